@@ -46,7 +46,7 @@ fn channel() -> (OwnedFd, OwnedFd) {
 /// What `clone3` is told, as far as its second version knows; the C library of 32-bit tasks has no such struct.
 #[repr(C)]
 #[derive(Default)]
-struct CloneArguments {
+pub struct CloneArguments {
     flags: u64,
     pidfd: u64,
     child_tid: u64,
@@ -59,6 +59,27 @@ struct CloneArguments {
     set_tid_size: u64,
 }
 
+impl CloneArguments {
+    /// For a process in new namespaces.
+    pub fn in_namespaces(flags: CloneFlags) -> Self {
+        Self { flags: flags.bits() as u64, exit_signal: Signal::SIGCHLD as u64, ..Self::default() }
+    }
+
+    /// Forks a process so.
+    ///
+    /// # Safety
+    ///
+    /// As for `fork(2)`: the calling process has one thread, and the numbers to be set are still there.
+    pub unsafe fn fork(&self) -> nix::Result<ForkResult> {
+        // SAFETY: the kernel reads the arguments; the child goes on in a copy of this process's memory.
+        let result = unsafe { libc::syscall(libc::SYS_clone3, &raw const *self, size_of_val(self)) };
+        Ok(match nix::errno::Errno::result(result)? {
+            0 => ForkResult::Child,
+            child => ForkResult::Parent { child: Pid::from_raw(child as i32) },
+        })
+    }
+}
+
 impl Actor {
     /// Forks a process with one actor.
     pub fn new() -> Self {
@@ -68,9 +89,27 @@ impl Actor {
     /// The same, in new namespaces (not a pid namespace, see [`Actor::fork_pid_namespace`]).
     pub fn in_namespaces(flags: CloneFlags) -> Self {
         kernel_namespaces::need(flags);
-        let (ours, theirs) = channel();
+        let channel = channel();
         // SAFETY: the conductor has one thread.
-        match unsafe { fork() }.expect("fork") {
+        Self::forked(unsafe { fork() }.expect("fork"), channel, flags)
+    }
+
+    /// Forks a process that has these numbers, which nobody has any more: in its pid namespace, and in those
+    /// around that.
+    pub fn with_numbers(numbers: &[i32]) -> Self {
+        kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
+        let channel = channel();
+        let (set_tid, set_tid_size) = (numbers.as_ptr() as u64, numbers.len() as u64);
+        let args =
+            CloneArguments { set_tid, set_tid_size, ..CloneArguments::in_namespaces(CloneFlags::empty()) };
+        // SAFETY: the conductor has one thread, and the numbers are the caller's.
+        let forked = unsafe { args.fork() }.expect("a process with these numbers");
+        Self::forked(forked, channel, CloneFlags::empty())
+    }
+
+    /// Either side of a fork: the conductor's, or the actor's, which never returns.
+    fn forked(forked: ForkResult, (ours, theirs): (OwnedFd, OwnedFd), flags: CloneFlags) -> Self {
+        match forked {
             ForkResult::Parent { child } => Self {
                 channel: ours,
                 pid: child,
@@ -84,33 +123,6 @@ impl Actor {
                 install_wake_up_handler(SaFlags::empty());
                 serve(theirs);
                 std::process::exit(0)
-            }
-        }
-    }
-
-    /// Forks a process that has these numbers, which nobody has any more: in its pid namespace, and in those
-    /// around that.
-    pub fn with_numbers(numbers: &[i32]) -> Self {
-        kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
-        let (ours, theirs) = channel();
-        let args = CloneArguments {
-            exit_signal: Signal::SIGCHLD as u64,
-            set_tid: numbers.as_ptr() as u64,
-            set_tid_size: numbers.len() as u64,
-            ..CloneArguments::default()
-        };
-        // SAFETY: the conductor has one thread, and the child goes on in a copy of its memory.
-        let result = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of_val(&args)) };
-        match nix::errno::Errno::result(result).expect("a process with these numbers") {
-            0 => {
-                drop(ours);
-                install_wake_up_handler(SaFlags::empty());
-                serve(theirs);
-                std::process::exit(0)
-            }
-            child => {
-                let pid = Pid::from_raw(child as i32);
-                Self { channel: ours, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(true) }
             }
         }
     }

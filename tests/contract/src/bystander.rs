@@ -5,13 +5,22 @@
 use crate::actor::{patience, Actor};
 use crate::arena::{counter_at, Arena};
 use crate::ops::{Op, Watch};
+use crate::scheduling::allow;
 use crate::stage::Stage;
+use nix::unistd::Pid;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// Whether there are two CPUs, one for the bystander and one for the conductor.
-pub fn has_two_cpus(t: &Stage) -> bool {
-    t.needs("two CPUs", std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2))
+/// Needs two CPUs, one for the bystander and one for the conductor. See [`on_all_cpus`].
+pub fn needs_two_cpus(t: &Stage) {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").expect("which CPUs there are");
+    on_all_cpus();
+    t.needs("two CPUs", online.starts_with("0-"));
+}
+
+/// Lets this process, and those that it starts from now on, run on both CPUs, for tests of a group that has one.
+pub fn on_all_cpus() {
+    allow(Pid::from_raw(0), &[0, 1]);
 }
 
 /// Where a thread counts, and where it is told to stop.

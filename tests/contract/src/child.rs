@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Child processes of a test that run a closure.
 
+use crate::stage::NEEDS;
 use anyhow::bail;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
@@ -90,13 +91,16 @@ pub fn caught(what: impl FnOnce()) -> Result<(), String> {
     use std::sync::Mutex;
     static LAST: Mutex<String> = Mutex::new(String::new());
     std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
         let payload = info.payload();
         let text = payload
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("panic");
+        let place = match info.location() {
+            Some(at) if !text.contains(NEEDS) => format!(" at {}:{}", at.file(), at.line()),
+            _ => String::new(),
+        };
         *LAST.lock().unwrap() = format!("{}{place}", text.replace('\n', " "));
     }));
     catch_unwind(AssertUnwindSafe(what)).map_err(|_| LAST.lock().unwrap().clone())

@@ -11,12 +11,12 @@ use crate::child::caught;
 use crate::ops::WriteReadOp;
 use crate::pids::GlobalPids;
 use crate::port::Port;
-use crate::runner::{private_mounts, supervise, SCRATCH};
+use crate::runner::{in_new_namespaces, private_mounts, SCRATCH};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
 use nix::sys::wait::waitpid;
-use nix::unistd::{fork, pipe, ForkResult};
+use nix::unistd::pipe;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -44,27 +44,18 @@ pub struct FuzzArgs {
 /// Runs the seeds, and prints a line for each.
 pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     for seed in args.seed..args.seed + args.count {
-        let (from, to) = pipe()?;
-        // SAFETY: this process has one thread.
-        match unsafe { fork() }? {
-            ForkResult::Parent { child } => {
-                drop((from, to));
-                waitpid(child, None)?;
-            }
-            ForkResult::Child => {
-                drop(from);
-                supervise(to, |_| {
-                    let mut trace = String::new();
-                    let end = caught(|| {
-                        let pids = GlobalPids::new();
-                        private_mounts();
-                        // Which driver it is, nobody asks: nothing is expected to differ.
-                        trace = live(&Stage::new(Driver::C, Path::new(SCRATCH), pids), seed, args.steps);
-                    });
-                    report(args, seed, &trace, end);
-                });
-            }
-        }
+        let (_, to) = pipe()?;
+        let first = in_new_namespaces(to, |_| {
+            let mut trace = String::new();
+            let end = caught(|| {
+                let pids = GlobalPids::new();
+                private_mounts();
+                // Which driver it is, nobody asks: nothing is expected to differ.
+                trace = live(&Stage::new(Driver::C, Path::new(SCRATCH), pids), seed, args.steps);
+            });
+            report(args, seed, &trace, end);
+        })?;
+        waitpid(first, None)?;
     }
     Ok(())
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Namespaces, of which not every kernel has all: Android's have none of pids, users and IPC.
 
+use crate::stage::NEEDS;
 use nix::sched::CloneFlags;
 use std::path::Path;
-
-/// What a test says of itself that needs one which the kernel does not have; then it counts as skipped.
-pub const NO_NAMESPACES: &str = "CONFIG_PID_NS, CONFIG_USER_NS and CONFIG_IPC_NS";
 
 const KINDS: [(CloneFlags, &str); 3] = [
     (CloneFlags::CLONE_NEWPID, "pid"),
@@ -19,7 +17,7 @@ pub fn has(flags: CloneFlags) -> bool {
     KINDS.iter().all(|(kind, name)| !flags.contains(*kind) || is_there(name))
 }
 
-/// Ends the test here if the kernel does not have these.
+/// Ends the test as skipped if the kernel does not have these.
 pub fn need(flags: CloneFlags) {
-    assert!(has(flags), "{NO_NAMESPACES}");
+    assert!(has(flags), "{NEEDS}CONFIG_PID_NS, CONFIG_USER_NS and CONFIG_IPC_NS");
 }

@@ -44,7 +44,6 @@ mod scheduling;
 mod sg;
 mod shrinker;
 mod stage;
-mod steady;
 mod suite;
 mod tagging;
 mod tests;
@@ -77,9 +76,6 @@ enum Command {
         /// Put the tables into this document instead
         #[arg(long)]
         update: Option<std::path::PathBuf>,
-        /// What `run --record` has written, for the columns of the drivers
-        #[arg(long)]
-        results: Vec<std::path::PathBuf>,
     },
     /// Random streams of commands, and a digest of what came of each
     Fuzz(fuzz::FuzzArgs),
@@ -155,15 +151,9 @@ fn main() -> anyhow::Result<()> {
                 println!("{} [{}]", test.name(), test.rules.join(", "));
             }
         }
-        Command::Rules { update, results } => {
-            let results = rules::Results::read(&results).map(|read| (!results.is_empty()).then_some(read))?;
-            match update {
-                None => print!("{}", rules::table(results.as_ref(), "")),
-                Some(path) => {
-                    let document = std::fs::read_to_string(&path)?;
-                    std::fs::write(path, rules::updated(&document, results.as_ref())?)?;
-                }
-            }
+        Command::Rules { update: None } => print!("{}", rules::table()),
+        Command::Rules { update: Some(path) } => {
+            std::fs::write(&path, rules::updated(&std::fs::read_to_string(&path)?)?)?;
         }
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Agent { channel, device } => {

@@ -250,9 +250,7 @@ impl Port {
     /// Writes one command built by a closure.
     #[track_caller]
     pub fn send(&self, build: impl FnOnce(&mut Commands) -> &mut Commands) {
-        let mut commands = Commands::new();
-        build(&mut commands);
-        self.write(&commands);
+        self.write(&stream(build));
     }
 
     /// Enters the pool.
@@ -440,15 +438,39 @@ impl Port {
         }
     }
 
+    /// The same, oneway.
+    pub fn place_oneway(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..self.place(handle, code, parcel) }
+    }
+
+    /// Sends a oneway call, and waits until that is acknowledged.
+    #[track_caller]
+    pub fn tell(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.start_transaction(&self.place_oneway(handle, code, parcel));
+        self.wait_for(Return::TransactionComplete);
+    }
+
     /// Sends a call, and waits for nothing.
     pub fn start_call(&self, handle: u32, code: u32, parcel: &Parcel) {
         self.start_transaction(&self.place(handle, code, parcel));
     }
 
+    /// Sends a call, and makes sure that it blocks.
+    #[track_caller]
+    pub fn start_blocking_call(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.start_call(handle, code, parcel);
+        self.actor.expect_blocked();
+    }
+
+    /// Writes a call, and reads nothing.
+    #[track_caller]
+    pub fn send_call(&self, handle: u32, code: u32, parcel: &Parcel) {
+        self.send(|c| c.transaction(&self.place(handle, code, parcel)));
+    }
+
     /// Sends a call of which every field is chosen, and waits for nothing.
     pub fn start_transaction(&self, data: &BinderTransactionData) {
-        let mut commands = Commands::new();
-        commands.transaction(data);
+        let commands = stream(|c| c.transaction(data));
         self.start(&commands);
     }
 
@@ -469,9 +491,15 @@ impl Port {
 
     /// Sends a call with pointers in it, and waits for nothing.
     pub fn start_sg(&self, data: &BinderTransactionDataSg) {
-        let mut commands = Commands::new();
-        commands.transaction_sg(data);
+        let commands = stream(|c| c.transaction_sg(data));
         self.start(&commands);
+    }
+
+    /// Sends a call with pointers in it, and waits until a server has it.
+    #[track_caller]
+    pub fn call_sg(&self, server: &Port, data: &BinderTransactionDataSg) -> BinderTransactionData {
+        self.start_sg(data);
+        server.wait_call()
     }
 
     /// Sends a call with pointers in it that is refused; returns the extended error.
@@ -485,8 +513,7 @@ impl Port {
     /// Replies with pointers in the data, and waits until that is acknowledged.
     #[track_caller]
     pub fn reply_sg(&self, data: &BinderTransactionDataSg) {
-        let mut commands = Commands::new();
-        commands.reply_sg(data);
+        let commands = stream(|c| c.reply_sg(data));
         self.start(&commands);
         self.wait_for(Return::TransactionComplete);
     }
@@ -500,10 +527,23 @@ impl Port {
     /// Replies with every field chosen, and waits until that is acknowledged.
     #[track_caller]
     pub fn reply_with(&self, data: &BinderTransactionData) {
-        let mut commands = Commands::new();
-        commands.reply(data);
+        let commands = stream(|c| c.reply(data));
         self.start(&commands);
         self.wait_for(Return::TransactionComplete);
+    }
+
+    /// Sends a call, and waits until a server has it.
+    #[track_caller]
+    pub fn call(&self, server: &Port, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        self.start_call(handle, code, parcel);
+        server.wait_call()
+    }
+
+    /// Replies to the call being served, and waits until the caller has the reply.
+    #[track_caller]
+    pub fn answer(&self, caller: &Port, parcel: &Parcel) -> BinderTransactionData {
+        self.reply(parcel);
+        caller.wait_reply()
     }
 
     /// Gives a buffer back.
@@ -545,16 +585,21 @@ impl Port {
     /// One call from here to there and back, with empty data unless a parcel is given.
     #[track_caller]
     pub fn round_trip(&self, handle: u32, server: &Port, question: &Parcel, answer: &Parcel) -> Vec<u8> {
-        self.start_call(handle, 0, question);
-        let call = server.wait_call();
+        let call = self.call(server, handle, 0, question);
         assert_eq!(server.data(&call), question.data, "the question");
         server.free(&call);
-        server.reply(answer);
-        let reply = self.wait_reply();
+        let reply = server.answer(self, answer);
         let data = self.data(&reply);
         self.free(&reply);
         data
     }
+}
+
+/// A stream of commands, built by a closure.
+pub fn stream(build: impl FnOnce(&mut Commands) -> &mut Commands) -> Commands {
+    let mut commands = Commands::new();
+    build(&mut commands);
+    commands
 }
 
 /// A parcel of bytes.
@@ -588,13 +633,11 @@ pub fn introduce(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &
 /// count of its own.
 #[track_caller]
 pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) -> u32 {
-    giving.start_call(0, 0, &object(given));
-    let call = manager.wait_call();
+    let call = giving.call(manager, 0, 0, &object(given));
     let handle = manager.object(&call).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
-    manager.reply(&empty());
-    giving.free(&giving.wait_reply());
+    giving.free(&manager.answer(giving, &empty()));
     handle
 }
 
@@ -602,10 +645,8 @@ pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) ->
 /// has one strong count of its own.
 #[track_caller]
 pub fn give_in_a_reply(manager: &Port, asking: &Port, given: FlatBinderObject) -> u32 {
-    asking.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(given));
-    let reply = asking.wait_reply();
+    manager.free(&asking.call(manager, 0, 0, &empty()));
+    let reply = manager.answer(asking, &object(given));
     let handle = asking.object(&reply).handle();
     asking.send(|c| c.acquire(handle));
     asking.free(&reply);

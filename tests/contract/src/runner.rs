@@ -4,23 +4,25 @@
 //! A test is the second process of a pid namespace. When it ends, or takes too long, the namespace's
 //! first process is killed, and with it everything that the test has started.
 
+use crate::actor::CloneArguments;
 use crate::child::caught;
-use crate::kernel_namespaces::{self, NO_NAMESPACES};
+use crate::kernel_namespaces;
 use crate::loading;
 use crate::pids::GlobalPids;
-use crate::stage::{Stage, NO_BINDERFS};
+use crate::scheduling::allow;
+use crate::stage::{Stage, NEEDS};
 use crate::suite::{self, Driver, Test};
 use crate::RunArgs;
 use anyhow::{bail, Context};
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, getpid, pipe, ForkResult, Pid};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -30,9 +32,9 @@ use std::time::{Duration, Instant};
 pub const SCRATCH: &str = "/tmp";
 
 /// How a test ended.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize)]
 #[serde(tag = "result", content = "why", rename_all = "snake_case")]
-pub enum Verdict {
+enum Verdict {
     /// As the contract says.
     Ok,
     /// Otherwise, for this reason.
@@ -44,23 +46,20 @@ pub enum Verdict {
 }
 
 /// What is written of a test's end.
-#[derive(Serialize, Deserialize)]
-pub struct Record {
-    /// Its name.
-    pub test: String,
-    rules: Vec<String>,
-    /// The driver that was loaded.
-    pub driver: Driver,
+#[derive(Serialize)]
+struct Record {
+    test: String,
+    rules: &'static [&'static str],
+    driver: Driver,
     guest: Option<String>,
-    ms: u64,
-    /// How it ended.
+    ms: u128,
     #[serde(flatten)]
-    pub verdict: Verdict,
+    verdict: Verdict,
 }
 
 /// Runs the tests that the arguments select, and returns how many failed.
 pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
-    let tests: Vec<Test> = match &args.named {
+    let tests: Vec<&Test> = match &args.named {
         Some(path) => suite::named(&std::fs::read_to_string(path).context("read the tests' names")?),
         None => suite::select(&args.filter).collect(),
     };
@@ -79,6 +78,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
         args.record.as_ref().map(std::fs::File::create).transpose().context("make the record")?;
     let (mut passed, mut failed, mut differences, mut skipped) = (0, 0, 0, 0);
     for test in (0..args.repeat).flat_map(|_| &tests) {
+        // The runner, too, for what begins and ends a test takes the locks that the test takes.
+        allow(Pid::from_raw(0), if test.at_once() { &[0, 1] } else { &[0] });
         let start = Instant::now();
         let verdict = match &args.module {
             Some(module) => isolated_with(module, test, args)?,
@@ -115,10 +116,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
 fn json(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) -> String {
     let record = Record {
         test: test.name(),
-        rules: test.rules.iter().map(|rule| rule.to_string()).collect(),
+        rules: test.rules,
         driver: args.driver,
         guest: args.guest.clone(),
-        ms: u64::try_from(time.as_millis()).expect("a short time"),
+        ms: time.as_millis(),
         verdict: verdict.clone(),
     };
     serde_json::to_string(&record).expect("plain data")
@@ -149,29 +150,20 @@ fn isolated_with(module: &Path, test: &Test, args: &RunArgs) -> anyhow::Result<V
 
 /// Runs one test in new namespaces.
 fn isolated(test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
-    std::io::stdout().flush()?;
     let (from, to) = pipe().context("make a pipe")?;
-    // SAFETY: this process has one thread.
-    let supervisor = match unsafe { fork() }.context("fork")? {
-        ForkResult::Parent { child } => child,
-        ForkResult::Child => {
-            drop(from);
-            supervise(to, |pipe| perform(test, args.driver, pipe));
-        }
-    };
-    drop(to);
-    let verdict = collect(from, supervisor, Duration::from_secs(args.timeout));
-    waitpid(supervisor, None)?;
+    let first = in_new_namespaces(to, |pipe| perform(test, args.driver, pipe))?;
+    let verdict = collect(from, first, Duration::from_secs(args.timeout));
+    waitpid(first, None)?;
     Ok(verdict)
 }
 
 /// Waits for the one byte and the words that a test sends at its end.
-fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
+fn collect(pipe: OwnedFd, first: Pid, limit: Duration) -> Verdict {
     let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
     let ready = poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], timeout);
     if ready == Ok(0) {
         eprint!("{}", crate::threads::describe());
-        let _ = kill(supervisor, Signal::SIGKILL);
+        let _ = kill(first, Signal::SIGKILL);
         return Verdict::Failed(format!("did not end within {} s", limit.as_secs()));
     }
     let mut message = Vec::new();
@@ -191,62 +183,44 @@ fn collect(pipe: OwnedFd, supervisor: Pid, limit: Duration) -> Verdict {
     }
 }
 
-/// Makes the namespaces, runs the body as their second process, and ends them. Where there are none of pids, what the body
-/// leaves behind is looked for.
-pub fn supervise(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> ! {
-    prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the runner");
-    let pids = if kernel_namespaces::has(CloneFlags::CLONE_NEWPID) {
-        CloneFlags::CLONE_NEWPID
-    } else {
-        CloneFlags::empty()
-    };
-    unshare(pids | CloneFlags::CLONE_NEWNS).expect("new namespaces");
-    // SAFETY: this process has one thread.
-    match unsafe { fork() }.expect("fork") {
-        ForkResult::Parent { child } => {
-            drop(pipe);
-            let _ = waitpid(child, None);
-            std::process::exit(0)
-        }
-        ForkResult::Child => {
-            prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the supervisor");
-            // As the first process of a namespace is.
-            prctl::set_child_subreaper(true).expect("inherit the orphans");
-            // SAFETY: as above.
-            match unsafe { fork() }.expect("fork") {
-                ForkResult::Parent { child } => {
-                    drop(pipe);
-                    reap_until(child);
-                    // The end of a namespace's first process is the end of all in it.
-                    if pids.is_empty() {
-                        end_all_children();
-                    }
-                    std::process::exit(0)
-                }
-                ForkResult::Child => {
-                    body(&pipe);
-                    std::process::exit(0)
-                }
-            }
-        }
+/// Runs the body as the second process of new namespaces; gives the first, which ends with the body and ends all in them. Where
+/// there are none of pids, what the body leaves behind is looked for.
+pub fn in_new_namespaces(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> anyhow::Result<Pid> {
+    let has_pids = kernel_namespaces::has(CloneFlags::CLONE_NEWPID);
+    let pids = if has_pids { CloneFlags::CLONE_NEWPID } else { CloneFlags::empty() };
+    std::io::stdout().flush()?;
+    // SAFETY: this process has one thread, and no number is set.
+    let forked = unsafe { CloneArguments::in_namespaces(pids | CloneFlags::CLONE_NEWNS).fork() };
+    if let ForkResult::Parent { child } = forked.context("new namespaces")? {
+        return Ok(child);
     }
+    prctl::set_pdeathsig(Signal::SIGKILL).expect("die with the runner");
+    // As the first process of a namespace is.
+    prctl::set_child_subreaper(true).expect("inherit the orphans");
+    // SAFETY: this process has one thread.
+    if let ForkResult::Parent { child } = unsafe { fork() }.expect("fork") {
+        drop(pipe);
+        reap_until(child);
+        // The end of a namespace's first process is the end of all in it.
+        if !has_pids {
+            end_all_children();
+        }
+        std::process::exit(0)
+    }
+    body(&pipe);
+    std::process::exit(0)
 }
 
 /// Runs a load in namespaces of its own; gives its words, or why it failed.
 pub fn in_namespaces(load: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
     let (from, to) = pipe()?;
-    // SAFETY: this process has one thread.
-    if let ForkResult::Child = unsafe { fork() }? {
-        drop(from);
-        supervise(to, |pipe| {
-            let message = match load() {
-                Ok(words) => format!("+{words}"),
-                Err(why) => format!("-{why:#}"),
-            };
-            let _ = nix::unistd::write(pipe, message.as_bytes());
-        });
-    }
-    drop(to);
+    in_new_namespaces(to, |pipe| {
+        let message = match load() {
+            Ok(words) => format!("+{words}"),
+            Err(why) => format!("-{why:#}"),
+        };
+        let _ = nix::unistd::write(pipe, message.as_bytes());
+    })?;
     let mut message = vec![0; 4096];
     let length = nix::unistd::read(&from, &mut message)?;
     let message = String::from_utf8_lossy(&message[..length]).into_owned();
@@ -299,7 +273,7 @@ pub fn private_mounts() {
 }
 
 fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
-    let (mut differences, mut missing) = (String::new(), None);
+    let mut differences = String::new();
     let result = caught(|| {
         let pids = GlobalPids::new();
         private_mounts();
@@ -307,25 +281,17 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
         (test.run)(&stage);
         crate::inbox::expect_nothing_unasked();
         differences = stage.differences();
-        missing = stage.missing();
     });
-    let message = match (result, missing) {
-        (Ok(()), Some(missing)) => format!("?{missing}"),
+    let message = match result {
+        Ok(()) if differences.is_empty() => "+".to_string(),
+        Ok(()) => format!("~{differences}"),
         // Whatever of the test said so, a child of its or itself.
-        (Err(why), _) if why.contains(NO_BINDERFS) => format!("?needs {NO_BINDERFS}"),
-        (Err(why), _) if why.contains(NO_NAMESPACES) => format!("?needs {NO_NAMESPACES}"),
-        (result, _) => outcome(result, &differences),
+        Err(why) => match why.split_once(NEEDS) {
+            Some((_, what)) => format!("?needs {what}"),
+            None => format!("-{why}"),
+        },
     };
     let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));
     let cut = message.char_indices().nth(4000).map_or(message.len(), |(index, _)| index);
     pipe.write_all(&message.as_bytes()[..cut.min(4090)]).expect("tell the runner");
-}
-
-/// What the runner is told of a test that was carried out.
-fn outcome(result: Result<(), String>, differences: &str) -> String {
-    match result {
-        Ok(()) if differences.is_empty() => "+".to_string(),
-        Ok(()) => format!("~{differences}"),
-        Err(why) => format!("-{why}"),
-    }
 }

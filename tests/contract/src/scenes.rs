@@ -81,10 +81,8 @@ fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
 
 fn chain(t: &Stage) -> [Port; 3] {
     let (manager, a, b, on_b, _) = couple(t);
-    a.start_call(on_b, CODE, &empty());
-    b.wait_call();
-    b.start_call(0, CODE, &empty());
-    manager.wait_call();
+    a.call(&b, on_b, CODE, &empty());
+    b.call(&manager, 0, CODE, &empty());
     [a, b, manager]
 }
 
@@ -99,17 +97,14 @@ fn cycle(t: &Stage) -> [Port; 3] {
 
 fn busy(t: &Stage) -> [Port; 3] {
     let (manager, caller, served) = (t.manager(), t.client(), t.client());
-    served.start_call(0, CODE, &empty());
-    manager.wait_call();
-    caller.start_call(0, CODE, &empty());
-    caller.actor.expect_blocked();
+    served.call(&manager, 0, CODE, &empty());
+    caller.start_blocking_call(0, CODE, &empty());
     [caller, served, manager]
 }
 
 fn full(t: &Stage) -> [Port; 3] {
     let (manager, caller, other) = (t.manager_with(SMALL), t.client(), t.client());
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let data = || BinderTransactionData { flags, ..caller.place(0, CODE, &bytes(&[0; 4000])) };
+    let data = || caller.place_oneway(0, CODE, &bytes(&[0; 4000]));
     for _ in 0..SMALL / 2 / 4000 {
         caller.start_transaction(&data());
         caller.wait("an acknowledgement", |item| {
@@ -133,8 +128,7 @@ fn frozen(t: &Stage) -> [Port; 3] {
     let (manager, caller, freezer) = (t.manager(), t.client(), t.opened());
     let pid = manager.actor.pid() as u32;
     freezer.ioctl(ioctl::BINDER_FREEZE, BinderFreezeInfo { pid, enable: 1, timeout_ms: 0 }).expect("freeze");
-    let flags = TransactionFlags::ONE_WAY.bits();
-    caller.start_transaction(&BinderTransactionData { flags, ..caller.place(0, CODE, &empty()) });
+    caller.start_transaction(&caller.place_oneway(0, CODE, &empty()));
     caller.wait_for(Return::TransactionPendingFrozen);
     let call = caller.place(0, CODE, &empty());
     assert_eq!(caller.refused(&call), Return::FrozenReply);

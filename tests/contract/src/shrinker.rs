@@ -4,6 +4,7 @@
 //! `count` says for each cgroup and node how many pages might be had back, `scan` has some of them
 //! looked at. Needs `CONFIG_SHRINKER_DEBUG` and root.
 
+use crate::stage::Stage;
 use nix::mount::{mount, MsFlags};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,11 @@ impl Shrinker {
             name.contains("binder") && !name.starts_with("sb-")
         })?;
         Some(Self(of_driver.path()))
+    }
+
+    /// Finds it, and ends the test as skipped where there is none.
+    pub fn needed(t: &Stage) -> Self {
+        Self::find(&t.directory("debugfs")).unwrap_or_else(|| t.lacks("CONFIG_SHRINKER_DEBUG"))
     }
 
     /// Each cgroup's number, and the pages on each node.

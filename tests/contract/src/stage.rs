@@ -29,8 +29,11 @@ pub fn set_near_limits() {
     NEAR_LIMITS.store(true, Ordering::Relaxed);
 }
 
-/// How a test's panic says that the driver has no binderfs: the test is then reported as skipped.
-pub const NO_BINDERFS: &str = "a driver with binderfs";
+/// How a test's panic begins that ends it because the guest lacks something: the test is then reported as skipped.
+pub const NEEDS: &str = "this test needs ";
+
+/// What tests of binderfs need.
+const BINDERFS: &str = "a driver with binderfs";
 
 /// Where the devices of a C driver are that was configured without binderfs, as Debian's is.
 const DEVICES: &str = "/dev";
@@ -54,7 +57,6 @@ pub struct Stage {
     has_binderfs: bool,
     pids: GlobalPids,
     differences: RefCell<Vec<String>>,
-    missing: RefCell<Option<String>>,
 }
 
 impl Stage {
@@ -77,25 +79,24 @@ impl Stage {
             has_binderfs,
             pids,
             differences: RefCell::default(),
-            missing: RefCell::default(),
         }
     }
 
     /// Where binderfs is mounted.
     pub fn root(&self) -> &Path {
-        assert!(self.has_binderfs, "{NO_BINDERFS}");
+        self.needs(BINDERFS, self.has_binderfs);
         &self.root
     }
 
-    /// Whether the devices are of a binderfs made for this test: nobody managed their contexts before, and nobody will.
-    pub fn has_new_devices(&self) -> bool {
-        self.needs(NO_BINDERFS, self.has_binderfs)
+    /// Needs devices of a binderfs made for this test: nobody managed their contexts before, and nobody will.
+    pub fn needs_new_devices(&self) {
+        self.needs(BINDERFS, self.has_binderfs);
     }
 
-    /// Whether the driver is a module that nothing but this stage uses, so that the test may take it away.
-    pub fn has_driver_alone(&self) -> bool {
+    /// Needs a driver that is a module which nothing but this stage uses, so that the test may take it away.
+    pub fn needs_driver_alone(&self) {
         // What uses it is the mount.
-        self.needs("a driver that is loaded for it alone", loading::users(self.driver) == Some(1))
+        self.needs("a driver that is loaded for it alone", loading::users(self.driver) == Some(1));
     }
 
     /// Mounts binderfs anew, with its logs.
@@ -137,7 +138,7 @@ impl Stage {
     /// A device's path.
     pub fn device(&self, name: &str) -> PathBuf {
         let path = self.root.join(name);
-        assert!(self.has_binderfs || path.exists(), "{NO_BINDERFS}");
+        self.needs(BINDERFS, self.has_binderfs || path.exists());
         path
     }
 
@@ -228,20 +229,22 @@ impl Stage {
         self.known_difference(self.driver, why, holds)
     }
 
-    /// Notes that the guest lacks something without which the test means nothing; it is then reported
-    /// as skipped, and has to return at once. Gives back whether it is there.
-    pub fn needs(&self, what: &str, is_there: bool) -> bool {
+    /// Ends the test, which is then reported as skipped, unless the guest has what it means nothing without.
+    pub fn needs(&self, what: &str, is_there: bool) {
         if !is_there {
-            *self.missing.borrow_mut() = Some(format!("needs {what}"));
+            self.lacks(what);
         }
-        is_there
     }
 
-    /// Notes it as missing if the kernel has KASAN: there what is freed goes into quarantine first, and time
-    /// goes into the shadow of memory.
-    pub fn has_no_kasan(&self) -> bool {
+    /// Ends the test, for the guest lacks this.
+    pub fn lacks(&self, what: &str) -> ! {
+        panic!("{NEEDS}{what}");
+    }
+
+    /// Needs a kernel without KASAN: there what is freed goes into quarantine first, and time goes into the shadow of memory.
+    pub fn needs_no_kasan(&self) {
         let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        self.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"))
+        self.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"));
     }
 
     /// How often something is tried that goes wrong by chance, of `all` times: a quarter where the kernel watches locks
@@ -257,11 +260,6 @@ impl Stage {
     /// Whether the numbers of the driver start near their ends.
     pub fn is_near_limits(&self) -> bool {
         NEAR_LIMITS.load(Ordering::Relaxed)
-    }
-
-    /// What the guest was found to lack.
-    pub fn missing(&self) -> Option<String> {
-        self.missing.borrow().clone()
     }
 
     /// The expected differences seen so far.

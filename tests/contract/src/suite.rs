@@ -3,12 +3,12 @@
 
 use crate::stage::Stage;
 use crate::tests;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The drivers that the suite knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
     /// The C driver, which decides what is right.
@@ -46,7 +46,9 @@ impl std::fmt::Display for Driver {
 }
 
 /// One test: it passes if the function returns, and fails if it panics.
-pub struct Case {
+pub struct Test {
+    /// Its module and its line.
+    pub place: (&'static str, u32),
     /// Its name within the group.
     pub short: &'static str,
     /// The rules of the contract that it checks.
@@ -55,62 +57,61 @@ pub struct Case {
     pub run: fn(&Stage),
 }
 
-/// The tests of one subject.
-pub struct Group {
-    /// The subject.
-    pub name: &'static str,
-    /// Its tests.
-    pub cases: &'static [Case],
-}
-
-/// A test with the name of its group.
-#[derive(Clone, Copy)]
-pub struct Test {
-    group: &'static str,
-    short: &'static str,
-    /// The rules of the contract that it checks.
-    pub rules: &'static [&'static str],
-    /// What it does.
-    pub run: fn(&Stage),
-}
-
 impl Test {
+    /// The name of the module in [`tests`] that it is in, or below which its module is.
+    fn group(&self) -> &'static str {
+        self.place.0.split("::").nth(2).expect("a module of tests")
+    }
+
+    /// Whether it has all CPUs.
+    pub fn at_once(&self) -> bool {
+        tests::AT_ONCE.contains(&self.group())
+    }
+
     /// The full name, `group::test`.
     pub fn name(&self) -> String {
-        format!("{}::{}", self.group, self.short)
+        format!("{}::{}", self.group(), self.short)
     }
 }
 
-/// Declares a module's tests: each function's name, and the rules that it checks.
+/// Declares a test: its name, the rules that it checks, and what it does. The linker puts all of them in a row.
 #[macro_export]
-macro_rules! cases {
-    ($group:literal: $($function:ident [$($rule:literal),* $(,)?]),* $(,)?) => {
-        /// The tests of this module.
-        pub const GROUP: $crate::suite::Group = $crate::suite::Group {
-            name: $group,
-            cases: &[$($crate::suite::Case {
-                short: stringify!($function),
+macro_rules! case {
+    ($name:ident, [$($rule:literal),* $(,)?], $run:expr $(,)?) => {
+        const _: () = {
+            static TEST: $crate::suite::Test = $crate::suite::Test {
+                place: (module_path!(), line!()),
+                short: stringify!($name),
                 rules: &[$($rule),*],
-                run: $function,
-            }),*],
+                run: $run,
+            };
+            #[used]
+            #[link_section = "contract_tests"]
+            static IN_THE_ROW: &$crate::suite::Test = &TEST;
         };
     };
 }
 
-/// All tests, in the order of the groups.
-pub fn all() -> impl Iterator<Item = Test> {
-    tests::GROUPS.iter().flat_map(|group| {
-        group.cases.iter().map(|case| Test {
-            group: group.name,
-            short: case.short,
-            rules: case.rules,
-            run: case.run,
-        })
-    })
+extern "C" {
+    #[link_name = "__start_contract_tests"]
+    static FIRST: [usize; 0];
+    #[link_name = "__stop_contract_tests"]
+    static END: [usize; 0];
+}
+
+/// All tests, in the order of their modules and lines.
+pub fn all() -> impl Iterator<Item = &'static Test> {
+    let (first, end) = ((&raw const FIRST).cast::<&Test>(), (&raw const END).cast::<&Test>());
+    // SAFETY: the linker defines both symbols, one at the beginning and one behind the end of the section, in which there is
+    // nothing but the references that `case!` puts there.
+    let row = unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
+    let mut tests = row.to_vec();
+    tests.sort_by_key(|test| test.place);
+    tests.into_iter()
 }
 
 /// The tests that any of the filters selects, by a part of the name or by a rule; without a filter, all.
-pub fn select(filters: &[String]) -> impl Iterator<Item = Test> + '_ {
+pub fn select(filters: &[String]) -> impl Iterator<Item = &'static Test> + '_ {
     all().filter(move |test| {
         let name = test.name();
         let is_wanted = |filter: &String| name.contains(filter) || test.rules.contains(&filter.as_str());
@@ -119,7 +120,7 @@ pub fn select(filters: &[String]) -> impl Iterator<Item = Test> + '_ {
 }
 
 /// The tests of these names, one a line, in that order. A name that no test has is passed over.
-pub fn named(names: &str) -> Vec<Test> {
+pub fn named(names: &str) -> Vec<&'static Test> {
     let by_name: HashMap<_, _> = all().map(|test| (test.name(), test)).collect();
     names.lines().filter_map(|name| by_name.get(name).copied()).collect()
 }

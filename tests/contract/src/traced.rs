@@ -200,11 +200,9 @@ fn threads(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     server.ioctl(ioctl::BINDER_SET_MAX_THREADS, 2u32).expect("a pool of two");
     record.start(t, &[("server", &server), ("client", &client)]);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     record.stop();
     server.ignore_passed();
 }
@@ -214,17 +212,13 @@ fn nodes(t: &Stage, record: &mut Recorder) {
     record.start(t, &[("manager", &manager), ("owner", &owner), ("holder", &holder)]);
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x11), &holder);
     // Back to the owner, as its node.
-    holder.start_call(0, 7, &object(FlatBinderObject::strong_handle(handle)));
-    let call = manager.wait_call();
+    let call = holder.call(&manager, 0, 7, &object(FlatBinderObject::strong_handle(handle)));
     let again = manager.object(&call).handle();
     manager.send(|c| c.acquire(again));
     manager.free(&call);
-    manager.reply(&empty());
-    holder.free(&holder.wait_reply());
-    owner.start_call(0, 8, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(FlatBinderObject::strong_handle(again)));
-    owner.free(&owner.wait_reply());
+    holder.free(&manager.answer(&holder, &empty()));
+    manager.free(&owner.call(&manager, 0, 8, &empty()));
+    owner.free(&manager.answer(&owner, &object(FlatBinderObject::strong_handle(again))));
     record.stop();
 }
 
@@ -233,10 +227,8 @@ fn files(t: &Stage, record: &mut Recorder) {
     let (ours, theirs) = nix::unistd::pipe().expect("a pipe");
     let (first, second) = (client.actor.give(&ours), client.actor.give(&theirs));
     // Its buffer is kept, so that those with files are not where the space begins.
-    client.start_call(0, 2, &bytes(b"kept"));
-    server.wait_call();
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.call(&server, 0, 2, &bytes(b"kept"));
+    client.free(&server.answer(&client, &empty()));
     record.start(t, &[("server", &server), ("client", &client)]);
     let mut parcel = bytes(b"lead");
     parcel.object(&file_object(first)).object(&file_object(second));
@@ -248,8 +240,7 @@ fn files(t: &Stage, record: &mut Recorder) {
     server.free(&call);
     let mut answer = empty();
     answer.object(&file_object(fd));
-    server.reply(&answer);
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &answer));
     record.stop();
 }
 
@@ -261,11 +252,9 @@ fn pointers(t: &Stage, record: &mut Recorder) {
     let mut parcel = SgParcel::new();
     let block = parcel.block(&client.arena, &array_bytes(&[fd, fd]));
     parcel.array(block, 0, 2);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     record.stop();
 }
 
@@ -273,12 +262,7 @@ fn oneway(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("server", &server), ("client", &client)]);
     for code in [1, 2] {
-        let call = BinderTransactionData {
-            flags: TransactionFlags::ONE_WAY.bits(),
-            ..client.place(0, code, &bytes(b"told"))
-        };
-        client.start_transaction(&call);
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, code, &bytes(b"told"));
     }
     // The second is queued when the first is freed.
     for code in [1, 2] {
@@ -293,16 +277,12 @@ fn nested(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0));
     record.start(t, &[("server", &server), ("client", &client)]);
-    client.start_call(0, 1, &empty());
-    let call = server.wait_call();
-    server.start_call(handle, 2, &empty());
-    let back = client.wait_call();
+    let call = client.call(&server, 0, 1, &empty());
+    let back = server.call(&client, handle, 2, &empty());
     client.free(&back);
-    client.reply(&empty());
-    server.free(&server.wait_reply());
+    server.free(&client.answer(&server, &empty()));
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     record.stop();
 }
 
@@ -317,8 +297,7 @@ fn refused(t: &Stage, record: &mut Recorder) {
     // Larger than any space.
     let large = BinderTransactionData { data_size: 1 << 23, ..client.place(0, 3, &bytes(b"x")) };
     assert_eq!(client.refused(&large), Return::FailedReply);
-    let oneway =
-        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(0, 4, &parcel) };
+    let oneway = client.place_oneway(0, 4, &parcel);
     assert_eq!(client.refused(&oneway), Return::FailedReply);
     record.stop();
 }
@@ -326,8 +305,7 @@ fn refused(t: &Stage, record: &mut Recorder) {
 fn failed_reply(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("server", &server), ("client", &client)]);
-    client.start_call(0, 1, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 1, &empty());
     server.free(&call);
     let mut answer = bytes(&[0; 32]);
     answer.offsets.push(8);
@@ -379,8 +357,7 @@ fn thread_exit(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     let helper = server.looper();
     record.start(t, &[("helper", &helper), ("client", &client)]);
-    client.start_call(0, 1, &empty());
-    helper.wait_call();
+    client.call(&helper, 0, 1, &empty());
     helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     record.stop();
@@ -389,8 +366,7 @@ fn thread_exit(t: &Stage, record: &mut Recorder) {
 fn dead_callee(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("client", &client)]);
-    client.start_call(0, 1, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 1, &empty());
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::DeadReply);
@@ -403,23 +379,20 @@ fn pages(t: &Stage, record: &mut Recorder) {
     // Many pages; then fewer, which are there; then two that share one.
     client.round_trip(0, &server, &bytes(&[1; 20_000]), &empty());
     client.round_trip(0, &server, &bytes(&[2; 6_000]), &empty());
-    client.start_call(0, 0, &bytes(&[3; 6_000]));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &bytes(&[3; 6_000]));
     let other = t.client();
     other.start_call(0, 0, &bytes(&[4; 6_000]));
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     let second = server.wait_call();
     server.free(&call);
     server.free(&second);
-    server.reply(&empty());
-    other.wait_reply();
+    server.answer(&other, &empty());
     record.stop();
 }
 
 fn reclaim(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
-    let shrinker = Shrinker::find(&t.directory("debugfs")).expect("a shrinker");
+    let shrinker = Shrinker::needed(t);
     client.round_trip(0, &server, &bytes(&[1; 6_000]), &empty());
     record.with_conductor(t);
     record.start(t, &[("server", &server), ("client", &client)]);

@@ -37,10 +37,8 @@ pub fn make(t: &Stage) -> Players {
 /// Calls with data and objects, of which some buffers stay.
 fn talk(manager: &Port, port: &Port) {
     port.round_trip(0, manager, &bytes(b"question"), &bytes(b"answer"));
-    port.start_call(0, 5, &object(FlatBinderObject::binder(0x3000, 0x4000)));
-    manager.wait_call();
-    manager.reply(&bytes(&[7; 100]));
-    port.wait_reply();
+    port.call(manager, 0, 5, &object(FlatBinderObject::binder(0x3000, 0x4000)));
+    manager.answer(port, &bytes(&[7; 100]));
     let _ = port.answer_counts();
 }
 
@@ -67,15 +65,12 @@ fn refusals(port: &Port, handle: u32) {
 /// A call within a call, one that nobody has read, and oneway calls.
 fn calls(manager: &Port, server: &Port, client: &Port, handle: u32) {
     let waiting = client.thread();
-    client.start_call(handle, 6, &bytes(b"outer"));
-    server.wait_call();
-    server.start_call(0, 7, &bytes(b"inner"));
-    manager.wait_call();
-    waiting.send(|c| c.transaction(&waiting.place(handle, 8, &bytes(b"unread"))));
+    client.call(server, handle, 6, &bytes(b"outer"));
+    server.call(manager, 0, 7, &bytes(b"inner"));
+    waiting.send_call(handle, 8, &bytes(b"unread"));
     for code in 9..12 {
-        let data = waiting.place(0, code, &bytes(&[1; 50]));
-        let flags = TransactionFlags::ONE_WAY.bits();
-        waiting.send(|c| c.transaction(&BinderTransactionData { flags, ..data }));
+        let data = waiting.place_oneway(0, code, &bytes(&[1; 50]));
+        waiting.send(|c| c.transaction(&data));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Players;
 use crate::port::{bytes, empty, introduce};
 use crate::stage::Stage;
-use binder_sys::{BinderTransactionData, FlatBinderObject, Return, TransactionFlags};
+use binder_sys::FlatBinderObject;
 
 /// What the examples answer.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -39,10 +39,7 @@ fn buffer(t: &Stage) -> Players {
     let (server, greedy, modest) = (t.manager_with(128 << 10), t.client(), t.client());
     for (client, length) in [(&greedy, 9000), (&modest, 40), (&greedy, 9000), (&greedy, 9000), (&modest, 40)]
     {
-        let data = client.place(0, 7, &bytes(&vec![0; length]));
-        let flags = TransactionFlags::ONE_WAY.bits();
-        client.start_transaction(&BinderTransactionData { flags, ..data });
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, 7, &bytes(&vec![0; length]));
     }
     server.wait_call();
     vec![("SERVER", server), ("GREEDY", greedy), ("MODEST", modest)]
@@ -55,10 +52,8 @@ fn waiting(t: &Stage) -> Players {
     middle.settle_counts();
     let on_last = introduce(&manager, &last, FlatBinderObject::binder(8, 0), &middle);
     last.settle_counts();
-    ui.start_call(on_middle, 3, &empty());
-    middle.wait_call();
-    middle.start_call(on_last, 4, &empty());
-    last.wait_call();
+    ui.call(&middle, on_middle, 3, &empty());
+    middle.call(&last, on_last, 4, &empty());
     vec![("MANAGER", manager), ("UI", ui), ("MIDDLE", middle), ("LAST", last)]
 }
 
@@ -84,8 +79,7 @@ fn slow(t: &Stage) -> Players {
     clients[0].round_trip(on_quick, &quick, &empty(), &empty());
     quick.park();
     for (client, handle) in clients.iter().zip(on_slow) {
-        client.start_call(handle, 5, &empty());
-        client.actor.expect_blocked();
+        client.start_blocking_call(handle, 5, &empty());
     }
     slow.wait_call();
     let [one, other, third] = clients;

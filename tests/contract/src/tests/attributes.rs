@@ -3,27 +3,9 @@
 //! its need of CPU (`uclamp`), a slice of its own, and whether children inherit any of it. None of this travels with
 //! calls, and a thread has it all after a call as it had it before.
 
-use crate::cases;
+use super::*;
 use crate::cast::{cast, node, FIFO, INHERIT_RT, NO_MINIMUM};
-use crate::port::{empty, introduce, Port};
 use crate::scheduling::{Attributes, Fifo, Nice, RoundRobin, Schedule};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "attributes":
-    deadline_is_not_inherited ["TXN-31"],
-    server_keeps_its_deadline ["TXN-31", "TXN-12"],
-    chain_goes_on_from_a_deadline ["TXN-31"],
-    deadline_begun_while_serving_stays ["TXN-12"],
-    server_keeps_its_flag ["TXN-31", "TXN-12"],
-    flag_is_not_inherited ["TXN-31"],
-    pool_keeps_its_flag ["LOOP-7"],
-    flag_outlives_oneway_calls ["TXN-31", "LOOP-7"],
-    clamps_stay_with_their_threads ["TXN-31", "TXN-12"],
-    slice_of_its_own_is_kept ["TXN-31", "TXN-12"],
-}
 
 const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 const FIFO_30: u32 = FIFO | 30;
@@ -40,9 +22,9 @@ fn expect(t: &Stage, port: &Port, wanted: Schedule) {
 }
 
 /// Gives a thread a deadline, if the guest has room for one.
-fn gets_a_deadline(t: &Stage, port: &Port) -> bool {
+fn give_a_deadline(t: &Stage, port: &Port) {
     let result = port.actor.set_attributes(Attributes::with_deadline());
-    t.needs("a thread that may have a deadline", result.is_ok())
+    t.needs("a thread that may have a deadline", result.is_ok());
 }
 
 #[track_caller]
@@ -53,35 +35,30 @@ fn expect_deadline(port: &Port, nice: i32) {
     assert_eq!(port.actor.nice(), nice);
 }
 
-/// A caller with a deadline counts by the nice value that it would have without, for nodes of any kind.
-fn deadline_is_not_inherited(t: &Stage) {
+// A caller with a deadline counts by the nice value that it would have without, for nodes of any kind.
+case!(deadline_is_not_inherited, ["TXN-31"], |t| {
     let cast = cast(t, INHERIT);
     let object = FlatBinderObject { binder: 0x300, ..node(19) };
     let plain = introduce(&cast.manager, &cast.server, object, &cast.client);
     cast.server.settle_counts();
     cast.client.actor.set_schedule(Nice(7));
-    if !gets_a_deadline(t, &cast.client) {
-        return;
-    }
+    give_a_deadline(t, &cast.client);
     for handle in [cast.handle, plain] {
         cast.server.park();
-        cast.client.start_call(handle, 0, &empty());
-        cast.server.wait_call();
+        cast.client.call(&cast.server, handle, 0, &empty());
         expect(t, &cast.server, Nice(7));
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
         cast.answer();
         expect(t, &cast.server, Nice(0));
         expect_deadline(&cast.client, 7);
     }
-}
+});
 
-/// Whoever calls, and whatever the node demands: nothing is more urgent than a deadline.
-fn server_keeps_its_deadline(t: &Stage) {
+// Whoever calls, and whatever the node demands: nothing is more urgent than a deadline.
+case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
     let mut cast = cast(t, INHERIT);
     cast.server.park();
-    if !gets_a_deadline(t, &cast.server) {
-        return;
-    }
+    give_a_deadline(t, &cast.server);
     for caller in [Nice(5), Nice(-5), Fifo(20), RoundRobin(99)] {
         cast.call(caller);
         let served = cast.server.actor.nice();
@@ -106,46 +83,41 @@ fn server_keeps_its_deadline(t: &Stage) {
     expect_deadline(&cast.server, served);
     cast.answer();
     expect_deadline(&cast.server, 0);
-}
+});
 
-/// A server with a deadline passes on its nice value, for as long as it serves that of its caller.
-fn chain_goes_on_from_a_deadline(t: &Stage) {
+// A server with a deadline passes on its nice value, for as long as it serves that of its caller.
+case!(chain_goes_on_from_a_deadline, ["TXN-31"], |t| {
     let cast = cast(t, INHERIT);
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(INHERIT), &cast.server);
     last.settle_counts();
     cast.server.park();
-    if !gets_a_deadline(t, &cast.server) {
-        return;
-    }
+    give_a_deadline(t, &cast.server);
     cast.call(Nice(6));
-    cast.server.start_call(on_last, 0, &empty());
-    last.wait_call();
+    cast.server.call(&last, on_last, 0, &empty());
     expect(t, &last, Nice(6));
     last.reply(&empty());
     expect(t, &last, Nice(0));
     cast.server.wait_reply();
     cast.answer();
     expect_deadline(&cast.server, 0);
-}
+});
 
-/// Nobody but the thread itself begins or ends a deadline: one that it has got while it served stays.
-fn deadline_begun_while_serving_stays(t: &Stage) {
+// Nobody but the thread itself begins or ends a deadline: one that it has got while it served stays.
+case!(deadline_begun_while_serving_stays, ["TXN-12"], |t| {
     let cast = cast(t, INHERIT);
     for caller in [Nice(4), Fifo(40)] {
         cast.server.park();
         cast.call(caller);
-        if !gets_a_deadline(t, &cast.server) {
-            return;
-        }
+        give_a_deadline(t, &cast.server);
         cast.answer();
         expect_deadline(&cast.server, 0);
         cast.server.actor.set_schedule(Nice(0));
     }
-}
+});
 
-/// As it has it, a thread keeps the flag while it serves, and does not have it afterwards if it did not before.
-fn server_keeps_its_flag(t: &Stage) {
+// As it has it, a thread keeps the flag while it serves, and does not have it afterwards if it did not before.
+case!(server_keeps_its_flag, ["TXN-31", "TXN-12"], |t| {
     let cast = cast(t, INHERIT);
     let (flag, actor) = (libc::SCHED_RESET_ON_FORK, &cast.server.actor);
     for (policy, priority) in
@@ -167,25 +139,24 @@ fn server_keeps_its_flag(t: &Stage) {
             }
         }
     }
-}
+});
 
-fn flag_is_not_inherited(t: &Stage) {
+case!(flag_is_not_inherited, ["TXN-31"], |t| {
     let cast = cast(t, 19);
     let flag = libc::SCHED_RESET_ON_FORK;
     for (policy, priority) in [(libc::SCHED_OTHER, 0), (libc::SCHED_FIFO, 5)] {
         cast.server.park();
         cast.client.actor.set_policy(policy | flag, priority);
-        cast.client.start_call(cast.handle, 0, &empty());
-        cast.server.wait_call();
+        cast.client.call(&cast.server, cast.handle, 0, &empty());
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
         cast.answer();
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
         assert_eq!(cast.client.actor.policy(), policy | flag);
     }
-}
+});
 
-/// Who waits for calls becomes what the opener was, but for the flag.
-fn pool_keeps_its_flag(t: &Stage) {
+// Who waits for calls becomes what the opener was, but for the flag.
+case!(pool_keeps_its_flag, ["LOOP-7"], |t| {
     let server = t.server();
     for policy in [libc::SCHED_OTHER, libc::SCHED_RR] {
         let priority = i32::from(policy == libc::SCHED_RR);
@@ -195,20 +166,17 @@ fn pool_keeps_its_flag(t: &Stage) {
         server.actor.interrupt();
         assert_eq!(server.finish_raw().errno, Errno::EINTR);
     }
-}
+});
 
-/// A oneway call that is served at a real-time priority gives its thread the flag for as long, and takes away
-/// none.
-fn flag_outlives_oneway_calls(t: &Stage) {
+// A oneway call that is served at a real-time priority gives its thread the flag for as long, and takes away
+// none.
+case!(flag_outlives_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
     let cast = cast(t, FIFO_30);
     let actor = &cast.server.actor;
     for flag in [0, libc::SCHED_RESET_ON_FORK, 0] {
         actor.set_policy(libc::SCHED_OTHER | flag, 0);
         for _ in 0..2 {
-            let flags = TransactionFlags::ONE_WAY.bits();
-            let data = cast.client.place(cast.handle, 0, &empty());
-            cast.client.start_transaction(&BinderTransactionData { flags, ..data });
-            cast.client.wait_for(Return::TransactionComplete);
+            cast.client.tell(cast.handle, 0, &empty());
             let call = cast.server.wait_call();
             expect(t, &cast.server, Fifo(30));
             cast.server.free(&call);
@@ -218,11 +186,11 @@ fn flag_outlives_oneway_calls(t: &Stage) {
         actor.interrupt();
         assert_eq!(cast.server.finish_raw().errno, Errno::EINTR);
     }
-}
+});
 
-/// The bounds are a thread's own: the kernel has no way to inherit them, and what a driver changes must leave
-/// them alone.
-fn clamps_stay_with_their_threads(t: &Stage) {
+// The bounds are a thread's own: the kernel has no way to inherit them, and what a driver changes must leave
+// them alone.
+case!(clamps_stay_with_their_threads, ["TXN-31", "TXN-12"], |t| {
     let cast = cast(t, INHERIT);
     let set = |port: &Port, util_min, util_max| {
         let flags = Attributes::CLAMPS | Attributes::KEEP_ALL;
@@ -233,9 +201,7 @@ fn clamps_stay_with_their_threads(t: &Stage) {
         (seen.util_min, seen.util_max)
     };
     cast.server.park();
-    if !t.needs("CONFIG_UCLAMP_TASK", set(&cast.server, 100, 700) != Err(Errno::EOPNOTSUPP)) {
-        return;
-    }
+    t.needs("CONFIG_UCLAMP_TASK", set(&cast.server, 100, 700) != Err(Errno::EOPNOTSUPP));
     set(&cast.client, 300, 900).expect("sched_setattr");
     for caller in [Nice(5), Fifo(20), RoundRobin(3), Nice(-5)] {
         cast.call(caller);
@@ -244,19 +210,17 @@ fn clamps_stay_with_their_threads(t: &Stage) {
         assert_eq!((clamps(&cast.client), clamps(&cast.server)), ((300, 900), (100, 700)), "{caller:?}");
         cast.server.park();
     }
-}
+});
 
-/// A thread that shares may have asked for a slice. It has it again after a call that it served at a real-time
-/// priority, and keeps it if it serves at another nice value.
-fn slice_of_its_own_is_kept(t: &Stage) {
+// A thread that shares may have asked for a slice. It has it again after a call that it served at a real-time
+// priority, and keeps it if it serves at another nice value.
+case!(slice_of_its_own_is_kept, ["TXN-31", "TXN-12"], |t| {
     let cast = cast(t, INHERIT);
     cast.server.park();
     let runtime = 1_700_000;
     cast.server.actor.set_attributes(Attributes { runtime, ..Attributes::default() }).expect("sched_setattr");
     let is_told = cast.server.actor.attributes().runtime == runtime;
-    if !t.needs("a kernel with slices", is_told) {
-        return;
-    }
+    t.needs("a kernel with slices", is_told);
     for caller in [Nice(5), Fifo(20), Nice(-5)] {
         cast.call(caller);
         if let Nice(_) = caller {
@@ -266,4 +230,4 @@ fn slice_of_its_own_is_kept(t: &Stage) {
         assert_eq!(cast.server.actor.attributes().runtime, runtime, "after {caller:?}");
         cast.server.park();
     }
-}
+});

@@ -1,50 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! binderfs: what a mount contains, its options, and adding, removing and renaming devices.
 
-use crate::cases;
+use super::*;
 use crate::netlink::binder_family;
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::fs::{add_device, add_device_raw, mount_at};
-use binder_sys::ioctl::{BINDER_CTL_ADD, BINDER_VERSION};
-use binder_sys::{BinderfsDevice, Device};
-use nix::errno::Errno;
 use nix::fcntl::{renameat2, OFlag, RenameFlags, AT_FDCWD};
-use nix::mount::{mount, umount, MsFlags};
+use nix::mount::umount;
 use nix::sys::stat::{mknod, Mode, SFlag};
-use std::collections::BTreeSet;
 use std::io::ErrorKind::PermissionDenied;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
 
-cases! { "binderfs":
-    devices_are_a_parameter ["PARAM-1"],
-    fresh_mount_has_the_documented_files ["BFS-13", "BFS-11", "PARAM-2"],
-    owners_modes_and_inodes ["BFS-2", "BFS-8"],
-    lesson_s23_features_say_what_there_is ["BFS-11"],
-    mounts_are_independent ["BFS-1", "BFS-14"],
-    all_mounts_share_a_major ["BFS-3"],
-    add_makes_a_device ["BFS-7", "BFS-8"],
-    add_refuses_bad_names ["BFS-7"],
-    add_refuses_a_name_twice ["BFS-7"],
-    refused_add_has_filled_the_numbers ["BFS-7"],
-    add_cuts_a_long_name ["BFS-7"],
-    add_fault ["BFS-7"],
-    control_knows_one_command ["BFS-7"],
-    max_limits_devices ["BFS-4", "BFS-6", "BFS-7"],
-    max_below_the_defaults_fails_the_mount ["BFS-6"],
-    bad_mount_options ["BFS-4"],
-    options_are_shown ["BFS-4"],
-    remount_rules ["BFS-5"],
-    stats_makes_the_logs_directory ["BFS-12"],
-    unlink_and_control ["BFS-9"],
-    unlink_of_an_open_device ["BFS-10"],
-    unlink_gives_the_number_back ["BFS-10", "BFS-6"],
-    rename_rules ["BFS-9"],
-    folders_stay ["BFS-9"],
-    nothing_else_can_be_made ["BFS-9"],
-    umount_with_open_files ["BFS-15"],
-}
+case!(add_fault, ["BFS-7"], |t| assert_eq!(control(t).ioctl_fault(BINDER_CTL_ADD), Err(Errno::EFAULT)));
 
 /// A second mount beside the stage's.
 pub(super) fn another(t: &Stage, name: &str, options: Option<&str>) -> nix::Result<PathBuf> {
@@ -61,7 +27,7 @@ pub(super) fn set<const N: usize>(items: [&str; N]) -> BTreeSet<String> {
     items.map(String::from).into()
 }
 
-fn devices_are_a_parameter(t: &Stage) {
+case!(devices_are_a_parameter, ["PARAM-1"], |t| {
     let file = t.driver.parameter(if t.upstream() { "rust_devices" } else { "devices" });
     assert_eq!(file.metadata().expect("the parameter").permissions().mode() & 0o777, 0o444);
     let list = std::fs::read_to_string(file).expect("read the parameter");
@@ -71,9 +37,9 @@ fn devices_are_a_parameter(t: &Stage) {
     let mut there = names(t.root());
     there.retain(|name| t.device(name).metadata().expect("a file").file_type().is_char_device());
     assert_eq!(there, wanted);
-}
+});
 
-fn fresh_mount_has_the_documented_files(t: &Stage) {
+case!(fresh_mount_has_the_documented_files, ["BFS-13", "BFS-11", "PARAM-2"], |t| {
     let found = names(t.root());
     assert!(found.is_superset(&set(["binder-control", "features"])), "{found:?}");
     assert_eq!(found, set(["binder", "binder-control", "features", "hwbinder", "vndbinder"]));
@@ -83,9 +49,9 @@ fn fresh_mount_has_the_documented_files(t: &Stage) {
     let all =
         t.known_difference(Driver::Upstream, "features/ lacks some files", features.is_superset(&documented));
     assert!(all || t.upstream());
-}
+});
 
-fn owners_modes_and_inodes(t: &Stage) {
+case!(owners_modes_and_inodes, ["BFS-2", "BFS-8"], |t| {
     let stat = |name: &str| t.device(name).metadata().expect(name);
     let root = t.root().metadata().expect("the root");
     assert_eq!((root.mode() & 0o7777, root.ino()), (0o755, 1));
@@ -101,18 +67,18 @@ fn owners_modes_and_inodes(t: &Stage) {
     assert!(feature.is_file());
     assert_eq!(feature.mode() & 0o7777, 0o444);
     assert!(feature.ino() > (1 << 20) + 3);
-}
+});
 
-fn lesson_s23_features_say_what_there_is(t: &Stage) {
+case!(lesson_s23_features_say_what_there_is, ["BFS-11"], |t| {
     for name in names(&t.device("features")) {
         let text = std::fs::read_to_string(t.device("features").join(&name)).expect("read a feature");
         // Reports travel by netlink.
         let is_there = name != "transaction_report" || binder_family().expect("ask").is_some();
         assert_eq!(text, if is_there { "1\n" } else { "0\n" }, "{name}");
     }
-}
+});
 
-fn mounts_are_independent(t: &Stage) {
+case!(mounts_are_independent, ["BFS-1", "BFS-14"], |t| {
     let second = another(t, "second", None).expect("mount");
     add_device(t.root(), "extra").expect("add");
     assert!(!names(&second).contains("extra"));
@@ -125,9 +91,9 @@ fn mounts_are_independent(t: &Stage) {
     first.set_context_manager().expect("manage");
     other.set_context_manager().expect("manage the other");
     assert_eq!(first.set_context_manager(), Err(Errno::EBUSY));
-}
+});
 
-fn all_mounts_share_a_major(t: &Stage) {
+case!(all_mounts_share_a_major, ["BFS-3"], |t| {
     let second = another(t, "second", None).expect("mount");
     let major = |path: PathBuf| libc::major(path.metadata().expect("a device").rdev());
     let (a, b) = (major(t.device("binder")), major(second.join("hwbinder")));
@@ -137,37 +103,37 @@ fn all_mounts_share_a_major(t: &Stage) {
     let line = devices.lines().find(|line| line.trim().starts_with(&format!("{a} "))).expect("the major");
     let named = line.ends_with("binder");
     assert!(named, "{line}");
-}
+});
 
-fn add_makes_a_device(t: &Stage) {
+case!(add_makes_a_device, ["BFS-7", "BFS-8"], |t| {
     let added = add_device(t.root(), "extra").expect("add");
     let stat = t.device("extra").metadata().expect("the device");
     assert!(stat.file_type().is_char_device());
     assert_eq!((libc::major(stat.rdev()), libc::minor(stat.rdev())), (added.major, added.minor));
     assert_eq!(stat.mode() & 0o7777, 0o600);
     assert_eq!(Device::open(&t.device("extra")).expect("open").version(), Ok(8));
-}
+});
 
 fn control(t: &Stage) -> Device {
     Device::open(&t.device("binder-control")).expect("open binder-control")
 }
 
-fn add_refuses_bad_names(t: &Stage) {
+case!(add_refuses_bad_names, ["BFS-7"], |t| {
     let control = control(t);
     for name in ["", ".", "..", "a/b", "/"] {
         let mut request = BinderfsDevice::named(name.as_bytes());
         assert_eq!(add_device_raw(&control, &mut request), Err(Errno::EACCES), "{name:?}");
     }
     assert_eq!(names(t.root()), set(["binder", "binder-control", "features", "hwbinder", "vndbinder"]));
-}
+});
 
-fn add_refuses_a_name_twice(t: &Stage) {
+case!(add_refuses_a_name_twice, ["BFS-7"], |t| {
     for name in ["binder", "binder-control", "features"] {
         assert_eq!(add_device(t.root(), name).err(), Some(Errno::EEXIST), "{name}");
     }
-}
+});
 
-fn refused_add_has_filled_the_numbers(t: &Stage) {
+case!(refused_add_has_filled_the_numbers, ["BFS-7"], |t| {
     let control = control(t);
     let mut request = BinderfsDevice::named(b"binder");
     request.minor = u32::MAX;
@@ -175,28 +141,24 @@ fn refused_add_has_filled_the_numbers(t: &Stage) {
     // The numbers are handed out before the name is looked at, and taken back.
     assert_ne!((request.major, request.minor), (0, u32::MAX));
     assert_eq!(request.name[..7], *b"binder\0");
-}
+});
 
-fn add_cuts_a_long_name(t: &Stage) {
+case!(add_cuts_a_long_name, ["BFS-7"], |t| {
     let control = control(t);
     let mut request = BinderfsDevice::named(&[b'x'; 256]);
     add_device_raw(&control, &mut request).expect("the last byte is taken for a NUL");
     assert!(names(t.root()).contains(&"x".repeat(255)));
-}
+});
 
-fn add_fault(t: &Stage) {
-    assert_eq!(control(t).ioctl_fault(BINDER_CTL_ADD), Err(Errno::EFAULT));
-}
-
-fn control_knows_one_command(t: &Stage) {
+case!(control_knows_one_command, ["BFS-7"], |t| {
     let control = control(t);
     assert_eq!(control.ioctl(BINDER_VERSION, &mut 0u32), Err(Errno::EINVAL));
     assert_eq!(control.ioctl(BINDER_CTL_ADD ^ 0xff, &mut [0u8; 512]), Err(Errno::EINVAL));
     assert!(control.map(4096).is_err());
     assert_eq!(nix::unistd::read(&control, &mut [0]), Err(Errno::EINVAL));
-}
+});
 
-fn max_limits_devices(t: &Stage) {
+case!(max_limits_devices, ["BFS-4", "BFS-6", "BFS-7"], |t| {
     let path = another(t, "limited", Some("max=4")).expect("mount");
     add_device(&path, "one").expect("the fourth");
     assert_eq!(add_device(&path, "two").err(), Some(Errno::ENOSPC));
@@ -205,16 +167,16 @@ fn max_limits_devices(t: &Stage) {
     assert_eq!(add_device(&path, "binder").err(), Some(Errno::EEXIST));
     assert_eq!(add_device(&path, "").err(), Some(Errno::EACCES));
     add_device(&path, "two").expect("room again");
-}
+});
 
-fn max_below_the_defaults_fails_the_mount(t: &Stage) {
+case!(max_below_the_defaults_fails_the_mount, ["BFS-6"], |t| {
     let result = another(t, "tiny", Some("max=2"));
     assert_eq!(result.err(), Some(Errno::ENOSPC));
     // Nothing of it is left: the same name and the same numbers can be had.
     umount(&another(t, "tiny", Some("max=3")).expect("room for the defaults")).expect("umount");
-}
+});
 
-fn bad_mount_options(t: &Stage) {
+case!(bad_mount_options, ["BFS-4"], |t| {
     for options in ["max=1048577", "max=-1", "max=x", "max", "stats=local", "stats", "nonsense=1"] {
         let result = another(t, "bad", Some(options));
         assert!(result.is_err(), "{options} was taken");
@@ -222,7 +184,7 @@ fn bad_mount_options(t: &Stage) {
     assert_eq!(another(t, "bad", Some("max=1048577")).err(), Some(Errno::EINVAL));
     assert_eq!(another(t, "bad", Some("stats=local")).err(), Some(Errno::EINVAL));
     umount(&another(t, "good", Some("max=1048576")).expect("the largest limit")).expect("umount");
-}
+});
 
 pub(super) fn options_of(path: &Path) -> String {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc/self/mounts");
@@ -232,17 +194,17 @@ pub(super) fn options_of(path: &Path) -> String {
     line.split(' ').nth(3).expect("options").to_string()
 }
 
-fn options_are_shown(t: &Stage) {
+case!(options_are_shown, ["BFS-4"], |t| {
     assert!(options_of(t.root()).ends_with(",max=1048576"), "{}", options_of(t.root()));
     let path = another(t, "limited", Some("max=17,stats=global")).expect("mount");
     assert!(options_of(&path).contains(",max=17,stats=global"), "{}", options_of(&path));
-}
+});
 
 fn remount(path: &Path, options: &str) -> nix::Result<()> {
     mount(None::<&str>, path, None::<&str>, MsFlags::MS_REMOUNT, Some(options))
 }
 
-fn remount_rules(t: &Stage) {
+case!(remount_rules, ["BFS-5"], |t| {
     let plain = another(t, "plain", Some("max=10")).expect("mount");
     assert_eq!(remount(&plain, "stats=global"), Err(Errno::EINVAL), "the logs cannot be added later");
     assert_eq!(remount(&plain, "max=5"), Ok(()));
@@ -253,26 +215,26 @@ fn remount_rules(t: &Stage) {
     let stats = another(t, "stats", Some("stats=global")).expect("mount");
     assert_eq!(remount(&stats, "stats=global,max=7"), Ok(()));
     assert!(options_of(&stats).contains(",max=7"));
-}
+});
 
-fn stats_makes_the_logs_directory(t: &Stage) {
+case!(stats_makes_the_logs_directory, ["BFS-12"], |t| {
     assert!(!t.device("binder_logs").exists());
     let path = another(t, "stats", Some("stats=global")).expect("mount");
     let logs = path.join("binder_logs").metadata().expect("binder_logs");
     assert!(logs.is_dir());
     assert_eq!(logs.permissions().mode() & 0o7777, 0o755);
-}
+});
 
-fn unlink_and_control(t: &Stage) {
+case!(unlink_and_control, ["BFS-9"], |t| {
     assert_eq!(std::fs::remove_file(t.device("binder-control")).map_err(|e| e.kind()), Err(PermissionDenied));
     std::fs::remove_file(t.device("vndbinder")).expect("unlink a device");
     assert!(!t.device("vndbinder").exists());
     add_device(t.root(), "vndbinder").expect("add it anew");
     assert!(std::fs::remove_file(t.device("features/extended_error")).is_err());
     assert!(std::fs::remove_dir(t.device("features")).is_err());
-}
+});
 
-fn unlink_of_an_open_device(t: &Stage) {
+case!(unlink_of_an_open_device, ["BFS-10"], |t| {
     let (manager, client) = (t.manager(), t.client());
     std::fs::remove_file(t.device("binder")).expect("unlink");
     client.round_trip(0, &manager, &crate::port::bytes(b"still"), &crate::port::bytes(b"here"));
@@ -280,17 +242,17 @@ fn unlink_of_an_open_device(t: &Stage) {
     let stranger = t.client();
     let answer = stranger.refused(&stranger.place(0, 0, &crate::port::empty()));
     assert_eq!(answer, binder_sys::Return::DeadReply, "the new device has no manager");
-}
+});
 
-fn unlink_gives_the_number_back(t: &Stage) {
+case!(unlink_gives_the_number_back, ["BFS-10", "BFS-6"], |t| {
     let path = another(t, "limited", Some("max=4")).expect("mount");
     for round in 0..20 {
         add_device(&path, "extra").unwrap_or_else(|errno| panic!("round {round}: {errno}"));
         std::fs::remove_file(path.join("extra")).expect("unlink");
     }
-}
+});
 
-fn rename_rules(t: &Stage) {
+case!(rename_rules, ["BFS-9"], |t| {
     let rename =
         |from: &str, to: &str, flags| renameat2(AT_FDCWD, &t.device(from), AT_FDCWD, &t.device(to), flags);
     let plain = RenameFlags::empty();
@@ -303,9 +265,9 @@ fn rename_rules(t: &Stage) {
     assert_eq!(rename("moved", "hwbinder", plain), Ok(()), "one device replaces another");
     assert_eq!(names(t.root()), set(["binder-control", "features", "hwbinder", "vndbinder"]));
     assert_eq!(rename("hwbinder", "x", RenameFlags::RENAME_WHITEOUT), Err(Errno::EINVAL));
-}
+});
 
-fn folders_stay(t: &Stage) {
+case!(folders_stay, ["BFS-9"], |t| {
     let path = another(t, "second", None).expect("mount");
     let rename =
         |from: &str, to: &str, flags| renameat2(AT_FDCWD, &path.join(from), AT_FDCWD, &path.join(to), flags);
@@ -319,9 +281,9 @@ fn folders_stay(t: &Stage) {
         }
     }
     assert_eq!(names(&path), set(["binder", "binder-control", "features", "hwbinder", "vndbinder"]));
-}
+});
 
-fn nothing_else_can_be_made(t: &Stage) {
+case!(nothing_else_can_be_made, ["BFS-9"], |t| {
     assert!(std::fs::create_dir(t.device("dir")).is_err());
     assert!(std::fs::write(t.device("file"), b"").is_err());
     assert!(std::os::unix::fs::symlink("binder", t.device("link")).is_err());
@@ -331,9 +293,9 @@ fn nothing_else_can_be_made(t: &Stage) {
     assert!(std::fs::write(t.device("features/new"), b"").is_err());
     assert!(std::fs::write(t.device("features/extended_error"), b"0").is_err());
     assert_eq!(names(t.root()).len(), 5);
-}
+});
 
-fn umount_with_open_files(t: &Stage) {
+case!(umount_with_open_files, ["BFS-15"], |t| {
     let path = another(t, "second", None).expect("mount");
     let open = Device::open(&path.join("binder")).expect("open");
     assert_eq!(umount(&path), Err(Errno::EBUSY));
@@ -342,4 +304,4 @@ fn umount_with_open_files(t: &Stage) {
     drop(open);
     let control = Device::open_with(&t.device("binder-control"), OFlag::O_RDONLY).expect("open");
     drop(control);
-}
+});

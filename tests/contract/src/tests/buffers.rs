@@ -1,41 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Buffers: where they lie, who may give them back, and what becomes of the space.
 
-use super::{failed, pattern};
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "buffers":
-    freed_twice ["OBJ-12"],
-    freed_by_an_address_inside ["OBJ-12"],
-    freed_by_an_unknown_address ["OBJ-12"],
-    freed_before_the_reply ["OBJ-12"],
-    freed_by_another_thread ["OBJ-12"],
-    undelivered_cannot_be_freed ["OBJ-12", "ALLOC-9"],
-    kept_ones_use_up_the_space ["ALLOC-2", "ALLOC-1"],
-    freed_neighbours_become_one ["ALLOC-1"],
-    empty_ones_have_addresses_of_their_own ["OBJ-3"],
-    best_fit ["ALLOC-1"],
-    neighbours_are_not_touched ["ALLOC-1", "ALLOC-4"],
-    wiped_when_asked_for ["ALLOC-6"],
-    kept_intact_until_freed ["ALLOC-5", "ALLOC-4"],
-    any_order_of_freeing ["ALLOC-1", "ALLOC-4"],
-}
+use super::*;
 
 /// Has a call delivered and answered, and keeps its buffer.
 fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
-    client.start_call(0, 0, &bytes(data));
-    let call = server.wait_call();
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    let call = client.call(server, 0, 0, &bytes(data));
+    client.free(&server.answer(client, &empty()));
     call
 }
 
-fn freed_twice(t: &Stage) {
+case!(freed_twice, ["OBJ-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     let first = keep(&server, &client, &pattern(100, 1));
     let second = keep(&server, &client, &pattern(100, 2));
@@ -43,9 +18,9 @@ fn freed_twice(t: &Stage) {
     server.free(&first);
     assert_eq!(server.data(&second), pattern(100, 2));
     assert_eq!(server.drain(), []);
-}
+});
 
-fn freed_by_an_address_inside(t: &Stage) {
+case!(freed_by_an_address_inside, ["OBJ-12"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
     let call = keep(&server, &client, &pattern(page(), 1));
     for offset in [1, 8, page() as u64 - 1] {
@@ -59,9 +34,9 @@ fn freed_by_an_address_inside(t: &Stage) {
     assert_eq!(server.data(&call), pattern(page(), 1));
     server.free(&call);
     client.round_trip(0, &server, &bytes(b"free"), &empty());
-}
+});
 
-fn freed_by_an_unknown_address(t: &Stage) {
+case!(freed_by_an_unknown_address, ["OBJ-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (start, length) = server.space.expect("a space");
     let call = keep(&server, &client, b"mine");
@@ -70,41 +45,37 @@ fn freed_by_an_unknown_address(t: &Stage) {
     }
     assert_eq!(server.data(&call), b"mine");
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn freed_before_the_reply(t: &Stage) {
+case!(freed_before_the_reply, ["OBJ-12"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"short-lived"));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &bytes(b"short-lived"));
     server.free(&call);
     assert!(client.actor.is_blocked());
-    server.reply(&bytes(b"all the same"));
-    assert_eq!(client.data(&client.wait_reply()), b"all the same");
-}
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"all the same"))), b"all the same");
+});
 
-fn freed_by_another_thread(t: &Stage) {
+case!(freed_by_another_thread, ["OBJ-12"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
     let call = keep(&server, &client, &pattern(page(), 0));
     server.thread().free(&call);
     client.round_trip(0, &server, &bytes(&pattern(page(), 1)), &empty());
-}
+});
 
-fn undelivered_cannot_be_freed(t: &Stage) {
+case!(undelivered_cannot_be_freed, ["OBJ-12", "ALLOC-9"], |t| {
     let (server, client) = (t.manager(), t.client());
     // An earlier call shows where the next one will lie.
     let place = keep(&server, &client, b"earlier!");
     server.free(&place);
-    client.start_call(0, 0, &bytes(b"pending!"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(b"pending!"));
     server.send(|c| c.free_buffer(place.buffer));
     let call = server.wait_call();
     assert_eq!(call.buffer, place.buffer, "the place was guessed wrong");
     assert_eq!(server.data(&call), b"pending!");
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn kept_ones_use_up_the_space(t: &Stage) {
+case!(kept_ones_use_up_the_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(64 << 10), t.client());
     let mut kept: Vec<_> = (0..16).map(|i| keep(&server, &client, &pattern(4096, i))).collect();
     assert_eq!(client.refused(&client.place(0, 0, &bytes(b"one more"))), Return::FailedReply);
@@ -117,9 +88,9 @@ fn kept_ones_use_up_the_space(t: &Stage) {
     let again = keep(&server, &client, &pattern(4096, 77));
     assert_eq!(again.buffer, middle.buffer, "the only free place");
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::FailedReply);
-}
+});
 
-fn freed_neighbours_become_one(t: &Stage) {
+case!(freed_neighbours_become_one, ["ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(64 << 10), t.client());
     let kept: Vec<_> = (0..16).map(|i| keep(&server, &client, &pattern(4096, i))).collect();
     // Every second one, then the rest: in the end all of it is one piece again.
@@ -132,9 +103,9 @@ fn freed_neighbours_become_one(t: &Stage) {
         server.free(call);
     }
     client.round_trip(0, &server, &bytes(&pattern(64 << 10, 9)), &empty());
-}
+});
 
-fn empty_ones_have_addresses_of_their_own(t: &Stage) {
+case!(empty_ones_have_addresses_of_their_own, ["OBJ-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut addresses: Vec<u64> = (0..20).map(|_| keep(&server, &client, b"").buffer).collect();
     addresses.sort_unstable();
@@ -144,9 +115,9 @@ fn empty_ones_have_addresses_of_their_own(t: &Stage) {
         server.send(|c| c.free_buffer(address));
     }
     client.round_trip(0, &server, &bytes(&pattern(crate::stage::SPACE, 0)), &empty());
-}
+});
 
-fn best_fit(t: &Stage) {
+case!(best_fit, ["ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(64 << 10), t.client());
     // Holes of 4096, 1024 and 2048 bytes between kept buffers, and a large rest.
     let mut holes = Vec::new();
@@ -160,9 +131,9 @@ fn best_fit(t: &Stage) {
     t.known_difference(crate::suite::Driver::Upstream, "a hole larger than needed is taken", best);
     // Whatever was chosen, the largest request must still find its place.
     keep(&server, &client, &pattern(4096, 0));
-}
+});
 
-fn neighbours_are_not_touched(t: &Stage) {
+case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Small buffers share pages, whoever comes and goes beside them.
     let kept: Vec<_> = (0..24).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
@@ -174,9 +145,9 @@ fn neighbours_are_not_touched(t: &Stage) {
     for (i, call) in kept.iter().enumerate().step_by(2) {
         assert_eq!(server.data(call), pattern(100 + i, i));
     }
-}
+});
 
-fn wiped_when_asked_for(t: &Stage) {
+case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Neighbours keep the page where it is.
     keep(&server, &client, b"before");
@@ -187,15 +158,14 @@ fn wiped_when_asked_for(t: &Stage) {
     };
     client.start_transaction(&data);
     let call = server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     keep(&server, &client, b"after");
     assert_eq!(server.data(&call), secret);
     server.free(&call);
     assert_eq!(server.data(&call), [0; 256]);
-}
+});
 
-fn kept_intact_until_freed(t: &Stage) {
+case!(kept_intact_until_freed, ["ALLOC-5", "ALLOC-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let kept: Vec<_> = (0..10).map(|i| keep(&server, &client, &pattern(10_000, i))).collect();
     for i in 0..20 {
@@ -204,9 +174,9 @@ fn kept_intact_until_freed(t: &Stage) {
     for (i, call) in kept.iter().enumerate() {
         assert_eq!(server.data(call), pattern(10_000, i));
     }
-}
+});
 
-fn any_order_of_freeing(t: &Stage) {
+case!(any_order_of_freeing, ["ALLOC-1", "ALLOC-4"], |t| {
     use rand::seq::SliceRandom;
     use rand::SeedableRng;
     let mut random = rand::rngs::SmallRng::seed_from_u64(1);
@@ -221,4 +191,4 @@ fn any_order_of_freeing(t: &Stage) {
         }
     }
     client.round_trip(0, &server, &bytes(&pattern(256 << 10, 9)), &empty());
-}
+});

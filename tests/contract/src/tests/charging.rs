@@ -3,24 +3,9 @@
 //!
 //! Without it they are nobody's, as with the other drivers (ALLOC-5).
 
-use super::pattern;
-use crate::cases;
-use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, Port};
+use super::*;
+use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::path::PathBuf;
-
-cases! { "charging":
-    receiver_pays ["ALLOC-5"],
-    limit_of_the_receiver_is_kept ["ALLOC-5", "TXN-19"],
-    reclaim_of_one_cgroup ["ALLOC-5"],
-    lesson_s17_a_space_gives_up_its_own_idle_pages ["ALLOC-5", "TXN-19", "lesson S17"],
-    nobody_is_killed_for_a_page_table ["ALLOC-5", "TXN-19"],
-    nobody_pays_by_default ["ALLOC-5"],
-}
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
@@ -34,8 +19,8 @@ fn is_charging() -> bool {
     std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("charge_buffers=1")
 }
 
-fn charges(t: &Stage) -> bool {
-    t.needs("the module parameter charge_buffers=1", is_charging())
+fn needs_charging(t: &Stage) {
+    t.needs("the module parameter charge_buffers=1", is_charging());
 }
 
 /// A cgroup with one process in it.
@@ -62,16 +47,12 @@ impl Cgroup {
 
 /// A call whose data the receiver does not look at: it would have to pay for the copy.
 fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
-    client.start_call(0, 0, &bytes(data));
-    manager.free(&manager.wait_call());
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    manager.free(&client.call(manager, 0, 0, &bytes(data)));
+    client.free(&manager.answer(client, &empty()));
 }
 
-fn receiver_pays(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+case!(receiver_pays, ["ALLOC-5"], |t| {
+    needs_charging(t);
     let (manager, client) = (t.manager(), t.client());
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
     let before = (receiver.charged(), sender.charged());
@@ -80,12 +61,10 @@ fn receiver_pays(t: &Stage) {
     let after = (receiver.charged(), sender.charged());
     assert!(after.0 >= before.0 + 240 * PIECE as u64, "{before:?} {after:?}");
     assert!(after.1 <= before.1 + slack(), "{before:?} {after:?}");
-}
+});
 
-fn limit_of_the_receiver_is_kept(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+case!(limit_of_the_receiver_is_kept, ["ALLOC-5", "TXN-19"], |t| {
+    needs_charging(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     client.round_trip(0, &manager, &bytes(b"something"), &empty());
@@ -98,16 +77,11 @@ fn limit_of_the_receiver_is_kept(t: &Stage) {
     assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn reclaim_of_one_cgroup(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("CONFIG_SHRINKER_DEBUG", false);
-        return;
-    };
+case!(reclaim_of_one_cgroup, ["ALLOC-5"], |t| {
+    needs_charging(t);
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let cgroup = Cgroup::of(t, &manager);
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 1)), &empty());
@@ -122,45 +96,37 @@ fn reclaim_of_one_cgroup(t: &Stage) {
         shrinker.pages()
     );
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 2)), &empty());
-}
+});
 
-/// At the limit, pages that a space needs come from its own that are idle, where there are no others.
-fn lesson_s17_a_space_gives_up_its_own_idle_pages(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+// At the limit, pages that a space needs come from its own that are idle, where there are no others.
+case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "lesson S17"], |t| {
+    needs_charging(t);
     let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
     let cgroup = Cgroup::of(t, &manager);
     // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
     // too small for the third.
-    client.start_call(0, 0, &bytes(&pattern(350 * PIECE, 1)));
-    let first = manager.wait_call();
+    let first = client.call(&manager, 0, 0, &bytes(&pattern(350 * PIECE, 1)));
     other.start_call(0, 0, &bytes(b"in between"));
     let helper = manager.looper();
     let middle = helper.wait_call();
     assert!(middle.buffer > first.buffer);
     manager.free(&first);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(&client, &empty()));
     let limit = cgroup.charged() + (300 << 10);
     std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
-    client.start_call(0, 0, &bytes(&pattern(400 * PIECE, 2)));
-    let third = manager.wait_call();
+    let third = client.call(&manager, 0, 0, &bytes(&pattern(400 * PIECE, 2)));
     assert!(third.buffer > middle.buffer);
     assert!(cgroup.charged() <= limit);
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
-}
+});
 
-/// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
-fn nobody_is_killed_for_a_page_table(t: &Stage) {
-    if !charges(t) {
-        return;
-    }
+// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
+case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], |t| {
+    needs_charging(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let limit = cgroup.charged();
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"something")) };
+    let call = client.place_oneway(0, 0, &bytes(b"something"));
     let was_sent = (0..200u64).any(|pages| {
         std::fs::write(cgroup.0.join("memory.max"), (limit + pages * 4096).to_string()).expect("set a limit");
         client.start_transaction(&call);
@@ -172,19 +138,17 @@ fn nobody_is_killed_for_a_page_table(t: &Stage) {
     assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
     manager.free(&manager.wait_call());
-}
+});
 
-fn nobody_pays_by_default(t: &Stage) {
+case!(nobody_pays_by_default, ["ALLOC-5"], |t| {
     if is_charging() {
         return;
     }
     let (space, sent) = (4 << 20, 240 * page());
-    if !t.needs("a space for more than what a cgroup is charged for in advance", sent < space) {
-        return;
-    }
+    t.needs("a space for more than what a cgroup is charged for in advance", sent < space);
     let (manager, client) = (t.manager_with(space), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let before = cgroup.charged();
     send_unread(&client, &manager, &pattern(sent, 1));
     assert!(cgroup.charged() < before + slack(), "{before} {}", cgroup.charged());
-}
+});

@@ -5,39 +5,21 @@
 use super::binderfs::names;
 use super::limits::Limit;
 use super::options::stat;
+use super::*;
 use crate::agent::with_a_failure;
-use crate::cases;
-use crate::child;
 use crate::containers::{self, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER};
 use crate::kernel_namespaces;
-use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
 use binder_sys::mounting::Mount;
-use binder_sys::Device;
-use nix::errno::Errno;
 use nix::mount::umount;
-use nix::sched::{unshare, CloneFlags};
-use nix::sys::signal::{kill, Signal};
+use nix::sched::unshare;
 use nix::sys::wait::waitpid;
 use std::fs::Permissions;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
-use std::path::Path;
 
-cases! { "containers":
-    rootless ["BFS-1", "BFS-2", "BFS-7"],
-    of_root ["BFS-1", "BFS-2", "BFS-7"],
-    options_in_a_container ["BFS-2", "BFS-4", "BFS-13"],
-    do_not_see_each_others_devices ["BFS-1", "BFS-14"],
-    one_user_has_so_many_devices ["BFS-3", "BFS-6"],
-    namespaces_within_count_for_their_user ["BFS-3", "BFS-6"],
-    each_container_of_root_has_as_many ["BFS-3", "BFS-6"],
-    devices_come_back ["BFS-3", "BFS-6", "BFS-10"],
-    root_of_the_machine_has_any_number ["BFS-3", "BFS-6"],
-    mapped_mount ["BFS-1", "BFS-2", "BFS-8"],
-    mapped_mount_in_a_container ["BFS-1", "BFS-2"],
-    mounted_without_memory ["BFS-1", "BFS-6"],
-}
+case!(rootless, ["BFS-1", "BFS-2", "BFS-7"], |t| works(t, ROOTLESS));
+case!(of_root, ["BFS-1", "BFS-2", "BFS-7"], |t| works(t, OF_ROOT));
 
 /// A call between two processes on the device of this path, the one as the given user.
 fn call(device: &Path, user: u32) {
@@ -91,15 +73,7 @@ fn works(t: &Stage, users: Users) {
     });
 }
 
-fn rootless(t: &Stage) {
-    works(t, ROOTLESS);
-}
-
-fn of_root(t: &Stage) {
-    works(t, OF_ROOT);
-}
-
-fn options_in_a_container(t: &Stage) {
+case!(options_in_a_container, ["BFS-2", "BFS-4", "BFS-13"], |t| {
     if super::options::mounted(t, "there", &[("mode", "660")]).is_none() {
         return;
     }
@@ -115,9 +89,9 @@ fn options_in_a_container(t: &Stage) {
         });
         std::fs::remove_file(path.join("vndbinder")).expect("its owner may");
     });
-}
+});
 
-fn do_not_see_each_others_devices(t: &Stage) {
+case!(do_not_see_each_others_devices, ["BFS-1", "BFS-14"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID);
     let place = t.directory("container");
     child::ready(|ready| {
@@ -139,7 +113,7 @@ fn do_not_see_each_others_devices(t: &Stage) {
         });
     }
     assert!(!t.device("secret").exists());
-}
+});
 
 fn add(path: &Path, count: usize) {
     for number in 0..count {
@@ -188,7 +162,7 @@ fn full(t: &Stage, place: &str, users: Users, wanted: usize) {
     });
 }
 
-fn one_user_has_so_many_devices(t: &Stage) {
+case!(one_user_has_so_many_devices, ["BFS-3", "BFS-6"], |t| {
     let Some(limit) = limited(t) else { return };
     full(t, "first", ROOTLESS, 10);
     // Another container of the same user gets nothing, not even the devices that a mount starts with.
@@ -209,9 +183,9 @@ fn one_user_has_so_many_devices(t: &Stage) {
         mount_at(path, Some("max=20")).expect("mount");
         add(path, 17);
     });
-}
+});
 
-fn namespaces_within_count_for_their_user(t: &Stage) {
+case!(namespaces_within_count_for_their_user, ["BFS-3", "BFS-6"], |t| {
     let Some(_limit) = limited(t) else { return };
     containers::run(&t.directory("container"), ROOTLESS, |path| {
         mount_at(path, None).expect("mount");
@@ -225,16 +199,16 @@ fn namespaces_within_count_for_their_user(t: &Stage) {
         assert_eq!(fill(Path::new("/tmp")), 7, "what was within is gone");
         assert_eq!(add_device(path, "extra").err(), Some(Errno::ENOSPC));
     });
-}
+});
 
-fn each_container_of_root_has_as_many(t: &Stage) {
+case!(each_container_of_root_has_as_many, ["BFS-3", "BFS-6"], |t| {
     let Some(_limit) = limited(t) else { return };
     full(t, "first", OF_ROOT, 10);
     full(t, "second", OF_ROOT_OTHER, 10);
     full(t, "third", ROOTLESS, 10);
-}
+});
 
-fn devices_come_back(t: &Stage) {
+case!(devices_come_back, ["BFS-3", "BFS-6", "BFS-10"], |t| {
     let Some(_limit) = limited(t) else { return };
     containers::run(&t.directory("container"), ROOTLESS, |path| {
         for _ in 0..5 {
@@ -251,14 +225,14 @@ fn devices_come_back(t: &Stage) {
             umount(path).expect("umount");
         }
     });
-}
+});
 
-fn root_of_the_machine_has_any_number(t: &Stage) {
+case!(root_of_the_machine_has_any_number, ["BFS-3", "BFS-6"], |t| {
     let Some(_limit) = limited(t) else { return };
     add(t.root(), 20);
-}
+});
 
-fn mapped_mount(t: &Stage) {
+case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
     let namespace = containers::namespace(Users { maker: 0, map: "0 1000 10\n" });
     let place = t.directory("mapped");
     let mount = Mount::of(t.root()).expect("clone the mount");
@@ -294,9 +268,9 @@ fn mapped_mount(t: &Stage) {
         become_user(1000);
         assert_eq!(Device::open(&place.join("renamed")).err(), Some(Errno::EACCES));
     });
-}
+});
 
-fn mapped_mount_in_a_container(t: &Stage) {
+case!(mapped_mount_in_a_container, ["BFS-1", "BFS-2"], |t| {
     let is_ours = t.driver == crate::suite::Driver::Rust;
     if !t.ours_alone("mounts cannot be mapped", is_ours) {
         return;
@@ -315,13 +289,11 @@ fn mapped_mount_in_a_container(t: &Stage) {
             assert_eq!(Device::open(&path.join("binder")).err(), Some(Errno::EACCES));
         });
     });
-}
+});
 
-/// Each place fails once; what was made until then is given back, or the limit is reached before long.
-fn mounted_without_memory(t: &Stage) {
-    if !super::faults::can_fail(t) {
-        return;
-    }
+// Each place fails once; what was made until then is given back, or the limit is reached before long.
+case!(mounted_without_memory, ["BFS-1", "BFS-6"], |t| {
+    super::faults::can_fail(t);
     let is_ours = t.driver == crate::suite::Driver::Rust;
     let _limit = if is_ours { limited(t) } else { None };
     let options = is_ours.then_some("max=20,uid=0,gid=0,mode=666,control_mode=640,devices=a:b:c");
@@ -344,4 +316,4 @@ fn mounted_without_memory(t: &Stage) {
             "nothing counts but what there is"
         );
     });
-}
+});

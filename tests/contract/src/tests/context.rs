@@ -1,60 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The context manager: one per device, known to all as handle 0.
 
-use super::{dead, failed};
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::{BINDER_SET_CONTEXT_MGR, BINDER_SET_CONTEXT_MGR_EXT};
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
-cases! { "context":
-    no_manager ["CTX-3"],
-    only_one ["CTX-1", "IOCTL-SET_CONTEXT_MGR"],
-    same_user_may_take_over ["CTX-1", "CTX-5"],
-    another_user_may_not ["CTX-1"],
-    users_are_compared_by_effective_id ["CTX-1"],
-    lesson_r14_manager_cannot_call_itself ["CTX-3"],
-    manager_cannot_call_itself_through_another_file ["CTX-3"],
-    manager_cannot_hold_itself ["CTX-4", "WR-3"],
-    clients_can_hold_it ["CTX-4", "CTX-2"],
-    its_node_is_never_counted_to_it ["CTX-2"],
-    plain_node_is_zero ["CTX-2", "TXN-29"],
-    extended_node_is_delivered ["CTX-1", "IOCTL-SET_CONTEXT_MGR_EXT", "TXN-29"],
-    extended_fault ["IOCTL-SET_CONTEXT_MGR_EXT"],
-    node_that_is_known_becomes_it ["CTX-1", "NODE-1"],
-    death_frees_the_place ["CTX-5"],
-    old_handle_zero_stays_with_the_dead ["CTX-5", "NODE-3"],
-    devices_have_managers_of_their_own ["BFS-14", "CTX-1"],
-}
-
-fn no_manager(t: &Stage) {
+case!(no_manager, ["CTX-3"], |t| {
     let client = t.client();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
     let explained = client.extended_error() == dead(Errno::EINVAL);
     t.known_difference(Driver::Upstream, "BR_DEAD_REPLY leaves no extended error", explained);
-}
+});
 
-fn only_one(t: &Stage) {
+case!(only_one, ["CTX-1", "IOCTL-SET_CONTEXT_MGR"], |t| {
     let (manager, other) = (t.manager(), t.client());
     let again = |port: &Port| port.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err();
     assert_eq!(again(&other), Some(Errno::EBUSY));
     assert_eq!(again(&manager), Some(Errno::EBUSY));
     let node = FlatBinderObject::binder(1, 2);
     assert_eq!(other.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).err(), Some(Errno::EBUSY));
-}
+});
 
-fn same_user_may_take_over(t: &Stage) {
+case!(same_user_may_take_over, ["CTX-1", "CTX-5"], |t| {
     let client = t.client();
     for round in 0..3u8 {
         let manager = t.manager();
         client.round_trip(0, &manager, &bytes(&[round]), &bytes(&[round, round]));
         manager.kill();
     }
-}
+});
 
 fn as_user(port: &Port, uid: u32) {
     port.actor.number(Op::SetUser { uid }).expect("change the user");
@@ -65,36 +37,34 @@ fn take_over(port: &Port) -> Option<Errno> {
     port.set_context_manager().err()
 }
 
-fn another_user_may_not(t: &Stage) {
+case!(another_user_may_not, ["CTX-1"], |t| {
     t.manager().kill();
     let other = t.client();
     as_user(&other, 1000);
     assert_eq!(take_over(&other), Some(Errno::EPERM));
     as_user(&other, 0);
     assert_eq!(take_over(&other), None);
-}
+});
 
-fn users_are_compared_by_effective_id(t: &Stage) {
-    if !t.has_new_devices() {
-        return;
-    }
+case!(users_are_compared_by_effective_id, ["CTX-1"], |t| {
+    t.needs_new_devices();
     let manager = t.client();
     as_user(&manager, 1000);
     manager.set_context_manager().expect("any user may be first");
     manager.kill();
     let root = t.client();
     assert_eq!(take_over(&root), Some(Errno::EPERM), "root is another user, too");
-}
+});
 
-fn lesson_r14_manager_cannot_call_itself(t: &Stage) {
+case!(lesson_r14_manager_cannot_call_itself, ["CTX-3"], |t| {
     let manager = t.manager();
     assert_eq!(manager.refused(&manager.place(0, 0, &empty())), Return::FailedReply);
     assert_eq!(manager.extended_error(), failed(Errno::EINVAL));
     let thread = manager.thread();
     assert_eq!(thread.refused(&thread.place(0, 0, &empty())), Return::FailedReply);
-}
+});
 
-fn manager_cannot_call_itself_through_another_file(t: &Stage) {
+case!(manager_cannot_call_itself_through_another_file, ["CTX-3"], |t| {
     if t.upstream() {
         return; // Upstream compares files, not processes: the call would wait for its own thread.
     }
@@ -103,9 +73,9 @@ fn manager_cannot_call_itself_through_another_file(t: &Stage) {
     other.map(4096).expect("map");
     assert_eq!(other.refused(&other.place(0, 0, &empty())), Return::FailedReply);
     assert_eq!(other.extended_error(), failed(Errno::EINVAL));
-}
+});
 
-fn manager_cannot_hold_itself(t: &Stage) {
+case!(manager_cannot_hold_itself, ["CTX-4", "WR-3"], |t| {
     let manager = t.manager();
     for build in [Commands::acquire as fn(&mut Commands, u32) -> &mut Commands, Commands::increfs] {
         let mut commands = Commands::new();
@@ -113,17 +83,17 @@ fn manager_cannot_hold_itself(t: &Stage) {
         let outcome = manager.try_write(&commands);
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 0));
     }
-}
+});
 
-fn clients_can_hold_it(t: &Stage) {
+case!(clients_can_hold_it, ["CTX-4", "CTX-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.increfs(0).acquire(0).acquire(0).release(0).release(0).decrefs(0));
     client.round_trip(0, &manager, &empty(), &empty());
     client.send(|c| c.acquire(0));
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn its_node_is_never_counted_to_it(t: &Stage) {
+case!(its_node_is_never_counted_to_it, ["CTX-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.increfs(0).acquire(0));
     client.round_trip(0, &manager, &empty(), &empty());
@@ -131,73 +101,65 @@ fn its_node_is_never_counted_to_it(t: &Stage) {
     client.kill();
     let seen = manager.answer_counts();
     assert!(seen.iter().all(|item| matches!(item, Return::TransactionComplete)), "{seen:?}");
-}
+});
 
-fn plain_node_is_zero(t: &Stage) {
+case!(plain_node_is_zero, ["CTX-2", "TXN-29"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0, 0));
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
-fn extended_node_is_delivered(t: &Stage) {
+case!(extended_node_is_delivered, ["CTX-1", "IOCTL-SET_CONTEXT_MGR_EXT", "TXN-29"], |t| {
     let (manager, client) = (t.client(), t.client());
     let node = FlatBinderObject { kind: 0x1234, flags: 0x7f, binder: 0xabc0, cookie: 0xdef0 };
     manager.set_context_manager_ext(node).expect("the type is not looked at");
     manager.enter_looper();
-    client.start_call(0, 0, &empty());
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0xabc0, 0xdef0));
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     let info = manager.node_debug_info(0);
     assert_eq!((info.ptr, info.cookie), (0xabc0, 0xdef0));
     assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1));
-}
+});
 
 /// A manager whose pointer is one that it has sent before, with cookie 5. It has read of that node's counts, and has not
 /// answered: so the node stays when nobody holds it any more.
 pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
     let (old, next) = (t.manager(), t.client());
-    next.start_call(0, 0, &object(FlatBinderObject::binder(0, 5)));
-    let call = old.wait_call();
-    old.reply(&empty());
-    next.free(&next.wait_reply());
+    let call = next.call(&old, 0, 0, &object(FlatBinderObject::binder(0, 5)));
+    next.free(&old.answer(&next, &empty()));
     old.free(&call);
     old.kill();
     next.set_context_manager().expect("the cookie of the object does not matter");
     next
 }
 
-/// That node is the manager's, with the cookie that it has.
-fn node_that_is_known_becomes_it(t: &Stage) {
+// That node is the manager's, with the cookie that it has.
+case!(node_that_is_known_becomes_it, ["CTX-1", "NODE-1"], |t| {
     let next = manager_with_a_known_node(t);
     next.enter_looper();
     let client = t.client();
-    client.start_call(0, 0, &empty());
-    let call = next.wait_call();
+    let call = client.call(&next, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0, 5));
-    next.reply(&empty());
-    client.wait_reply();
-}
+    next.answer(&client, &empty());
+});
 
-fn extended_fault(t: &Stage) {
+case!(extended_fault, ["IOCTL-SET_CONTEXT_MGR_EXT"], |t| {
     let result = t.client().ioctl_fault(BINDER_SET_CONTEXT_MGR_EXT);
     let wanted = if t.upstream() { Errno::EFAULT } else { Errno::EINVAL };
     assert_eq!(result, Err(wanted));
-}
+});
 
-fn death_frees_the_place(t: &Stage) {
+case!(death_frees_the_place, ["CTX-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     manager.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
     let next = t.manager();
     client.round_trip(0, &next, &bytes(b"a"), &bytes(b"b"));
-}
+});
 
-fn old_handle_zero_stays_with_the_dead(t: &Stage) {
+case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.acquire(0));
     manager.kill();
@@ -211,9 +173,9 @@ fn old_handle_zero_stays_with_the_dead(t: &Stage) {
     client.send(|c| c.release(1));
     let gone = client.refused(&client.place(1, 0, &empty()));
     t.known_difference(Driver::Upstream, "handle 1 is still there", gone == Return::FailedReply);
-}
+});
 
-fn devices_have_managers_of_their_own(t: &Stage) {
+case!(devices_have_managers_of_their_own, ["BFS-14", "CTX-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let path = t.device("hwbinder");
     let open = || {
@@ -228,4 +190,4 @@ fn devices_have_managers_of_their_own(t: &Stage) {
     other_manager.enter_looper();
     client.round_trip(0, &manager, &bytes(b"first"), &empty());
     other_client.round_trip(0, &other_manager, &bytes(b"second"), &empty());
-}
+});

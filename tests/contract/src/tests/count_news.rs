@@ -1,36 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What an owner's threads read of counts when several of them send the same node, read it or not, and end.
 
-use crate::actor::{patience, Actor};
-use crate::bystander::{has_two_cpus, Count};
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
+use super::*;
+use crate::bystander::Count;
 use crate::scheduling::{pin, Fifo};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::{BINDER_GET_NODE_INFO_FOR_REF, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::unistd::Pid;
-use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-
-cases! { "count_news":
-    weak_unread_then_strong_by_another ["NODE-6", "NODE-7"],
-    weak_read_then_strong_by_another ["NODE-6", "NODE-7"],
-    strong_unread_then_strong_by_another ["NODE-7"],
-    strong_unread_then_weak_by_another ["NODE-6", "NODE-7"],
-    weak_then_strong_by_the_same ["NODE-6", "NODE-7"],
-    weak_unread_and_the_thread_gone_then_strong ["NODE-7", "TREL-2"],
-    release_unread_then_strong_again ["NODE-6", "NODE-7"],
-    lesson_s01_each_handle_is_of_its_own_node ["NODE-2"],
-    lesson_s02_nodes_turn_strong_one_by_one ["NODE-6", "NODE-14"],
-    lesson_s10_counts_of_a_dead_node_go_down ["NODE-12", "IOCTL-GET_NODE_INFO_FOR_REF"],
-    lesson_s20_a_handle_goes_home_while_it_is_released ["NODE-11", "NODE-7"],
-    lesson_s22_sent_while_the_thread_with_the_news_ends ["NODE-7", "TREL-2"],
-    lesson_s25_next_call_is_for_whoever_comes_first ["TXN-22", "LOOP-6"],
-    lesson_s25_work_is_for_another_if_there_is_no_room ["WR-8", "LOOP-6"],
-}
 
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 const WEAK: FlatBinderObject = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
@@ -39,8 +12,7 @@ const STRONG: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
 /// Writes a oneway call to the context manager and reads nothing.
 #[track_caller]
 fn tell(sender: &Port, parcel: &Parcel) {
-    let call = sender.place(0, 0, parcel);
-    let call = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..call };
+    let call = sender.place_oneway(0, 0, parcel);
     sender.send(|c| c.transaction(&call));
 }
 
@@ -56,43 +28,43 @@ fn owner_of_two(t: &Stage) -> (Port, Port, Port) {
     (manager, first, second)
 }
 
-fn weak_unread_then_strong_by_another(t: &Stage) {
+case!(weak_unread_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(WEAK));
     tell(&second, &object(STRONG));
     let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(heard(&second), told, "whoever makes it strong hears of it first");
     assert_eq!(heard(&first), [Return::TransactionComplete]);
-}
+});
 
-fn weak_read_then_strong_by_another(t: &Stage) {
+case!(weak_read_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(WEAK));
     assert_eq!(heard(&first), [Return::Increfs(ID), Return::TransactionComplete]);
     tell(&second, &object(STRONG));
     assert_eq!(heard(&second), [Return::Acquire(ID), Return::TransactionComplete]);
     assert_eq!(heard(&first), []);
-}
+});
 
-fn strong_unread_then_strong_by_another(t: &Stage) {
+case!(strong_unread_then_strong_by_another, ["NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(STRONG));
     tell(&second, &object(STRONG));
     let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(heard(&second), [Return::TransactionComplete], "the receiver has it already");
     assert_eq!(heard(&first), told, "whoever made it strong hears of it");
-}
+});
 
-fn strong_unread_then_weak_by_another(t: &Stage) {
+case!(strong_unread_then_weak_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(STRONG));
     tell(&second, &object(WEAK));
     assert_eq!(heard(&second), [Return::TransactionComplete]);
     let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(heard(&first), told);
-}
+});
 
-fn weak_then_strong_by_the_same(t: &Stage) {
+case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     let other = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
     let mut parcel = object(WEAK);
@@ -102,9 +74,9 @@ fn weak_then_strong_by_the_same(t: &Stage) {
         [Return::Increfs(other), Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(heard(&first), told, "what turns strong moves behind the others");
     assert_eq!(heard(&second), []);
-}
+});
 
-fn weak_unread_and_the_thread_gone_then_strong(t: &Stage) {
+case!(weak_unread_and_the_thread_gone_then_strong, ["NODE-7", "TREL-2"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(WEAK));
     assert_eq!(first.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -116,10 +88,10 @@ fn weak_unread_and_the_thread_gone_then_strong(t: &Stage) {
         heard(&second) == told,
     );
     assert_eq!(heard(&first), []);
-}
+});
 
-/// The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
-fn release_unread_then_strong_again(t: &Stage) {
+// The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
+case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], |t| {
     let (manager, first, second) = owner_of_two(t);
     let handle = give_in_a_call(&manager, &first, STRONG);
     assert_eq!(
@@ -135,35 +107,31 @@ fn release_unread_then_strong_again(t: &Stage) {
     assert_eq!(heard(&first), [Return::Release(ID)]);
     tell(&second, &object(STRONG));
     assert_eq!(heard(&second), [Return::Acquire(ID), Return::TransactionComplete]);
-}
+});
 
-/// Names of nodes that come again must not make one of two.
-fn lesson_s01_each_handle_is_of_its_own_node(t: &Stage) {
+// Names of nodes that come again must not make one of two.
+case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], |t| {
     const NODES: u64 = 600;
     let (manager, owner) = (t.manager(), t.server());
     let mut parcel = Parcel::new();
     for ptr in 1..=NODES {
         parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &parcel);
     let handles: Vec<u32> = (0..NODES).map(|at| manager.object_at(&call, at).handle()).collect();
     assert_eq!(handles.iter().collect::<BTreeSet<_>>().len() as u64, NODES, "one handle for two nodes");
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     owner.settle_counts();
     for at in [0, 255, 256, 257, 512, NODES as usize - 1] {
-        manager.start_call(handles[at], 0, &empty());
-        let call = owner.wait_call();
+        let call = manager.call(&owner, handles[at], 0, &empty());
         assert_eq!((call.target, call.cookie), ((at as u64 + 1) * 16, at as u64 + 1));
         owner.free(&call);
-        owner.reply(&empty());
-        manager.free(&manager.wait_reply());
+        manager.free(&owner.answer(&manager, &empty()));
     }
-}
+});
 
-/// Each node's news are moved within a long queue, and that does not take longer the longer it is.
-fn lesson_s02_nodes_turn_strong_one_by_one(t: &Stage) {
+// Each node's news are moved within a long queue, and that does not take longer the longer it is.
+case!(lesson_s02_nodes_turn_strong_one_by_one, ["NODE-6", "NODE-14"], |t| {
     const NODES: u64 = 20_000;
     let (manager, owner) = (t.manager_with(4 << 20), t.client());
     let (mut weak, mut strong) = (Parcel::new(), Parcel::new());
@@ -181,10 +149,10 @@ fn lesson_s02_nodes_turn_strong_one_by_one(t: &Stage) {
         [Return::TransactionComplete].into_iter().chain(news).chain([Return::TransactionComplete]).collect();
     assert!(seen == told, "{} items: {:?}, …", seen.len(), &seen[..8.min(seen.len())]);
     drop(manager);
-}
+});
 
-/// A call that fails takes back what it gave, also on a node whose owner is dead.
-fn lesson_s10_counts_of_a_dead_node_go_down(t: &Stage) {
+// A call that fails takes back what it gave, also on a node whose owner is dead.
+case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let manager = t.manager();
     let (server, owner) = (t.server(), t.server());
     let target = give_in_a_call(&manager, &server, FlatBinderObject::binder(0x10, 0));
@@ -215,29 +183,25 @@ fn lesson_s10_counts_of_a_dead_node_go_down(t: &Stage) {
     let call = server.wait_call();
     t.known_difference(Driver::Upstream, "counts of a dead node are others", counts() == (2, 0));
     server.free(&call);
-    server.reply(&empty());
-    manager.free(&manager.wait_reply());
+    manager.free(&server.answer(&manager, &empty()));
     assert_eq!(counts(), before);
-}
+});
 
-/// The owner is never given his own pointer between being told that nobody needs it and being told that
-/// somebody does. One thread of the holder sends the handle home, another gives back the last count.
-fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
+// The owner is never given his own pointer between being told that nobody needs it and being told that
+// somebody does. One thread of the holder sends the handle home, another gives back the last count.
+case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"], |t| {
     let (owner, holder) = (t.manager(), t.client());
     let other = holder.thread();
     for _ in 0..20 {
         // The owner gives the holder a node, which keeps its name to itself.
-        holder.start_call(0, 0, &empty());
-        owner.free(&owner.wait_call());
-        owner.reply(&object(STRONG));
-        let reply = holder.wait_reply();
+        owner.free(&holder.call(&owner, 0, 0, &empty()));
+        let reply = owner.answer(&holder, &object(STRONG));
         let handle = holder.object(&reply).handle();
         holder.send(|c| c.increfs(handle).acquire(handle).free_buffer(reply.buffer));
         let _ = owner.answer_counts();
         // Home goes what may not be there any more.
         owner.park();
-        let home = holder.place(0, 0, &object(FlatBinderObject::strong_handle(handle)));
-        let home = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..home };
+        let home = holder.place_oneway(0, 0, &object(FlatBinderObject::strong_handle(handle)));
         holder.start_transaction(&home);
         other.send(|c| c.release(handle));
         let mut seen = owner.finish_raw().returns();
@@ -270,18 +234,17 @@ fn lesson_s20_a_handle_goes_home_while_it_is_released(t: &Stage) {
         holder.send(|c| c.decrefs(handle));
         let _ = owner.drain();
     }
-}
+});
 
-/// The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
-/// them before its call is acknowledged.
-fn lesson_s22_sent_while_the_thread_with_the_news_ends(t: &Stage) {
-    if has_two_cpus(t) {
-        pin(Pid::from_raw(0), 1);
-        // Once, unless the first CPU is given to others after all, which are not to starve.
-        let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
-        t.ours_alone("a thread that ends is not to keep its CPU", is_held);
-    }
-}
+// The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
+// them before its call is acknowledged.
+case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], |t| {
+    needs_two_cpus(t);
+    pin(Pid::from_raw(0), 1);
+    // Once, unless the first CPU is given to others after all, which are not to starve.
+    let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
+    t.ours_alone("a thread that ends is not to keep its CPU", is_held);
+});
 
 /// Whether the thread was still ending when the other one had heard of its call. It is kept from going on by
 /// whoever hears that his call ends with it, who is urgent and does not leave the CPU.
@@ -296,8 +259,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     let count = Count::new(&caller.arena);
     let Count { counter, stop } = count;
     caller.actor.set_schedule(Fifo(20));
-    let mut commands = Commands::new();
-    commands.transaction(&caller.place(handle, 0, &empty()));
+    let commands = stream(|c| c.transaction(&caller.place(handle, 0, &empty())));
     let args = WriteReadOp { commands: commands.as_bytes().to_vec(), room: ROOM, ..Default::default() };
     let call = Box::new(Op::WriteRead { slot: caller.slot, args });
     caller.actor.start(Op::SpinAfter { op: call, counter, stop });
@@ -306,10 +268,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     let argument = 0i32.to_ne_bytes().to_vec();
     ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
     count.wait();
-    let strong = sender.place(0, 0, &object(STRONG));
-    let strong = BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..strong };
-    sender.start_transaction(&strong);
-    sender.wait_for(Return::TransactionComplete);
+    sender.tell(0, 0, &object(STRONG));
     let is_held = !ending.actor.answered(Duration::ZERO);
     count.stop();
     t.known_difference(
@@ -325,12 +284,10 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     is_held
 }
 
-/// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
-/// another thread sleeps and has been woken for it.
-fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
+// another thread sleeps and has been woken for it.
+case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], |t| {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
     let (server, client) = (t.manager(), t.client());
     let sleeper = server.looper();
@@ -348,8 +305,7 @@ fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
     let count = Count::new(&client.arena);
     bystander.set_schedule(Fifo(20));
     count.begin(&bystander);
-    let mut commands = Commands::new();
-    commands.free_buffer(one.buffer);
+    let commands = stream(|c| c.free_buffer(one.buffer));
     server.start(&commands);
     let is_there = server.actor.answered(patience() / 2);
     count.end(&bystander);
@@ -361,10 +317,10 @@ fn lesson_s25_next_call_is_for_whoever_comes_first(t: &Stage) {
     sleeper.actor.expect_blocked();
     tell(&client, &bytes(b"six"));
     assert_eq!(sleeper.data(&sleeper.wait_call()), b"six");
-}
+});
 
-/// A thread that is woken for work and has no room to be told of it leaves it to another that sleeps.
-fn lesson_s25_work_is_for_another_if_there_is_no_room(t: &Stage) {
+// A thread that is woken for work and has no room to be told of it leaves it to another that sleeps.
+case!(lesson_s25_work_is_for_another_if_there_is_no_room, ["WR-8", "LOOP-6"], |t| {
     let (manager, (owner, holder)) = (t.manager(), (t.server(), t.server()));
     let cookie = 7;
     let handle = introduce(&manager, &owner, STRONG, &holder);
@@ -382,4 +338,4 @@ fn lesson_s25_work_is_for_another_if_there_is_no_room(t: &Stage) {
     ) {
         other.wait_for(Return::DeadBinder(cookie));
     }
-}
+});

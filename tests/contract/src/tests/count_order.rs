@@ -2,37 +2,8 @@
 //! The order of count news over several threads of an owner: weak news told to one or still unread by it,
 //! strong ones asked for by another, and the thread gone in between.
 
-use crate::cases;
-use crate::port::{empty, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::Return::{Acquire, Decrefs, Increfs, Release, TransactionComplete as Complete};
-use binder_sys::*;
-
-cases! { "count_order":
-    weak_told_to_one_strong_to_another ["NODE-6", "NODE-7"],
-    weak_unread_by_one_strong_to_another ["NODE-6", "NODE-7"],
-    strong_unread_by_one_weak_to_another ["NODE-6", "NODE-7"],
-    strong_unread_by_one_strong_to_another ["NODE-6", "NODE-7"],
-    goes_from_hand_to_hand ["NODE-7"],
-    weak_unread_by_one_that_exits ["NODE-7", "TREL-2"],
-    strong_unread_by_one_that_exits ["NODE-7", "TREL-2"],
-    from_hand_to_hand_and_the_last_exits ["NODE-7", "TREL-2"],
-    weak_told_to_one_that_exits ["NODE-8", "TREL-2"],
-    sent_and_let_go_unread ["NODE-6", "NODE-5"],
-    sent_weakly_and_let_go_unread ["NODE-6", "NODE-5"],
-    let_go_with_what_was_to_be_told ["NODE-1", "NODE-5", "NODE-6"],
-    let_go_after_the_sender_has_exited ["NODE-6", "TREL-2"],
-    released_and_sent_again_unread ["NODE-6", "NODE-7"],
-    released_and_sent_again_weakly_unread ["NODE-6", "NODE-7"],
-    released_to_one_and_sent_again_by_another ["NODE-6", "NODE-7"],
-    only_the_strong_count_is_confirmed ["NODE-8"],
-    only_the_weak_count_is_confirmed ["NODE-8"],
-    confirmed_by_another_than_was_told ["NODE-8"],
-    news_of_two_nodes_keep_their_order ["NODE-6", "NODE-7"],
-    several_nodes_in_one_call ["NODE-6", "NODE-7"],
-    news_come_before_a_refusal ["NODE-7", "TXN-19"],
-}
 
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 const OTHER: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x11 };
@@ -66,7 +37,7 @@ fn oneway(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData 
     for object in objects {
         parcel.object(object);
     }
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &parcel) }
+    sender.place_oneway(0, 0, &parcel)
 }
 
 impl Scene {
@@ -98,7 +69,7 @@ impl Scene {
 }
 
 fn exit(port: &Port) {
-    assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     port.enter_looper();
 }
 
@@ -106,7 +77,7 @@ fn answer(port: &Port) {
     port.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
 }
 
-fn weak_told_to_one_strong_to_another(t: &Stage) {
+case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
     let s = scene(t);
     let handle = s.keeps(&s.sends(&s.x, weak(ID)));
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
@@ -118,34 +89,34 @@ fn weak_told_to_one_strong_to_another(t: &Stage) {
     assert_eq!(s.z.drain(), [Release(ID)]);
     s.manager.send(|c| c.decrefs(handle));
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
-}
+});
 
-fn weak_unread_by_one_strong_to_another(t: &Stage) {
+case!(weak_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "who needs it is told of both");
     assert_eq!(s.x.drain(), [Complete]);
-}
+});
 
-fn strong_unread_by_one_weak_to_another(t: &Stage) {
+case!(strong_unread_by_one_weak_to_another, ["NODE-6", "NODE-7"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, strong(ID)));
     s.sends(&s.y, weak(ID));
     assert_eq!(s.y.drain(), [Complete]);
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
-}
+});
 
-fn strong_unread_by_one_strong_to_another(t: &Stage) {
+case!(strong_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, strong(ID)));
     // The manager's handle is strong already, so nothing is needed of the node.
     s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Complete]);
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
-}
+});
 
-fn goes_from_hand_to_hand(t: &Stage) {
+case!(goes_from_hand_to_hand, ["NODE-7"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.keeps(&s.sends(&s.y, strong(ID)));
@@ -154,18 +125,18 @@ fn goes_from_hand_to_hand(t: &Stage) {
     assert_eq!(s.x.drain(), [Complete, Complete]);
     assert_eq!(s.z.drain(), [Complete]);
     assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "the first who needed it strongly");
-}
+});
 
-fn weak_unread_by_one_that_exits(t: &Stage) {
+case!(weak_unread_by_one_that_exits, ["NODE-7", "TREL-2"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, weak(ID)));
     exit(&s.x);
     s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete]);
     assert_eq!(s.x.drain(), []);
-}
+});
 
-fn strong_unread_by_one_that_exits(t: &Stage) {
+case!(strong_unread_by_one_that_exits, ["NODE-7", "TREL-2"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, strong(ID)));
     exit(&s.x);
@@ -175,9 +146,9 @@ fn strong_unread_by_one_that_exits(t: &Stage) {
     // What the thread left may be read by whoever comes: by y before its own acknowledgement or after it.
     t.known_difference(Driver::C, LOST, told == [Increfs(ID), Acquire(ID), Complete]);
     assert_eq!(s.x.drain(), []);
-}
+});
 
-fn from_hand_to_hand_and_the_last_exits(t: &Stage) {
+case!(from_hand_to_hand_and_the_last_exits, ["NODE-7", "TREL-2"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.keeps(&s.sends(&s.y, strong(ID)));
@@ -188,9 +159,9 @@ fn from_hand_to_hand_and_the_last_exits(t: &Stage) {
     t.known_difference(Driver::C, LOST, told == [Increfs(ID), Acquire(ID), Complete]);
     assert_eq!(s.x.drain(), [Complete]);
     assert_eq!(s.y.drain(), []);
-}
+});
 
-fn weak_told_to_one_that_exits(t: &Stage) {
+case!(weak_told_to_one_that_exits, ["NODE-8", "TREL-2"], |t| {
     let s = scene(t);
     let handle = s.keeps(&s.sends(&s.x, weak(ID)));
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
@@ -199,9 +170,9 @@ fn weak_told_to_one_that_exits(t: &Stage) {
     assert_eq!(s.y.drain(), [], "it was told, and has not confirmed it");
     s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie));
     assert_eq!(s.y.drain(), [Decrefs(ID)]);
-}
+});
 
-fn sent_and_let_go_unread(t: &Stage) {
+case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], |t| {
     let s = scene(t);
     s.frees(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.drain(), [Complete], "there is nothing to say any more");
@@ -211,19 +182,19 @@ fn sent_and_let_go_unread(t: &Stage) {
     s.sends(&s.y, strong(BinderPtrCookie { cookie: 1, ..ID }));
     let new = BinderPtrCookie { cookie: 1, ..ID };
     assert_eq!(s.y.drain(), [Increfs(new), Acquire(new), Complete]);
-}
+});
 
-fn sent_weakly_and_let_go_unread(t: &Stage) {
+case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], |t| {
     let s = scene(t);
     s.frees(&s.sends(&s.x, weak(ID)));
     s.frees(&s.sends(&s.y, strong(ID)));
     assert_eq!(s.x.drain(), [Complete]);
     assert_eq!(s.y.drain(), [Complete]);
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
-}
+});
 
-/// Nobody was told of the node, so nothing of it is left: the pointer may stand for another object before anybody reads.
-fn let_go_with_what_was_to_be_told(t: &Stage) {
+// Nobody was told of the node, so nothing of it is left: the pointer may stand for another object before anybody reads.
+case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], |t| {
     let s = scene(t);
     s.frees(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
@@ -231,10 +202,10 @@ fn let_go_with_what_was_to_be_told(t: &Stage) {
     s.keeps(&s.sends(&s.y, weak(new)));
     assert_eq!(s.y.drain(), [Increfs(new), Complete], "it is told of its own object, not of the other");
     assert_eq!(s.x.drain(), [Complete]);
-}
+});
 
-/// Who comes after a thread that has exited finds nothing to read.
-fn let_go_after_the_sender_has_exited(t: &Stage) {
+// Who comes after a thread that has exited finds nothing to read.
+case!(let_go_after_the_sender_has_exited, ["NODE-6", "TREL-2"], |t| {
     let s = scene(t);
     let call = s.sends(&s.x, strong(ID));
     exit(&s.x);
@@ -242,7 +213,7 @@ fn let_go_after_the_sender_has_exited(t: &Stage) {
     assert_eq!(s.y.node_debug_info(0).ptr, 0);
     assert_eq!(s.y.poll(0), 0);
     assert_eq!(s.y.drain(), []);
-}
+});
 
 /// The manager has the node strongly by one call, which is given; the owner knows and has confirmed it.
 fn told(t: &Stage) -> (Scene, BinderTransactionData) {
@@ -253,7 +224,7 @@ fn told(t: &Stage) -> (Scene, BinderTransactionData) {
     (s, call)
 }
 
-fn released_and_sent_again_unread(t: &Stage) {
+case!(released_and_sent_again_unread, ["NODE-6", "NODE-7"], |t| {
     let (s, call) = told(t);
     s.frees(&call);
     let call = s.sends(&s.y, strong(ID));
@@ -261,9 +232,9 @@ fn released_and_sent_again_unread(t: &Stage) {
     assert_eq!(s.x.drain(), []);
     s.frees(&call);
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
-}
+});
 
-fn released_and_sent_again_weakly_unread(t: &Stage) {
+case!(released_and_sent_again_weakly_unread, ["NODE-6", "NODE-7"], |t| {
     let (s, call) = told(t);
     s.frees(&call);
     let call = s.sends(&s.y, weak(ID));
@@ -272,9 +243,9 @@ fn released_and_sent_again_weakly_unread(t: &Stage) {
     assert_eq!(items, [Release(ID), Complete]);
     s.frees(&call);
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
-}
+});
 
-fn released_to_one_and_sent_again_by_another(t: &Stage) {
+case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], |t| {
     let (s, call) = told(t);
     let handle = s.keeps(&call);
     s.manager.send(|c| c.increfs(handle).release(handle));
@@ -286,9 +257,9 @@ fn released_to_one_and_sent_again_by_another(t: &Stage) {
     assert_eq!(s.z.drain(), [], "asked, and not confirmed");
     s.z.send(|c| c.acquire_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
-}
+});
 
-fn only_the_strong_count_is_confirmed(t: &Stage) {
+case!(only_the_strong_count_is_confirmed, ["NODE-8"], |t| {
     let s = scene(t);
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
@@ -299,9 +270,9 @@ fn only_the_strong_count_is_confirmed(t: &Stage) {
     assert_eq!(s.x.drain(), [], "there is no such request any more");
     s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
-}
+});
 
-fn only_the_weak_count_is_confirmed(t: &Stage) {
+case!(only_the_weak_count_is_confirmed, ["NODE-8"], |t| {
     let s = scene(t);
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
@@ -310,9 +281,9 @@ fn only_the_weak_count_is_confirmed(t: &Stage) {
     assert_eq!(s.x.drain(), []);
     s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
-}
+});
 
-fn confirmed_by_another_than_was_told(t: &Stage) {
+case!(confirmed_by_another_than_was_told, ["NODE-8"], |t| {
     let s = scene(t);
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
@@ -321,9 +292,9 @@ fn confirmed_by_another_than_was_told(t: &Stage) {
     answer(&s.x.thread());
     s.frees(&call);
     assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
-}
+});
 
-fn news_of_two_nodes_keep_their_order(t: &Stage) {
+case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], |t| {
     let s = scene(t);
     s.keeps(&s.sends(&s.x, strong(ID)));
     s.keeps(&s.sends(&s.x, weak(OTHER)));
@@ -336,9 +307,9 @@ fn news_of_two_nodes_keep_their_order(t: &Stage) {
     s.keeps(&s.sends(&s.y, strong(first)));
     assert_eq!(s.x.drain(), [Complete, Increfs(second), Acquire(second), Complete]);
     assert_eq!(s.y.drain(), [Increfs(first), Acquire(first), Complete]);
-}
+});
 
-fn several_nodes_in_one_call(t: &Stage) {
+case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], |t| {
     let s = scene(t);
     let (third, fourth) = (BinderPtrCookie { ptr: 0x2000, cookie: 1 }, BinderPtrCookie { ptr: 8, cookie: 2 });
     s.sends_all(&s.x, &[weak(ID), strong(OTHER), weak(third), strong(ID), strong(fourth), weak(OTHER)]);
@@ -355,20 +326,20 @@ fn several_nodes_in_one_call(t: &Stage) {
         Acquire(fourth),
     ];
     assert_eq!(told, wanted);
-}
+});
 
-fn news_come_before_a_refusal(t: &Stage) {
+case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], |t| {
     let s = scene(t);
     let mut parcel = empty();
     parcel.object(&strong(ID));
     parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
-    s.x.send(|c| c.transaction(&s.x.place(0, 0, &parcel)));
+    s.x.send_call(0, 0, &parcel);
     let told = s.x.drain();
     assert_eq!(told, [Return::FailedReply], "nobody got it, so there is nothing to say of it");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     // With somebody who has it weakly, it is told of that alone.
     s.keeps(&s.sends(&s.x, weak(ID)));
-    s.x.send(|c| c.transaction(&s.x.place(0, 0, &parcel)));
+    s.x.send_call(0, 0, &parcel);
     // It is needed strongly, and told anew where that is.
     assert_eq!(s.x.drain(), [Complete, Increfs(ID), Return::FailedReply]);
-}
+});

@@ -1,28 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The four count commands on handles: what they need, and what they cannot do.
 
-use super::{failed, NO_HANDLE};
-use crate::cases;
-use crate::port::{empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "counts":
-    weak_handle_cannot_turn_strong ["NODE-9", "TXN-7"],
-    weak_handle_cannot_be_called ["TXN-7"],
-    weak_handle_cannot_be_sent_strongly ["NODE-9"],
-    weak_count_needs_a_handle ["NODE-9"],
-    below_zero_is_ignored ["NODE-9"],
-    last_count_frees_the_handle ["NODE-10"],
-    weak_count_keeps_the_handle ["NODE-10", "NODE-9"],
-    counts_of_the_dead ["NODE-12"],
-    many_counts ["NODE-13"],
-    a_full_count_is_not_taken ["NODE-9"],
-    in_one_stream ["NODE-10", "WR-2"],
-    from_two_threads ["NODE-9"],
-}
+use super::*;
 
 /// A holder with one strong count on the owner's node.
 fn held(t: &Stage) -> (Port, Port, Port, u32) {
@@ -41,8 +20,7 @@ fn callable(holder: &Port, owner: &Port, handle: u32) -> bool {
     }
     let call = owner.wait_call();
     owner.free(&call);
-    owner.reply(&empty());
-    holder.free(&holder.wait_reply());
+    holder.free(&owner.answer(holder, &empty()));
     true
 }
 
@@ -62,7 +40,7 @@ fn another_holder(t: &Stage, manager: &Port, owner: &Port) -> Port {
     another
 }
 
-fn weak_handle_cannot_turn_strong(t: &Stage) {
+case!(weak_handle_cannot_turn_strong, ["NODE-9", "TXN-7"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
     assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
     let _another = another_holder(t, &manager, &owner);
@@ -74,9 +52,9 @@ fn weak_handle_cannot_turn_strong(t: &Stage) {
     assert_eq!(owner.drain(), []);
     holder.send(|c| c.acquire(handle).increfs(handle));
     assert!(!callable(&holder, &owner, handle));
-}
+});
 
-fn weak_handle_cannot_be_called(t: &Stage) {
+case!(weak_handle_cannot_be_called, ["TXN-7"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
     assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
     let _another = another_holder(t, &manager, &owner);
@@ -86,9 +64,9 @@ fn weak_handle_cannot_be_called(t: &Stage) {
         "another errno for a weak handle",
         holder.extended_error() == failed(Errno::EINVAL),
     );
-}
+});
 
-fn weak_handle_cannot_be_sent_strongly(t: &Stage) {
+case!(weak_handle_cannot_be_sent_strongly, ["NODE-9"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
     assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
     let _another = another_holder(t, &manager, &owner);
@@ -97,17 +75,16 @@ fn weak_handle_cannot_be_sent_strongly(t: &Stage) {
     // Weakly it can.
     holder.start_call(0, 0, &object(FlatBinderObject::weak_handle(handle)));
     assert_eq!(manager.object(&manager.wait_call()).kind, ObjectType::WEAK_HANDLE);
-    manager.reply(&empty());
-    holder.wait_reply();
-}
+    manager.answer(&holder, &empty());
+});
 
-fn weak_count_needs_a_handle(t: &Stage) {
+case!(weak_count_needs_a_handle, ["NODE-9"], |t| {
     let (_manager, owner, holder, handle) = held(t);
     holder.send(|c| c.increfs(handle + 1).acquire(handle + 1).increfs(NO_HANDLE));
     assert!(!callable(&holder, &owner, handle + 1));
-}
+});
 
-fn below_zero_is_ignored(t: &Stage) {
+case!(below_zero_is_ignored, ["NODE-9"], |t| {
     let (_manager, owner, holder, handle) = held(t);
     // One strong count, no weak one.
     holder.send(|c| c.decrefs(handle).decrefs(handle));
@@ -119,17 +96,17 @@ fn below_zero_is_ignored(t: &Stage) {
     holder.send(|c| c.decrefs(handle).decrefs(handle).release(handle));
     let seen = owner.answer_counts();
     assert!(seen.iter().any(|item| matches!(item, Return::Decrefs(_))), "{seen:?}");
-}
+});
 
-fn last_count_frees_the_handle(t: &Stage) {
+case!(last_count_frees_the_handle, ["NODE-10"], |t| {
     let (manager, owner, holder, handle) = held(t);
     holder.send(|c| c.release(handle));
     assert!(!callable(&holder, &owner, handle));
     let other = FlatBinderObject::binder(0x100, 0);
     assert_eq!(introduce(&manager, &owner, other, &holder), handle, "free handles are used again");
-}
+});
 
-fn weak_count_keeps_the_handle(t: &Stage) {
+case!(weak_count_keeps_the_handle, ["NODE-10", "NODE-9"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
     let other = FlatBinderObject::binder(0x100, 0);
     assert_ne!(introduce(&manager, &owner, other, &holder), handle);
@@ -138,9 +115,9 @@ fn weak_count_keeps_the_handle(t: &Stage) {
     assert_eq!(introduce(&manager, &owner, same, &holder), handle);
     owner.settle_counts();
     assert!(callable(&holder, &owner, handle));
-}
+});
 
-fn counts_of_the_dead(t: &Stage) {
+case!(counts_of_the_dead, ["NODE-12"], |t| {
     let (_manager, owner, holder, handle) = held(t);
     owner.kill();
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
@@ -148,9 +125,9 @@ fn counts_of_the_dead(t: &Stage) {
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
     holder.send(|c| c.release(handle));
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply, "now it is unknown");
-}
+});
 
-fn many_counts(t: &Stage) {
+case!(many_counts, ["NODE-13"], |t| {
     let (_manager, owner, holder, handle) = held(t);
     let (mut up, mut down) = (Commands::new(), Commands::new());
     for _ in 0..5000 {
@@ -164,7 +141,7 @@ fn many_counts(t: &Stage) {
     holder.send(|c| c.release(handle));
     let seen = owner.answer_counts();
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
-}
+});
 
 /// Whether the counts of the driver end early: see its `numbers.rs`.
 const MOST_NEAR_LIMITS: usize = 1 << 16;
@@ -180,10 +157,8 @@ fn repeat(port: &Port, times: usize, build: impl Fn(&mut Commands) -> &mut Comma
     }
 }
 
-fn a_full_count_is_not_taken(t: &Stage) {
-    if !t.needs("a driver whose numbers are near their ends", t.is_near_limits()) {
-        return;
-    }
+case!(a_full_count_is_not_taken, ["NODE-9"], |t| {
+    t.needs("a driver whose numbers are near their ends", t.is_near_limits());
     let (_manager, owner, holder, handle) = held(t);
     repeat(&holder, MOST_NEAR_LIMITS + 5, |c| c.acquire(handle).increfs(handle));
     repeat(&holder, MOST_NEAR_LIMITS - 1, |c| c.release(handle).decrefs(handle));
@@ -193,18 +168,18 @@ fn a_full_count_is_not_taken(t: &Stage) {
     holder.send(|c| c.release(handle).decrefs(handle));
     let seen = owner.answer_counts();
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
-}
+});
 
-fn in_one_stream(t: &Stage) {
+case!(in_one_stream, ["NODE-10", "WR-2"], |t| {
     let (_manager, owner, holder, handle) = held(t);
     // Everything after the last count is about a handle that is no more.
     holder.send(|c| c.release(handle).acquire(handle).increfs(handle).release(handle));
     let seen = owner.answer_counts();
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
     assert!(!callable(&holder, &owner, handle));
-}
+});
 
-fn from_two_threads(t: &Stage) {
+case!(from_two_threads, ["NODE-9"], |t| {
     let (_manager, owner, holder, handle) = held(t);
     let other = holder.thread();
     other.send(|c| c.acquire(handle));
@@ -212,4 +187,4 @@ fn from_two_threads(t: &Stage) {
     assert!(callable(&holder, &owner, handle));
     other.send(|c| c.release(handle));
     assert!(!callable(&other, &owner, handle));
-}
+});

@@ -6,67 +6,108 @@
 //! of the first has been said.
 
 use super::faults::{faulty, sweep};
-use super::NO_HANDLE;
-use crate::cases;
-use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use binder_sys::*;
-use nix::errno::Errno;
+use Step::{Clear, Done, Drop, Kill, Request, Told};
 
-cases! { "death_links":
-    owner_dies ["DN-2", "NODE-12"],
-    owner_closes ["DN-2", "REL-3"],
-    weak_handle_is_enough ["DN-1"],
-    link_fires_once ["DN-5"],
-    dead_owner_is_told_at_once ["DN-1", "NODE-12"],
-    unknown_handles_and_cookies_are_ignored ["DN-1", "DN-2", "DN-3", "WR-5"],
-    second_request_is_ignored ["DN-1"],
-    cleared_while_alive ["DN-3"],
-    wrong_cookie_clears_nothing ["DN-3"],
-    cleared_twice ["DN-3"],
-    cleared_while_queued ["DN-3"],
-    cleared_while_unconfirmed ["DN-3"],
-    cleared_after_done ["DN-3", "DN-5"],
-    done_before_it_was_read ["DN-2"],
-    done_twice ["DN-2"],
-    done_with_another_cookie ["DN-2", "DN-3"],
-    same_cookie_for_two_nodes ["DN-2"],
-    every_cookie_is_fine ["DN-2", "DN-3"],
-    requested_again_while_alive ["DN-3", "DN-1"],
-    requested_again_while_queued ["DN-3", "DN-1"],
-    requested_again_while_unconfirmed ["DN-3", "DN-1", "DN-2"],
-    handle_dropped_while_alive ["NODE-10", "DN-6"],
-    handle_dropped_while_queued ["NODE-10", "DN-6", "POLL-2"],
-    handle_dropped_while_unconfirmed ["NODE-10", "DN-6"],
-    handle_dropped_after_clear ["NODE-10", "DN-3"],
-    handle_dropped_before_the_clear_is_confirmed ["NODE-10", "DN-3"],
-    new_handle_new_link ["NODE-10", "DN-6"],
-    one_death_a_read ["WR-9"],
-    clears_are_batched ["WR-9"],
-    waiting_thread_is_woken ["DN-2"],
-    deaths_are_for_whoever_comes ["DN-2"],
-    death_is_readable ["DN-2", "POLL-2"],
-    thread_in_a_call_is_not_told ["DN-2", "LOOP-9"],
-    refused_caller_is_told_next ["DN-2", "LOOP-9"],
-    clear_done_goes_to_the_looper_that_asks ["DN-4"],
-    clear_done_for_others_goes_to_all ["DN-4"],
-    clear_done_goes_to_the_looper_that_confirms ["DN-4", "DN-3"],
-    lesson_r02_everything_from_outside_of_the_pool ["DN-1", "DN-2", "DN-3", "DN-4"],
-    lesson_r11_c16_thread_exit_with_a_clear_unread ["TREL-2"],
-    lesson_r11_c16_thread_exit_with_a_death_unread ["TREL-2", "DN-2"],
-    holder_dies_first ["REL-2", "DN-2"],
-    holder_dies_with_everything_unread ["REL-2", "DN-3"],
-    two_opens_are_two_holders ["DN-2"],
-    manager_dies ["CTX-5", "DN-2"],
-    hundreds_of_holders_of_one_node ["DN-2", "REL-2"],
-    hundreds_of_nodes_of_one_owner ["DN-2", "REL-2"],
-    in_one_stream ["DN-1", "DN-3", "WR-2"],
-    memory_runs_out ["DN-1", "WR-2"],
-    payload_cut_off ["WR-4"],
-}
+case!(link_fires_once, ["DN-5"], |t| play(
+    t,
+    &[
+        Request,
+        Kill,
+        Told(&[DEAD]),
+        Done,
+        Told(&[]),
+        /* the link is still there */ Request,
+        Told(&[]),
+        Clear,
+        Told(&[CLEARED]),
+    ]
+));
+case!(dead_owner_is_told_at_once, ["DN-1", "NODE-12"], |t| play(
+    t,
+    &[Kill, Told(&[]), Request, Told(&[DEAD]), Clear, Told(&[]), Done, Told(&[CLEARED])]
+));
+case!(cleared_while_alive, ["DN-3"], |t| play(t, &[Request, Clear, Told(&[CLEARED]), Kill, Told(&[])]));
+case!(cleared_twice, ["DN-3"], |t| play(t, &[Request, Clear, Clear, Told(&[CLEARED]), Clear, Told(&[])]));
+case!(cleared_while_queued, ["DN-3"], |t| play(
+    t,
+    &[Request, Kill, Clear, Told(&[DEAD]), Done, Told(&[CLEARED]), Done, Told(&[])]
+));
+case!(cleared_while_unconfirmed, ["DN-3"], |t| play(
+    t,
+    &[Request, Kill, Told(&[DEAD]), Clear, Told(&[]), Clear, Told(&[]), Done, Told(&[CLEARED]),]
+));
+case!(cleared_after_done, ["DN-3", "DN-5"], |t| play(
+    t,
+    &[
+        Request,
+        Kill,
+        Told(&[DEAD]),
+        Done,
+        Told(&[]),
+        Clear,
+        Told(&[CLEARED]),
+        /* told at once */ Request,
+        Told(&[DEAD]),
+    ]
+));
+case!(done_before_it_was_read, ["DN-2"], |t| play(
+    t,
+    &[Request, Done, Kill, Done, Clear, Told(&[DEAD]), Done, Told(&[CLEARED])]
+));
+case!(done_twice, ["DN-2"], |t| play(
+    t,
+    &[Request, Kill, Told(&[DEAD]), Done, Done, Clear, Told(&[CLEARED]), Done, Told(&[])]
+));
+case!(requested_again_while_alive, ["DN-3", "DN-1"], |t| play(
+    t,
+    &[Request, Clear, Request, Clear, Request, Clear, Request, Told(&[CLEARED; 3]), Kill, Told(&[DEAD]),]
+));
+case!(requested_again_while_queued, ["DN-3", "DN-1"], |t| play(
+    t,
+    &[
+        Request,
+        Kill,
+        Clear,
+        Request,
+        Told(&[DEAD; 2]),
+        /* of the cleared one */ Done,
+        Told(&[CLEARED]),
+        Done,
+        Told(&[]),
+        Clear,
+        Told(&[CLEARED]),
+    ]
+));
+case!(requested_again_while_unconfirmed, ["DN-3", "DN-1", "DN-2"], |t| play(
+    t,
+    &[Request, Kill, Told(&[DEAD]), Clear, Request, Told(&[DEAD]), Done, Told(&[CLEARED]), Done, Told(&[]),]
+));
+case!(handle_dropped_while_alive, ["NODE-10", "DN-6"], |t| play(
+    t,
+    &[Request, Drop, Kill, Told(&[]), Clear, Done, Told(&[])]
+));
+case!(handle_dropped_while_unconfirmed, ["NODE-10", "DN-6"], |t| play(
+    t,
+    &[Request, Kill, Told(&[DEAD]), Drop, Done, Clear, Told(&[])]
+));
+case!(handle_dropped_after_clear, ["NODE-10", "DN-3"], |t| play(
+    t,
+    &[Request, Clear, Drop, Told(&[CLEARED])]
+));
+case!(handle_dropped_before_the_clear_is_confirmed, ["NODE-10", "DN-3"], |t| play(
+    t,
+    &[
+        Request,
+        Kill,
+        Clear,
+        /* the link is not the handle's any more */ Drop,
+        Told(&[DEAD]),
+        Done,
+        Told(&[CLEARED]),
+    ]
+));
 
 /// What the watcher calls his link.
 const WATCHED: u64 = 0xdead_0000;
@@ -74,6 +115,36 @@ const WATCHED: u64 = 0xdead_0000;
 /// What the holder calls his.
 const COOKIE: u64 = 0x1122_3344_5566_7788;
 const OTHER_COOKIE: u64 = 0x77;
+
+const DEAD: Return = DeadBinder(COOKIE);
+const CLEARED: Return = ClearDone(COOKIE);
+
+/// What happens to the link of a holder.
+enum Step {
+    Request,
+    Clear,
+    Done,
+    /// The holder gives back its only count on the handle.
+    Drop,
+    /// The owner dies.
+    Kill,
+    /// The holder is told this, and no more.
+    Told(&'static [Return]),
+}
+
+fn play(t: &Stage, steps: &[Step]) {
+    let scene = scene(t);
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Request => scene.request(),
+            Clear => scene.clear(),
+            Done => scene.done(),
+            Drop => scene.drop_handle(),
+            Kill => scene.kill_owner(),
+            Told(items) => assert_eq!(scene.holder.drain(), *items, "step {at}"),
+        }
+    }
+}
 
 struct Scene {
     manager: Port,
@@ -139,7 +210,7 @@ fn silent(port: &Port) {
     assert_eq!(port.drain(), []);
 }
 
-fn owner_dies(t: &Stage) {
+case!(owner_dies, ["DN-2", "NODE-12"], |t| {
     let scene = scene(t);
     scene.request();
     silent(&scene.holder);
@@ -150,58 +221,35 @@ fn owner_dies(t: &Stage) {
     // The handle is still there.
     let call = scene.holder.place(scene.handle, 0, &empty());
     assert_eq!(scene.holder.refused(&call), Return::DeadReply);
-}
+});
 
-fn owner_closes(t: &Stage) {
+case!(owner_closes, ["DN-2", "REL-3"], |t| {
     let scene = scene(t);
     scene.request();
     scene.owner.give_up();
     scene.holder.wait_for(DeadBinder(COOKIE));
     scene.done();
     silent(&scene.holder);
-}
+});
 
-fn weak_handle_is_enough(t: &Stage) {
+case!(weak_handle_is_enough, ["DN-1"], |t| {
     let scene = scene(t);
     let handle = scene.handle;
     scene.holder.send(|c| c.increfs(handle).release(handle).request_death(handle, COOKIE));
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
+});
 
-fn link_fires_once(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.done();
-    silent(&scene.holder);
-    // The link is still there, so this is a second request.
-    scene.request();
-    silent(&scene.holder);
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn dead_owner_is_told_at_once(t: &Stage) {
-    let scene = scene(t);
-    scene.kill_owner();
-    silent(&scene.holder);
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.clear();
-    silent(&scene.holder);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn unknown_handles_and_cookies_are_ignored(t: &Stage) {
+case!(unknown_handles_and_cookies_are_ignored, ["DN-1", "DN-2", "DN-3", "WR-5"], |t| {
     let scene = scene(t);
     scene.holder.send(|c| c.request_death(NO_HANDLE, 1).request_death(0, 2));
     scene.holder.send(|c| c.clear_death(NO_HANDLE, 1).clear_death(0, 2));
     scene.holder.send(|c| c.clear_death(scene.handle, 3).dead_binder_done(4));
     scene.kill_owner();
     silent(&scene.holder);
-}
+});
 
-fn second_request_is_ignored(t: &Stage) {
+case!(second_request_is_ignored, ["DN-1"], |t| {
     let scene = scene(t);
     scene.request();
     scene.holder.send(|c| c.request_death(scene.handle, 2));
@@ -211,82 +259,18 @@ fn second_request_is_ignored(t: &Stage) {
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
     scene.holder.send(|c| c.dead_binder_done(2).dead_binder_done(COOKIE));
     silent(&scene.holder);
-}
+});
 
-fn cleared_while_alive(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.kill_owner();
-    silent(&scene.holder);
-}
-
-fn wrong_cookie_clears_nothing(t: &Stage) {
+case!(wrong_cookie_clears_nothing, ["DN-3"], |t| {
     let scene = scene(t);
     scene.request();
     scene.holder.send(|c| c.clear_death(scene.handle, COOKIE + 1));
     silent(&scene.holder);
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
+});
 
-fn cleared_twice(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.clear();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.clear();
-    silent(&scene.holder);
-}
-
-fn cleared_while_queued(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.kill_owner();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-}
-
-fn cleared_while_unconfirmed(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.clear();
-    silent(&scene.holder);
-    scene.clear();
-    silent(&scene.holder);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn cleared_after_done(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.done();
-    silent(&scene.holder);
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    // Free for another request, which is told at once.
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
-
-fn done_before_it_was_read(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.done();
-    scene.kill_owner();
-    scene.done();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn done_with_another_cookie(t: &Stage) {
+case!(done_with_another_cookie, ["DN-2", "DN-3"], |t| {
     let scene = Scene::told(t);
     for cookie in [0, COOKIE - 1, COOKIE + 1, u64::MAX] {
         scene.holder.send(|c| c.dead_binder_done(cookie));
@@ -295,19 +279,9 @@ fn done_with_another_cookie(t: &Stage) {
     assert_eq!(scene.holder.drain(), [], "it is not confirmed");
     scene.done();
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
+});
 
-fn done_twice(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.done();
-    scene.done();
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-}
-
-fn same_cookie_for_two_nodes(t: &Stage) {
+case!(same_cookie_for_two_nodes, ["DN-2"], |t| {
     let scene = scene(t);
     let second = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x20, 0), &scene.holder);
     scene.request();
@@ -323,9 +297,9 @@ fn same_cookie_for_two_nodes(t: &Stage) {
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
     scene.clear();
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
+});
 
-fn every_cookie_is_fine(t: &Stage) {
+case!(every_cookie_is_fine, ["DN-2", "DN-3"], |t| {
     let scene = scene(t);
     let cookies = [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX, 1 << 63];
     let handles: Vec<u32> = (0..cookies.len() as u64)
@@ -341,59 +315,9 @@ fn every_cookie_is_fine(t: &Stage) {
         scene.holder.send(|c| c.dead_binder_done(cookie).clear_death(*handle, cookie));
         assert_eq!(scene.holder.drain(), [ClearDone(cookie)]);
     }
-}
+});
 
-fn requested_again_while_alive(t: &Stage) {
-    let scene = scene(t);
-    for _ in 0..3 {
-        scene.request();
-        scene.clear();
-    }
-    scene.request();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE); 3]);
-    scene.kill_owner();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
-
-fn requested_again_while_queued(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.kill_owner();
-    scene.clear();
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE), DeadBinder(COOKIE)]);
-    // The first DONE is for the cleared one.
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-    scene.clear();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn requested_again_while_unconfirmed(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.clear();
-    scene.request();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-    scene.done();
-    silent(&scene.holder);
-}
-
-fn handle_dropped_while_alive(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.drop_handle();
-    scene.kill_owner();
-    silent(&scene.holder);
-    scene.clear();
-    scene.done();
-    silent(&scene.holder);
-}
-
-fn handle_dropped_while_queued(t: &Stage) {
+case!(handle_dropped_while_queued, ["NODE-10", "DN-6", "POLL-2"], |t| {
     let scene = scene(t);
     scene.request();
     scene.kill_owner();
@@ -401,37 +325,9 @@ fn handle_dropped_while_queued(t: &Stage) {
     scene.drop_handle();
     assert_eq!(scene.holder.poll(0), 0);
     silent(&scene.holder);
-}
+});
 
-fn handle_dropped_while_unconfirmed(t: &Stage) {
-    let scene = Scene::told(t);
-    scene.drop_handle();
-    scene.done();
-    scene.clear();
-    silent(&scene.holder);
-}
-
-fn handle_dropped_after_clear(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.clear();
-    scene.drop_handle();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn handle_dropped_before_the_clear_is_confirmed(t: &Stage) {
-    let scene = scene(t);
-    scene.request();
-    scene.kill_owner();
-    // The link is not the handle's any more, so it goes its way.
-    scene.clear();
-    scene.drop_handle();
-    assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-    scene.done();
-    assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
-
-fn new_handle_new_link(t: &Stage) {
+case!(new_handle_new_link, ["NODE-10", "DN-6"], |t| {
     let scene = scene(t);
     let node = FlatBinderObject::binder(0x10, 0);
     scene.request();
@@ -443,7 +339,7 @@ fn new_handle_new_link(t: &Stage) {
     }
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(9)]);
-}
+});
 
 /// A holder with links to five nodes of one owner, with cookies from 1.
 fn five(t: &Stage) -> (Scene, Vec<u32>) {
@@ -459,34 +355,25 @@ fn five(t: &Stage) -> (Scene, Vec<u32>) {
     (scene, handles)
 }
 
-/// One read, without `BR_NOOP`.
-fn read_once(port: &Port) -> Vec<Return> {
-    let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
-    assert_eq!(outcome.errno, Errno::from_raw(0));
-    let mut items = outcome.returns();
-    assert_eq!(items.remove(0), Return::Noop);
-    items
-}
-
-fn one_death_a_read(t: &Stage) {
+case!(one_death_a_read, ["WR-9"], |t| {
     let (scene, _) = five(t);
     scene.kill_owner();
     for cookie in 1..=5 {
-        assert_eq!(read_once(&scene.holder), [DeadBinder(cookie)]);
+        assert_eq!(scene.holder.read_once(), [DeadBinder(cookie)]);
     }
     silent(&scene.holder);
-}
+});
 
-fn clears_are_batched(t: &Stage) {
+case!(clears_are_batched, ["WR-9"], |t| {
     let (scene, handles) = five(t);
     scene.holder.send(|c| (1..=4).fold(c, |c, i| c.clear_death(handles[i - 1], i as u64)));
     scene.kill_owner();
     // They do not end a read, and a death behind them does.
     let expected = [ClearDone(1), ClearDone(2), ClearDone(3), ClearDone(4), DeadBinder(5)];
-    assert_eq!(read_once(&scene.holder), expected);
-}
+    assert_eq!(scene.holder.read_once(), expected);
+});
 
-fn waiting_thread_is_woken(t: &Stage) {
+case!(waiting_thread_is_woken, ["DN-2"], |t| {
     let scene = scene(t);
     scene.request();
     scene.holder.park();
@@ -495,68 +382,65 @@ fn waiting_thread_is_woken(t: &Stage) {
     scene.done();
     scene.clear();
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
-}
+});
 
-fn deaths_are_for_whoever_comes(t: &Stage) {
+case!(deaths_are_for_whoever_comes, ["DN-2"], |t| {
     let (scene, _) = five(t);
     let other = scene.holder.looper();
     scene.kill_owner();
-    assert_eq!(read_once(&other), [DeadBinder(1)]);
-    assert_eq!(read_once(&scene.holder), [DeadBinder(2)]);
+    assert_eq!(other.read_once(), [DeadBinder(1)]);
+    assert_eq!(scene.holder.read_once(), [DeadBinder(2)]);
     assert_eq!(other.drain(), [3, 4, 5].map(DeadBinder));
     // Whoever has read of it, any thread may confirm it.
     scene.holder.send(|c| c.dead_binder_done(5).dead_binder_done(1));
     other.send(|c| c.dead_binder_done(2).clear_death(NO_HANDLE, 1));
     silent(&other);
-}
+});
 
-fn death_is_readable(t: &Stage) {
+case!(death_is_readable, ["DN-2", "POLL-2"], |t| {
     let scene = scene(t);
     scene.request();
     assert_eq!(scene.holder.poll(0), 0);
     scene.owner.kill();
     assert_eq!(scene.holder.poll(4000), 1);
-    assert_eq!(read_once(&scene.holder), [DeadBinder(COOKIE)]);
+    assert_eq!(scene.holder.read_once(), [DeadBinder(COOKIE)]);
     assert_eq!(scene.holder.poll(0), 0);
     scene.clear();
     assert_eq!(scene.holder.poll(0), 0);
     scene.done();
     assert_eq!(scene.holder.poll(4000), 1);
-    assert_eq!(read_once(&scene.holder), [ClearDone(COOKIE)]);
+    assert_eq!(scene.holder.read_once(), [ClearDone(COOKIE)]);
     assert_eq!(scene.holder.poll(0), 0);
-}
+});
 
-fn thread_in_a_call_is_not_told(t: &Stage) {
+case!(thread_in_a_call_is_not_told, ["DN-2", "LOOP-9"], |t| {
     let scene = scene(t);
     let other = scene.holder.looper();
     scene.request();
     scene.holder.ignore_passed();
-    scene.holder.start_call(0, 0, &empty());
-    let call = scene.manager.wait_call();
+    let call = scene.holder.call(&scene.manager, 0, 0, &empty());
     scene.kill_owner();
     // The thread waits for a reply, and for nothing else.
     scene.holder.actor.expect_blocked();
-    assert_eq!(read_once(&other), [DeadBinder(COOKIE)]);
+    assert_eq!(other.read_once(), [DeadBinder(COOKIE)]);
     scene.manager.free(&call);
-    scene.manager.reply(&empty());
-    scene.holder.wait_reply();
+    scene.manager.answer(&scene.holder, &empty());
     assert_eq!(scene.holder.passed(), [Return::TransactionComplete]);
     silent(&scene.holder);
-}
+});
 
-fn refused_caller_is_told_next(t: &Stage) {
+case!(refused_caller_is_told_next, ["DN-2", "LOOP-9"], |t| {
     let scene = scene(t);
     scene.request();
-    scene.holder.start_call(scene.handle, 0, &empty());
-    scene.owner.wait_call();
+    scene.holder.call(&scene.owner, scene.handle, 0, &empty());
     scene.kill_owner();
     assert_eq!(scene.holder.wait_refusal(), Return::DeadReply);
     scene.holder.wait_for(DeadBinder(COOKIE));
     scene.done();
     silent(&scene.holder);
-}
+});
 
-fn clear_done_goes_to_the_looper_that_asks(t: &Stage) {
+case!(clear_done_goes_to_the_looper_that_asks, ["DN-4"], |t| {
     let scene = scene(t);
     let (first, second) = (scene.holder.looper(), scene.holder.looper());
     scene.request();
@@ -564,9 +448,9 @@ fn clear_done_goes_to_the_looper_that_asks(t: &Stage) {
     silent(&scene.holder);
     silent(&second);
     assert_eq!(first.drain(), [ClearDone(COOKIE)]);
-}
+});
 
-fn clear_done_for_others_goes_to_all(t: &Stage) {
+case!(clear_done_for_others_goes_to_all, ["DN-4"], |t| {
     let scene = scene(t);
     let looper = scene.holder.looper();
     scene.request();
@@ -579,9 +463,9 @@ fn clear_done_for_others_goes_to_all(t: &Stage) {
     scene.clear();
     looper.wait_for(ClearDone(COOKIE));
     silent(&scene.holder);
-}
+});
 
-fn clear_done_goes_to_the_looper_that_confirms(t: &Stage) {
+case!(clear_done_goes_to_the_looper_that_confirms, ["DN-4", "DN-3"], |t| {
     let scene = Scene::told(t);
     let (first, second) = (scene.holder.looper(), scene.holder.looper());
     first.send(|c| c.clear_death(scene.handle, COOKIE));
@@ -590,9 +474,9 @@ fn clear_done_goes_to_the_looper_that_confirms(t: &Stage) {
     silent(&first);
     silent(&scene.holder);
     assert_eq!(second.drain(), [ClearDone(COOKIE)]);
-}
+});
 
-fn lesson_r02_everything_from_outside_of_the_pool(t: &Stage) {
+case!(lesson_r02_everything_from_outside_of_the_pool, ["DN-1", "DN-2", "DN-3", "DN-4"], |t| {
     let scene = scene(t);
     let stranger = scene.holder.thread();
     let second = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x20, 0), &scene.holder);
@@ -609,13 +493,13 @@ fn lesson_r02_everything_from_outside_of_the_pool(t: &Stage) {
     stranger.send(|c| c.request_death(second, 4).release(second));
     silent(&scene.holder);
     silent(&stranger);
-}
+});
 
 fn exit(port: &Port) {
-    assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
 }
 
-fn lesson_r11_c16_thread_exit_with_a_clear_unread(t: &Stage) {
+case!(lesson_r11_c16_thread_exit_with_a_clear_unread, ["TREL-2"], |t| {
     let scene = scene(t);
     let looper = scene.holder.looper();
     scene.request();
@@ -627,9 +511,9 @@ fn lesson_r11_c16_thread_exit_with_a_clear_unread(t: &Stage) {
         "what a thread was to hear of a clear is lost when it exits",
         seen == [ClearDone(COOKIE)],
     );
-}
+});
 
-fn lesson_r11_c16_thread_exit_with_a_death_unread(t: &Stage) {
+case!(lesson_r11_c16_thread_exit_with_a_death_unread, ["TREL-2", "DN-2"], |t| {
     let scene = scene(t);
     let looper = scene.holder.looper();
     scene.request();
@@ -640,16 +524,16 @@ fn lesson_r11_c16_thread_exit_with_a_death_unread(t: &Stage) {
     assert_eq!(looper.finish_raw().returns(), [Return::Noop]);
     exit(&looper);
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
+});
 
-fn holder_dies_first(t: &Stage) {
+case!(holder_dies_first, ["REL-2", "DN-2"], |t| {
     let scene = scene(t);
     scene.request();
     scene.holder.kill();
     scene.kill_owner();
-}
+});
 
-fn holder_dies_with_everything_unread(t: &Stage) {
+case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], |t| {
     let (scene, handles) = five(t);
     let looper = scene.holder.looper();
     looper.send(|c| c.clear_death(handles[0], 1));
@@ -663,9 +547,9 @@ fn holder_dies_with_everything_unread(t: &Stage) {
     scene.holder.wait_for(DeadBinder(4));
     scene.holder.send(|c| c.clear_death(handles[3], 4).request_death(handles[0], 6));
     scene.holder.kill();
-}
+});
 
-fn two_opens_are_two_holders(t: &Stage) {
+case!(two_opens_are_two_holders, ["DN-2"], |t| {
     let scene = scene(t);
     let mut other = t.open_by(scene.holder.actor.clone());
     other.map(crate::stage::SPACE).expect("map");
@@ -677,9 +561,9 @@ fn two_opens_are_two_holders(t: &Stage) {
     scene.kill_owner();
     silent(&other);
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
+});
 
-fn manager_dies(t: &Stage) {
+case!(manager_dies, ["CTX-5", "DN-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     manager.kill();
@@ -689,9 +573,9 @@ fn manager_dies(t: &Stage) {
     client.send(|c| c.dead_binder_done(COOKIE).clear_death(0, COOKIE).request_death(0, 2));
     assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(2)]);
     drop(second);
-}
+});
 
-fn hundreds_of_holders_of_one_node(t: &Stage) {
+case!(hundreds_of_holders_of_one_node, ["DN-2", "REL-2"], |t| {
     let manager = t.manager();
     let first = t.opened();
     let mut holders = vec![first];
@@ -721,17 +605,16 @@ fn hundreds_of_holders_of_one_node(t: &Stage) {
     for holder in &holders {
         silent(holder);
     }
-}
+});
 
-fn hundreds_of_nodes_of_one_owner(t: &Stage) {
+case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], |t| {
     let scene = scene(t);
     let (owner, manager) = (&scene.owner, &scene.manager);
     let mut parcel = empty();
     for i in 1..=500 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &parcel);
     let handles: Vec<u32> = (0..500).map(|i| manager.object_at(&call, i).handle()).collect();
     for handle in &handles {
         manager.send(|c| c.acquire(*handle).request_death(*handle, u64::from(*handle)));
@@ -749,9 +632,9 @@ fn hundreds_of_nodes_of_one_owner(t: &Stage) {
         );
     }
     silent(manager);
-}
+});
 
-fn in_one_stream(t: &Stage) {
+case!(in_one_stream, ["DN-1", "DN-3", "WR-2"], |t| {
     let scene = scene(t);
     let handle = scene.handle;
     let mut commands = Commands::new();
@@ -761,9 +644,9 @@ fn in_one_stream(t: &Stage) {
     scene.holder.write(&commands);
     let seen = scene.holder.drain();
     assert!(seen.into_iter().eq((0..200).map(ClearDone)));
-}
+});
 
-fn memory_runs_out(t: &Stage) {
+case!(memory_runs_out, ["DN-1", "WR-2"], |t| {
     let scene = scene(t);
     let other = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x11, 0), &scene.holder);
     let (mut attempts, mut errors) = (0, 0);
@@ -796,9 +679,9 @@ fn memory_runs_out(t: &Stage) {
     scene.request();
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
-}
+});
 
-fn payload_cut_off(t: &Stage) {
+case!(payload_cut_off, ["WR-4"], |t| {
     let scene = scene(t);
     for build in [
         |c: &mut Commands| c.request_death(1, COOKIE).len(),
@@ -817,4 +700,4 @@ fn payload_cut_off(t: &Stage) {
             outcome.errno == Errno::EFAULT && outcome.write_consumed == 0,
         );
     }
-}
+});

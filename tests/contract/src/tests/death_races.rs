@@ -7,25 +7,11 @@
 //! DN-6): a death is told at most once, a clear is confirmed exactly once and never before the death
 //! that was told, and who has neither cleared nor given up his handle is told.
 
-use crate::cases;
-use crate::child;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sys::signal::{kill, Signal};
+use super::*;
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::Pid;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
-
-cases! { "death_races":
-    lesson_r01_links_change_while_their_node_dies ["DN-2", "DN-3", "DN-5", "NODE-10"],
-    lesson_r01_links_of_one_handle_come_and_go ["DN-1", "DN-3", "DN-4", "NODE-10"],
-    lesson_c05_holders_and_owner_die_together ["REL-2", "DN-2"],
-}
 
 /// How many devices each holder opens: each is a holder of its own to the driver.
 const OPENS: usize = 6;
@@ -239,7 +225,7 @@ fn end(pid: Pid) {
     waitpid(pid, None).expect("wait");
 }
 
-fn lesson_r01_links_change_while_their_node_dies(t: &Stage) {
+case!(lesson_r01_links_change_while_their_node_dies, ["DN-2", "DN-3", "DN-5", "NODE-10"], |t| {
     let path = t.device("binder");
     let arena = crate::arena::Arena::new();
     for round in 0..12 {
@@ -257,11 +243,11 @@ fn lesson_r01_links_change_while_their_node_dies(t: &Stage) {
             assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)), "round {round}");
         }
     }
-}
+});
 
-/// Two threads of a process have one handle between them, and neither knows what the other does: the
-/// links come and go at once.
-fn lesson_r01_links_of_one_handle_come_and_go(t: &Stage) {
+// Two threads of a process have one handle between them, and neither knows what the other does: the
+// links come and go at once.
+case!(lesson_r01_links_of_one_handle_come_and_go, ["DN-1", "DN-3", "DN-4", "NODE-10"], |t| {
     let path = t.device("binder");
     let arena = crate::arena::Arena::new();
     let confirmed = arena.counter();
@@ -276,7 +262,7 @@ fn lesson_r01_links_of_one_handle_come_and_go(t: &Stage) {
     }
     end(owner);
     assert!(confirmed.load(Ordering::SeqCst) > 0, "of thousands that were withdrawn none was confirmed");
-}
+});
 
 fn quarrel(path: &Path, confirmed: &AtomicU64) {
     let device = Device::open(path).expect("open the device");
@@ -323,7 +309,7 @@ fn quarrel(path: &Path, confirmed: &AtomicU64) {
     assert!(told.load(Ordering::SeqCst) <= cleared.load(Ordering::SeqCst), "more was confirmed than asked");
 }
 
-fn lesson_c05_holders_and_owner_die_together(t: &Stage) {
+case!(lesson_c05_holders_and_owner_die_together, ["REL-2", "DN-2"], |t| {
     let path = t.device("binder");
     let arena = crate::arena::Arena::new();
     for round in 0..12 {
@@ -349,4 +335,4 @@ fn lesson_c05_holders_and_owner_die_together(t: &Stage) {
     client.send(|c| c.acquire(0).request_death(0, 7));
     manager.kill();
     client.wait_for(Return::DeadBinder(7));
-}
+});

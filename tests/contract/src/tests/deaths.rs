@@ -2,81 +2,48 @@
 //! kill -9 at every stage of a call, on either side and in the middle.
 
 use super::nested::couple;
-use crate::cases;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
+use super::*;
 
-cases! { "deaths":
-    callee_before_it_reads ["TXN-7", "REL-2", "TREL-1"],
-    callee_while_it_serves ["TREL-1", "REL-2"],
-    callee_after_it_has_replied ["TXN-13", "TXN-14"],
-    callee_while_waiting_for_work ["REL-2"],
-    callee_with_many_callers ["REL-2", "TREL-1"],
-    caller_before_delivery ["TREL-1", "TXN-5"],
-    caller_while_served ["TXN-13", "TXN-25"],
-    caller_after_the_reply ["REL-2", "OBJ-13"],
-    caller_with_its_space_full ["REL-2", "OBJ-13"],
-    middle_of_a_chain ["TXN-26", "TREL-1"],
-    end_of_a_chain ["TREL-1"],
-    start_of_a_chain ["TXN-13", "TXN-26"],
-    partner_of_a_call_back ["TREL-1", "TXN-11"],
-    who_called_back ["TREL-1", "TXN-11", "TXN-26"],
-    first_partner_in_a_circle ["TREL-1", "TXN-11", "TXN-26"],
-    second_partner_in_a_circle ["TREL-1", "TXN-11", "TXN-26"],
-    everyone_in_a_circle ["TREL-1", "TXN-11"],
-    both_at_once ["REL-2", "TREL-1"],
-    lesson_c12_threads_in_every_state ["REL-2", "TREL-1"],
-    holder_with_everything ["REL-2", "NODE-10"],
-    owner_with_handles_everywhere ["NODE-12", "REL-2"],
-    object_in_an_unread_reply ["OBJ-13", "REL-2"],
-    ten_managers ["CTX-5", "REL-2"],
-}
-
-fn callee_before_it_reads(t: &Stage) {
+case!(callee_before_it_reads, ["TXN-7", "REL-2", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"unread"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(b"unread"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
-fn callee_while_it_serves(t: &Stage) {
+case!(callee_while_it_serves, ["TREL-1", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"read"));
-    server.wait_call();
+    client.call(&server, 0, 0, &bytes(b"read"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});
 
-fn callee_after_it_has_replied(t: &Stage) {
+case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(b"a legacy"));
     server.kill();
     let reply = client.wait_reply();
     assert_eq!(client.data(&reply), b"a legacy");
     client.free(&reply);
-}
+});
 
-fn callee_while_waiting_for_work(t: &Stage) {
+case!(callee_while_waiting_for_work, ["REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.round_trip(0, &server, &empty(), &empty());
     server.park();
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
-fn callee_with_many_callers(t: &Stage) {
+case!(callee_with_many_callers, ["REL-2", "TREL-1"], |t| {
     let server = t.manager();
     let helper = server.looper();
     let callers: Vec<Port> = (0..8).map(|_| t.client()).collect();
     for caller in &callers {
-        caller.start_call(0, 0, &bytes(b"all wait"));
-        caller.actor.expect_blocked();
+        caller.start_blocking_call(0, 0, &bytes(b"all wait"));
     }
     // Two are being served, six are queued.
     server.wait_call();
@@ -85,29 +52,25 @@ fn callee_with_many_callers(t: &Stage) {
     for caller in &callers {
         assert_eq!(caller.wait_refusal(), Return::DeadReply);
     }
-}
+});
 
-fn caller_before_delivery(t: &Stage) {
+case!(caller_before_delivery, ["TREL-1", "TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 3, &bytes(b"orphan"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 3, &bytes(b"orphan"));
     client.kill();
     let next = t.client();
-    next.start_call(0, 4, &bytes(b"alive"));
-    next.actor.expect_blocked();
+    next.start_blocking_call(0, 4, &bytes(b"alive"));
     // A call outlives its caller; nobody hears the answer.
     let call = server.wait_call();
     assert_eq!((call.code, call.sender_pid, server.data(&call)), (3, 0, b"orphan".to_vec()));
     server.reply(&empty());
     assert_eq!(server.wait_call().code, 4);
-    server.reply(&empty());
-    next.wait_reply();
-}
+    server.answer(&next, &empty());
+});
 
-fn caller_while_served(t: &Stage) {
+case!(caller_while_served, ["TXN-13", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.kill();
     // The server's own position is unharmed: its reply is acknowledged, its handle is on a dead node.
@@ -117,45 +80,41 @@ fn caller_while_served(t: &Stage) {
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
     let next = t.client();
     next.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn caller_after_the_reply(t: &Stage) {
+case!(caller_after_the_reply, ["REL-2", "OBJ-13"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(&[1; 10_000]));
     client.kill();
     let next = t.client();
     next.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn caller_with_its_space_full(t: &Stage) {
+case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], |t| {
     let server = t.manager();
     for _ in 0..3 {
         let client = t.client_with(64 << 10);
         for _ in 0..8 {
-            client.start_call(0, 0, &empty());
-            server.free(&server.wait_call());
-            server.reply(&bytes(&[3; 8192]));
-            client.wait_reply();
+            server.free(&client.call(&server, 0, 0, &empty()));
+            server.answer(&client, &bytes(&[3; 8192]));
         }
         client.kill();
     }
-}
+});
 
 /// Three processes in a chain: a calls b, b calls c, and c serves.
 fn chain(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
     let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(0, 2, &empty());
-    c.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&c, 0, 2, &empty());
     (a, b, c)
 }
 
-fn middle_of_a_chain(t: &Stage) {
+case!(middle_of_a_chain, ["TXN-26", "TREL-1"], |t| {
     let (a, b, c) = chain(t);
     b.kill();
     // C tells the start of the chain when its end replies, ours at once.
@@ -168,34 +127,31 @@ fn middle_of_a_chain(t: &Stage) {
         assert_eq!(a.wait_refusal(), Return::DeadReply);
     }
     a.round_trip(0, &c, &bytes(b"they still"), &bytes(b"know each other"));
-}
+});
 
-fn end_of_a_chain(t: &Stage) {
+case!(end_of_a_chain, ["TREL-1"], |t| {
     let (a, b, c) = chain(t);
     c.kill();
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     assert!(a.actor.is_blocked());
-    b.reply(&bytes(b"sorry"));
-    assert_eq!(a.data(&a.wait_reply()), b"sorry");
-}
+    assert_eq!(a.data(&b.answer(&a, &bytes(b"sorry"))), b"sorry");
+});
 
-fn start_of_a_chain(t: &Stage) {
+case!(start_of_a_chain, ["TXN-13", "TXN-26"], |t| {
     let (a, b, c) = chain(t);
     a.kill();
     assert!(b.actor.is_blocked());
-    c.reply(&bytes(b"done"));
-    assert_eq!(b.data(&b.wait_reply()), b"done");
+    assert_eq!(b.data(&c.answer(&b, &bytes(b"done"))), b"done");
     b.reply(&bytes(b"to nobody"));
     b.round_trip(0, &c, &empty(), &empty());
-}
+});
 
-fn partner_of_a_call_back(t: &Stage) {
+case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
     for inner_is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+        a.send_call(on_b, 1, &empty());
         b.wait_call();
-        b.start_call(on_a, 2, &empty());
-        b.actor.expect_blocked();
+        b.start_blocking_call(on_a, 2, &empty());
         if inner_is_delivered {
             a.wait_call();
         }
@@ -205,17 +161,16 @@ fn partner_of_a_call_back(t: &Stage) {
         b.round_trip(0, &manager, &empty(), &empty());
         manager.kill();
     }
-}
+});
 
-/// Who serves a call back from the process that it has called hears of that one's death when it has
-/// replied.
-fn who_called_back(t: &Stage) {
+// Who serves a call back from the process that it has called hears of that one's death when it has
+// replied.
+case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+        a.send_call(on_b, 1, &empty());
         b.wait_call();
-        b.start_call(on_a, 2, &empty());
-        b.actor.expect_blocked();
+        b.start_blocking_call(on_a, 2, &empty());
         if is_delivered {
             a.wait_call();
             b.kill();
@@ -228,7 +183,7 @@ fn who_called_back(t: &Stage) {
         a.round_trip(0, &manager, &empty(), &empty());
         manager.kill();
     }
-}
+});
 
 /// A circle: a calls b, b calls c, and c calls a, whose waiting thread serves that.
 fn circle(t: &Stage) -> (Port, Port, Port) {
@@ -236,26 +191,23 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
     let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(0, 2, &empty());
-    c.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&c, 0, 2, &empty());
     c.start_call(on_a, 3, &empty());
     assert_eq!(a.wait_call().code, 3);
     (a, b, c)
 }
 
-fn first_partner_in_a_circle(t: &Stage) {
+case!(first_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     let (a, b, c) = circle(t);
     b.kill();
-    a.reply(&bytes(b"back"));
-    assert_eq!(c.data(&c.wait_reply()), b"back");
+    assert_eq!(c.data(&a.answer(&c, &bytes(b"back"))), b"back");
     c.reply(&bytes(b"to nobody"));
     assert_eq!(a.wait_refusal(), Return::DeadReply);
     a.round_trip(0, &c, &empty(), &empty());
-}
+});
 
-fn second_partner_in_a_circle(t: &Stage) {
+case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     let (a, b, c) = circle(t);
     c.kill();
     // C lets b wait until a has replied to whom is dead. Told at once, b may reply before a does.
@@ -269,23 +221,22 @@ fn second_partner_in_a_circle(t: &Stage) {
         a.reply(&bytes(b"to nobody"));
     }
     assert_eq!(a.data(&a.wait_reply()), b"sorry");
-}
+});
 
-/// What has not been read of a reply that had to wait goes with the thread that it waits for.
-fn everyone_in_a_circle(t: &Stage) {
+// What has not been read of a reply that had to wait goes with the thread that it waits for.
+case!(everyone_in_a_circle, ["TREL-1", "TXN-11"], |t| {
     let (a, b, c) = circle(t);
     c.kill();
     b.kill();
     a.kill();
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn both_at_once(t: &Stage) {
+case!(both_at_once, ["REL-2", "TREL-1"], |t| {
     for _ in 0..10 {
         let (server, client) = (t.manager(), t.client());
-        client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-        server.wait_call();
+        client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
         let pids = [server.actor.pid(), client.actor.pid()];
         for pid in pids {
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).expect("kill");
@@ -295,9 +246,9 @@ fn both_at_once(t: &Stage) {
     }
     let (server, client) = (t.manager(), t.client());
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c12_threads_in_every_state(t: &Stage) {
+case!(lesson_c12_threads_in_every_state, ["REL-2", "TREL-1"], |t| {
     let (manager, victim, peer) = (t.manager(), t.server(), t.server());
     let on_victim = introduce(&manager, &victim, FlatBinderObject::binder(0x10, 0), &peer);
     let on_peer = introduce(&manager, &peer, FlatBinderObject::binder(0x20, 0), &victim);
@@ -306,12 +257,9 @@ fn lesson_c12_threads_in_every_state(t: &Stage) {
     let (waiting, calling, serving) = (victim.looper(), victim.thread(), victim.looper());
     let (second, third) = (peer.thread(), peer.looper());
     // One serves, one calls, one waits, and one call is queued.
-    peer.start_call(on_victim, 1, &empty());
-    serving.wait_call();
-    calling.start_call(on_peer, 2, &empty());
-    third.wait_call();
-    second.start_call(on_victim, 3, &empty());
-    second.actor.expect_blocked();
+    peer.call(&serving, on_victim, 1, &empty());
+    calling.call(&third, on_peer, 2, &empty());
+    second.start_blocking_call(on_victim, 3, &empty());
     victim.wait_call();
     waiting.park();
     victim.kill();
@@ -319,9 +267,9 @@ fn lesson_c12_threads_in_every_state(t: &Stage) {
     assert_eq!(second.wait_refusal(), Return::DeadReply);
     third.reply(&empty());
     peer.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn holder_with_everything(t: &Stage) {
+case!(holder_with_everything, ["REL-2", "NODE-10"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     for ptr in 1..=5 {
         introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder);
@@ -329,15 +277,14 @@ fn holder_with_everything(t: &Stage) {
     owner.settle_counts();
     holder.send(|c| c.increfs(1).acquire(2).acquire(2).increfs(3));
     // It has also sent nodes of its own, and dies during a call.
-    holder.start_call(3, 0, &object(FlatBinderObject::binder(0xf0, 0)));
-    let call = owner.wait_call();
+    let call = holder.call(&owner, 3, 0, &object(FlatBinderObject::binder(0xf0, 0)));
     holder.kill();
     owner.reply(&empty());
     owner.free(&call);
     owner.expect_forgotten();
-}
+});
 
-fn owner_with_handles_everywhere(t: &Stage) {
+case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let holders: Vec<(Port, u32)> = (0..5)
         .map(|i| {
@@ -356,31 +303,28 @@ fn owner_with_handles_everywhere(t: &Stage) {
     let (first, second) = (t.server(), t.client());
     let on_first = introduce(&manager, &first, FlatBinderObject::binder(0x900, 0), &second);
     first.kill();
-    second.start_call(0, 0, &object(FlatBinderObject::strong_handle(on_first)));
-    let call = manager.wait_call();
+    let call = second.call(&manager, 0, 0, &object(FlatBinderObject::strong_handle(on_first)));
     let handle = manager.object(&call).handle();
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::DeadReply);
-    manager.reply(&empty());
-    second.wait_reply();
-}
+    manager.answer(&second, &empty());
+});
 
-fn object_in_an_unread_reply(t: &Stage) {
+case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
     client.kill();
     server.expect_forgotten();
-}
+});
 
-fn ten_managers(t: &Stage) {
+case!(ten_managers, ["CTX-5", "REL-2"], |t| {
     let client = t.client();
     for i in 0..10u8 {
         let manager = t.manager();
         client.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i]));
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         manager.kill();
         assert_eq!(client.wait_refusal(), Return::DeadReply);
     }
-}
+});

@@ -4,23 +4,11 @@
 //! Two processes call each other in turn. Costs at eight times the depth are compared with those at one
 //! time; the absolute figures say nothing on a machine that does other things as well.
 
+use super::*;
 use crate::arena::Arena;
-use crate::cases;
-use crate::child;
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
-use nix::unistd::Pid;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
-
-cases! { "depth":
-    lesson_s06_costs_grow_no_faster_than_the_depth ["TXN-11", "TREL-1"],
-}
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// The depth that costs are compared with those at so many times of.
 const DEPTH: u64 = 1000;
@@ -163,8 +151,7 @@ impl Partner<'_> {
     /// somebody lets it go on.
     fn measure(&mut self) {
         let call = Parcel::new().to_handle(0, CODE_NOTHING, TransactionFlags::empty());
-        let mut commands = Commands::new();
-        commands.transaction(&call);
+        let commands = stream(|c| c.transaction(&call));
         self.party.turn_if_any();
         let best = (0..5).map(|_| {
             let start = Instant::now();
@@ -328,12 +315,13 @@ fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
         .map(|(what, once, deep, _)| format!("{what}: {once} ns at {DEPTH}, {deep} ns at {TIMES} times that"))
 }
 
-fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
+case!(lesson_s06_costs_grow_no_faster_than_the_depth, ["TXN-11", "TREL-1"], |t| {
     // The C driver ends what is killed in a work queue, where its time is not seen here, and the test does not end
     // in time with it. `make growth` counts its instructions.
-    if t.driver == Driver::C || !t.has_no_kasan() {
+    if t.driver == Driver::C {
         return;
     }
+    t.needs_no_kasan();
     let arena = Arena::new();
     let (mut once, mut deep) = (costs_at(t, &arena, DEPTH), costs_at(t, &arena, TIMES * DEPTH));
     // Who was disturbed tries again.
@@ -347,4 +335,4 @@ fn lesson_s06_costs_grow_no_faster_than_the_depth(t: &Stage) {
     if let Some(wrong) = grown_too_fast(once, deep) {
         panic!("{wrong}");
     }
-}
+});

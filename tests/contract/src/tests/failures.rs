@@ -6,30 +6,8 @@
 //! its order. Failures that need a driver's memory to run out, or a security module to refuse, or that
 //! are races, have tests of their own elsewhere.
 
-use super::NO_HANDLE;
-use crate::cases;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_GET_EXTENDED_ERROR;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::collections::BTreeSet;
+use super::*;
 use zerocopy::IntoBytes;
-
-cases! { "failures":
-    of_calls ["TXN-1", "TXN-2", "TXN-3", "TXN-7", "TXN-9", "TXN-19", "TXN-20", "CTX-3", "WR-2", "OBJ-1", "OBJ-8", "MMAP-7",
-        "ALLOC-2", "ALLOC-3", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
-    without_a_manager ["CTX-3", "TXN-1", "IOCTL-GET_EXTENDED_ERROR"],
-    of_replies ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
-    of_a_call_within_a_call ["TXN-10", "IOCTL-GET_EXTENDED_ERROR"],
-    lesson_r08_failed_reply_reaches_the_callers_record ["TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
-    unread_record_is_not_overwritten_by_a_reply ["TXN-25", "IOCTL-GET_EXTENDED_ERROR"],
-    own_failure_overwrites_the_record ["TXN-2", "IOCTL-GET_EXTENDED_ERROR"],
-    death_of_the_server_is_not_recorded ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"],
-    rejected_commands_are_not_recorded ["WR-3", "TXN-1"],
-    no_two_have_the_same_number ["NODE-15", "TXN-2", "IOCTL-GET_EXTENDED_ERROR"],
-}
 
 /// The receiver's space.
 const SPACE: usize = 64 << 10;
@@ -62,17 +40,13 @@ pub(super) fn world(t: &Stage) -> World {
 
 /// Gives the holder a weak handle on a node of the owner's.
 fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x300, 0)));
-    let call = manager.wait_call();
+    let call = owner.call(manager, 0, 0, &object(FlatBinderObject::binder(0x300, 0)));
     let handle = manager.object(&call).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
-    manager.reply(&empty());
-    owner.wait_reply();
-    holder.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(FlatBinderObject::weak_handle(handle)));
-    let reply = holder.wait_reply();
+    manager.answer(owner, &empty());
+    manager.free(&holder.call(manager, 0, 0, &empty()));
+    let reply = manager.answer(holder, &object(FlatBinderObject::weak_handle(handle)));
     let handle = holder.object(&reply).handle();
     holder.send(|c| c.increfs(handle));
     holder.free(&reply);
@@ -247,38 +221,58 @@ fn check_call(t: &Stage, world: &World, row: &Row) {
     assert_eq!(world.client.extended_error(), super::NO_ERROR, "{}: after a success", row.0);
 }
 
-fn of_calls(t: &Stage) {
-    let world = world(t);
-    for row in wrong_target(&world).iter().chain(&wrong_content(&world.client)) {
-        check_call(t, &world, row);
+case!(
+    of_calls,
+    [
+        "TXN-1",
+        "TXN-2",
+        "TXN-3",
+        "TXN-7",
+        "TXN-9",
+        "TXN-19",
+        "TXN-20",
+        "CTX-3",
+        "WR-2",
+        "OBJ-1",
+        "OBJ-8",
+        "MMAP-7",
+        "ALLOC-2",
+        "ALLOC-3",
+        "IOCTL-GET_EXTENDED_ERROR",
+        "lesson R08"
+    ],
+    |t| {
+        let world = world(t);
+        for row in wrong_target(&world).iter().chain(&wrong_content(&world.client)) {
+            check_call(t, &world, row);
+        }
+        let itself = plain(world.manager.place(0, 0, &empty()));
+        check(t, &world.manager, false, &("the manager itself", itself, Return::FailedReply, EINVAL));
+        // Not the same file, but the same process; upstream looks at the file alone.
+        if !t.upstream() {
+            let other = plain(world.managers_other.place(0, 0, &empty()));
+            let row = ("the manager through another file", other, Return::FailedReply, EINVAL);
+            check(t, &world.managers_other, false, &row);
+        }
+        // What failed held on to nothing: the whole space is there, and the target is unharmed.
+        let everything = vec![7; SPACE];
+        world.client.round_trip(0, &world.manager, &bytes(&everything), &empty());
+        world.client.round_trip(world.good, &world.servers[0], &bytes(b"question"), &empty());
     }
-    let itself = plain(world.manager.place(0, 0, &empty()));
-    check(t, &world.manager, false, &("the manager itself", itself, Return::FailedReply, EINVAL));
-    // Not the same file, but the same process; upstream looks at the file alone.
-    if !t.upstream() {
-        let other = plain(world.managers_other.place(0, 0, &empty()));
-        let row = ("the manager through another file", other, Return::FailedReply, EINVAL);
-        check(t, &world.managers_other, false, &row);
-    }
-    // What failed held on to nothing: the whole space is there, and the target is unharmed.
-    let everything = vec![7; SPACE];
-    world.client.round_trip(0, &world.manager, &bytes(&everything), &empty());
-    world.client.round_trip(world.good, &world.servers[0], &bytes(b"question"), &empty());
-}
+);
 
-fn without_a_manager(t: &Stage) {
+case!(without_a_manager, ["CTX-3", "TXN-1", "IOCTL-GET_EXTENDED_ERROR"], |t| {
     let client = t.client();
     let row = ("no manager", plain(client.place(0, 0, &empty())), Return::DeadReply, EINVAL);
     check(t, &client, false, &row);
-}
+});
 
-fn of_replies(t: &Stage) {
+case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"], |t| {
     let world = world(t);
     let nothing = plain(world.manager.place(0, 0, &empty()));
     check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
     for (name, request, answer, errno) in wrong_content(&world.manager) {
-        world.client.start_call(0, 0, &empty());
-        let call = world.manager.wait_call();
+        let call = world.client.call(&world.manager, 0, 0, &empty());
         world.manager.free(&call);
         // The one who replies is done, whatever came of it. What is behind waits until it has read so.
         let mut commands = request.commands(true);
@@ -294,9 +288,9 @@ fn of_replies(t: &Stage) {
         t.known_difference(Driver::Upstream, &why, seen == (codes::BR_FAILED_REPLY, -errno));
     }
     world.client.round_trip(0, &world.manager, &bytes(b"question"), &bytes(&vec![7; 10000]));
-}
+});
 
-fn of_a_call_within_a_call(t: &Stage) {
+case!(of_a_call_within_a_call, ["TXN-10", "IOCTL-GET_EXTENDED_ERROR"], |t| {
     let world = world(t);
     let data = world.client.place(0, 0, &empty());
     world.client.send(|c| c.transaction(&data));
@@ -317,9 +311,8 @@ fn of_a_call_within_a_call(t: &Stage) {
     world.client.start_read();
     assert_eq!(world.client.wait_refusal(), Return::FailedReply);
     world.manager.wait_call();
-    world.manager.reply(&empty());
-    world.client.wait_reply();
-}
+    world.manager.answer(&world.client, &empty());
+});
 
 fn record(port: &Port) -> BinderExtendedError {
     port.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("the record")
@@ -327,26 +320,32 @@ fn record(port: &Port) -> BinderExtendedError {
 
 /// A call whose reply fails; the caller has read of it.
 fn failed_reply(world: &World) {
-    world.client.start_call(0, 0, &empty());
-    world.manager.wait_call();
+    world.client.call(&world.manager, 0, 0, &empty());
     let data = world.manager.place(0, 0, &empty());
     let unreadable = BinderTransactionData { data_size: 8, buffer: world.manager.arena.end(), ..data };
     world.manager.reply_with(&unreadable);
     assert_eq!(world.client.wait_refusal(), Return::FailedReply);
 }
 
-fn lesson_r08_failed_reply_reaches_the_callers_record(t: &Stage) {
-    let world = world(t);
-    failed_reply(&world);
-    let (replied, called) = (record(&world.manager), record(&world.client));
-    let is_there = called.command == codes::BR_FAILED_REPLY && called.param == -EFAULT;
-    t.known_difference(Driver::Upstream, "the caller learns nothing of a failed reply", is_there);
-    // It is the reply that failed, not the call.
-    t.known_difference(Driver::Upstream, "another number", called.id == replied.id || !is_there);
-    assert_eq!(record(&world.client), BinderExtendedError { command: codes::BR_OK, ..Default::default() });
-}
+case!(
+    lesson_r08_failed_reply_reaches_the_callers_record,
+    ["TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"],
+    |t| {
+        let world = world(t);
+        failed_reply(&world);
+        let (replied, called) = (record(&world.manager), record(&world.client));
+        let is_there = called.command == codes::BR_FAILED_REPLY && called.param == -EFAULT;
+        t.known_difference(Driver::Upstream, "the caller learns nothing of a failed reply", is_there);
+        // It is the reply that failed, not the call.
+        t.known_difference(Driver::Upstream, "another number", called.id == replied.id || !is_there);
+        assert_eq!(
+            record(&world.client),
+            BinderExtendedError { command: codes::BR_OK, ..Default::default() }
+        );
+    }
+);
 
-fn unread_record_is_not_overwritten_by_a_reply(t: &Stage) {
+case!(unread_record_is_not_overwritten_by_a_reply, ["TXN-25", "IOCTL-GET_EXTENDED_ERROR"], |t| {
     let world = world(t);
     let data = world.client.place(0, 0, &empty());
     world.client.send(|c| c.transaction(&data));
@@ -362,9 +361,9 @@ fn unread_record_is_not_overwritten_by_a_reply(t: &Stage) {
     let seen = world.client.extended_error();
     let wanted = (codes::BR_FAILED_REPLY, -EPROTO);
     t.known_difference(Driver::Upstream, "a call while one is out is EINVAL", seen == wanted);
-}
+});
 
-fn own_failure_overwrites_the_record(t: &Stage) {
+case!(own_failure_overwrites_the_record, ["TXN-2", "IOCTL-GET_EXTENDED_ERROR"], |t| {
     let world = world(t);
     let mut last = 0;
     for (handle, answer) in [(NO_HANDLE, Return::FailedReply), (world.weak, Return::FailedReply)] {
@@ -381,9 +380,9 @@ fn own_failure_overwrites_the_record(t: &Stage) {
     let success = record(&world.client);
     assert_eq!((success.command, success.param), super::NO_ERROR);
     t.known_difference(Driver::Upstream, "a success leaves no number", success.id > last);
-}
+});
 
-fn no_two_have_the_same_number(t: &Stage) {
+case!(no_two_have_the_same_number, ["NODE-15", "TXN-2", "IOCTL-GET_EXTENDED_ERROR"], |t| {
     let (one, other) = (t.client(), t.client());
     let callers = [one.thread(), other.thread(), one, other];
     let mut numbers = BTreeSet::new();
@@ -398,30 +397,28 @@ fn no_two_have_the_same_number(t: &Stage) {
             assert!(number != 0 && numbers.insert(number), "{number} is that of two calls, or of none");
         }
     }
-}
+});
 
-fn death_of_the_server_is_not_recorded(t: &Stage) {
+case!(death_of_the_server_is_not_recorded, ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"], |t| {
     let world = world(t);
-    world.client.start_call(0, 0, &empty());
-    world.manager.wait_call();
+    world.client.call(&world.manager, 0, 0, &empty());
     world.manager.kill();
     assert_eq!(world.client.wait_refusal(), Return::DeadReply);
     let seen = record(&world.client);
     assert_eq!((seen.command, seen.param), super::NO_ERROR);
-}
+});
 
-fn rejected_commands_are_not_recorded(t: &Stage) {
+case!(rejected_commands_are_not_recorded, ["WR-3", "TXN-1"], |t| {
     let world = world(t);
     for commands in [&[0xde, 0xad, 0xbe, 0xef][..], &BC_TRANSACTION_ALONE.to_ne_bytes()] {
-        let mut stream = Commands::new();
-        stream.raw(commands);
+        let stream = stream(|c| c.raw(commands));
         let outcome = world.client.try_write(&stream);
         assert_ne!(outcome.errno as i32, 0);
         assert_eq!(outcome.write_consumed, 0);
         assert_eq!(world.client.extended_error(), super::NO_ERROR);
     }
     assert_eq!(world.client.drain(), []);
-}
+});
 
 /// A command without its payload. Behind it the memory of the actor goes on, so what lies there is
 /// taken for a payload by a driver that does not look at the size (WR-4): there must be none.

@@ -7,39 +7,19 @@
 //! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`x86_64-debug`).
 
 use super::fds::Line;
-use crate::cases;
-use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{bytes, empty, object, Port, ROOM};
-use crate::sg::{array_bytes, SgParcel};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use std::path::Path;
-use std::time::Duration;
+use super::*;
+use crate::sg::array_bytes;
 
-cases! { "faults":
-    lesson_r23_open ["lesson R23", "OPEN-1"],
-    map ["MMAP-4", "MMAP-3"],
-    lesson_c11_first_command ["lesson C11", "IOCTL-1"],
-    become_context_manager ["CTX-1"],
-    small_call ["TXN-1", "TXN-19"],
-    large_call ["TXN-1", "ALLOC-4"],
-    call_with_a_node ["TXN-1", "OBJ-10"],
-    call_with_a_handle ["TXN-1", "OBJ-10"],
-    oneway_call ["TXN-1", "TXN-16"],
-    receive_a_call ["TXN-28", "WR-12"],
-    reply ["TXN-25"],
-    reply_with_a_node ["TXN-25", "OBJ-10"],
-    receive_a_reply ["TXN-28", "WR-12"],
-    take_a_count ["WR-5"],
-    free_a_buffer ["OBJ-12"],
-    call_with_files_and_blocks ["TXN-1", "OBJ-10", "OBJ-FDA"],
-    receive_files ["TXN-27", "TXN-28", "TXN-32"],
-    free_files ["OBJ-11"],
-    poll_a_thread ["POLL-1"],
-}
+case!(small_call, ["TXN-1", "TXN-19"], |t| sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty()));
+case!(large_call, ["TXN-1", "ALLOC-4"], |t| sweep_call(
+    t,
+    |_| bytes(&[7; 20_000]),
+    TransactionFlags::empty()
+));
+case!(call_with_a_node, ["TXN-1", "OBJ-10"], |t| sweep_call(t, |_| node(0x2000), TransactionFlags::empty()));
+case!(oneway_call, ["TXN-1", "TXN-16"], |t| sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY));
+case!(reply, ["TXN-25"], |t| sweep_reply(t, || bytes(b"answer")));
+case!(reply_with_a_node, ["TXN-25", "OBJ-10"], |t| sweep_reply(t, || node(0x3000)));
 
 /// More places than any operation has.
 const MANY: u32 = 400;
@@ -47,20 +27,16 @@ const MANY: u32 = 400;
 /// Lets each place of an operation fail. The closure is given the number of the place, and says whether
 /// the operation came that far.
 pub(super) fn sweep(t: &Stage, attempt: impl FnMut(u32) -> bool) {
-    if can_fail(t) {
-        each_place(attempt);
-    }
+    can_fail(t);
+    each_place(attempt);
 }
 
 /// Prepares the kernel for it, if it can make things fail.
-pub(super) fn can_fail(t: &Stage) -> bool {
-    if !t.needs("CONFIG_FAULT_INJECTION", Path::new("/proc/self/fail-nth").exists()) {
-        return false;
-    }
+pub(super) fn can_fail(t: &Stage) {
+    t.needs("CONFIG_FAULT_INJECTION", Path::new("/proc/self/fail-nth").exists());
     let debugfs = t.directory("debugfs");
     mount(Some("debugfs"), &debugfs, Some("debugfs"), MsFlags::empty(), None::<&str>).expect("mount debugfs");
     spare_nothing(&debugfs).expect("let all allocations fail");
-    true
 }
 
 /// The same in a kernel that is prepared.
@@ -139,23 +115,21 @@ impl Cast {
         // A call that was sent is received, so that nobody mistakes it for one that follows.
         while !self.server.drain().is_empty() {}
         for port in [&self.server, &self.client] {
-            port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("leave");
+            port.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
             while !port.drain().is_empty() {}
         }
         self.server.enter_looper();
         let question = bytes(&nth.to_ne_bytes());
         let data = self.client.round_trip(0, &self.server, &question, &bytes(b"well"));
         assert_eq!(data, b"well", "after place {nth} failed");
-        self.client.start_call(0, 0, &node(0x1000));
-        let call = self.server.wait_call();
+        let call = self.client.call(&self.server, 0, 0, &node(0x1000));
         self.server.free(&call);
-        self.server.reply(&empty());
-        self.client.free(&self.client.wait_reply());
+        self.client.free(&self.server.answer(&self.client, &empty()));
     }
 
     fn dismiss(self) {
         for port in [self.client, self.server] {
-            port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("leave");
+            port.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
             port.actor.start(Op::EndThread);
         }
     }
@@ -196,7 +170,7 @@ fn check_refusal(client: &Port, nth: u32) {
     }
 }
 
-fn lesson_r23_open(t: &Stage) {
+case!(lesson_r23_open, ["lesson R23", "OPEN-1"], |t| {
     sweep(t, |nth| {
         let port = t.opened();
         let path = t.device("binder").to_str().expect("text").to_string();
@@ -213,9 +187,9 @@ fn lesson_r23_open(t: &Stage) {
         port.actor.exit();
         is_hit
     });
-}
+});
 
-fn map(t: &Stage) {
+case!(map, ["MMAP-4", "MMAP-3"], |t| {
     sweep(t, |nth| {
         let mut server = t.opened();
         let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
@@ -234,25 +208,23 @@ fn map(t: &Stage) {
         server.actor.exit();
         is_hit
     });
-}
+});
 
-fn lesson_c11_first_command(t: &Stage) {
+case!(lesson_c11_first_command, ["lesson C11", "IOCTL-1"], |t| {
     sweep_cast(t, |cast, nth| {
         let newcomer =
             Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
-        let mut commands = Commands::new();
-        commands.enter_looper();
+        let commands = stream(|c| c.enter_looper());
         let (_, is_hit) = faulty_io(&newcomer, nth, &commands, 0);
         newcomer.enter_looper();
         is_hit
     });
-}
+});
 
-fn become_context_manager(t: &Stage) {
+case!(become_context_manager, ["CTX-1"], |t| {
     sweep(t, |nth| {
         let port = t.client();
-        let order =
-            Op::Ioctl { slot: port.slot, number: ioctl::BINDER_SET_CONTEXT_MGR, argument: vec![0; 4] };
+        let order = Op::Ioctl { slot: port.slot, number: BINDER_SET_CONTEXT_MGR, argument: vec![0; 4] };
         let (done, is_hit) = faulty_number(&port, nth, order);
         match done {
             Ok(_) => {}
@@ -266,63 +238,44 @@ fn become_context_manager(t: &Stage) {
         port.actor.exit();
         is_hit
     });
-}
+});
 
 /// A call that is sent while one place fails.
 fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFlags) {
     sweep_cast(t, |cast, nth| {
         let parcel = parcel(cast);
         let data = BinderTransactionData { flags: flags.bits(), ..cast.client.place(0, 7, &parcel) };
-        let mut commands = Commands::new();
-        commands.transaction(&data);
+        let commands = stream(|c| c.transaction(&data));
         let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
         check_refusal(&cast.client, nth);
         is_hit
     });
 }
 
-fn small_call(t: &Stage) {
-    sweep_call(t, |_| bytes(b"small"), TransactionFlags::empty());
-}
-
-fn large_call(t: &Stage) {
-    sweep_call(t, |_| bytes(&[7; 20_000]), TransactionFlags::empty());
-}
-
-fn call_with_a_node(t: &Stage) {
-    sweep_call(t, |_| node(0x2000), TransactionFlags::empty());
-}
-
-fn call_with_a_handle(t: &Stage) {
+case!(call_with_a_handle, ["TXN-1", "OBJ-10"], |t| {
     let handle = |cast: &Cast| {
         cast.client.send(|c| c.acquire(0));
         object(FlatBinderObject::strong_handle(0))
     };
     sweep_call(t, handle, TransactionFlags::empty());
-}
+});
 
-fn oneway_call(t: &Stage) {
-    sweep_call(t, |_| bytes(b"one way"), TransactionFlags::ONE_WAY);
-}
-
-fn receive_a_call(t: &Stage) {
+case!(receive_a_call, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
         let mut commands = Commands::new();
         commands.transaction(&cast.client.place(0, 0, &node(0x2000)));
         cast.client.write(&commands);
         faulty_read(&cast.server, nth)
     });
-}
+});
 
 /// A reply that is sent while one place fails. The caller hears of it either way.
 fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
     sweep_cast(t, |cast, nth| {
-        cast.client.start_call(0, 0, &empty());
-        let call = cast.server.wait_call();
+        let call = cast.client.call(&cast.server, 0, 0, &empty());
         cast.server.free(&call);
         let data = cast.server.place(0, 0, &parcel());
-        let mut commands = Commands::new();
-        commands.reply(&data);
+        let commands = stream(|c| c.reply(&data));
         let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
         // The command could not be read, or there was no memory to begin with it: then the replier knows
         // that the call is still to be answered.
@@ -340,15 +293,7 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
     });
 }
 
-fn reply(t: &Stage) {
-    sweep_reply(t, || bytes(b"answer"));
-}
-
-fn reply_with_a_node(t: &Stage) {
-    sweep_reply(t, || node(0x3000));
-}
-
-fn receive_a_reply(t: &Stage) {
+case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
         let mut commands = Commands::new();
         commands.transaction(&cast.client.place(0, 0, &empty()));
@@ -358,28 +303,25 @@ fn receive_a_reply(t: &Stage) {
         cast.server.reply(&bytes(b"answer"));
         faulty_read(&cast.client, nth)
     });
-}
+});
 
-fn take_a_count(t: &Stage) {
+case!(take_a_count, ["WR-5"], |t| {
     sweep_cast(t, |cast, nth| {
         let mut commands = Commands::new();
         commands.acquire(0);
         faulty_io(&cast.client, nth, &commands, 0).1
     });
-}
+});
 
-fn free_a_buffer(t: &Stage) {
+case!(free_a_buffer, ["OBJ-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        cast.client.start_call(0, 0, &node(0x2000));
-        let call = cast.server.wait_call();
-        let mut commands = Commands::new();
-        commands.free_buffer(call.buffer);
+        let call = cast.client.call(&cast.server, 0, 0, &node(0x2000));
+        let commands = stream(|c| c.free_buffer(call.buffer));
         let (_, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
-        cast.server.reply(&empty());
-        cast.client.wait_reply();
+        cast.server.answer(&cast.client, &empty());
         is_hit
     });
-}
+});
 
 /// A call whose block has a child and two descriptors, which go with the buffer.
 fn files_and_blocks(client: &Port, line: &Line) -> BinderTransactionDataSg {
@@ -403,19 +345,18 @@ fn expect_no_files(cast: &Cast, line: Line) {
     line.expect_cut("the call's");
 }
 
-fn call_with_files_and_blocks(t: &Stage) {
+case!(call_with_files_and_blocks, ["TXN-1", "OBJ-10", "OBJ-FDA"], |t| {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
-        let mut commands = Commands::new();
-        commands.transaction_sg(&files_and_blocks(&cast.client, &line));
+        let commands = stream(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
         let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
         check_refusal(&cast.client, nth);
         expect_no_files(cast, line);
         is_hit
     });
-}
+});
 
-fn receive_files(t: &Stage) {
+case!(receive_files, ["TXN-27", "TXN-28", "TXN-32"], |t| {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
         let idle = cast.server.actor.open_files();
@@ -441,15 +382,14 @@ fn receive_files(t: &Stage) {
         }
         is_hit
     });
-}
+});
 
-fn free_files(t: &Stage) {
+case!(free_files, ["OBJ-11"], |t| {
     sweep_cast_of(t, t.file_manager(), |cast, nth| {
         let line = Line::to(&cast.client);
         cast.client.send(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
         let call = cast.server.wait_call();
-        let mut commands = Commands::new();
-        commands.free_buffer(call.buffer);
+        let commands = stream(|c| c.free_buffer(call.buffer));
         let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
         if errno != Errno::from_raw(0) {
             cast.server.free(&call);
@@ -459,9 +399,9 @@ fn free_files(t: &Stage) {
         t.known_difference(Driver::C, "without memory the files are never closed", is_cut);
         is_hit
     });
-}
+});
 
-fn poll_a_thread(t: &Stage) {
+case!(poll_a_thread, ["POLL-1"], |t| {
     sweep_cast(t, |cast, nth| {
         let newcomer =
             Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
@@ -474,4 +414,4 @@ fn poll_a_thread(t: &Stage) {
         assert!(is_known, "{events:?} with place {nth} failing");
         is_hit
     });
-}
+});

@@ -2,43 +2,8 @@
 //! Arrays of file descriptors: where they may lie, and that they go with the buffer.
 
 use super::fds::Line;
-use super::{failed, pattern};
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, Port};
-use crate::sg::{array_bytes, refused, SgParcel, EINVAL};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "fd_arrays":
-    arrive ["OBJ-FDA", "TXN-32", "OBJ-7"],
-    arrive_in_a_reply ["OBJ-FDA", "TXN-32"],
-    several_in_one_block ["OBJ-FDA", "OBJ-4"],
-    in_a_nested_block ["OBJ-FDA", "OBJ-4"],
-    after_the_blocks_children ["OBJ-FDA", "OBJ-4"],
-    lesson_r15_empty ["OBJ-FDA", "lesson R15"],
-    not_accepted ["OBJ-FDA"],
-    closed_with_the_buffer ["OBJ-11"],
-    closed_with_the_buffer_of_a_reply ["OBJ-11"],
-    closed_by_another_thread ["OBJ-11", "OBJ-12"],
-    lesson_c13_closed_although_wiped ["OBJ-11", "ALLOC-6", "lesson C13"],
-    closed_before_by_the_receiver ["OBJ-11"],
-    lesson_c02_freed_twice_closes_once ["OBJ-11", "OBJ-12", "lesson C02"],
-    freeing_thread_goes_back ["IOCTL-4", "OBJ-11"],
-    other_descriptors_stay ["OBJ-11"],
-    device_in_use_is_closed ["OBJ-11"],
-    of_a_dead_process ["OBJ-13"],
-    one_is_bad ["OBJ-FDA", "OBJ-10"],
-    no_number_left ["TXN-27", "TXN-32"],
-    parent_must_be_an_earlier_block ["OBJ-4", "lesson C03"],
-    must_lie_in_the_block ["OBJ-FDA", "lesson C03"],
-    must_be_aligned ["OBJ-6", "lesson C08", "lesson R15"],
-    must_come_in_order ["OBJ-4", "lesson R16"],
-    unreadable ["OBJ-FDA"],
-    nothing_is_left_behind ["OBJ-10", "OBJ-11"],
-}
+use super::*;
+use crate::sg::{array_bytes, refused, EINVAL};
 
 /// A parcel of one block that has descriptors at some place; index 0 is the block, 1 the array.
 pub fn with_array(port: &Port, before: usize, fds: &[i32], after: usize) -> SgParcel {
@@ -58,17 +23,15 @@ fn lines<const COUNT: usize>(port: &Port) -> [Line; COUNT] {
 /// Serves a call and has the caller take the reply; the call's buffer stays.
 #[track_caller]
 fn answer(server: &Port, client: &Port) {
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
-fn arrive(t: &Stage) {
+case!(arrive, ["OBJ-FDA", "TXN-32", "OBJ-7"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     for (before, after) in [(0, 0), (0, 12), (16, 0), (40, 20)] {
         let lines: [Line; 3] = lines(&client);
         let parcel = with_array(&client, before, &lines.each_ref().map(|line| line.theirs), after);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         let numbers = server.received_array(&call, 1);
         for (line, number) in lines.iter().zip(&numbers) {
             line.expect_reached_by(&server, *number);
@@ -85,7 +48,7 @@ fn arrive(t: &Stage) {
         answer(&server, &client);
         server.free(&call);
     }
-}
+});
 
 /// Answers a call with a parcel of an array, for which the caller has asked.
 fn array_in_reply(server: &Port, client: &Port, fds: &[i32]) -> BinderTransactionData {
@@ -96,7 +59,7 @@ fn array_in_reply(server: &Port, client: &Port, fds: &[i32]) -> BinderTransactio
     client.wait_reply()
 }
 
-fn arrive_in_a_reply(t: &Stage) {
+case!(arrive_in_a_reply, ["OBJ-FDA", "TXN-32"], |t| {
     let (server, client) = (t.manager(), t.client());
     let lines: [Line; 2] = lines(&server);
     let reply = array_in_reply(&server, &client, &lines.each_ref().map(|line| line.theirs));
@@ -104,9 +67,9 @@ fn arrive_in_a_reply(t: &Stage) {
         line.expect_reached_by(&client, number);
     }
     client.free(&reply);
-}
+});
 
-fn several_in_one_block(t: &Stage) {
+case!(several_in_one_block, ["OBJ-FDA", "OBJ-4"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: [Line; 4] = lines(&client);
     let fds = lines.each_ref().map(|line| line.theirs);
@@ -120,33 +83,31 @@ fn several_in_one_block(t: &Stage) {
     for (offset, count) in [(0, 2), (8, 1), (20, 1)] {
         parcel.array(parent, offset, count);
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let numbers: Vec<i32> = (1..4).flat_map(|index| server.received_array(&call, index)).collect();
     for (line, number) in lines.iter().zip(numbers) {
         line.expect_reached_by(&server, number);
     }
     assert_eq!(server.received_block(&call, 0)[12..20], *b"between!");
     answer(&server, &client);
-}
+});
 
-fn in_a_nested_block(t: &Stage) {
+case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: [Line; 2] = lines(&client);
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(24, 3));
     let inner = parcel.child(&client.arena, &array_bytes(&lines.each_ref().map(|l| l.theirs)), outer, 8);
     let array = parcel.array(inner, 0, 2);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     for (line, number) in lines.iter().zip(server.received_array(&call, array)) {
         line.expect_reached_by(&server, number);
     }
     answer(&server, &client);
     server.free(&call);
-}
+});
 
-fn after_the_blocks_children(t: &Stage) {
+case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut block = pattern(24, 3);
@@ -155,16 +116,15 @@ fn after_the_blocks_children(t: &Stage) {
     let outer = parcel.block(&client.arena, &block);
     let inner = parcel.child(&client.arena, b"inner", outer, 8);
     let array = parcel.array(outer, 16, 1);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     line.expect_reached_by(&server, server.received_array(&call, array)[0]);
     let inner: BinderBufferObject = server.any_object(&call, inner);
     assert_eq!(server.received_block(&call, 0)[8..16], inner.buffer.to_ne_bytes());
     answer(&server, &client);
     server.free(&call);
-}
+});
 
-fn lesson_r15_empty(t: &Stage) {
+case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], |t| {
     // Even a node that takes no files takes none of them.
     let (server, client) = (t.manager(), t.client());
     for (offset, length) in [(0, 0), (0, 8), (4, 8), (8, 8)] {
@@ -185,23 +145,22 @@ fn lesson_r15_empty(t: &Stage) {
         server.free(&call);
         assert_eq!(server.drain(), []);
     }
-}
+});
 
-fn not_accepted(t: &Stage) {
+case!(not_accepted, ["OBJ-FDA"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&client);
     let parcel = with_array(&client, 0, &[line.theirs], 0);
     assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn closed_with_the_buffer(t: &Stage) {
+case!(closed_with_the_buffer, ["OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let before = server.actor.open_files();
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 4, &lines.each_ref().map(|line| line.theirs), 0);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     answer(&server, &client);
     assert_eq!(server.actor.open_files().len(), before.len() + 3);
     for line in &lines {
@@ -211,9 +170,9 @@ fn closed_with_the_buffer(t: &Stage) {
     server.free(&call);
     assert_eq!(server.actor.open_files(), before);
     lines.iter().for_each(|line| line.expect_cut("the freed buffer's"));
-}
+});
 
-fn closed_with_the_buffer_of_a_reply(t: &Stage) {
+case!(closed_with_the_buffer_of_a_reply, ["OBJ-11"], |t| {
     let (server, client) = (t.manager(), t.client());
     let before = client.actor.open_files();
     let line = Line::to(&server);
@@ -223,60 +182,55 @@ fn closed_with_the_buffer_of_a_reply(t: &Stage) {
     client.free(&reply);
     assert_eq!(client.actor.open_files(), before);
     line.expect_cut("the freed buffer's");
-}
+});
 
-fn closed_by_another_thread(t: &Stage) {
+case!(closed_by_another_thread, ["OBJ-11", "OBJ-12"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let other = server.thread();
     let before = server.actor.open_files();
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     client.actor.close_file(line.theirs);
     other.free(&call);
     assert_eq!(server.actor.open_files(), before);
     line.expect_cut("the freed buffer's");
-}
+});
 
-fn lesson_c13_closed_although_wiped(t: &Stage) {
+case!(lesson_c13_closed_although_wiped, ["OBJ-11", "ALLOC-6", "lesson C13"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let before = server.actor.open_files();
     let line = Line::to(&client);
     let parcel = with_array(&client, 8, &[line.theirs], 8);
-    client.start_sg(&parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     let block: BinderBufferObject = server.any_object(&call, 0);
     answer(&server, &client);
     client.actor.close_file(line.theirs);
     // A neighbour keeps the page where it is.
-    client.start_call(0, 0, &bytes(b"after"));
-    server.wait_call();
+    client.call(&server, 0, 0, &bytes(b"after"));
     answer(&server, &client);
     server.free(&call);
     assert_eq!(server.memory(block.buffer, 20), [0; 20]);
     assert_eq!(server.actor.open_files(), before);
     line.expect_cut("the freed buffer's");
-}
+});
 
-fn closed_before_by_the_receiver(t: &Stage) {
+case!(closed_before_by_the_receiver, ["OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let before = server.actor.open_files();
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 0, &lines.each_ref().map(|line| line.theirs), 0);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     answer(&server, &client);
     server.actor.close_file(server.received_array(&call, 1)[1]);
     server.free(&call);
     assert_eq!(server.actor.open_files(), before);
-}
+});
 
-fn lesson_c02_freed_twice_closes_once(t: &Stage) {
+case!(lesson_c02_freed_twice_closes_once, ["OBJ-11", "OBJ-12", "lesson C02"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     let number = server.received_array(&call, 1)[0];
     server.free(&call);
@@ -284,16 +238,14 @@ fn lesson_c02_freed_twice_closes_once(t: &Stage) {
     assert_eq!(server.actor.give(&line.ours), number);
     server.free(&call);
     assert!(server.actor.file_name(number).is_some());
-}
+});
 
-fn freeing_thread_goes_back(t: &Stage) {
+case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     server.start(&commands);
     let returned = !server.actor.is_blocked();
     if t.known_difference(Driver::Upstream, "the freeing thread waits and keeps the files", returned) {
@@ -302,9 +254,9 @@ fn freeing_thread_goes_back(t: &Stage) {
         // That was for once.
         server.park();
     }
-}
+});
 
-fn other_descriptors_stay(t: &Stage) {
+case!(other_descriptors_stay, ["OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: [Line; 2] = lines(&client);
     let mut behind = with_array(&client, 0, &[lines[0].theirs], 0);
@@ -315,21 +267,19 @@ fn other_descriptors_stay(t: &Stage) {
     let parent = before.block(&client.arena, &array_bytes(&[lines[0].theirs]));
     let array = before.array(parent, 0, 1);
     for (parcel, array, single) in [(behind, 1, single_behind), (before, array, single_before)] {
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         let (closed, kept) = (server.received_array(&call, array)[0], server.received_fd(&call, single));
         answer(&server, &client);
         server.free(&call);
         assert_eq!(server.actor.file_name(closed), None);
         lines[1].expect_reached_by(&server, kept);
     }
-}
+});
 
-fn device_in_use_is_closed(t: &Stage) {
+case!(device_in_use_is_closed, ["OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     let number = server.received_array(&call, 1)[0];
     // The server puts its device under that number, and closes the one it had: then it has no other
@@ -338,28 +288,26 @@ fn device_in_use_is_closed(t: &Stage) {
     server.close();
     server.unmap();
     let device = Port::at(server.actor.clone(), &server.arena, slot as usize);
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     device.try_write(&commands);
     assert_eq!(device.actor.file_name(number), None);
     // The process is gone with its last descriptor.
     client.start_call(0, 0, &empty());
     client.wait("the end", |item| matches!(item, Return::DeadReply).then_some(()));
-}
+});
 
-fn of_a_dead_process(t: &Stage) {
+case!(of_a_dead_process, ["OBJ-13"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    server.wait_call();
+    client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     client.actor.expect_blocked();
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     client.actor.close_file(line.theirs);
     line.expect_cut("the dead process's");
-}
+});
 
-fn one_is_bad(t: &Stage) {
+case!(one_is_bad, ["OBJ-FDA", "OBJ-10"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let before = server.actor.open_files();
     for bad in 0..4 {
@@ -375,9 +323,9 @@ fn one_is_bad(t: &Stage) {
     }
     assert_eq!(server.actor.open_files(), before);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn no_number_left(t: &Stage) {
+case!(no_number_left, ["TXN-27", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 8, &lines.each_ref().map(|line| line.theirs), 0);
@@ -390,12 +338,11 @@ fn no_number_left(t: &Stage) {
         assert_eq!(server.actor.open_files(), before);
     }
     server.actor.unlimit_files();
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     answer(&server, &client);
     server.free(&call);
     assert_eq!(server.actor.open_files(), before);
-}
+});
 
 /// A block with these arrays, of place and count, is refused as wrong.
 #[track_caller]
@@ -408,7 +355,7 @@ fn expect_wrong(client: &Port, block: &[u8], arrays: &[(u64, u64)]) {
     assert_eq!(refused(client, &parcel), EINVAL, "{arrays:?}");
 }
 
-fn parent_must_be_an_earlier_block(t: &Stage) {
+case!(parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let block = array_bytes(&[line.theirs, line.theirs]);
@@ -422,9 +369,9 @@ fn parent_must_be_an_earlier_block(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{parent}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn must_lie_in_the_block(t: &Stage) {
+case!(must_lie_in_the_block, ["OBJ-FDA", "lesson C03"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let block = array_bytes(&[line.theirs; 4]);
@@ -456,9 +403,9 @@ fn must_lie_in_the_block(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{count} at {offset:#x}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn must_be_aligned(t: &Stage) {
+case!(must_be_aligned, ["OBJ-6", "lesson C08", "lesson R15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let block = array_bytes(&[line.theirs; 4]);
@@ -477,7 +424,7 @@ fn must_be_aligned(t: &Stage) {
         t.known_difference(Driver::Upstream, "an array that is not aligned is read", strict);
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
 /// Sends a parcel that some drivers refuse; returns the extended error.
 fn sent_or_refused(server: &Port, client: &Port, parcel: &SgParcel) -> (u32, i32) {
@@ -491,7 +438,7 @@ fn sent_or_refused(server: &Port, client: &Port, parcel: &SgParcel) -> (u32, i32
     client.extended_error()
 }
 
-fn must_come_in_order(t: &Stage) {
+case!(must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let block = array_bytes(&[line.theirs; 8]);
@@ -513,9 +460,9 @@ fn must_come_in_order(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{second}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn unreadable(t: &Stage) {
+case!(unreadable, ["OBJ-FDA"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let mut parcel = SgParcel::new();
     let parent = parcel.block_at(BAD_ADDRESS & !7, 64);
@@ -524,9 +471,9 @@ fn unreadable(t: &Stage) {
     let either = [EINVAL, -(Errno::EFAULT as i32)];
     assert!(either.contains(&errno), "{errno}");
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn nothing_is_left_behind(t: &Stage) {
+case!(nothing_is_left_behind, ["OBJ-10", "OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let idle = (server.actor.open_files(), client.actor.open_files());
@@ -539,15 +486,13 @@ fn nothing_is_left_behind(t: &Stage) {
             continue;
         }
         let parcel = with_array(&client, 4 * (round % 5), &fds, round);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         // Freed in one go with the reply, or before it.
         if round % 2 == 0 {
             server.free(&call);
             answer(&server, &client);
         } else {
-            let mut commands = Commands::new();
-            commands.free_buffer(call.buffer).reply(&server.place(0, 0, &empty()));
+            let commands = stream(|c| c.free_buffer(call.buffer).reply(&server.place(0, 0, &empty())));
             let args = WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
             assert_eq!(server.raw(args).errno, Errno::from_raw(0));
             server.wait_for(Return::TransactionComplete);
@@ -557,4 +502,4 @@ fn nothing_is_left_behind(t: &Stage) {
     assert_eq!((server.actor.open_files(), client.actor.open_files()), idle);
     client.actor.close_file(line.theirs);
     line.expect_cut("any of sixty calls'");
-}
+});

@@ -2,56 +2,12 @@
 //! File descriptors: which may be passed, what arrives, and that none is lost or left behind when
 //! something goes wrong.
 
-use super::{failed, NO_ERROR};
-use crate::actor::patience;
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, give_in_a_reply, Port};
-use crate::sg::{file_object, SgParcel};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
+use crate::port::give_in_a_reply;
+use crate::sg::file_object;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
-
-cases! { "fds":
-    arrive_in_a_call ["OBJ-2", "OBJ-FD", "TXN-32"],
-    arrive_in_a_reply ["OBJ-FD", "TXN-32"],
-    arrive_oneway ["OBJ-FD", "TXN-32"],
-    of_every_kind ["OBJ-FD"],
-    of_the_device_itself ["OBJ-FD"],
-    close_on_exec ["TXN-32"],
-    rest_of_the_object_is_kept ["OBJ-FD"],
-    same_file_twice ["OBJ-FD"],
-    lowest_numbers_in_order ["TXN-32"],
-    many ["OBJ-FD", "TXN-32"],
-    among_other_objects ["OBJ-1", "OBJ-FD"],
-    not_open ["OBJ-FD"],
-    only_a_path ["OBJ-FD"],
-    not_accepted_by_the_node ["OBJ-FD", "NODE-1"],
-    flags_of_the_first_object_count ["OBJ-FD", "NODE-1"],
-    not_accepted_by_the_caller ["OBJ-FD", "TXN-25"],
-    survive_the_senders_close ["OBJ-FD"],
-    survive_the_sender ["OBJ-FD"],
-    receiver_closes_them ["OBJ-11"],
-    lesson_c06_refused_call_lets_go ["OBJ-10", "lesson C06"],
-    receivers_end_lets_go ["OBJ-10"],
-    threads_end_lets_go ["OBJ-10", "TREL-1"],
-    callers_end_lets_go_of_the_reply ["OBJ-10", "TXN-26"],
-    no_number_left_for_a_call ["TXN-27", "TXN-32"],
-    no_number_left_for_a_oneway_call ["TXN-27", "TXN-22"],
-    lesson_r19_no_number_left_for_a_reply ["TXN-27", "lesson R19"],
-    all_or_nothing ["TXN-32", "TXN-27"],
-    lesson_c15_undeliverable_call ["TXN-28", "TXN-30", "WR-12", "lesson C15"],
-    lesson_c15_undeliverable_oneway_call ["TXN-28", "WR-12", "lesson C15"],
-    lesson_c15_undeliverable_reply ["TXN-28", "TXN-30", "lesson C15"],
-    lesson_c14_superseded_call_lets_go ["TXN-23", "OBJ-10", "lesson C14"],
-    nothing_is_left_behind ["OBJ-10", "TXN-32"],
-}
 
 /// A parcel of one descriptor.
 fn file_parcel(fd: i32) -> Parcel {
@@ -116,20 +72,18 @@ impl Line {
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
-fn arrive_in_a_call(t: &Stage) {
+case!(arrive_in_a_call, ["OBJ-2", "OBJ-FD", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let fd = server.received_fd(&call, 0);
     line.expect_reached_by(&server, fd);
     assert_eq!(server.actor.file_name(fd), client.actor.file_name(line.theirs));
     finish(&server, &client, &call);
-}
+});
 
 /// A call to which a reply may bring files.
 fn start_accepting(client: &Port) {
@@ -137,7 +91,7 @@ fn start_accepting(client: &Port) {
     client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
 }
 
-fn arrive_in_a_reply(t: &Stage) {
+case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], |t| {
     // The manager's node takes no files itself.
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
@@ -145,11 +99,10 @@ fn arrive_in_a_reply(t: &Stage) {
     let call = server.wait_call();
     assert_eq!(call.flags, TransactionFlags::ACCEPT_FDS.bits());
     server.free(&call);
-    server.reply(&file_parcel(line.theirs));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &file_parcel(line.theirs));
     line.expect_reached_by(&client, client.received_fd(&reply, 0));
     client.free(&reply);
-}
+});
 
 /// Sends a parcel oneway to the manager, and waits until that is acknowledged.
 #[track_caller]
@@ -159,14 +112,14 @@ fn oneway(client: &Port, parcel: &Parcel) {
     client.wait_for(Return::TransactionComplete);
 }
 
-fn arrive_oneway(t: &Stage) {
+case!(arrive_oneway, ["OBJ-FD", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     oneway(&client, &file_parcel(line.theirs));
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
-}
+});
 
 /// Files of as many kinds as there are to be had.
 fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
@@ -201,12 +154,11 @@ fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
     ]
 }
 
-fn of_every_kind(t: &Stage) {
+case!(of_every_kind, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     for (kind, file) in files_of_every_kind() {
         let sent = client.actor.give(&file);
-        client.start_call(0, 0, &file_parcel(sent));
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &file_parcel(sent));
         let fd = server.received_fd(&call, 0);
         assert_eq!(server.actor.file_name(fd), client.actor.file_name(sent), "{kind}");
         let (mine, theirs) = (nix::sys::stat::fstat(&file), nix::sys::stat::fstat(server.actor.share(fd)));
@@ -216,16 +168,15 @@ fn of_every_kind(t: &Stage) {
         server.actor.close_file(fd);
         client.actor.close_file(sent);
     }
-}
+});
 
-fn of_the_device_itself(t: &Stage) {
+case!(of_the_device_itself, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     // The client's own device: it is the file through which the call is made.
     let name = t.device("binder").to_str().expect("text").to_string();
     let is_device = |fd: &i32| client.actor.file_name(*fd).as_ref() == Some(&name);
     let device = client.actor.open_files().into_iter().find(is_device).expect("the device");
-    client.start_call(0, 0, &file_parcel(device));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(device));
     let fd = server.received_fd(&call, 0);
     assert_eq!(server.actor.file_name(fd), Some(name));
     finish(&server, &client, &call);
@@ -233,19 +184,18 @@ fn of_the_device_itself(t: &Stage) {
     client.kill();
     server.actor.close_file(fd);
     t.client().round_trip(0, &server, &bytes(b"alive"), &empty());
-}
+});
 
-fn close_on_exec(t: &Stage) {
+case!(close_on_exec, ["TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let flags = server.actor.file_flags(server.received_fd(&call, 0));
     assert_ne!(flags & libc::O_CLOEXEC, 0, "{flags:#o}");
     finish(&server, &client, &call);
-}
+});
 
-fn rest_of_the_object_is_kept(t: &Stage) {
+case!(rest_of_the_object_is_kept, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let cookie = 0x1122_3344_5566_7788;
@@ -253,8 +203,7 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     let sent = BinderFdObject { pad_flags: 0x1234_5678, fd, cookie, ..file_object(0) };
     let mut parcel = empty();
     parcel.object(&sent);
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let object: BinderFdObject = server.any_object(&call, 0);
     assert_eq!((object.kind, object.cookie), (ObjectType::FD, cookie));
     let same_flags = object.pad_flags == sent.pad_flags;
@@ -262,21 +211,20 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     assert_eq!(object.fd >> 32, 0, "nothing of the sender's");
     line.expect_reached_by(&server, object.fd as i32);
     finish(&server, &client, &call);
-}
+});
 
-fn same_file_twice(t: &Stage) {
+case!(same_file_twice, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut parcel = file_parcel(line.theirs);
     parcel.object(&file_object(line.theirs));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let (first, second) = (server.received_fd(&call, 0), server.received_fd(&call, 1));
     assert_ne!(first, second);
     server.actor.close_file(first);
     line.expect_reached_by(&server, second);
     finish(&server, &client, &call);
-}
+});
 
 /// The lowest numbers that are free.
 fn free_numbers(port: &Port, count: usize) -> Vec<i32> {
@@ -284,7 +232,7 @@ fn free_numbers(port: &Port, count: usize) -> Vec<i32> {
     (0..).filter(|number| !open.contains(number)).take(count).collect()
 }
 
-fn lowest_numbers_in_order(t: &Stage) {
+case!(lowest_numbers_in_order, ["TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: Vec<Line> = (0..4).map(|_| Line::to(&client)).collect();
     // A hole among the receiver's numbers.
@@ -294,17 +242,16 @@ fn lowest_numbers_in_order(t: &Stage) {
     let expected = free_numbers(&server, 4);
     assert_eq!(expected[0], hole);
     let parcel = file_parcels(&lines);
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let numbers: Vec<i32> = (0..4).map(|index| server.received_fd(&call, index)).collect();
     assert_eq!(numbers, expected);
     for (line, fd) in lines.iter().zip(numbers) {
         line.expect_reached_by(&server, fd);
     }
     finish(&server, &client, &call);
-}
+});
 
-fn many(t: &Stage) {
+case!(many, ["OBJ-FD", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut parcel = empty();
@@ -312,30 +259,28 @@ fn many(t: &Stage) {
         parcel.object(&file_object(line.theirs));
     }
     let before = server.actor.open_files().len();
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     assert_eq!(server.actor.open_files().len(), before + 300);
     for index in [0, 1, 150, 299] {
         line.expect_reached_by(&server, server.received_fd(&call, index));
     }
     finish(&server, &client, &call);
-}
+});
 
-fn among_other_objects(t: &Stage) {
+case!(among_other_objects, ["OBJ-1", "OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let mut parcel = bytes(b"abcd");
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(b"efgh");
     parcel.object(&file_object(line.theirs)).bytes(b"ijkl");
     parcel.object(&FlatBinderObject::binder(0x20, 0));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let data = server.data(&call);
     assert_eq!((&data[..4], &data[28..32], &data[56..60]), (&b"abcd"[..], &b"efgh"[..], &b"ijkl"[..]));
     assert_eq!((server.object_at(&call, 0).handle(), server.object_at(&call, 2).handle()), (1, 2));
     line.expect_reached_by(&server, server.received_fd(&call, 1));
     finish(&server, &client, &call);
-}
+});
 
 /// Sends a parcel to the manager, which is refused; returns the extended error.
 #[track_caller]
@@ -344,7 +289,7 @@ fn refused(client: &Port, parcel: &Parcel) -> (u32, i32) {
     client.extended_error()
 }
 
-fn not_open(t: &Stage) {
+case!(not_open, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     client.actor.close_file(line.theirs);
@@ -352,18 +297,18 @@ fn not_open(t: &Stage) {
         assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF), "{fd}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn only_a_path(t: &Stage) {
+case!(only_a_path, ["OBJ-FD"], |t| {
     use nix::fcntl::{open, OFlag};
     let (server, client) = (t.file_manager(), t.client());
     let path = open("/tmp", OFlag::O_PATH, nix::sys::stat::Mode::empty()).expect("a path");
     let fd = client.actor.give(&path);
     assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn not_accepted_by_the_node(t: &Stage) {
+case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&client);
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
@@ -374,9 +319,9 @@ fn not_accepted_by_the_node(t: &Stage) {
     assert_eq!(client.refused(&BinderTransactionData { flags, ..data }), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn flags_of_the_first_object_count(t: &Stage) {
+case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&client);
     let accepts = ObjectFlags::ACCEPTS_FDS;
@@ -389,8 +334,7 @@ fn flags_of_the_first_object_count(t: &Stage) {
     let parcel = file_parcel(line.theirs);
     assert_eq!(client.refused(&client.place(shut_handle, 0, &parcel)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
-    client.start_call(open_handle, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, open_handle, 0, &parcel);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
     // Forgotten and sent once more: those of then count.
@@ -404,19 +348,17 @@ fn flags_of_the_first_object_count(t: &Stage) {
     let now_shut = give_in_a_reply(&server, &client, open);
     let now_open = give_in_a_reply(&server, &client, shut.with_flags(accepts));
     assert_eq!(client.refused(&client.place(now_shut, 0, &parcel)), Return::FailedReply);
-    client.start_call(now_open, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, now_open, 0, &parcel);
     assert_eq!(call.target, 0x20);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
-}
+});
 
-fn not_accepted_by_the_caller(t: &Stage) {
+case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], |t| {
     // That the node takes files says nothing of replies.
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&server);
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
+    server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
     let flags = TransactionFlags::ACCEPT_FDS.bits();
     let parcel = file_parcel(line.theirs);
@@ -425,9 +367,9 @@ fn not_accepted_by_the_caller(t: &Stage) {
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     line.expect_alive();
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn survive_the_senders_close(t: &Stage) {
+case!(survive_the_senders_close, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     oneway(&client, &file_parcel(line.theirs));
@@ -436,9 +378,9 @@ fn survive_the_senders_close(t: &Stage) {
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
-}
+});
 
-fn survive_the_sender(t: &Stage) {
+case!(survive_the_sender, ["OBJ-FD"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     oneway(&client, &file_parcel(line.theirs));
@@ -446,13 +388,12 @@ fn survive_the_sender(t: &Stage) {
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
-}
+});
 
-fn receiver_closes_them(t: &Stage) {
+case!(receiver_closes_them, ["OBJ-11"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
     finish(&server, &client, &call);
@@ -461,9 +402,9 @@ fn receiver_closes_them(t: &Stage) {
     line.expect_reached_by(&server, fd);
     server.actor.close_file(fd);
     line.expect_cut("closed by all");
-}
+});
 
-fn lesson_c06_refused_call_lets_go(t: &Stage) {
+case!(lesson_c06_refused_call_lets_go, ["OBJ-10", "lesson C06"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     for good in 1..4 {
         let lines: Vec<Line> = (0..good).map(|_| Line::to(&client)).collect();
@@ -479,9 +420,9 @@ fn lesson_c06_refused_call_lets_go(t: &Stage) {
         assert_eq!(server.actor.open_files(), before);
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn receivers_end_lets_go(t: &Stage) {
+case!(receivers_end_lets_go, ["OBJ-10"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     for line in &lines {
@@ -492,31 +433,29 @@ fn receivers_end_lets_go(t: &Stage) {
     }
     server.kill();
     lines.iter().for_each(|line| line.expect_cut("the dead receiver's"));
-}
+});
 
-fn threads_end_lets_go(t: &Stage) {
+case!(threads_end_lets_go, ["OBJ-10", "TREL-1"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.park();
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     // The call is with that thread now. It has it in its hands when it ends.
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
-    let _ = server.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32);
+    let _ = server.ioctl(BINDER_THREAD_EXIT, 0i32);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     line.expect_reached_by(&server, fd);
-}
+});
 
-fn callers_end_lets_go_of_the_reply(t: &Stage) {
+case!(callers_end_lets_go_of_the_reply, ["OBJ-10", "TXN-26"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     start_accepting(&client);
     server.free(&server.wait_call());
     client.actor.expect_blocked();
     client.kill();
-    let mut commands = Commands::new();
-    commands.reply(&server.place(0, 0, &file_parcel(line.theirs)));
+    let commands = stream(|c| c.reply(&server.place(0, 0, &file_parcel(line.theirs))));
     server.start(&commands);
     server.wait("the end of the reply", |item| {
         matches!(item, Return::TransactionComplete | Return::DeadReply | Return::FailedReply).then_some(())
@@ -524,9 +463,9 @@ fn callers_end_lets_go_of_the_reply(t: &Stage) {
     let _ = server.drain();
     server.actor.close_file(line.theirs);
     line.expect_cut("the reply that nobody waits for");
-}
+});
 
-fn no_number_left_for_a_call(t: &Stage) {
+case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.park();
@@ -543,13 +482,12 @@ fn no_number_left_for_a_call(t: &Stage) {
     client.round_trip(0, &server, &bytes(b"none"), &empty());
     server.actor.unlimit_files();
     let line = Line::to(&client);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
-}
+});
 
-fn no_number_left_for_a_oneway_call(t: &Stage) {
+case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     server.actor.limit_files(0);
@@ -565,9 +503,9 @@ fn no_number_left_for_a_oneway_call(t: &Stage) {
     assert_eq!(client.drain(), []);
     client.actor.close_file(line.theirs);
     line.expect_cut("the dropped calls'");
-}
+});
 
-fn lesson_r19_no_number_left_for_a_reply(t: &Stage) {
+case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     start_accepting(&client);
@@ -583,7 +521,7 @@ fn lesson_r19_no_number_left_for_a_reply(t: &Stage) {
     }
     server.actor.close_file(line.theirs);
     line.expect_cut("the undeliverable reply's");
-}
+});
 
 impl Port {
     /// Whether the caller comes back from its call, which upstream's driver does not let it (R19).
@@ -593,7 +531,7 @@ impl Port {
     }
 }
 
-fn all_or_nothing(t: &Stage) {
+case!(all_or_nothing, ["TXN-32", "TXN-27"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     let parcel = file_parcels(&lines);
@@ -607,14 +545,13 @@ fn all_or_nothing(t: &Stage) {
     }
     // The numbers that had been reserved are free again.
     server.actor.limit_files(3);
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     server.actor.unlimit_files();
     for (index, line) in (0..).zip(&lines) {
         line.expect_reached_by(&server, server.received_fd(&call, index));
     }
     finish(&server, &client, &call);
-}
+});
 
 /// A read whose buffer cannot be written, so that nothing can be delivered.
 fn faulty_read(port: &Port) {
@@ -623,20 +560,19 @@ fn faulty_read(port: &Port) {
     assert_eq!(port.raw(args).errno, Errno::EFAULT);
 }
 
-fn lesson_c15_undeliverable_call(t: &Stage) {
+case!(lesson_c15_undeliverable_call, ["TXN-28", "TXN-30", "WR-12", "lesson C15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     faulty_read(&server);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c15_undeliverable_oneway_call(t: &Stage) {
+case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
@@ -654,9 +590,9 @@ fn lesson_c15_undeliverable_oneway_call(t: &Stage) {
         client.actor.close_file(line.theirs);
         line.expect_cut("the undeliverable call's");
     }
-}
+});
 
-fn lesson_c15_undeliverable_reply(t: &Stage) {
+case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], |t| {
     let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     let before = client.actor.open_files();
@@ -675,9 +611,9 @@ fn lesson_c15_undeliverable_reply(t: &Stage) {
     let _ = client.drain();
     client.forgets_acknowledgements();
     client.round_trip(0, &server, &bytes(b"again"), &empty());
-}
+});
 
-fn lesson_c14_superseded_call_lets_go(t: &Stage) {
+case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let freezer = Freezer::of(t, &server);
     // The node is busy with the first call until its buffer is freed; what comes now has to wait.
@@ -701,9 +637,9 @@ fn lesson_c14_superseded_call_lets_go(t: &Stage) {
     lines[2].expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
     assert_eq!(server.drain(), []);
-}
+});
 
-fn nothing_is_left_behind(t: &Stage) {
+case!(nothing_is_left_behind, ["OBJ-10", "TXN-32"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let idle = (server.actor.open_files(), client.actor.open_files());
@@ -717,8 +653,7 @@ fn nothing_is_left_behind(t: &Stage) {
             assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EBADF));
             continue;
         }
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         let fds: Vec<i32> = (0..u64::from(round % 5)).map(|index| server.received_fd(&call, index)).collect();
         finish(&server, &client, &call);
         fds.into_iter().for_each(|fd| server.actor.close_file(fd));
@@ -727,4 +662,4 @@ fn nothing_is_left_behind(t: &Stage) {
     assert_eq!(client.extended_error(), NO_ERROR);
     client.actor.close_file(line.theirs);
     line.expect_cut("any of sixty calls'");
-}
+});

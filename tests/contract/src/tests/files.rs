@@ -1,38 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Open, close, duplicates, and descriptors in the hands of other processes.
 
-use crate::actor::patience;
-use crate::cases;
-use crate::port::{bytes, empty, Port};
+use super::*;
 use crate::sg::file_object;
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::*;
-use binder_sys::*;
-use nix::errno::Errno;
 use std::os::fd::AsRawFd;
-use std::rc::Rc;
-use std::time::Instant;
 
-cases! { "files":
-    any_open_mode_works ["OPEN-1"],
-    read_and_write_are_not_there ["OPEN-3"],
-    two_opens_are_two_processes ["OPEN-1", "NODE-2"],
-    duplicate_is_the_same_process ["REL-2"],
-    closing_a_duplicate_wakes_readers ["REL-1", "IOCTL-4"],
-    close_is_the_end_for_peers ["REL-2", "REL-3", "CTX-5"],
-    inherited_descriptor ["FORK-1"],
-    inherited_descriptor_cannot_map ["FORK-1", "MMAP-1", "MMAP-8"],
-    passed_descriptor ["FORK-1"],
-    process_lives_until_the_last_descriptor ["REL-2", "MMAP-7"],
-    many_opens ["OPEN-1", "REL-2"],
-    lesson_s11_device_sent_to_its_own_process ["REL-2", "OBJ-FD"],
-    lesson_s11_devices_sent_to_each_other ["REL-2", "OBJ-FD"],
-    lesson_s11_sent_device_arrives ["REL-2", "OBJ-FD"],
-    lesson_s11_sent_device_is_closed_before_it_arrives ["REL-2", "OBJ-FD", "TXN-27"],
-}
-
-fn any_open_mode_works(t: &Stage) {
+case!(any_open_mode_works, ["OPEN-1"], |t| {
     let actor = Rc::new(crate::actor::Actor::new());
     let arena = Rc::new(crate::arena::Arena::new());
     for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR, libc::O_RDWR | libc::O_NONBLOCK] {
@@ -41,31 +14,29 @@ fn any_open_mode_works(t: &Stage) {
         let port = Port::at(actor.clone(), &arena, slot);
         assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "{flags:#o}");
     }
-}
+});
 
-fn read_and_write_are_not_there(t: &Stage) {
+case!(read_and_write_are_not_there, ["OPEN-3"], |t| {
     let device = Device::open(&t.device("binder")).expect("open");
     assert_eq!(nix::unistd::read(&device, &mut [0]), Err(Errno::EINVAL));
     assert_eq!(nix::unistd::write(&device, &[0]), Err(Errno::EINVAL));
-}
+});
 
-fn two_opens_are_two_processes(t: &Stage) {
+case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], |t| {
     let (manager, first) = (t.manager(), t.client());
     let mut second = t.open_by(first.actor.clone());
     second.map(4096).expect("a second file has a space of its own");
     // The same node pointer sent through two files is two nodes, hence two handles.
     let mut handles = Vec::new();
     for port in [&first, &second] {
-        port.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
-        let call = manager.wait_call();
+        let call = port.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
         handles.push(manager.object(&call).handle());
-        manager.reply(&empty());
-        port.wait_reply();
+        manager.answer(&port, &empty());
     }
     assert_ne!(handles[0], handles[1]);
-}
+});
 
-fn duplicate_is_the_same_process(t: &Stage) {
+case!(duplicate_is_the_same_process, ["REL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let slot = client.actor.number(crate::ops::Op::Duplicate { slot: client.slot }).expect("dup") as usize;
     client.close();
@@ -73,9 +44,9 @@ fn duplicate_is_the_same_process(t: &Stage) {
     rest.space = client.space;
     rest.round_trip(0, &manager, &bytes(b"one"), &bytes(b"two"));
     assert_eq!(rest.map(4096), Err(Errno::EBUSY), "the space is mapped already");
-}
+});
 
-fn closing_a_duplicate_wakes_readers(t: &Stage) {
+case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], |t| {
     let port = t.server();
     let helper = port.thread();
     let slot = helper.actor.number(crate::ops::Op::Duplicate { slot: port.slot }).expect("dup") as usize;
@@ -88,17 +59,16 @@ fn closing_a_duplicate_wakes_readers(t: &Stage) {
     port.park();
     port.actor.interrupt();
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
-}
+});
 
-fn close_is_the_end_for_peers(t: &Stage) {
+case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     manager.give_up();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
 /// A stranger's ioctls are either those of a thread of the process (as the C driver has it), or refused.
 fn stranger(t: &Stage, port: &Port, manager: &Port) {
@@ -112,8 +82,7 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
         }
         Ok(_) if t.upstream() => (),
         Ok(_) => {
-            port.start_call(0, 7, &empty());
-            let call = manager.wait_call();
+            let call = port.call(manager, 0, 7, &empty());
             assert_eq!(call.code, 7);
             manager.reply(&bytes(b"to a stranger"));
             assert_eq!(port.wait_reply().data_size, 13);
@@ -121,31 +90,31 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
     }
 }
 
-fn inherited_descriptor(t: &Stage) {
+case!(inherited_descriptor, ["FORK-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let child = Rc::new(client.actor.fork());
     stranger(t, &client.used_by(child), &manager);
     client.round_trip(0, &manager, &bytes(b"the opener"), &bytes(b"goes on"));
-}
+});
 
-fn inherited_descriptor_cannot_map(t: &Stage) {
+case!(inherited_descriptor_cannot_map, ["FORK-1", "MMAP-1", "MMAP-8"], |t| {
     let port = t.opened();
     let mut child = port.used_by(Rc::new(port.actor.fork()));
     assert_eq!(child.map(4096), Err(Errno::EINVAL));
     let mut port = port;
     port.map(4096).expect("the opener can");
-}
+});
 
-fn passed_descriptor(t: &Stage) {
+case!(passed_descriptor, ["FORK-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let other = Rc::new(crate::actor::Actor::new());
     let slot = client.actor.hand_over(client.slot, &other);
     let mut port = Port::at(other, &client.arena, slot);
     stranger(t, &port, &manager);
     assert_eq!(port.map(4096), Err(Errno::EINVAL));
-}
+});
 
-fn process_lives_until_the_last_descriptor(t: &Stage) {
+case!(process_lives_until_the_last_descriptor, ["REL-2", "MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let keeper = Rc::new(crate::actor::Actor::new());
     let slot = manager.actor.hand_over(manager.slot, &keeper);
@@ -157,9 +126,9 @@ fn process_lives_until_the_last_descriptor(t: &Stage) {
     assert_eq!(second.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err(), Some(Errno::EBUSY));
     keeper.number(crate::ops::Op::Close { slot }).expect("close");
     second.set_context_manager().expect("the place is free");
-}
+});
 
-fn many_opens(t: &Stage) {
+case!(many_opens, ["OPEN-1", "REL-2"], |t| {
     let port = t.opened();
     for _ in 0..200 {
         let path = t.device("binder").to_str().expect("text").to_string();
@@ -168,7 +137,7 @@ fn many_opens(t: &Stage) {
         assert!(other.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok());
         other.close();
     }
-}
+});
 
 /// The number of the device in a process that opened it last.
 fn number_of(t: &Stage, port: &Port, device: &str) -> i32 {
@@ -188,8 +157,7 @@ fn file(fd: i32) -> Parcel {
 fn send_file(t: &Stage, device: &str, sent: &impl AsRawFd) {
     let client = open_another(t, &t.opened(), device);
     let fd = client.actor.give(sent);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &file(fd)) };
+    let call = client.place_oneway(0, 0, &file(fd));
     client.send(|c| c.transaction(&call));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.kill();
@@ -225,23 +193,19 @@ fn expect_unmanaged(t: &Stage, device: &str) {
     }
 }
 
-/// Somebody sends a process its own device, and nobody reads of it.
-fn lesson_s11_device_sent_to_its_own_process(t: &Stage) {
+// Somebody sends a process its own device, and nobody reads of it.
+case!(lesson_s11_device_sent_to_its_own_process, ["REL-2", "OBJ-FD"], |t| {
     // With C its process manages the context for ever.
-    if !t.has_new_devices() {
-        return;
-    }
+    t.needs_new_devices();
     let manager = managed(t, "binder");
     send_file(t, "binder", &manager.actor.share(number_of(t, &manager, "binder")));
     manager.kill();
     expect_unmanaged(t, "binder");
-}
+});
 
-/// Each of two processes is sent the other's device; nobody reads of it.
-fn lesson_s11_devices_sent_to_each_other(t: &Stage) {
-    if !t.has_new_devices() {
-        return;
-    }
+// Each of two processes is sent the other's device; nobody reads of it.
+case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], |t| {
+    t.needs_new_devices();
     let (first, second) = (managed(t, "binder"), managed(t, "hwbinder"));
     send_file(t, "hwbinder", &first.actor.share(number_of(t, &first, "binder")));
     send_file(t, "binder", &second.actor.share(number_of(t, &second, "hwbinder")));
@@ -249,18 +213,16 @@ fn lesson_s11_devices_sent_to_each_other(t: &Stage) {
     second.kill();
     expect_unmanaged(t, "binder");
     expect_unmanaged(t, "hwbinder");
-}
+});
 
-/// Whoever has read of a device has it open as long as he likes.
-fn lesson_s11_sent_device_arrives(t: &Stage) {
+// Whoever has read of a device has it open as long as he likes.
+case!(lesson_s11_sent_device_arrives, ["REL-2", "OBJ-FD"], |t| {
     let (manager, client) = (t.file_manager(), t.client());
-    client.start_call(0, 0, &file(number_of(t, &client, "binder")));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &file(number_of(t, &client, "binder")));
     let arrived = manager.received_fd(&call, 0);
     assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
     manager.free(&call);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(&client, &empty()));
     // The manager asks for the death of a node of the client's, who has no device any more.
     let handle = crate::port::give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
     manager.send(|c| c.request_death(handle, 7));
@@ -269,15 +231,14 @@ fn lesson_s11_sent_device_arrives(t: &Stage) {
     assert_eq!(manager.drain(), [], "somebody has the device open");
     manager.actor.close_file(arrived);
     manager.wait_for(Return::DeadBinder(7));
-}
+});
 
-/// A call does not keep a device open until it is read.
-fn lesson_s11_sent_device_is_closed_before_it_arrives(t: &Stage) {
+// A call does not keep a device open until it is read.
+case!(lesson_s11_sent_device_is_closed_before_it_arrives, ["REL-2", "OBJ-FD", "TXN-27"], |t| {
     let (manager, client) = (t.file_manager(), t.client());
     let _spare = t.open_by(client.actor.clone());
     let (sent, other) = (number_of(t, &client, "binder"), client.actor.thread());
-    client.start_call(0, 0, &file(sent));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file(sent));
     let before = manager.actor.open_files();
     other.close_file(sent);
     if t.driver == Driver::Rust {
@@ -289,4 +250,4 @@ fn lesson_s11_sent_device_is_closed_before_it_arrives(t: &Stage) {
         let call = manager.wait_call();
         assert!(manager.received_fd(&call, 0) > 0);
     }
-}
+});

@@ -1,58 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Freezing: a process takes no more calls, once those that it has taken are over.
 
-use super::NO_ERROR;
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
+use super::*;
 use crate::kernel_namespaces;
-use crate::port::{bytes, empty, give_in_a_reply, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use crate::port::give_in_a_reply;
 use binder_sys::codes::BR_FROZEN_REPLY;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use std::rc::Rc;
-
-cases! { "freeze":
-    frozen_takes_no_call ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
-    frozen_takes_oneway_calls ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"],
-    frozen_makes_calls_and_gets_replies ["TXN-14", "FRZ-4"],
-    what_was_missed_is_forgotten ["FRZ-2", "FRZ-3"],
-    thawing_is_idempotent ["FRZ-3"],
-    nobody_of_that_pid ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
-    pids_are_global ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
-    arguments_that_fault ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"],
-    lesson_r17_a_stranger_freezes ["IOCTL-FREEZE", "FORK-1"],
-    lesson_r22_waits_for_a_call_being_served ["FRZ-2", "FRZ-6", "TXN-24"],
-    refuses_calls_while_it_waits ["FRZ-5"],
-    gives_up_in_time ["FRZ-2", "FRZ-5"],
-    does_not_wait_without_a_timeout ["FRZ-2", "TXN-24"],
-    interrupted ["FRZ-2", "FRZ-5"],
-    restarts_after_a_signal ["FRZ-2"],
-    call_that_nobody_has_read ["FRZ-2", "TXN-24"],
-    oneway_counts_until_it_is_read ["TXN-24"],
-    reply_counts_until_it_is_read ["TXN-24"],
-    reply_passes_while_it_waits ["TXN-14", "TXN-24"],
-    own_calls_are_not_waited_for ["FRZ-2"],
-    call_back_into_the_frozen ["FRZ-4", "TXN-11"],
-    serving_thread_exits ["TXN-24", "TREL-1"],
-    serving_process_dies ["FRZ-7", "TXN-24", "REL-2"],
-    process_dies_while_it_is_frozen ["FRZ-7", "FRZ-4"],
-    caller_dies_while_served ["TXN-24", "TREL-1"],
-    failed_reply_ends_the_call ["TXN-24", "TXN-25"],
-    failed_call_counts_no_more ["TXN-24"],
-    unmapped_while_queued ["TXN-24"],
-    all_devices_of_the_pid ["FRZ-1"],
-    lesson_c19_all_devices_or_none ["FRZ-1"],
-    lesson_c19_one_freezes_all_and_another_thaws_all ["FRZ-1", "FRZ-3"],
-    frozen_again_with_work_pending ["FRZ-2"],
-    two_freezers ["FRZ-2"],
-    one_of_two_freezers_gives_up ["FRZ-2"],
-    thawed_while_freezing ["FRZ-3"],
-    itself ["FRZ-1"],
-    a_hundred_times ["FRZ-2", "FRZ-3", "TXN-24"],
-}
 
 /// The outcome of a call that nothing hinders.
 #[track_caller]
@@ -69,8 +21,7 @@ fn refuses(client: &Port, handle: u32) {
 /// Sends a oneway call; what its sender is told.
 #[track_caller]
 fn tell(client: &Port, data: &[u8]) -> Return {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(data)) });
+    client.start_transaction(&client.place_oneway(0, 0, &bytes(data)));
     client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
 }
 
@@ -80,7 +31,7 @@ fn hear(server: &Port, data: &[u8]) {
     server.free(&call);
 }
 
-fn frozen_takes_no_call(t: &Stage) {
+case!(frozen_takes_no_call, ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     answers(&server, &client);
@@ -96,9 +47,9 @@ fn frozen_takes_no_call(t: &Stage) {
     assert_eq!(freezer.thaw(), Ok(()));
     answers(&server, &client);
     assert_eq!(client.extended_error(), NO_ERROR);
-}
+});
 
-fn frozen_takes_oneway_calls(t: &Stage) {
+case!(frozen_takes_oneway_calls, ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -112,17 +63,17 @@ fn frozen_takes_oneway_calls(t: &Stage) {
     assert_eq!(tell(&client, b"now"), Return::TransactionComplete);
     hear(&server, b"now");
     assert_eq!(client.drain(), []);
-}
+});
 
-fn frozen_makes_calls_and_gets_replies(t: &Stage) {
+case!(frozen_makes_calls_and_gets_replies, ["TXN-14", "FRZ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
     assert_eq!(freezer.freeze(0), Ok(()));
     client.round_trip(0, &server, &bytes(b"from the frozen"), &bytes(b"to the frozen"));
     assert_eq!(freezer.info(), Ok((0, 0)));
-}
+});
 
-fn what_was_missed_is_forgotten(t: &Stage) {
+case!(what_was_missed_is_forgotten, ["FRZ-2", "FRZ-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -139,9 +90,9 @@ fn what_was_missed_is_forgotten(t: &Stage) {
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(freezer.info(), Ok((0, 0)));
     refuses(&client, 0);
-}
+});
 
-fn thawing_is_idempotent(t: &Stage) {
+case!(thawing_is_idempotent, ["FRZ-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.thaw(), Ok(()));
@@ -150,9 +101,9 @@ fn thawing_is_idempotent(t: &Stage) {
     assert_eq!(freezer.thaw(), Ok(()));
     assert_eq!(freezer.thaw(), Ok(()));
     answers(&server, &client);
-}
+});
 
-fn nobody_of_that_pid(t: &Stage) {
+case!(nobody_of_that_pid, ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
     let stranger = t.opened();
     let missing = Freezer::by(stranger.clone(), 0x3fff_ffff);
     let wanted = |result| t.known_difference(Driver::Upstream, "a pid that has nothing open", result);
@@ -162,9 +113,9 @@ fn nobody_of_that_pid(t: &Stage) {
     let without = Freezer::by(stranger, t.pid_of(&crate::actor::Actor::new()));
     wanted(without.freeze(0) == Err(Errno::EINVAL));
     assert_eq!(without.info(), Err(Errno::EINVAL));
-}
+});
 
-fn pids_are_global(t: &Stage) {
+case!(pids_are_global, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
     let server = t.manager();
     let inner = server.actor.pid() as u32;
@@ -172,15 +123,15 @@ fn pids_are_global(t: &Stage) {
     // That number belongs to a task that has started with the guest, and none of those uses Binder.
     let freezer = Freezer::by(t.opened(), inner);
     assert_eq!(freezer.info(), Err(Errno::EINVAL));
-}
+});
 
-fn arguments_that_fault(t: &Stage) {
+case!(arguments_that_fault, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
     let port = t.opened();
-    assert_eq!(port.ioctl_fault(ioctl::BINDER_FREEZE), Err(Errno::EFAULT));
-    assert_eq!(port.ioctl_fault(ioctl::BINDER_GET_FROZEN_INFO), Err(Errno::EFAULT));
-}
+    assert_eq!(port.ioctl_fault(BINDER_FREEZE), Err(Errno::EFAULT));
+    assert_eq!(port.ioctl_fault(BINDER_GET_FROZEN_INFO), Err(Errno::EFAULT));
+});
 
-fn lesson_r17_a_stranger_freezes(t: &Stage) {
+case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     // A child of somebody who has nothing to do with it, on an inherited descriptor: it can be no
     // thread of the descriptor's process.
@@ -192,13 +143,12 @@ fn lesson_r17_a_stranger_freezes(t: &Stage) {
     assert_eq!(freezer.info(), Ok((1, 0)));
     assert_eq!(freezer.thaw(), Ok(()));
     answers(&server, &client);
-}
+});
 
-fn lesson_r22_waits_for_a_call_being_served(t: &Stage) {
+case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     server.free(&call);
     let holds = freezer.freeze(0) == Err(Errno::EAGAIN);
     assert!(holds, "a call is being served");
@@ -208,16 +158,15 @@ fn lesson_r22_waits_for_a_call_being_served(t: &Stage) {
         return;
     }
     freezer.start(LONG);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.finish(), Ok(()));
     refuses(&client, 0);
-}
+});
 
-fn refuses_calls_while_it_waits(t: &Stage) {
+case!(refuses_calls_while_it_waits, ["FRZ-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     freezer.start(LONG);
     refuses(&other, 0);
     assert_eq!(tell(&other, b"for later"), Return::TransactionPendingFrozen);
@@ -229,53 +178,47 @@ fn refuses_calls_while_it_waits(t: &Stage) {
     hear(&server, b"for later");
     client.wait_reply();
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn gives_up_in_time(t: &Stage) {
+case!(gives_up_in_time, ["FRZ-2", "FRZ-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(20), Err(Errno::EAGAIN));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     answers(&server, &other);
     assert_eq!(freezer.info(), Ok((0, 0)));
-}
+});
 
-fn does_not_wait_without_a_timeout(t: &Stage) {
+case!(does_not_wait_without_a_timeout, ["FRZ-2", "TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     assert_eq!(freezer.info(), Ok((2, 0)));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()), "an unfreed buffer is no transaction");
     server.free(&call);
-}
+});
 
-fn interrupted(t: &Stage) {
+case!(interrupted, ["FRZ-2", "FRZ-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     freezer.start(LONG);
     freezer.port.actor.interrupt();
     assert_eq!(freezer.finish(), Err(Errno::EINTR));
     let call = server.wait_call();
     server.free(&call);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     answers(&server, &other);
-}
+});
 
-fn restarts_after_a_signal(t: &Stage) {
+case!(restarts_after_a_signal, ["FRZ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     freezer.port.actor.restart_calls();
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     for _ in 0..3 {
         freezer.port.actor.interrupt();
@@ -288,12 +231,12 @@ fn restarts_after_a_signal(t: &Stage) {
     assert_eq!(freezer.port.actor.signals(), 3);
     client.wait_reply();
     refuses(&client, 0);
-}
+});
 
-fn call_that_nobody_has_read(t: &Stage) {
+case!(call_that_nobody_has_read, ["FRZ-2", "TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert_eq!(freezer.info(), Ok((2, 0)));
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
@@ -303,9 +246,9 @@ fn call_that_nobody_has_read(t: &Stage) {
     server.reply(&empty());
     assert_eq!(freezer.finish(), Ok(()));
     client.wait_reply();
-}
+});
 
-fn oneway_counts_until_it_is_read(t: &Stage) {
+case!(oneway_counts_until_it_is_read, ["TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     tell(&client, b"one");
@@ -319,12 +262,12 @@ fn oneway_counts_until_it_is_read(t: &Stage) {
     let two = server.wait_call();
     assert_eq!(freezer.finish(), Ok(()), "read, though not freed");
     server.free(&two);
-}
+});
 
-fn reply_counts_until_it_is_read(t: &Stage) {
+case!(reply_counts_until_it_is_read, ["TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert_eq!(freezer.info(), Ok((2, 0)), "a thread has a call");
     server.wait_call();
     server.reply(&bytes(b"an answer"));
@@ -334,32 +277,27 @@ fn reply_counts_until_it_is_read(t: &Stage) {
     assert_eq!(freezer.finish(), Ok(()));
     assert_eq!(client.data(&reply), b"an answer");
     client.free(&reply);
-}
+});
 
 /// `outer` calls `middle`, which calls the manager `inner` and waits. Gives the call that it serves.
 fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
-    middle.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = inner.wait_call();
+    let call = middle.call(inner, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = inner.object(&call).handle();
     inner.send(|c| c.acquire(handle));
     inner.free(&call);
-    inner.reply(&empty());
-    middle.free(&middle.wait_reply());
+    middle.free(&inner.answer(middle, &empty()));
     middle.settle_counts();
 
-    outer.start_call(0, 0, &empty());
-    let call = inner.wait_call();
+    let call = outer.call(inner, 0, 0, &empty());
     inner.free(&call);
-    inner.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let reply = outer.wait_reply();
+    let reply = inner.answer(outer, &object(FlatBinderObject::strong_handle(handle)));
     let handle = outer.object(&reply).handle();
-    outer.start_call(handle, 0, &empty());
-    let served = middle.wait_call();
+    let served = outer.call(middle, handle, 0, &empty());
     middle.start_call(0, 0, &empty());
     served
 }
 
-fn reply_passes_while_it_waits(t: &Stage) {
+case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], |t| {
     let (inner, middle, outer) = (t.manager(), t.server(), t.client());
     let freezer = Freezer::of(t, &middle);
     chain(&inner, &middle, &outer);
@@ -367,40 +305,35 @@ fn reply_passes_while_it_waits(t: &Stage) {
     inner.free(&call);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
-    inner.reply(&bytes(b"for one that is being frozen"));
-    let reply = middle.wait_reply();
+    let reply = inner.answer(&middle, &bytes(b"for one that is being frozen"));
     assert_eq!(middle.data(&reply), b"for one that is being frozen");
     freezer.port.actor.expect_blocked();
-    middle.reply(&empty());
-    outer.wait_reply();
+    middle.answer(&outer, &empty());
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn own_calls_are_not_waited_for(t: &Stage) {
+case!(own_calls_are_not_waited_for, ["FRZ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     let call = server.wait_call();
     server.free(&call);
     assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
-}
+});
 
-fn call_back_into_the_frozen(t: &Stage) {
+case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &client);
     assert_eq!(freezer.freeze(0), Ok(()));
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let back = server.object(&call).handle();
     refuses(&server, back);
     assert!(client.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.info(), Ok((1, 0)));
-}
+});
 
 /// How long to let a freezer wait for what has to wake him. C does not wake him when a thread or a process
 /// ends: he notices when his time is over.
@@ -412,32 +345,30 @@ fn if_woken(t: &Stage) -> u32 {
     }
 }
 
-fn serving_thread_exits(t: &Stage) {
+case!(serving_thread_exits, ["TXN-24", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (helper, freezer) = (server.looper(), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    helper.wait_call();
+    client.call(&helper, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(if_woken(t));
-    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()));
     refuses(&client, 0);
-}
+});
 
-fn serving_process_dies(t: &Stage) {
+case!(serving_process_dies, ["FRZ-7", "TXN-24", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(if_woken(t));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()), "nothing is left that would not be at rest");
     freezer.wait_gone();
-}
+});
 
-fn process_dies_while_it_is_frozen(t: &Stage) {
+case!(process_dies_while_it_is_frozen, ["FRZ-7", "FRZ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -447,25 +378,23 @@ fn process_dies_while_it_is_frozen(t: &Stage) {
     freezer.wait_gone();
     let refused = client.refused(&client.place(0, 0, &empty()));
     assert_eq!(refused, Return::DeadReply, "dead rather than frozen");
-}
+});
 
-fn caller_dies_while_served(t: &Stage) {
+case!(caller_dies_while_served, ["TXN-24", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     client.kill();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
     server.reply(&empty());
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn failed_reply_ends_the_call(t: &Stage) {
+case!(failed_reply_ends_the_call, ["TXN-24", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     let unreadable = BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) };
     server.reply_with(&unreadable);
@@ -473,9 +402,9 @@ fn failed_reply_ends_the_call(t: &Stage) {
     assert_eq!(freezer.finish(), Ok(()));
     let client_freezer = Freezer::of(t, &client);
     assert_eq!(client_freezer.freeze(0), Ok(()), "a reply that failed does not count either");
-}
+});
 
-fn failed_call_counts_no_more(t: &Stage) {
+case!(failed_call_counts_no_more, ["TXN-24"], |t| {
     let (server, client) = (t.manager_with(8192), t.client());
     let freezer = Freezer::of(t, &server);
     for oneway in [0, TransactionFlags::ONE_WAY.bits()] {
@@ -489,21 +418,20 @@ fn failed_call_counts_no_more(t: &Stage) {
     assert_eq!(freezer.info(), Ok((0, 0)));
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(Freezer::of(t, &client).freeze(0), Ok(()));
-}
+});
 
-fn unmapped_while_queued(t: &Stage) {
+case!(unmapped_while_queued, ["TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.unmap();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
     let refused = client.refused(&client.place(0, 0, &empty()));
     assert_eq!(refused, Return::DeadReply, "there is no space: that is found out first");
-}
+});
 
 /// One process that manages two devices, and a client of each.
 fn two_devices(t: &Stage) -> [(Port, Port); 2] {
@@ -521,7 +449,7 @@ fn two_devices(t: &Stage) -> [(Port, Port); 2] {
     [(binder, clients.0), (hwbinder, clients.1)]
 }
 
-fn all_devices_of_the_pid(t: &Stage) {
+case!(all_devices_of_the_pid, ["FRZ-1"], |t| {
     let devices = two_devices(t);
     let freezer = Freezer::of(t, &devices[0].0);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -542,35 +470,32 @@ fn all_devices_of_the_pid(t: &Stage) {
         hear(server, b"x");
         assert_eq!(freezer.info(), Ok((0, 0)));
     }
-}
+});
 
-fn lesson_c19_all_devices_or_none(t: &Stage) {
+case!(lesson_c19_all_devices_or_none, ["FRZ-1"], |t| {
     let devices = two_devices(t);
     let freezer = Freezer::of(t, &devices[0].0);
     for busy in [0, 1] {
         let (server, client) = &devices[busy];
-        client.start_call(0, 0, &empty());
-        server.wait_call();
+        client.call(&server, 0, 0, &empty());
         assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
         // C leaves those frozen that come before the busy one in its list.
         let (server, client) = &devices[1 - busy];
         client.start_call(0, 0, &empty());
         let why = "one device stays frozen where another could not be";
         if t.known_difference(Driver::C, why, client.actor.is_blocked()) {
             server.wait_call();
-            server.reply(&empty());
-            client.wait_reply();
+            server.answer(&client, &empty());
         } else {
             assert_eq!(client.wait_refusal(), Return::FrozenReply);
         }
         assert_eq!(freezer.thaw(), Ok(()));
     }
-}
+});
 
-/// Who thaws tells the holders of links of the first device before it comes to the second: time for another to freeze both.
-fn lesson_c19_one_freezes_all_and_another_thaws_all(t: &Stage) {
+// Who thaws tells the holders of links of the first device before it comes to the second: time for another to freeze both.
+case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], |t| {
     let devices = two_devices(t);
     let (freezer, rival) = (Freezer::of(t, &devices[0].0), Freezer::of(t, &devices[0].0));
     let (server, holder) = (&devices[0].0, t.client());
@@ -594,9 +519,9 @@ fn lesson_c19_one_freezes_all_and_another_thaws_all(t: &Stage) {
         }
     }
     t.known_difference(Driver::C, "one device is frozen and another is not, after both requests", alike);
-}
+});
 
-fn frozen_again_with_work_pending(t: &Stage) {
+case!(frozen_again_with_work_pending, ["FRZ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -605,13 +530,12 @@ fn frozen_again_with_work_pending(t: &Stage) {
     assert_eq!(freezer.info(), Ok((2, 0)));
     hear(&server, b"x");
     answers(&server, &client);
-}
+});
 
-fn two_freezers(t: &Stage) {
+case!(two_freezers, ["FRZ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     one.start(LONG);
     two.start(LONG);
     server.reply(&empty());
@@ -619,14 +543,13 @@ fn two_freezers(t: &Stage) {
     assert_eq!(two.finish(), Ok(()));
     client.wait_reply();
     refuses(&client, 0);
-}
+});
 
-fn one_of_two_freezers_gives_up(t: &Stage) {
+case!(one_of_two_freezers_gives_up, ["FRZ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
     let other = t.client();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     one.start(2000);
     assert_eq!(two.freeze(1), Err(Errno::EAGAIN));
     one.port.actor.expect_blocked();
@@ -642,26 +565,24 @@ fn one_of_two_freezers_gives_up(t: &Stage) {
         server.wait_call();
         server.reply(&empty());
     }
-}
+});
 
-fn thawed_while_freezing(t: &Stage) {
+case!(thawed_while_freezing, ["FRZ-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (freezer, rival) = (Freezer::of(t, &server), Freezer::of(t, &server));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(2000);
     assert_eq!(rival.thaw(), Ok(()));
     // C keeps the freezer waiting, and tells him in the end that the process is frozen.
     let why = "a freezer does not notice that somebody thaws the process";
     let noticed = t.known_difference(Driver::C, why, !freezer.port.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     let wanted = if noticed { Err(Errno::EAGAIN) } else { Ok(()) };
     assert_eq!(freezer.finish(), wanted);
     answers(&server, &client);
-}
+});
 
-fn itself(t: &Stage) {
+case!(itself, ["FRZ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let helper = server.thread();
     let freezer = Freezer::by(helper, t.global_pid(&server));
@@ -669,14 +590,13 @@ fn itself(t: &Stage) {
     refuses(&client, 0);
     assert_eq!(freezer.thaw(), Ok(()));
     answers(&server, &client);
-}
+});
 
-fn a_hundred_times(t: &Stage) {
+case!(a_hundred_times, ["FRZ-2", "FRZ-3", "TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     for round in 0..100 {
-        client.start_call(0, 0, &empty());
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &empty());
         server.free(&call);
         if round % 2 == 0 {
             freezer.start(LONG);
@@ -684,11 +604,10 @@ fn a_hundred_times(t: &Stage) {
             assert_eq!(freezer.finish(), Ok(()));
             client.wait_reply();
         } else {
-            server.reply(&empty());
-            client.wait_reply();
+            server.answer(&client, &empty());
             assert_eq!(freezer.freeze(0), Ok(()));
         }
         refuses(&client, 0);
         assert_eq!(freezer.thaw(), Ok(()));
     }
-}
+});

@@ -1,55 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Freeze notifications: a process is told when the owner of a node is frozen or thawed.
 
-use crate::actor::Actor;
-use crate::bystander::{has_two_cpus, Count};
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::logs::until;
-use crate::port::{bytes, empty, introduce, Port};
+use super::*;
+use crate::bystander::Count;
 use crate::scheduling::{pin, Fifo};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::unistd::Pid;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
-
-cases! { "freeze_links":
-    told_at_first_and_of_each_change ["FRZN-1", "FRZN-2", "FRZN-3"],
-    asked_for_while_frozen ["FRZN-1"],
-    weak_handle_is_enough ["FRZN-1"],
-    one_a_read ["WR-9"],
-    newest_value_is_read ["FRZN-2"],
-    told_again_after_done ["FRZN-2", "FRZN-3"],
-    changes_while_unconfirmed ["FRZN-2"],
-    thawing_the_thawed ["FRZN-2", "FRZ-3"],
-    withdrawn_while_idle ["FRZN-4"],
-    withdrawn_before_it_is_read ["FRZN-4"],
-    withdrawn_before_it_is_confirmed ["FRZN-4"],
-    asked_for_again_with_the_same_cookie ["FRZN-3", "FRZN-4"],
-    first_told_is_confirmed_first ["FRZN-3"],
-    errors_abort_the_write ["FRZN-1", "FRZN-3", "FRZN-4", "FRZN-6", "WR-3"],
-    error_skips_the_read ["FRZN-6", "WR-3"],
-    handle_goes_before_it_is_read ["NODE-10", "FRZN-1"],
-    lesson_r09_handle_goes_before_it_is_confirmed ["NODE-10", "FRZN-3"],
-    lesson_r09_the_last_notification_is_the_final_state ["FRZN-2", "FRZN-3"],
-    owner_is_dead ["FRZN-1", "FRZN-4"],
-    owner_dies ["FRZ-7", "FRZN-4"],
-    holder_dies_with_everything ["REL-2", "FRZN-2"],
-    failed_freeze_is_not_told ["FRZN-5", "FRZ-2"],
-    asked_for_while_freezing ["FRZN-5"],
-    failed_second_freeze_is_a_thaw ["FRZN-5", "FRZ-2"],
-    every_command_from_a_stranger_to_the_pool ["FRZN-1", "FRZN-3", "FRZN-4"],
-    thread_exits_with_news_unread ["TREL-1", "FRZN-2"],
-    all_nodes_of_an_owner ["FRZN-2"],
-    many_holders ["FRZN-2"],
-    lesson_c09_links_come_and_go_while_it_freezes ["FRZN-2", "FRZN-4"],
-    lesson_c09_handles_come_and_go_while_it_freezes ["NODE-10", "FRZN-2"],
-    owner_dies_while_links_come_and_go ["FRZ-7", "FRZN-4"],
-    owner_dies_while_many_are_told ["FRZN-2", "DN-2", "FRZ-7"],
-}
 
 const COOKIE: u64 = 0x5eed_0000_0001;
 
@@ -95,7 +51,7 @@ fn refused(port: &Port, build: impl FnOnce(&mut Commands) -> &mut Commands) {
     assert_eq!(outcome.write_consumed, 0);
 }
 
-fn told_at_first_and_of_each_change(t: &Stage) {
+case!(told_at_first_and_of_each_change, ["FRZN-1", "FRZN-2", "FRZN-3"], |t| {
     let (_server, holder, freezer) = linked(t);
     assert_eq!(holder.drain(), []);
     for _ in 0..3 {
@@ -105,35 +61,33 @@ fn told_at_first_and_of_each_change(t: &Stage) {
         hears(&holder, 0);
     }
     assert_eq!(holder.drain(), []);
-}
+});
 
-fn asked_for_while_frozen(t: &Stage) {
+case!(asked_for_while_frozen, ["FRZN-1"], |t| {
     let (_server, holder, freezer) = cast(t);
     assert_eq!(freezer.freeze(0), Ok(()));
     holder.send(|c| c.request_freeze(0, COOKIE));
     hears(&holder, 1);
     assert_eq!(freezer.thaw(), Ok(()));
     hears(&holder, 0);
-}
+});
 
-fn weak_handle_is_enough(t: &Stage) {
+case!(weak_handle_is_enough, ["FRZN-1"], |t| {
     let (server, holder) = (t.manager(), t.client());
     holder.send(|c| c.increfs(0));
     holder.send(|c| c.request_freeze(0, COOKIE));
     hears(&holder, 0);
     assert_eq!(Freezer::of(t, &server).freeze(0), Ok(()));
     hears(&holder, 1);
-}
+});
 
-fn one_a_read(t: &Stage) {
+case!(one_a_read, ["WR-9"], |t| {
     let (server, holder, _) = linked(t);
     let node = FlatBinderObject::binder(0x10, 0);
     let other = {
-        holder.start_call(0, 0, &empty());
-        let call = server.wait_call();
+        let call = holder.call(&server, 0, 0, &empty());
         server.free(&call);
-        server.reply(&crate::port::object(node));
-        let reply = holder.wait_reply();
+        let reply = server.answer(&holder, &crate::port::object(node));
         holder.object(&reply).handle()
     };
     let freezer = Freezer::of(t, &server);
@@ -152,9 +106,9 @@ fn one_a_read(t: &Stage) {
     }
     heard.sort_by_key(|item| matches!(item, Return::FrozenBinder(info) if info.cookie != COOKIE));
     assert_eq!(heard, [news(COOKIE, 1), news(COOKIE + 1, 1)]);
-}
+});
 
-fn newest_value_is_read(t: &Stage) {
+case!(newest_value_is_read, ["FRZN-2"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -164,9 +118,9 @@ fn newest_value_is_read(t: &Stage) {
     assert_eq!(freezer.thaw(), Ok(()));
     hears(&holder, 0);
     assert_eq!(holder.drain(), []);
-}
+});
 
-fn told_again_after_done(t: &Stage) {
+case!(told_again_after_done, ["FRZN-2", "FRZN-3"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
@@ -175,9 +129,9 @@ fn told_again_after_done(t: &Stage) {
     holder.send(|c| c.freeze_done(COOKIE));
     hears(&holder, 1);
     refused(&holder, |c| c.freeze_done(COOKIE));
-}
+});
 
-fn changes_while_unconfirmed(t: &Stage) {
+case!(changes_while_unconfirmed, ["FRZN-2"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
@@ -186,33 +140,33 @@ fn changes_while_unconfirmed(t: &Stage) {
     holder.send(|c| c.freeze_done(COOKIE));
     // There and back again: it is told once more what is true now, though that is what it was told last.
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
-}
+});
 
-fn thawing_the_thawed(t: &Stage) {
+case!(thawing_the_thawed, ["FRZN-2", "FRZ-3"], |t| {
     let (_server, holder, freezer) = linked(t);
     assert_eq!(freezer.thaw(), Ok(()));
     // C says so once more.
     let told = if t.driver == Driver::Rust { vec![] } else { vec![news(COOKIE, 0)] };
     assert_eq!(holder.drain(), told);
-}
+});
 
-fn withdrawn_while_idle(t: &Stage) {
+case!(withdrawn_while_idle, ["FRZN-4"], |t| {
     let (_server, holder, freezer) = linked(t);
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(holder.drain(), []);
     refused(&holder, |c| c.clear_freeze(0, COOKIE));
-}
+});
 
-fn withdrawn_before_it_is_read(t: &Stage) {
+case!(withdrawn_before_it_is_read, ["FRZN-4"], |t| {
     let (_server, holder, freezer) = linked(t);
     assert_eq!(freezer.freeze(0), Ok(()));
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
-}
+});
 
-fn withdrawn_before_it_is_confirmed(t: &Stage) {
+case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
@@ -223,9 +177,9 @@ fn withdrawn_before_it_is_confirmed(t: &Stage) {
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
     refused(&holder, |c| c.freeze_done(COOKIE));
-}
+});
 
-fn asked_for_again_with_the_same_cookie(t: &Stage) {
+case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
@@ -237,9 +191,9 @@ fn asked_for_again_with_the_same_cookie(t: &Stage) {
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(freezer.thaw(), Ok(()));
     hears(&holder, 0);
-}
+});
 
-fn first_told_is_confirmed_first(t: &Stage) {
+case!(first_told_is_confirmed_first, ["FRZN-3"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let other = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.acquire(0));
@@ -254,9 +208,9 @@ fn first_told_is_confirmed_first(t: &Stage) {
     assert_eq!(holder.drain(), []);
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 1)], "the owner's was the first");
-}
+});
 
-fn errors_abort_the_write(t: &Stage) {
+case!(errors_abort_the_write, ["FRZN-1", "FRZN-3", "FRZN-4", "FRZN-6", "WR-3"], |t| {
     let (_server, holder, _) = cast(t);
     refused(&holder, |c| c.request_freeze(super::NO_HANDLE, COOKIE));
     refused(&holder, |c| c.clear_freeze(super::NO_HANDLE, COOKIE));
@@ -274,9 +228,9 @@ fn errors_abort_the_write(t: &Stage) {
     // One count on handle 0 is all that was taken.
     holder.send(|c| c.release(0));
     refused(&holder, |c| c.clear_freeze(0, COOKIE));
-}
+});
 
-fn error_skips_the_read(t: &Stage) {
+case!(error_skips_the_read, ["FRZN-6", "WR-3"], |t| {
     let (_server, holder, _) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     let mut commands = Commands::new();
@@ -288,9 +242,9 @@ fn error_skips_the_read(t: &Stage) {
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, before as u64));
     assert_eq!(outcome.read_consumed, 0);
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
-}
+});
 
-fn handle_goes_before_it_is_read(t: &Stage) {
+case!(handle_goes_before_it_is_read, ["NODE-10", "FRZN-1"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE).release(0));
     assert_eq!(holder.drain(), []);
@@ -298,9 +252,9 @@ fn handle_goes_before_it_is_read(t: &Stage) {
     assert_eq!(holder.drain(), []);
     holder.send(|c| c.acquire(0).request_freeze(0, COOKIE));
     hears(&holder, 1);
-}
+});
 
-fn lesson_r09_handle_goes_before_it_is_confirmed(t: &Stage) {
+case!(lesson_r09_handle_goes_before_it_is_confirmed, ["NODE-10", "FRZN-3"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
@@ -308,13 +262,12 @@ fn lesson_r09_handle_goes_before_it_is_confirmed(t: &Stage) {
     refused(&holder, |c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(holder.drain(), []);
-    let mut commands = Commands::new();
-    commands.increfs(0).request_freeze(0, COOKIE);
+    let commands = stream(|c| c.increfs(0).request_freeze(0, COOKIE));
     holder.write(&commands);
     hears(&holder, 1);
-}
+});
 
-fn lesson_r09_the_last_notification_is_the_final_state(t: &Stage) {
+case!(lesson_r09_the_last_notification_is_the_final_state, ["FRZN-2", "FRZN-3"], |t| {
     let (_server, holder, freezer) = linked(t);
     // Each way to read, confirm or do neither between changes; `told` is what was read last.
     for plan in 0..64u32 {
@@ -349,9 +302,9 @@ fn lesson_r09_the_last_notification_is_the_final_state(t: &Stage) {
         listen(true, true);
         assert_eq!(listen(true, true).0, 0, "plan {plan:#b}");
     }
-}
+});
 
-fn owner_is_dead(t: &Stage) {
+case!(owner_is_dead, ["FRZN-1", "FRZN-4"], |t| {
     let (server, holder, freezer) = cast(t);
     server.kill();
     freezer.wait_released(t);
@@ -361,9 +314,9 @@ fn owner_is_dead(t: &Stage) {
     assert_eq!(holder.drain(), []);
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
-}
+});
 
-fn owner_dies(t: &Stage) {
+case!(owner_dies, ["FRZ-7", "FRZN-4"], |t| {
     let (server, holder, freezer) = linked(t);
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
@@ -372,9 +325,9 @@ fn owner_dies(t: &Stage) {
     assert_eq!(holder.drain(), [], "the frozen die silently");
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
-}
+});
 
-fn holder_dies_with_everything(t: &Stage) {
+case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], |t| {
     let (server, holder, freezer) = linked(t);
     let others: Vec<Port> = (0..4).map(|_| t.client()).collect();
     for other in &others {
@@ -392,27 +345,24 @@ fn holder_dies_with_everything(t: &Stage) {
     assert_eq!(freezer.thaw(), Ok(()));
     let next = t.client();
     next.round_trip(0, &server, &bytes(b"all well"), &empty());
-}
+});
 
-fn failed_freeze_is_not_told(t: &Stage) {
+case!(failed_freeze_is_not_told, ["FRZN-5", "FRZ-2"], |t| {
     let (server, holder, freezer) = linked(t);
     let client = t.client();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     assert_eq!(freezer.freeze(10), Err(Errno::EAGAIN));
     assert_eq!(holder.drain(), []);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
-}
+});
 
-fn asked_for_while_freezing(t: &Stage) {
+case!(asked_for_while_freezing, ["FRZN-5"], |t| {
     let (server, holder, freezer) = cast(t);
     let client = t.client();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     holder.send(|c| c.request_freeze(0, COOKIE));
     let heard = holder.drain();
@@ -422,17 +372,15 @@ fn asked_for_while_freezing(t: &Stage) {
     t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(holder.drain(), []);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn failed_second_freeze_is_a_thaw(t: &Stage) {
+case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], |t| {
     let (server, holder, freezer) = linked(t);
     let client = t.client();
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+    client.start_transaction(&client.place_oneway(0, 0, &empty()));
     client.wait_for(Return::TransactionPendingFrozen);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     let heard = holder.drain();
@@ -441,9 +389,9 @@ fn failed_second_freeze_is_a_thaw(t: &Stage) {
     let call = server.wait_call();
     server.free(&call);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn every_command_from_a_stranger_to_the_pool(t: &Stage) {
+case!(every_command_from_a_stranger_to_the_pool, ["FRZN-1", "FRZN-3", "FRZN-4"], |t| {
     let (server, holder, freezer) = cast(t);
     let stranger = holder.thread();
     stranger.send(|c| c.request_freeze(0, COOKIE));
@@ -457,22 +405,22 @@ fn every_command_from_a_stranger_to_the_pool(t: &Stage) {
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
     assert_eq!(freezer.thaw(), Ok(()));
     stranger.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn thread_exits_with_news_unread(t: &Stage) {
+case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], |t| {
     let (_server, holder, freezer) = linked(t);
     let helper = holder.looper();
     // It is woken for the news, and has no room to read of them.
     helper.park_without_room();
     assert_eq!(freezer.freeze(0), Ok(()));
     helper.expect_no_room();
-    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     hears(&holder, 1);
     assert_eq!(freezer.thaw(), Ok(()));
     hears(&holder, 0);
-}
+});
 
-fn all_nodes_of_an_owner(t: &Stage) {
+case!(all_nodes_of_an_owner, ["FRZN-2"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     // They are made in another order than that of their pointers, in which the holder is told.
     let nodes = 1..=20u64;
@@ -494,9 +442,9 @@ fn all_nodes_of_an_owner(t: &Stage) {
             holder.send(|c| c.freeze_done(node));
         }
     }
-}
+});
 
-fn many_holders(t: &Stage) {
+case!(many_holders, ["FRZN-2"], |t| {
     let (_server, first, freezer) = linked(t);
     let holders: Vec<Port> = (0..10).map(|_| t.client()).collect();
     for holder in &holders {
@@ -511,7 +459,7 @@ fn many_holders(t: &Stage) {
         }
     }
     hears(&first, 1);
-}
+});
 
 /// How often links come and go: a debug kernel on a busy machine takes its time.
 const ROUNDS: usize = 150;
@@ -523,7 +471,7 @@ fn begin(port: &Port, rounds: usize, build: impl Fn(&mut Commands)) {
     port.start_raw(crate::ops::WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
 }
 
-fn lesson_c09_links_come_and_go_while_it_freezes(t: &Stage) {
+case!(lesson_c09_links_come_and_go_while_it_freezes, ["FRZN-2", "FRZN-4"], |t| {
     let (_server, one, freezer) = cast(t);
     let two = t.client();
     two.send(|c| c.acquire(0));
@@ -542,9 +490,9 @@ fn lesson_c09_links_come_and_go_while_it_freezes(t: &Stage) {
         port.send(|c| c.request_freeze(0, COOKIE));
         hears(port, 0);
     }
-}
+});
 
-fn lesson_c09_handles_come_and_go_while_it_freezes(t: &Stage) {
+case!(lesson_c09_handles_come_and_go_while_it_freezes, ["NODE-10", "FRZN-2"], |t| {
     let (_server, one, freezer) = cast(t);
     let two = t.client();
     one.send(|c| c.release(0));
@@ -563,9 +511,9 @@ fn lesson_c09_handles_come_and_go_while_it_freezes(t: &Stage) {
         port.send(|c| c.acquire(0).request_freeze(0, COOKIE));
         hears(port, 0);
     }
-}
+});
 
-fn owner_dies_while_links_come_and_go(t: &Stage) {
+case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], |t| {
     let (server, one, freezer) = cast(t);
     let two = t.client();
     two.send(|c| c.acquire(0));
@@ -581,14 +529,12 @@ fn owner_dies_while_links_come_and_go(t: &Stage) {
         assert_eq!(port.drain(), vec![cleared(COOKIE); ROUNDS]);
     }
     freezer.wait_gone();
-}
+});
 
-/// Who is frozen, or let run again, and ends meanwhile has died last, for whoever is told of both. There are many links, and
-/// who goes through them is kept from that by an urgent bystander until the deaths are told, wherever it is.
-fn owner_dies_while_many_are_told(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+// Who is frozen, or let run again, and ends meanwhile has died last, for whoever is told of both. There are many links, and
+// who goes through them is kept from that by an urgent bystander until the deaths are told, wherever it is.
+case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
     for round in 0..t.tries(16) {
         let (holder, owner) = (t.manager(), t.server());
@@ -631,7 +577,7 @@ fn owner_dies_while_many_are_told(t: &Stage) {
         holder.kill();
         owner.kill();
     }
-}
+});
 
 /// What the holder of many links was told of.
 #[derive(Default)]
@@ -672,8 +618,7 @@ fn link_to_many(holder: &Port, owner: &Port) {
     owner.start_call(0, 0, &parcel);
     // Its buffer holds the handles, so it is not freed.
     holder.wait_call();
-    holder.reply(&empty());
-    owner.wait_reply();
+    holder.answer(owner, &empty());
     holder.ignore_passed();
     holder.send(|c| {
         for (handle, cookie) in (1..).zip(MANY) {

@@ -1,29 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `TF_UPDATE_TXN`: a oneway call to a frozen process takes the place of an equal one that waits.
 
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use std::time::{Duration, Instant};
-
-cases! { "freeze_updates":
-    supersedes_an_equal_call_that_waits ["TXN-23", "TXN-16"],
-    goes_to_the_tail ["TXN-23"],
-    only_while_frozen ["TXN-23"],
-    not_what_is_queued_for_the_process ["TXN-23"],
-    only_equal_calls ["TXN-23"],
-    equal_by_process_not_by_thread ["TXN-23"],
-    the_first_of_several ["TXN-23", "FRZ-5"],
-    lesson_r10_does_not_advance_the_queue ["TXN-23", "TXN-22"],
-    lesson_c14_lets_go_of_what_it_holds ["TXN-23", "OBJ-10"],
-    gives_its_space_back ["TXN-23", "ALLOC-3"],
-    counts_once ["TXN-23", "TXN-24"],
-    sender_of_the_superseded_is_dead ["TXN-23"],
-    owner_dies_with_updates_waiting ["TXN-23", "REL-2"],
-    oneway_calls_frozen_send_looks_at_nobody_who_waits ["TXN-23"],
-}
+use super::*;
 
 const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
 
@@ -83,7 +61,7 @@ fn hear_all(server: &Port, words: &[&[u8]]) {
     assert_eq!(server.drain(), []);
 }
 
-fn supersedes_an_equal_call_that_waits(t: &Stage) {
+case!(supersedes_an_equal_call_that_waits, ["TXN-23", "TXN-16"], |t| {
     let (server, client, freezer, call) = busy(t);
     update(&client, 1, b"old");
     update(&client, 1, b"newer");
@@ -91,27 +69,27 @@ fn supersedes_an_equal_call_that_waits(t: &Stage) {
     resume(&server, &freezer, &call);
     hear_all(&server, &[b"newest"]);
     assert_eq!(client.drain(), []);
-}
+});
 
-fn goes_to_the_tail(t: &Stage) {
+case!(goes_to_the_tail, ["TXN-23"], |t| {
     let (server, client, freezer, call) = busy(t);
     update(&client, 1, b"old one");
     update(&client, 2, b"two");
     update(&client, 1, b"new one");
     resume(&server, &freezer, &call);
     hear_all(&server, &[b"two", b"new one"]);
-}
+});
 
-fn only_while_frozen(t: &Stage) {
+case!(only_while_frozen, ["TXN-23"], |t| {
     let (server, client, freezer, call) = busy(t);
     assert_eq!(freezer.thaw(), Ok(()));
     queue_behind(&client);
     server.free(&call);
     hear(&server, b"one");
     hear(&server, b"two");
-}
+});
 
-fn not_what_is_queued_for_the_process(t: &Stage) {
+case!(not_what_is_queued_for_the_process, ["TXN-23"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -120,9 +98,9 @@ fn not_what_is_queued_for_the_process(t: &Stage) {
     update(&client, 1, b"new");
     assert_eq!(freezer.thaw(), Ok(()));
     hear_all(&server, &[b"next", b"new"]);
-}
+});
 
-fn only_equal_calls(t: &Stage) {
+case!(only_equal_calls, ["TXN-23"], |t| {
     let (server, client, freezer, call) = busy(t);
     let other = t.client();
     update(&client, 1, b"first");
@@ -135,18 +113,18 @@ fn only_equal_calls(t: &Stage) {
     let apart: [&[u8]; 6] =
         [b"first", b"another code", b"another flag", b"no update", b"nor this", b"another process"];
     hear_all(&server, &apart);
-}
+});
 
-fn equal_by_process_not_by_thread(t: &Stage) {
+case!(equal_by_process_not_by_thread, ["TXN-23"], |t| {
     let (server, client, freezer, call) = busy(t);
     let thread = client.thread();
     update(&client, 1, b"of one thread");
     update(&thread, 1, b"of another");
     resume(&server, &freezer, &call);
     hear_all(&server, &[b"of another"]);
-}
+});
 
-fn the_first_of_several(t: &Stage) {
+case!(the_first_of_several, ["TXN-23", "FRZ-5"], |t| {
     let (server, client, freezer, call) = busy(t);
     assert_eq!(freezer.thaw(), Ok(()));
     queue_behind(&client);
@@ -158,9 +136,9 @@ fn the_first_of_several(t: &Stage) {
     hear(&server, b"six");
     assert_eq!(freezer.finish(), Ok(()));
     assert_eq!(server.drain(), []);
-}
+});
 
-fn lesson_r10_does_not_advance_the_queue(t: &Stage) {
+case!(lesson_r10_does_not_advance_the_queue, ["TXN-23", "TXN-22"], |t| {
     let (server, client, freezer, call) = busy(t);
     update(&client, 1, b"old");
     update(&client, 2, b"other");
@@ -174,9 +152,9 @@ fn lesson_r10_does_not_advance_the_queue(t: &Stage) {
     assert_eq!(server.drain(), [], "one at a time");
     server.free(&other);
     hear(&server, b"new");
-}
+});
 
-fn lesson_c14_lets_go_of_what_it_holds(t: &Stage) {
+case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
     let (server, client, freezer, call) = busy(t);
     client.enter_looper();
     let parcel = object(FlatBinderObject::binder(0x10, 0));
@@ -190,9 +168,9 @@ fn lesson_c14_lets_go_of_what_it_holds(t: &Stage) {
     assert!(matches!(released[..], [Return::Release(_), Return::Decrefs(_)]), "{released:?}");
     resume(&server, &freezer, &call);
     hear(&server, b"nothing in it");
-}
+});
 
-fn gives_its_space_back(t: &Stage) {
+case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], |t| {
     let (server, client, freezer, call) = busy(t);
     // All together would not fit.
     let large = super::pattern(crate::stage::SPACE / 8, 1);
@@ -201,9 +179,9 @@ fn gives_its_space_back(t: &Stage) {
     }
     resume(&server, &freezer, &call);
     hear_all(&server, &[&large]);
-}
+});
 
-fn counts_once(t: &Stage) {
+case!(counts_once, ["TXN-23", "TXN-24"], |t| {
     let (server, client, freezer, call) = busy(t);
     for _ in 0..5 {
         update(&client, 1, b"again");
@@ -213,9 +191,9 @@ fn counts_once(t: &Stage) {
     hear(&server, b"again");
     assert_eq!(freezer.info(), Ok((0, 0)));
     assert_eq!(freezer.freeze(0), Ok(()));
-}
+});
 
-fn sender_of_the_superseded_is_dead(t: &Stage) {
+case!(sender_of_the_superseded_is_dead, ["TXN-23"], |t| {
     let (server, client, freezer, call) = busy(t);
     let other = t.client();
     update(&other, 1, b"last words");
@@ -224,16 +202,16 @@ fn sender_of_the_superseded_is_dead(t: &Stage) {
     resume(&server, &freezer, &call);
     hear(&server, b"last words");
     hear(&server, b"of the living");
-}
+});
 
-fn owner_dies_with_updates_waiting(t: &Stage) {
+case!(owner_dies_with_updates_waiting, ["TXN-23", "REL-2"], |t| {
     let (server, client, _freezer, _call) = busy(t);
     update(&client, 1, b"old");
     update(&client, 1, b"new");
     update(&client, 2, b"other");
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
 /// How long a call with these flags takes.
 fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
@@ -242,12 +220,10 @@ fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
     start.elapsed()
 }
 
-/// A row of `make growth`: each send took longer by all that waited, and held up the receiver meanwhile. An update has
-/// to look at all that wait, so next to one it shows whether a call does that which may supersede nothing.
-fn oneway_calls_frozen_send_looks_at_nobody_who_waits(t: &Stage) {
-    if !t.has_no_kasan() {
-        return;
-    }
+// A row of `make growth`: each send took longer by all that waited, and held up the receiver meanwhile. An update has
+// to look at all that wait, so next to one it shows whether a call does that which may supersede nothing.
+case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], |t| {
+    t.needs_no_kasan();
     let (_server, client, _freezer, _call) = busy(t);
     (0..20_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
     // In turn, so that what disturbs one of them disturbs the other; the shortest of many tries, for a busy host disturbs most.
@@ -255,4 +231,4 @@ fn oneway_calls_frozen_send_looks_at_nobody_who_waits(t: &Stage) {
         (0..160).map(|_| [TransactionFlags::ONE_WAY, UPDATE].map(|flags| time_of_sending(&client, flags)));
     let [call, update] = tries.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]).expect("some tries");
     assert!(3 * call < 2 * update, "a call took {call:?} with 20 000 that wait, and an update {update:?}");
-}
+});

@@ -2,23 +2,7 @@
 //! Who freezes a process is woken when the last of its calls ends, in whichever way it does.
 
 use super::wakeups::{file, oneway_file, unwritable_read};
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::port::{empty, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-
-cases! { "freezer_wakeups":
-    the_thread_exits_with_the_call_unread ["TXN-24", "TREL-1"],
-    the_process_dies_with_the_call_unread ["TXN-24", "REL-2"],
-    a_call_is_undeliverable ["TXN-24", "TXN-27"],
-    a_oneway_call_is_undeliverable ["TXN-24", "TXN-27"],
-    a_call_cannot_be_written ["TXN-24", "TXN-28"],
-    a_reply_is_undeliverable ["TXN-24", "TXN-27"],
-    the_caller_exits_with_the_reply_unread ["TXN-24", "TREL-1"],
-    the_caller_exits_with_a_call_back_unread ["TXN-24", "TREL-1"],
-}
+use super::*;
 
 /// How long to let a freezer wait for what has to wake him. C does not wake him in these cases: he notices
 /// when his time is over.
@@ -40,37 +24,36 @@ fn unread(t: &Stage) -> (Port, Port, Port) {
     (server, helper, client)
 }
 
-fn the_thread_exits_with_the_call_unread(t: &Stage) {
+case!(the_thread_exits_with_the_call_unread, ["TXN-24", "TREL-1"], |t| {
     let (server, helper, client) = unread(t);
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
-    assert_eq!(helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(helper.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn the_process_dies_with_the_call_unread(t: &Stage) {
+case!(the_process_dies_with_the_call_unread, ["TXN-24", "REL-2"], |t| {
     let (server, _helper, client) = unread(t);
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn a_call_is_undeliverable(t: &Stage) {
+case!(a_call_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     server.actor.limit_files(0);
-    client.start_call(0, 0, &file(&client));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &file(&client));
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     server.park();
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn a_oneway_call_is_undeliverable(t: &Stage) {
+case!(a_oneway_call_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     server.actor.limit_files(0);
     oneway_file(&client);
@@ -78,18 +61,17 @@ fn a_oneway_call_is_undeliverable(t: &Stage) {
     freezer.start(if_woken(t));
     server.park();
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn a_call_cannot_be_written(t: &Stage) {
+case!(a_call_cannot_be_written, ["TXN-24", "TXN-28"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     unwritable_read(&server);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
 /// A client with a reply that it has not read, and who freezes it; the reply has a file or not.
 fn replied(t: &Stage, reply: impl Fn(&Port) -> Parcel) -> (Port, Freezer, Port) {
@@ -104,30 +86,29 @@ fn replied(t: &Stage, reply: impl Fn(&Port) -> Parcel) -> (Port, Freezer, Port) 
     (client, freezer, server)
 }
 
-fn a_reply_is_undeliverable(t: &Stage) {
+case!(a_reply_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
     let (client, freezer, _server) = replied(t, file);
     client.actor.limit_files(0);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn the_caller_exits_with_the_reply_unread(t: &Stage) {
+case!(the_caller_exits_with_the_reply_unread, ["TXN-24", "TREL-1"], |t| {
     let (client, freezer, _server) = replied(t, |_| empty());
-    assert_eq!(client.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(freezer.finish(), Ok(()));
-}
+});
 
-fn the_caller_exits_with_a_call_back_unread(t: &Stage) {
+case!(the_caller_exits_with_a_call_back_unread, ["TXN-24", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     let freezer = Freezer::of(t, &a);
     freezer.start(if_woken(t));
-    assert_eq!(a.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()));
     b.reply(&empty());
     drop(manager);
-}
+});

@@ -5,48 +5,15 @@
 //! the copy waits for a page that is not there, as long as it takes somebody else to die, to freeze, to
 //! leave or to be signalled: each test is a row of the table of gaps in `docs/locking.md`.
 
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::logs::{until, Logs};
-use crate::ops::{Op, WriteReadOp};
-use crate::pages::page;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use crate::userfault::Absent;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "gaps":
-    lesson_s03_middle_dies_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
-    lesson_s03_waiting_thread_makes_another_call_meanwhile ["TXN-11", "TREL-1"],
-    waiting_thread_exits_while_a_call_back_is_copied ["TXN-11", "TREL-1"],
-    target_ends_while_a_call_is_copied ["REL-2", "TXN-1"],
-    node_of_a_target_that_ends_is_not_left ["NODE-12", "REL-2"],
-    target_freezes_while_a_call_is_copied ["FRZ-1", "FRZ-3"],
-    sender_is_signalled_while_a_call_is_copied ["TXN-1", "WR-11"],
-    handle_goes_while_a_call_is_copied ["TXN-7", "TXN-8"],
-    lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied ["TXN-17", "TXN-26"],
-    lesson_s04_outer_call_ends_while_a_reply_fails ["TXN-25", "TXN-26"],
-    caller_ends_while_a_reply_is_copied ["TXN-13", "TXN-25"],
-    caller_is_to_freeze_while_a_reply_is_copied ["FRZ-2", "TXN-13"],
-    replier_dies_while_it_replies ["TREL-1", "REL-2"],
-    replier_freezes_while_it_replies ["FRZ-2", "TXN-24"],
-    caller_leaves_while_its_call_is_delivered ["TXN-5", "TXN-13"],
-    outer_call_ends_while_a_call_back_is_delivered ["TXN-26", "TREL-1"],
-    commands_stop_at_a_reply_that_failed ["TXN-25", "WR-2"],
-    lesson_s06_failed_calls_do_not_search_unread_news ["TXN-19", "TXN-20"],
-    manager_ends_while_handle_0_is_counted ["CTX-4", "NODE-9"],
-    process_goes_on_while_an_answer_is_written ["IOCTL-GET_EXTENDED_ERROR"],
-}
 
 /// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
-pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Option<Absent> {
+pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Absent {
     let start = port.arena.reserve((pages + 1) * page()).next_multiple_of(page() as u64);
     let made = Absent::of(&port.actor, start, pages * page());
-    let is_there = made.as_ref().err() != Some(&Errno::ENOSYS);
-    t.needs("CONFIG_USERFAULTFD", is_there).then(|| made.expect("memory that is missing"))
+    t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS));
+    made.expect("memory that is missing")
 }
 
 /// A call or a reply whose data are that page.
@@ -87,8 +54,7 @@ fn chain(t: &Stage) -> (Port, Port, Port, u32) {
     b.settle_counts();
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
-    b.start_call(0, 2, &empty());
-    c.wait_call();
+    b.call(&c, 0, 2, &empty());
     (a, b, c, on_a)
 }
 
@@ -97,9 +63,9 @@ fn tells_at_once(t: &Stage) -> bool {
     t.driver == Driver::Rust
 }
 
-fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
+case!(lesson_s03_middle_dies_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], |t| {
     let (a, b, c, on_a) = chain(t);
-    let Some(absent) = absent(t, &c, 1) else { return };
+    let absent = absent(t, &c, 1);
     let second = a.looper();
     start_absent(&c, &absent, on_a, 3);
     b.kill();
@@ -107,8 +73,7 @@ fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
         // a waits still, so it is given the call.
         absent.provide(0, b"back");
         a.wait_call();
-        a.reply(&empty());
-        c.wait_reply();
+        a.answer(&c, &empty());
         c.reply(&bytes(b"to nobody"));
         assert_eq!(a.wait_refusal(), Return::DeadReply);
         return;
@@ -117,16 +82,15 @@ fn lesson_s03_middle_dies_while_a_call_back_is_copied(t: &Stage) {
     absent.provide(0, b"back");
     // It does not come back for more: the call is for whoever does.
     assert_eq!(second.wait_call().code, 3);
-    second.reply(&bytes(b"from the pool"));
-    assert_eq!(c.data(&c.wait_reply()), b"from the pool");
+    assert_eq!(c.data(&second.answer(&c, &bytes(b"from the pool"))), b"from the pool");
     c.reply(&bytes(b"to nobody"));
     a.round_trip(0, &c, &bytes(b"its next call"), &bytes(b"has its own reply"));
-}
+});
 
-/// The thread that waited waits again, at the same place, but for another call.
-fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
+// The thread that waited waits again, at the same place, but for another call.
+case!(lesson_s03_waiting_thread_makes_another_call_meanwhile, ["TXN-11", "TREL-1"], |t| {
     let (a, b, c, on_a) = chain(t);
-    let Some(absent) = absent(t, &c, 1) else { return };
+    let absent = absent(t, &c, 1);
     let (second, server) = (a.looper(), c.looper());
     start_absent(&c, &absent, on_a, 3);
     b.kill();
@@ -136,36 +100,32 @@ fn lesson_s03_waiting_thread_makes_another_call_meanwhile(t: &Stage) {
         return;
     }
     assert_eq!(a.wait_refusal(), Return::DeadReply);
-    a.start_call(0, 4, &empty());
-    server.wait_call();
+    a.call(&server, 0, 4, &empty());
     absent.provide(0, b"back");
     assert_eq!(second.wait_call().code, 3);
     assert!(a.actor.is_blocked());
-    server.reply(&bytes(b"to the other call"));
-    assert_eq!(a.data(&a.wait_reply()), b"to the other call");
-    second.reply(&empty());
-    c.wait_reply();
-}
+    assert_eq!(a.data(&server.answer(&a, &bytes(b"to the other call"))), b"to the other call");
+    second.answer(&c, &empty());
+});
 
-fn waiting_thread_exits_while_a_call_back_is_copied(t: &Stage) {
+case!(waiting_thread_exits_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], |t| {
     let (a, b, c, on_a) = chain(t);
-    let Some(absent) = absent(t, &c, 1) else { return };
+    let absent = absent(t, &c, 1);
     start_absent(&c, &absent, on_a, 3);
     assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     absent.provide(0, b"back");
     assert_eq!(c.wait_refusal(), Return::DeadReply);
-    c.reply(&bytes(b"all the same"));
-    assert_eq!(b.data(&b.wait_reply()), b"all the same");
+    assert_eq!(b.data(&c.answer(&b, &bytes(b"all the same"))), b"all the same");
     // To nobody.
     b.reply(&empty());
     a.enter_looper();
     a.round_trip(0, &c, &empty(), &empty());
-}
+});
 
-fn target_ends_while_a_call_is_copied(t: &Stage) {
+case!(target_ends_while_a_call_is_copied, ["REL-2", "TXN-1"], |t| {
     for is_killed in [false, true] {
         let (manager, client) = (t.manager(), t.client());
-        let Some(absent) = absent(t, &client, 1) else { return };
+        let absent = absent(t, &client, 1);
         start_absent(&client, &absent, 0, 1);
         if is_killed {
             manager.kill();
@@ -179,14 +139,14 @@ fn target_ends_while_a_call_is_copied(t: &Stage) {
         client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
         next.kill();
     }
-}
+});
 
-/// A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
-/// "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
-fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
+// A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
+// "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
+case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     owner.settle_counts();
     let id = logs.node(&owner, 0x50).id;
@@ -203,11 +163,11 @@ fn node_of_a_target_that_ends_is_not_left(t: &Stage) {
         "a node is left whose owner ended while a call of it was copied",
         left.is_none(),
     );
-}
+});
 
-fn target_freezes_while_a_call_is_copied(t: &Stage) {
+case!(target_freezes_while_a_call_is_copied, ["FRZ-1", "FRZ-3"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let freezer = Freezer::of(t, &manager);
     start_absent(&client, &absent, 0, 1);
     // A call counts from when it is queued.
@@ -217,11 +177,11 @@ fn target_freezes_while_a_call_is_copied(t: &Stage) {
     assert_eq!(client.drain(), []);
     assert_eq!(freezer.thaw(), Ok(()));
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
+case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let signals = client.actor.signals();
     start_absent(&client, &absent, 0, 1);
     client.actor.interrupt();
@@ -232,14 +192,13 @@ fn sender_is_signalled_while_a_call_is_copied(t: &Stage) {
     let outcome = client.finish_raw();
     assert_eq!(outcome.errno, Errno::EINTR);
     assert_eq!(client.actor.signals(), signals + 1);
-    manager.reply(&bytes(b"answer"));
-    assert_eq!(client.data(&client.wait_reply()), b"answer");
-}
+    assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
+});
 
-/// Another thread of the sender gives up the handle that a call is made through.
-fn handle_goes_while_a_call_is_copied(t: &Stage) {
+// Another thread of the sender gives up the handle that a call is made through.
+case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
-    let Some(absent) = absent(t, &client, 1) else { return };
+    let absent = absent(t, &client, 1);
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let _ = owner.answer_counts();
     let helper = client.thread();
@@ -251,13 +210,12 @@ fn handle_goes_while_a_call_is_copied(t: &Stage) {
     if client.actor.is_blocked() {
         let call = owner.wait_call();
         assert_eq!((call.target, call.cookie), (0x50, 0x51));
-        owner.reply(&empty());
-        client.wait_reply();
+        owner.answer(&client, &empty());
     } else {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
 /// Two that wait for each other: a has called b, and serves a call back from b; (manager, a, b).
 fn call_back(t: &Stage) -> (Port, Port, Port) {
@@ -266,8 +224,7 @@ fn call_back(t: &Stage) -> (Port, Port, Port) {
     a.round_trip(0, &manager, &empty(), &empty());
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     a.wait_call();
     (manager, a, b)
 }
@@ -295,13 +252,12 @@ fn completes_before_the_outcome(manager: &Port, a: &Port) {
     a.round_trip(0, manager, &bytes(b"question"), &bytes(b"answer"));
 }
 
-fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
+case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17", "TXN-26"], |t| {
     for is_good in [true, false] {
         let (manager, a, b) = call_back(t);
-        let Some(absent) = absent(t, &a, 1) else { return };
+        let absent = absent(t, &a, 1);
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-        let mut commands = Commands::new();
-        commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
+        let commands = stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply }));
         a.start(&commands);
         assert_eq!(absent.wait(), 0);
         b.kill();
@@ -310,11 +266,11 @@ fn lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied(t: &Stage) {
         completes_first(t, &manager, &a);
         manager.kill();
     }
-}
+});
 
-fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
+case!(lesson_s04_outer_call_ends_while_a_reply_fails, ["TXN-25", "TXN-26"], |t| {
     let (manager, a, b) = call_back(t);
-    let Some(absent) = absent(t, &a, 2) else { return };
+    let absent = absent(t, &a, 2);
     let behind = absent.start + page() as u64;
     a.actor.number(Op::Unmap { address: behind, length: page() }).expect("unmap");
     let mut commands = Commands::new();
@@ -325,16 +281,15 @@ fn lesson_s04_outer_call_ends_while_a_reply_fails(t: &Stage) {
     b.kill();
     absent.provide(0, b"half of it");
     completes_first(t, &manager, &a);
-}
+});
 
-fn caller_ends_while_a_reply_is_copied(t: &Stage) {
+case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
     for way in 0..3 {
         let (server, client) = (t.manager(), t.client());
-        let Some(absent) = absent(t, &server, 1) else { return };
-        client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+        let absent = absent(t, &server, 1);
+        client.send_call(0, 1, &empty());
         server.wait_call();
-        let mut commands = Commands::new();
-        commands.reply(&of_page(&absent, 0, 0));
+        let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
         server.start(&commands);
         assert_eq!(absent.wait(), 0);
         match way {
@@ -352,32 +307,29 @@ fn caller_ends_while_a_reply_is_copied(t: &Stage) {
         next.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
         server.kill();
     }
-}
+});
 
-/// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
-fn caller_is_to_freeze_while_a_reply_is_copied(t: &Stage) {
+// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
+case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&of_page(&absent, 0, 0));
+    let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
     server.start(&commands);
     assert_eq!(absent.wait(), 0);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     absent.provide(0, b"all the same");
     server.wait_for(Return::TransactionComplete);
     assert_eq!(&client.data(&client.wait_reply())[..12], b"all the same");
-}
+});
 
-fn replier_dies_while_it_replies(t: &Stage) {
+case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
-    client.start_call(0, 1, &empty());
-    server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&of_page(&absent, 0, 0));
+    let absent = absent(t, &server, 1);
+    client.call(&server, 0, 1, &empty());
+    let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
     server.start(&commands);
     assert_eq!(absent.wait(), 0);
     server.kill();
@@ -385,18 +337,17 @@ fn replier_dies_while_it_replies(t: &Stage) {
     assert!(matches!(told, Return::DeadReply | Return::FailedReply), "{told:?}");
     let next = t.manager();
     client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-/// A thread that replies serves no call any more, however long its data take.
-fn replier_freezes_while_it_replies(t: &Stage) {
+// A thread that replies serves no call any more, however long its data take.
+case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     server.wait_call();
     let reply = server.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let mut commands = Commands::new();
-    commands.reply(&BinderTransactionData { offsets: absent.start, ..reply });
+    let commands = stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply }));
     server.start(&commands);
     assert_eq!(absent.wait(), 0);
     let frozen = freezer.freeze(200);
@@ -406,7 +357,7 @@ fn replier_freezes_while_it_replies(t: &Stage) {
     server.wait_for(Return::TransactionComplete);
     assert_eq!(freezer.thaw(), Ok(()));
     client.wait_reply();
-}
+});
 
 /// A read whose buffer is that page, for which the driver waits once it has something else to write than a first code: it
 /// writes that before it looks for anything.
@@ -426,11 +377,11 @@ pub(super) fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
     Returns::new(&read[FIRST_CODE as usize..]).map(|item| item.expect("whole items")).collect()
 }
 
-fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
+case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(absent) = absent(t, &server, 1) else { return };
+    let absent = absent(t, &server, 1);
     start_read_into(&server, &absent);
-    client.send(|c| c.transaction(&client.place(0, 7, &bytes(b"orphan"))));
+    client.send_call(0, 7, &bytes(b"orphan"));
     assert_eq!(absent.wait(), 0);
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     let told = finish_read_into(&server, &absent);
@@ -443,11 +394,11 @@ fn caller_leaves_while_its_call_is_delivered(t: &Stage) {
     server.reply(&bytes(b"to nobody"));
     assert_eq!(client.drain(), []);
     client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
+case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    let Some(absent) = absent(t, &a, 1) else { return };
+    let absent = absent(t, &a, 1);
     a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
     b.wait_call();
     start_read_into(&a, &absent);
@@ -459,31 +410,29 @@ fn outer_call_ends_while_a_call_back_is_delivered(t: &Stage) {
     assert!(matches!(told[..], [Return::TransactionComplete, Return::Transaction(_)]), "{told:?}");
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     completes_before_the_outcome(&manager, &a);
-}
+});
 
-/// What comes behind a reply that failed waits until the thread has read that it is done.
-fn commands_stop_at_a_reply_that_failed(t: &Stage) {
+// What comes behind a reply that failed waits until the thread has read that it is done.
+case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-    client.start_call(0, 1, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 1, &empty());
     let bad = BinderTransactionData { buffer: 8, data_size: 64, ..manager.place(0, 0, &empty()) };
     let mut commands = Commands::new();
     commands.reply(&bad);
     let of_reply = commands.len();
     commands.exit_looper();
     assert_eq!(manager.try_write(&commands).write_consumed as usize, of_reply);
-    let mut rest = Commands::new();
-    rest.enter_looper();
+    let rest = stream(|c| c.enter_looper());
     assert_eq!(manager.try_write(&rest).write_consumed, 0, "still unread");
     assert_eq!(manager.drain(), [Return::TransactionComplete]);
     manager.write(&rest);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
-}
+});
 
-/// The news of a call that fails are taken back among others that nobody has read.
-fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
+// The news of a call that fails are taken back among others that nobody has read.
+case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let oneway = empty().to_handle(0, 1, TransactionFlags::ONE_WAY);
     client.round_trip(0, &manager, &empty(), &empty());
@@ -492,8 +441,7 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
             client.send(|c| c.transaction(&oneway));
         }
         let bad = BinderTransactionData { buffer: 8, data_size: 64, ..client.place(0, 0, &empty()) };
-        let mut commands = Commands::new();
-        commands.transaction(&bad);
+        let commands = stream(|c| c.transaction(&bad));
         client.try_write(&commands);
         let mut told = vec![Return::TransactionComplete; unread];
         told.push(Return::FailedReply);
@@ -504,23 +452,23 @@ fn lesson_s06_failed_calls_do_not_search_unread_news(t: &Stage) {
         }
         client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
     }
-}
+});
 
-/// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
-fn process_goes_on_while_an_answer_is_written(t: &Stage) {
+// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
+case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let other = client.thread();
-    let Some(absent) = absent(t, &client, 1) else { return };
-    let (slot, number, address) = (client.slot, ioctl::BINDER_GET_EXTENDED_ERROR, absent.start);
+    let absent = absent(t, &client, 1);
+    let (slot, number, address) = (client.slot, BINDER_GET_EXTENDED_ERROR, absent.start);
     client.actor.start(Op::IoctlAt { slot, number, address });
     assert_eq!(absent.wait(), 0);
     other.round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
     absent.provide(0, b"");
     assert!(!matches!(client.actor.finish(), crate::ops::Answer::Failed(_)));
-}
+});
 
-/// A count on handle 0 is one on the manager or on nothing, also while the manager ends.
-fn manager_ends_while_handle_0_is_counted(t: &Stage) {
+// A count on handle 0 is one on the manager or on nothing, also while the manager ends.
+case!(manager_ends_while_handle_0_is_counted, ["CTX-4", "NODE-9"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     let mut commands = Commands::new();
@@ -535,4 +483,4 @@ fn manager_ends_while_handle_0_is_counted(t: &Stage) {
         assert_eq!(client.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(logs.process(&client).references, []);
     }
-}
+});

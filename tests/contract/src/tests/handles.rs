@@ -1,30 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Handles: their numbers, and what becomes of objects on their way between processes.
 
-use super::NO_HANDLE;
-use crate::cases;
-use crate::port::{empty, give_in_a_call, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "handles":
-    start_at_one ["NODE-3"],
-    lowest_free_one_is_taken ["NODE-3"],
-    zero_is_the_managers ["NODE-3", "CTX-4"],
-    come_home_as_nodes ["OBJ-1", "NODE-2"],
-    come_home_weakly ["OBJ-1"],
-    passed_on_to_a_third ["NODE-2", "OBJ-11"],
-    passed_on_weakly ["OBJ-1", "OBJ-11"],
-    unknown_one_in_a_call ["OBJ-1", "TXN-19"],
-    flags_are_kept ["OBJ-1"],
-    same_node_by_two_ways ["NODE-2"],
-    each_process_has_its_own ["NODE-2"],
-    buffer_holds_those_in_it ["OBJ-11"],
-    lesson_c20_thousands ["NODE-3", "NODE-14"],
-    holder_of_the_manager_sends_it ["CTX-4", "NODE-3"],
-}
+use super::*;
 
 /// Sends a node to the manager, who keeps a count; returns its handle there.
 fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
@@ -33,26 +10,24 @@ fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
     handle
 }
 
-fn start_at_one(t: &Stage) {
+case!(start_at_one, ["NODE-3"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     for expected in 1..=5 {
         assert_eq!(register(&owner, &manager, 0x1000 + u64::from(expected)), expected);
     }
-}
+});
 
-fn lowest_free_one_is_taken(t: &Stage) {
+case!(lowest_free_one_is_taken, ["NODE-3"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let mut parcel = empty();
     for i in 1..=70 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &parcel);
     assert_eq!(manager.object_at(&call, 69).handle(), 70);
     manager.send(|c| (1..=70).fold(c, |c, handle| c.acquire(handle)));
     manager.free(&call);
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     owner.settle_counts();
     for free in [64, 3, 70, 17] {
         manager.send(|c| c.release(free));
@@ -60,24 +35,22 @@ fn lowest_free_one_is_taken(t: &Stage) {
     assert_eq!(owner.answer_counts().len(), 8, "each is released and let go");
     let taken: Vec<u32> = (0..5).map(|i| register(&owner, &manager, 0x9000 + i * 16)).collect();
     assert_eq!(taken, [3, 17, 64, 70, 71]);
-}
+});
 
-fn zero_is_the_managers(t: &Stage) {
+case!(zero_is_the_managers, ["NODE-3", "CTX-4"], |t| {
     let (manager, owner, client) = (t.manager(), t.client(), t.client());
     // Handle 0 is never given to another node, though nobody holds the manager's yet.
     assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client), 1);
     client.send(|c| c.acquire(0));
     assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &client), 2);
-}
+});
 
-fn come_home_as_nodes(t: &Stage) {
+case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let node = FlatBinderObject::binder(0xabc0, 0xdef0);
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(node));
     let handle = manager.object(&call).handle();
-    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let reply = owner.wait_reply();
+    let reply = manager.answer(&owner, &object(FlatBinderObject::strong_handle(handle)));
     let back = owner.object(&reply);
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0xabc0, 0xdef0));
     owner.settle_counts();
@@ -86,18 +59,18 @@ fn come_home_as_nodes(t: &Stage) {
     assert_eq!(owner.drain(), []);
     owner.free(&reply);
     assert_eq!(owner.drain().len(), 2, "now it is let go");
-}
+});
 
-fn come_home_weakly(t: &Stage) {
+case!(come_home_weakly, ["OBJ-1"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
     let handle = manager.object(&manager.wait_call()).handle();
     manager.reply(&object(FlatBinderObject::weak_handle(handle)));
     let back = owner.object(&owner.wait_reply());
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::WEAK_BINDER, 0xabc0, 0xdef0));
-}
+});
 
-fn passed_on_to_a_third(t: &Stage) {
+case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     owner.settle_counts();
@@ -106,15 +79,13 @@ fn passed_on_to_a_third(t: &Stage) {
     holder.round_trip(handle, &owner, &empty(), &empty());
     holder.send(|c| c.release(handle));
     assert_eq!(owner.drain().len(), 2);
-}
+});
 
-fn passed_on_weakly(t: &Stage) {
+case!(passed_on_weakly, ["OBJ-1", "OBJ-11"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let at_manager = register(&owner, &manager, 0x10);
-    holder.start_call(0, 0, &empty());
-    manager.wait_call();
-    manager.reply(&object(FlatBinderObject::weak_handle(at_manager)));
-    let reply = holder.wait_reply();
+    holder.call(&manager, 0, 0, &empty());
+    let reply = manager.answer(&holder, &object(FlatBinderObject::weak_handle(at_manager)));
     let received = holder.object(&reply);
     assert_eq!(received.kind, ObjectType::WEAK_HANDLE);
     assert_eq!(holder.refused(&holder.place(received.handle(), 0, &empty())), Return::FailedReply);
@@ -122,9 +93,9 @@ fn passed_on_weakly(t: &Stage) {
     assert!(matches!(owner.drain()[..], [Return::Release(_)]));
     holder.free(&reply);
     assert!(matches!(owner.drain()[..], [Return::Decrefs(_)]));
-}
+});
 
-fn unknown_one_in_a_call(t: &Stage) {
+case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], |t| {
     let (_manager, client) = (t.manager(), t.client());
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     for wrong in [
@@ -136,19 +107,18 @@ fn unknown_one_in_a_call(t: &Stage) {
         assert_eq!(client.refused(&client.place(0, 0, &object(wrong))), Return::FailedReply);
         assert_eq!(client.extended_error(), super::failed(errno), "{wrong:x?}");
     }
-}
+});
 
-fn flags_are_kept(t: &Stage) {
+case!(flags_are_kept, ["OBJ-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let flags = ObjectFlags::from_bits_retain(0x7f | 0x100);
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0).with_flags(flags)));
     let received = manager.object(&manager.wait_call());
     assert_eq!(received.flags, flags.bits());
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
-fn same_node_by_two_ways(t: &Stage) {
+case!(same_node_by_two_ways, ["NODE-2"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let node = FlatBinderObject::binder(0x10, 0x20);
     let first = introduce(&manager, &owner, node, &holder);
@@ -160,9 +130,9 @@ fn same_node_by_two_ways(t: &Stage) {
     assert_eq!(owner.drain(), []);
     holder.send(|c| c.release(first));
     assert_eq!(owner.drain().len(), 2);
-}
+});
 
-fn each_process_has_its_own(t: &Stage) {
+case!(each_process_has_its_own, ["NODE-2"], |t| {
     let (manager, owner, a, b) = (t.manager(), t.server(), t.client(), t.client());
     introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &a);
     let on_a = introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &a);
@@ -172,26 +142,23 @@ fn each_process_has_its_own(t: &Stage) {
     for (port, handle) in [(&a, on_a), (&b, on_b)] {
         port.start_call(handle, 0, &empty());
         assert_eq!(owner.wait_call().target, 0x20);
-        owner.reply(&empty());
-        port.wait_reply();
+        owner.answer(&port, &empty());
     }
-}
+});
 
-fn buffer_holds_those_in_it(t: &Stage) {
+case!(buffer_holds_those_in_it, ["OBJ-11"], |t| {
     let (manager, owner) = (t.manager(), t.server());
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     owner.settle_counts();
     // The manager takes no count of its own, and gives none back that it has not.
     manager.round_trip(handle, &owner, &empty(), &empty());
     manager.free(&call);
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::FailedReply);
-}
+});
 
-fn lesson_c20_thousands(t: &Stage) {
+case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let mut calls = Vec::new();
     for batch in 0..3u64 {
@@ -199,32 +166,27 @@ fn lesson_c20_thousands(t: &Stage) {
         for i in 0..500 {
             parcel.object(&FlatBinderObject::binder(0x10_0000 + (batch * 500 + i) * 16, 0));
         }
-        owner.start_call(0, 0, &parcel);
-        let call = manager.wait_call();
+        let call = owner.call(&manager, 0, 0, &parcel);
         assert_eq!(manager.object_at(&call, 499).handle() as u64, (batch + 1) * 500);
-        manager.reply(&empty());
-        owner.wait_reply();
+        manager.answer(&owner, &empty());
         calls.push(call);
     }
     // The second batch goes, and its numbers are given out anew, lowest first.
     manager.free(&calls[1]);
     owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(manager.object(&manager.wait_call()).handle(), 501);
-    manager.reply(&empty());
-    owner.wait_reply();
-}
+    manager.answer(&owner, &empty());
+});
 
-fn holder_of_the_manager_sends_it(t: &Stage) {
+case!(holder_of_the_manager_sends_it, ["CTX-4", "NODE-3"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     owner.settle_counts();
     client.send(|c| c.acquire(0));
-    client.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
-    let call = owner.wait_call();
+    let call = client.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
     let received = owner.object(&call);
     assert_eq!(received.kind, ObjectType::HANDLE);
     let zero = received.handle() == 0;
     t.known_difference(Driver::Upstream, "a manager sent as an object gets another handle than 0", zero);
-    owner.reply(&empty());
-    client.wait_reply();
-}
+    owner.answer(&client, &empty());
+});

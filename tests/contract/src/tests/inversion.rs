@@ -3,26 +3,11 @@
 //! bystander does meanwhile is counted, and by no clock: it counts as long as it runs, and who calls looks at its count
 //! before and after.
 
-use crate::actor::Actor;
-use crate::bystander::{counted, has_two_cpus, Count};
-use crate::cases;
+use super::*;
+use crate::bystander::{counted, Count};
 use crate::cast::{cast, node, Cast, FIFO, INHERIT_RT, NO_MINIMUM};
-use crate::ops::{Answer, Op, Watch, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
+use crate::ops::Watch;
 use crate::scheduling::{pin, Fifo, Nice};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::unistd::Pid;
-use std::time::Duration;
-
-cases! { "inversion":
-    nobody_comes_between_two_hops ["TXN-31", "TXN-12"],
-    nobody_comes_before_a_oneway_call ["TXN-31"],
-    one_who_does_not_inherit_lets_others_between ["TXN-31"],
-    one_thread_more_than_callers_is_enough ["TXN-31", "TXN-12"],
-    one_who_is_still_busy_lets_others_between ["TXN-31", "TXN-12"],
-    server_that_never_sleeps_lets_others_run ["TXN-31", "TXN-12"],
-}
 
 const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 const FIFO_30: u32 = FIFO | 30;
@@ -30,12 +15,9 @@ const FIFO_30: u32 = FIFO | 30;
 const WORK: usize = 1 << 16;
 
 /// Whether there are two CPUs; then the conductor is on the second.
-fn is_possible(t: &Stage) -> bool {
-    if !has_two_cpus(t) {
-        return false;
-    }
+fn needs_the_stage(t: &Stage) {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
-    true
 }
 
 /// A `BINDER_WRITE_READ` of a port, one of several.
@@ -57,12 +39,10 @@ fn service(port: &Port, on: Option<u32>) -> Vec<Op> {
     let work = || Op::Copy { from, to, length: WORK };
     let mut ops = vec![step(port, &Commands::new(), ROOM, None), work()];
     if let Some(handle) = on {
-        let mut call = Commands::new();
-        call.transaction(&port.place(handle, 0, &empty()));
+        let call = stream(|c| c.transaction(&port.place(handle, 0, &empty())));
         ops.extend([step(port, &call, ROOM, None), work()]);
     }
-    let mut reply = Commands::new();
-    reply.reply(&port.place(0, 0, &empty()));
+    let reply = stream(|c| c.reply(&port.place(0, 0, &empty())));
     ops.push(step(port, &reply, ROOM, None));
     ops
 }
@@ -113,8 +93,7 @@ impl Chain {
         serve(last, 1, None);
         serve(&cast.server, 1, Some(*on_last));
         count.begin(bystander);
-        let mut call = Commands::new();
-        call.transaction(&cast.client.place(cast.handle, 0, &empty()));
+        let call = stream(|c| c.transaction(&cast.client.place(cast.handle, 0, &empty())));
         let (watch, client) = (count.watch(arena), &cast.client);
         client.actor.start(Op::InTurn { ops: vec![step(client, &call, ROOM, Some(watch))] });
         // Where the bystander keeps a server from running, the call ends when the bystander has ended.
@@ -132,11 +111,9 @@ impl Chain {
     }
 }
 
-/// A call of a call of an urgent client: not once does the bystander run between the call and its reply.
-fn nobody_comes_between_two_hops(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+// A call of a call of an urgent client: not once does the bystander run between the call and its reply.
+case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], |t| {
+    needs_the_stage(t);
     let chain = Chain::new(t, INHERIT);
     for _ in 0..t.tries(20) {
         let (before, after) = chain.call();
@@ -146,13 +123,11 @@ fn nobody_comes_between_two_hops(t: &Stage) {
             return;
         }
     }
-}
+});
 
-/// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
-fn nobody_comes_before_a_oneway_call(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
+case!(nobody_comes_before_a_oneway_call, ["TXN-31"], |t| {
+    needs_the_stage(t);
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
     for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
@@ -160,9 +135,7 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
     }
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
-    let mut commands = Commands::new();
-    let flags = TransactionFlags::ONE_WAY.bits();
-    commands.transaction(&BinderTransactionData { flags, ..cast.client.place(cast.handle, 0, &empty()) });
+    let commands = stream(|c| c.transaction(&cast.client.place_oneway(cast.handle, 0, &empty())));
     let arena = &cast.client.arena;
     for _ in 0..t.tries(20) {
         let count = Count::new(arena);
@@ -185,17 +158,15 @@ fn nobody_comes_before_a_oneway_call(t: &Stage) {
         }
         assert_eq!(cast.server.actor.schedule(), Fifo(30));
     }
-}
+});
 
-/// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
-fn one_who_does_not_inherit_lets_others_between(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
+case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], |t| {
+    needs_the_stage(t);
     let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
-}
+});
 
 /// What the bystander counts each time that an urgent client calls twice, without a pause, a process whose threads take so
 /// many calls each.
@@ -220,8 +191,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     let (client, arena) = (&cast.client, &cast.client.arena);
     let count = Count::new(arena);
     count.begin(bystander);
-    let mut call = Commands::new();
-    call.transaction(&client.place(cast.handle, 0, &empty()));
+    let call = stream(|c| c.transaction(&client.place(cast.handle, 0, &empty())));
     let watches = [(); 2].map(|()| count.watch(arena));
     let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
     client.actor.start(Op::InTurn { ops });
@@ -237,37 +207,30 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     counted(watches[0], watches[1])
 }
 
-/// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
-/// if another one sleeps.
-fn one_thread_more_than_callers_is_enough(t: &Stage) {
-    if is_possible(t) {
-        for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
-            let why =
-                format!("the bystander counted from {before} to {after} while two threads served two calls");
-            t.ours_alone(&why, before == after);
-        }
+// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
+// if another one sleeps.
+case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], |t| {
+    needs_the_stage(t);
+    for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
+        let why =
+            format!("the bystander counted from {before} to {after} while two threads served two calls");
+        t.ours_alone(&why, before == after);
     }
-}
+});
 
-/// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
-/// the kernel gives threads that share the CPU their part at that very moment, so there are several.
-fn one_who_is_still_busy_lets_others_between(t: &Stage) {
-    if is_possible(t) {
-        let counted = counted_in_two_calls(t, &[2], 3);
-        assert!(
-            counted.iter().any(|(before, after)| before < after),
-            "{counted:?}: the bystander did not run"
-        );
-    }
-}
+// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
+// the kernel gives threads that share the CPU their part at that very moment, so there are several.
+case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], |t| {
+    needs_the_stage(t);
+    let counted = counted_in_two_calls(t, &[2], 3);
+    assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
+});
 
-/// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
-/// CPU gets its part, and what it does then ends the call.
-fn server_that_never_sleeps_lets_others_run(t: &Stage) {
-    let Some(_limit) = RealTimeLimit::set(t, 950_000) else { return };
-    if !is_possible(t) {
-        return;
-    }
+// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
+// CPU gets its part, and what it does then ends the call.
+case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
+    let _limit = RealTimeLimit::set(t, 950_000);
+    needs_the_stage(t);
     let cast = cast(t, INHERIT);
     let other = Actor::new();
     for actor in [&*cast.client.actor, &*cast.server.actor, &other] {
@@ -285,7 +248,7 @@ fn server_that_never_sleeps_lets_others_run(t: &Stage) {
     of_server.end(&cast.server.actor);
     cast.answer();
     assert_eq!((cast.server.actor.schedule(), cast.client.actor.schedule()), (Nice(0), Fifo(50)));
-}
+});
 
 /// How much of each second real-time threads may have, until this is dropped.
 struct RealTimeLimit(String);
@@ -293,11 +256,11 @@ struct RealTimeLimit(String);
 impl RealTimeLimit {
     const FILE: &'static str = "/proc/sys/kernel/sched_rt_runtime_us";
 
-    /// `None` where the kernel has no such limit.
-    fn set(t: &Stage, microseconds: u32) -> Option<Self> {
+    fn set(t: &Stage, microseconds: u32) -> Self {
         let before = std::fs::read_to_string(Self::FILE).unwrap_or_default();
         let is_set = std::fs::write(Self::FILE, microseconds.to_string()).is_ok();
-        t.needs("a limit of real-time threads that may be set", is_set).then_some(Self(before))
+        t.needs("a limit of real-time threads that may be set", is_set);
+        Self(before)
     }
 }
 

@@ -4,50 +4,26 @@
 //! A thread that waits is woken for something and has no room to read of it. Our driver has given it the
 //! work by then; in C it may still lie where any thread can take it.
 
-use crate::cases;
+use super::*;
 use crate::cast::{INHERIT_RT, NO_MINIMUM};
-use crate::freezer::Freezer;
-use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, Port};
 use crate::scheduling::Schedule::{Fifo, Nice};
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use binder_sys::*;
-use nix::errno::Errno;
 
-cases! { "leaving":
-    exit_with_a_death ["TREL-2", "DN-2"],
-    exit_with_a_withdrawn_death ["TREL-2", "DN-3"],
-    exit_with_news_of_freezing ["TREL-2", "FRZN-2"],
-    exit_with_a_withdrawn_freeze_link ["TREL-2", "FRZN-4"],
-    exit_with_a_release ["TREL-2", "NODE-7"],
-    exit_with_a_weak_release ["TREL-2", "NODE-7"],
-    exit_with_a_call ["TREL-2", "TREL-1"],
-    exit_with_a_oneway_call ["TREL-2", "TXN-22"],
-    exit_wakes_who_waits ["TREL-2", "POLL-4"],
-    exit_of_one_who_was_made_urgent ["TREL-1", "TXN-31"],
-    read_with_room_after_all ["WR-8"],
-    poll_tells_of_it ["WR-8", "POLL-2"],
-    others_take_what_comes_next ["POLL-3", "TXN-21"],
-    call_with_news_of_counts ["TXN-10", "LOOP-9", "NODE-7"],
-    call_with_news_of_freezing ["TXN-10", "LOOP-9", "FRZN-2"],
-    call_with_a_death ["TXN-10", "LOOP-9", "DN-2"],
-    call_with_a_call_unread ["TXN-10"],
-    call_with_a_reply_unread ["TXN-10", "WR-8"],
-    oneway_call_with_a_call_unread ["TXN-10", "TXN-16"],
-    call_with_a_oneway_call_unread ["TXN-10"],
-    death_with_everything_unread ["REL-2", "TREL-1"],
-    exit_after_the_outer_call_has_ended ["TREL-1", "TXN-26"],
-    exit_with_the_outer_calls_end_unread ["TREL-1", "TXN-26"],
-    death_with_an_error_unread ["TREL-1", "REL-2"],
-}
+case!(exit_with_a_death, ["TREL-2", "DN-2"], |t| DEATH.outlives_the_thread(t));
+case!(exit_with_a_withdrawn_death, ["TREL-2", "DN-3"], |t| WITHDRAWN_DEATH.outlives_the_thread(t));
+case!(exit_with_news_of_freezing, ["TREL-2", "FRZN-2"], |t| FROZEN.outlives_the_thread(t));
+case!(exit_with_a_withdrawn_freeze_link, ["TREL-2", "FRZN-4"], |t| WITHDRAWN_FREEZE.outlives_the_thread(t));
+case!(exit_with_a_release, ["TREL-2", "NODE-7"], |t| RELEASED.outlives_the_thread(t));
+case!(exit_with_a_weak_release, ["TREL-2", "NODE-7"], |t| RELEASED_WEAKLY.outlives_the_thread(t));
+case!(call_with_news_of_counts, ["TXN-10", "LOOP-9", "NODE-7"], |t| call_with(t, &RELEASED));
+case!(call_with_news_of_freezing, ["TXN-10", "LOOP-9", "FRZN-2"], |t| call_with(t, &WITHDRAWN_FREEZE));
+case!(call_with_a_death, ["TXN-10", "LOOP-9", "DN-2"], |t| call_with(t, &WITHDRAWN_DEATH));
 
 const COOKIE: u64 = 0x99;
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 
 fn exit(port: &Port) {
-    assert_eq!(port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
 }
 
 /// A process that holds the manager's handle 0 and has a node that the manager holds, with a thread of the
@@ -86,9 +62,7 @@ fn news(is_frozen: u32) -> Return {
 }
 
 fn oneway(from: &Port, handle: u32, data: &[u8]) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    from.start_transaction(&BinderTransactionData { flags, ..from.place(handle, 0, &bytes(data)) });
-    from.wait_for(Return::TransactionComplete);
+    from.tell(handle, 0, &bytes(data));
 }
 
 const DEATH: Event = Event {
@@ -194,31 +168,7 @@ fn end(scene: &Scene) {
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
 }
 
-fn exit_with_a_death(t: &Stage) {
-    DEATH.outlives_the_thread(t);
-}
-
-fn exit_with_a_withdrawn_death(t: &Stage) {
-    WITHDRAWN_DEATH.outlives_the_thread(t);
-}
-
-fn exit_with_news_of_freezing(t: &Stage) {
-    FROZEN.outlives_the_thread(t);
-}
-
-fn exit_with_a_withdrawn_freeze_link(t: &Stage) {
-    WITHDRAWN_FREEZE.outlives_the_thread(t);
-}
-
-fn exit_with_a_release(t: &Stage) {
-    RELEASED.outlives_the_thread(t);
-}
-
-fn exit_with_a_weak_release(t: &Stage) {
-    RELEASED_WEAKLY.outlives_the_thread(t);
-}
-
-fn exit_with_a_call(t: &Stage) {
+case!(exit_with_a_call, ["TREL-2", "TREL-1"], |t| {
     let scene = CALL.unread(t);
     exit(&scene.thread);
     assert_eq!(scene.manager.wait_refusal(), Return::DeadReply);
@@ -228,14 +178,13 @@ fn exit_with_a_call(t: &Stage) {
     let fits = scene.manager.actor.is_blocked();
     if t.known_difference(Driver::C, "the space of an unread call is lost when the thread exits", fits) {
         scene.port.wait_call();
-        scene.port.reply(&empty());
-        scene.manager.wait_reply();
+        scene.port.answer(&scene.manager, &empty());
     } else {
         assert_eq!(scene.manager.wait_refusal(), Return::FailedReply);
     }
-}
+});
 
-fn exit_with_a_oneway_call(t: &Stage) {
+case!(exit_with_a_oneway_call, ["TREL-2", "TXN-22"], |t| {
     let scene = ONEWAY.unread(t);
     oneway(&scene.manager, scene.handle, b"next");
     exit(&scene.thread);
@@ -251,10 +200,10 @@ fn exit_with_a_oneway_call(t: &Stage) {
     let goes_on = heard.last().is_some_and(|last| last == b"next");
     t.known_difference(Driver::C, "a oneway call that a thread leaves unread stops its node", goes_on);
     assert!(heard.len() <= 2, "{heard:?}");
-}
+});
 
-/// Another thread that waits already takes what is left.
-fn exit_wakes_who_waits(t: &Stage) {
+// Another thread that waits already takes what is left.
+case!(exit_wakes_who_waits, ["TREL-2", "POLL-4"], |t| {
     for event in [DEATH, WITHDRAWN_DEATH, FROZEN, WITHDRAWN_FREEZE, RELEASED, RELEASED_WEAKLY] {
         let scene = event.unread(t);
         scene.port.start_read();
@@ -265,9 +214,9 @@ fn exit_wakes_who_waits(t: &Stage) {
         assert!((event.told)(&told), "{}: {told:?}", event.name);
         end(&scene);
     }
-}
+});
 
-fn exit_of_one_who_was_made_urgent(t: &Stage) {
+case!(exit_of_one_who_was_made_urgent, ["TREL-1", "TXN-31"], |t| {
     // Real-time ones are raised by who calls, before they have read of the call.
     let real_time = (Fifo(20), INHERIT_RT | NO_MINIMUM);
     for (caller, minimum) in [(Nice(-10), 19), (Nice(5), 19), (Nice(0), 0), real_time] {
@@ -287,9 +236,9 @@ fn exit_of_one_who_was_made_urgent(t: &Stage) {
         assert_eq!(scene.thread.actor.schedule(), Nice(0), "called at {caller:?}");
         end(&scene);
     }
-}
+});
 
-fn read_with_room_after_all(t: &Stage) {
+case!(read_with_room_after_all, ["WR-8"], |t| {
     for event in ALL {
         let scene = event.unread(t);
         let told = scene.thread.read_once();
@@ -297,9 +246,9 @@ fn read_with_room_after_all(t: &Stage) {
         assert_eq!(scene.port.drain(), [], "{}", event.name);
         end(&scene);
     }
-}
+});
 
-fn poll_tells_of_it(t: &Stage) {
+case!(poll_tells_of_it, ["WR-8", "POLL-2"], |t| {
     for event in ALL {
         let scene = event.unread(t);
         assert_eq!(scene.thread.poll(0), libc::POLLIN as u64, "{}", event.name);
@@ -309,38 +258,24 @@ fn poll_tells_of_it(t: &Stage) {
         assert_eq!(scene.thread.poll(0), 0, "{}", event.name);
         end(&scene);
     }
-}
+});
 
-/// A thread that has something unread is not free for what comes next.
-fn others_take_what_comes_next(t: &Stage) {
+// A thread that has something unread is not free for what comes next.
+case!(others_take_what_comes_next, ["POLL-3", "TXN-21"], |t| {
     let scene = CALL.unread(t);
     scene.second.start_call(scene.handle, 8, &empty());
     assert_eq!(scene.port.wait_call().code, 8);
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
-    scene.thread.reply(&empty());
-    scene.manager.wait_reply();
-    scene.port.reply(&empty());
-    scene.second.wait_reply();
-}
-
-fn call_with_news_of_counts(t: &Stage) {
-    call_with(t, &RELEASED);
-}
-
-fn call_with_news_of_freezing(t: &Stage) {
-    call_with(t, &WITHDRAWN_FREEZE);
-}
-
-fn call_with_a_death(t: &Stage) {
-    call_with(t, &WITHDRAWN_DEATH);
-}
+    scene.thread.answer(&scene.manager, &empty());
+    scene.port.answer(&scene.second, &empty());
+});
 
 /// A thread makes a call with this unread. It is told of it before the call's outcome if it has been given
 /// the work, else afterwards, and once.
 fn call_with(t: &Stage, event: &Event) {
     let scene = event.unread(t);
-    scene.thread.send(|c| c.transaction(&scene.thread.place(0, 0, &empty())));
+    scene.thread.send_call(0, 0, &empty());
     scene.manager.wait_call();
     scene.manager.reply(&empty());
     let told = scene.thread.drain();
@@ -352,12 +287,11 @@ fn call_with(t: &Stage, event: &Event) {
     assert_eq!(scene.port.drain(), [], "{}", event.name);
 }
 
-fn call_with_a_call_unread(t: &Stage) {
+case!(call_with_a_call_unread, ["TXN-10"], |t| {
     let scene = CALL.unread(t);
     scene.thread.send(|c| c.free_buffer(0));
     let call = scene.thread.place(0, 0, &empty());
-    let mut commands = Commands::new();
-    commands.transaction(&call);
+    let commands = stream(|c| c.transaction(&call));
     assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(scene.thread.extended_error(), super::failed(errno));
@@ -365,20 +299,18 @@ fn call_with_a_call_unread(t: &Stage) {
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     assert_eq!(scene.thread.read_once(), [Return::FailedReply]);
-    scene.thread.reply(&empty());
-    scene.manager.wait_reply();
-}
+    scene.thread.answer(&scene.manager, &empty());
+});
 
-fn call_with_a_reply_unread(t: &Stage) {
+case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
     // There is room for the acknowledgement, and not for the reply.
     let outcome = client.raw(WriteReadOp { room: 80, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(0, 1, &empty()));
+    let commands = stream(|c| c.transaction(&client.place(0, 1, &empty())));
     assert_eq!(client.try_write(&commands).errno, Errno::from_raw(0));
     let is_refused = client.extended_error() == super::failed(Errno::EPROTO);
     if !t.known_difference(Driver::Upstream, "the call is made", is_refused) {
@@ -391,25 +323,22 @@ fn call_with_a_reply_unread(t: &Stage) {
     assert_eq!(client.data(&reply), b"answer");
     assert_eq!(client.read_once(), [Return::FailedReply]);
     assert_eq!(manager.drain(), []);
-}
+});
 
-fn oneway_call_with_a_call_unread(t: &Stage) {
+case!(oneway_call_with_a_call_unread, ["TXN-10", "TXN-16"], |t| {
     let scene = CALL.unread(t);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..scene.thread.place(0, 0, &bytes(b"o")) };
+    let call = scene.thread.place_oneway(0, 0, &bytes(b"o"));
     scene.thread.send(|c| c.transaction(&call));
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     assert_eq!(scene.thread.read_once(), [Return::TransactionComplete]);
-    scene.thread.reply(&empty());
-    scene.manager.wait_reply();
+    scene.thread.answer(&scene.manager, &empty());
     assert_eq!(scene.manager.wait_call().data_size, 1);
-}
+});
 
-fn call_with_a_oneway_call_unread(t: &Stage) {
+case!(call_with_a_oneway_call_unread, ["TXN-10"], |t| {
     let scene = ONEWAY.unread(t);
-    let mut commands = Commands::new();
-    commands.transaction(&scene.thread.place(0, 0, &empty()));
+    let commands = stream(|c| c.transaction(&scene.thread.place(0, 0, &empty())));
     assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
     // If the thread was given it, it is a call that was there first; else the thread is free to make its own.
     if scene.thread.extended_error() == super::NO_ERROR {
@@ -422,9 +351,9 @@ fn call_with_a_oneway_call_unread(t: &Stage) {
         assert!((ONEWAY.told)(&told), "{told:?}");
         assert_eq!(scene.thread.read_once(), [Return::FailedReply]);
     }
-}
+});
 
-fn death_with_everything_unread(t: &Stage) {
+case!(death_with_everything_unread, ["REL-2", "TREL-1"], |t| {
     for event in ALL {
         let scene = event.unread(t);
         scene.port.kill();
@@ -436,40 +365,38 @@ fn death_with_everything_unread(t: &Stage) {
     // Whoever comes next finds everything in order.
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
 /// A call of a's to b, and in its course one of b's to a, which a serves when b dies.
 fn ended(t: &Stage) -> (Port, Port) {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     let freezer = Freezer::of(t, &b);
     b.kill();
     freezer.wait_gone();
     (manager, a)
 }
 
-fn exit_after_the_outer_call_has_ended(t: &Stage) {
+case!(exit_after_the_outer_call_has_ended, ["TREL-1", "TXN-26"], |t| {
     let (manager, a) = ended(t);
     exit(&a);
     assert_eq!(a.drain(), []);
     a.round_trip(0, &manager, &empty(), &empty());
     assert_eq!(a.drain(), []);
-}
+});
 
-fn exit_with_the_outer_calls_end_unread(t: &Stage) {
+case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], |t| {
     let (manager, a) = ended(t);
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     exit(&a);
     assert_eq!(a.drain(), []);
     a.round_trip(0, &manager, &empty(), &empty());
     assert_eq!(a.drain(), []);
-}
+});
 
-/// The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
-fn death_with_an_error_unread(t: &Stage) {
+// The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
+case!(death_with_an_error_unread, ["TREL-1", "REL-2"], |t| {
     let manager = t.manager();
     let port = t.client();
     for _ in 0..3 {
@@ -480,4 +407,4 @@ fn death_with_an_error_unread(t: &Stage) {
     }
     port.send(|c| c.reply(&port.place(0, 0, &empty())));
     port.kill();
-}
+});

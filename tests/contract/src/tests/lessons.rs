@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults that an incumbent once had and that no other group is about.
 
-use crate::actor::patience;
-use crate::cases;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, object};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use nix::sys::mman::ProtFlags;
 use nix::sys::ptrace;
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
 use std::os::unix::fs::FileExt;
-use std::time::Instant;
 
-cases! { "lessons":
-    lesson_r01_links_withdrawn_while_the_owner_dies ["DN-2", "DN-3", "REL-2"],
-    lesson_c05_links_requested_while_the_owner_dies ["DN-1", "DN-2"],
-    objects_for_someone_who_dies ["REL-2", "OBJ-10"],
-    lesson_c02_two_threads_free_one_buffer ["OBJ-12"],
-    lesson_c04_counts_dropped_while_the_owner_dies ["NODE-12", "REL-2"],
-    lesson_r04_received_data_cannot_be_changed ["MMAP-2", "OBJ-11"],
-}
-
-/// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
-fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
+// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
+case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"], |t| {
     let manager = t.manager();
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
@@ -66,10 +47,10 @@ fn lesson_r01_links_withdrawn_while_the_owner_dies(t: &Stage) {
         assert!(died.iter().all(|cookie| withdrawn.contains(cookie)));
         assert_eq!(holder.drain(), [], "told after it was withdrawn");
     }
-}
+});
 
-/// A link that comes too late for the owner's end to find it is told of the death all the same.
-fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
+// A link that comes too late for the owner's end to find it is told of the death all the same.
+case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], |t| {
     let manager = t.manager();
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
@@ -97,10 +78,10 @@ fn lesson_c05_links_requested_while_the_owner_dies(t: &Stage) {
         assert_eq!(died, handles.iter().map(|handle| u64::from(*handle)).collect::<Vec<_>>());
         owner.actor.wait_dead();
     }
-}
+});
 
-/// Handles must not be given to a process whose handles are being taken away.
-fn objects_for_someone_who_dies(t: &Stage) {
+// Handles must not be given to a process whose handles are being taken away.
+case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], |t| {
     let client = t.client();
     for round in 0..8u64 {
         let manager = t.manager();
@@ -116,36 +97,31 @@ fn objects_for_someone_who_dies(t: &Stage) {
         // Nobody holds any of them, and their owner hears of it.
         client.expect_forgotten();
     }
-}
+});
 
-fn lesson_c02_two_threads_free_one_buffer(t: &Stage) {
+case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
     let (manager, client) = (t.manager_with(2 * page()), t.client());
     let other = manager.looper();
     for i in 0..40 {
-        client.start_call(0, 0, &bytes(&vec![i; page()]));
-        let call = manager.wait_call();
-        let mut commands = Commands::new();
-        commands.free_buffer(call.buffer);
+        let call = client.call(&manager, 0, 0, &bytes(&vec![i; page()]));
+        let commands = stream(|c| c.free_buffer(call.buffer));
         let order =
             || crate::ops::WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
         manager.start_raw(order());
         other.start_raw(order());
         assert_eq!(manager.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(other.finish_raw().errno, Errno::from_raw(0));
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
     }
     // Each was freed once: what is free is one piece, no more and no less.
-    client.start_call(0, 0, &bytes(&vec![1; 2 * page()]));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&vec![1; 2 * page()]));
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
-fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
+case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], |t| {
     let manager = t.manager();
     for round in 0..8 {
         let (owner, holder) = (t.server(), t.client());
@@ -173,12 +149,11 @@ fn lesson_c04_counts_dropped_while_the_owner_dies(t: &Stage) {
             );
         }
     }
-}
+});
 
-fn lesson_r04_received_data_cannot_be_changed(t: &Stage) {
+case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let before = manager.data(&call);
     // Not by the receiver, who cannot make it writable ...
     let (address, length) = manager.space.expect("a space");
@@ -194,6 +169,5 @@ fn lesson_r04_received_data_cannot_be_changed(t: &Stage) {
     assert!(ptrace::write(pid, call.buffer as *mut std::ffi::c_void, -1).is_err(), "written by a debugger");
     ptrace::detach(pid, None).expect("detach");
     assert_eq!(manager.data(&call), before);
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});

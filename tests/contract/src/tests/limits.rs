@@ -3,36 +3,7 @@
 //! somebody sets it; then what would exceed it fails like everything that there is no room for, nobody
 //! else notices, and what is given back can be had again.
 
-use super::failed;
-use crate::actor::patience;
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, give_in_a_call, object, Port, ROOM};
-use crate::stage::Stage;
-use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::errno::Errno;
-use std::path::PathBuf;
-use std::time::Instant;
-
-cases! { "limits":
-    off_by_default ["NODE-14", "ALLOC-3"],
-    nonsense_is_refused ["NODE-14", "ALLOC-3"],
-    nodes_of_a_process ["NODE-14", "OBJ-10"],
-    nodes_that_came_to_nothing ["NODE-14", "OBJ-10"],
-    nodes_in_a_race ["NODE-14"],
-    node_of_the_manager ["NODE-14", "CTX-1"],
-    refs_of_a_receiver ["NODE-14", "OBJ-10", "NODE-10"],
-    refs_of_a_caller ["NODE-14", "TXN-25"],
-    refs_in_unread_calls ["NODE-14", "OBJ-11"],
-    ref_on_the_manager ["NODE-14", "CTX-4", "WR-5"],
-    refs_with_links ["NODE-14", "NODE-10"],
-    lowered_below_what_there_is ["NODE-14"],
-    threads_of_a_process ["IOCTL-1", "TREL-3"],
-    thread_that_polls ["POLL-1"],
-    threads_that_ended ["IOCTL-1", "TREL-1"],
-    threads_are_not_asked_for_in_vain ["LOOP-5"],
-}
+use super::*;
 
 /// A parameter that is set until the end of the test.
 pub(super) struct Limit {
@@ -66,15 +37,15 @@ impl Drop for Limit {
 
 const NAMES: [&str; 4] = ["max_nodes", "max_refs", "max_threads", "oneway_quota"];
 
-fn off_by_default(t: &Stage) {
+case!(off_by_default, ["NODE-14", "ALLOC-3"], |t| {
     for file in NAMES.map(|name| t.driver.parameter(name)) {
         if t.ours_alone("what a process may have is not limited", file.exists()) {
             assert_eq!(std::fs::read_to_string(&file).expect("read a limit"), "0\n", "{file:?}");
         }
     }
-}
+});
 
-fn nonsense_is_refused(t: &Stage) {
+case!(nonsense_is_refused, ["NODE-14", "ALLOC-3"], |t| {
     let Some(_limits) = Limit::set(t, "oneway_quota", 100) else { return };
     let invalid = |name, value: &str| {
         let error = std::fs::write(t.driver.parameter(name), value).expect_err("it is nonsense");
@@ -87,7 +58,7 @@ fn nonsense_is_refused(t: &Stage) {
     }
     let quota = std::fs::read_to_string(t.driver.parameter("oneway_quota")).expect("read a limit");
     assert_eq!(quota, "100\n");
-}
+});
 
 /// One of the nodes of a process.
 fn node(number: u64) -> FlatBinderObject {
@@ -124,7 +95,7 @@ fn take_back(manager: &Port, owner: &Port, handle: u32) {
     owner.hear_counts();
 }
 
-fn nodes_of_a_process(t: &Stage) {
+case!(nodes_of_a_process, ["NODE-14", "OBJ-10"], |t| {
     let (manager, owner, other) = (t.manager(), t.client(), t.client());
     let Some(_limit) = Limit::set(t, "max_nodes", 3) else { return };
     let handles = [1, 2, 3].map(|number| give(&manager, &owner, number));
@@ -145,9 +116,9 @@ fn nodes_of_a_process(t: &Stage) {
         give(&manager, &other, number);
     }
     has_no_room(&other, &[node(7)]);
-}
+});
 
-fn nodes_that_came_to_nothing(t: &Stage) {
+case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_nodes", 2) else { return };
     let unknown = FlatBinderObject::strong_handle(super::NO_HANDLE);
@@ -160,13 +131,11 @@ fn nodes_that_came_to_nothing(t: &Stage) {
     // Whom nobody hears of is not counted; whom somebody held for a while is not either.
     owner.settle_counts();
     for number in 0..8 {
-        owner.start_call(0, 0, &object(node(number)));
-        manager.free(&manager.wait_call());
-        manager.reply(&empty());
-        owner.free(&owner.wait_reply());
+        manager.free(&owner.call(&manager, 0, 0, &object(node(number))));
+        owner.free(&manager.answer(&owner, &empty()));
         owner.expect_forgotten();
     }
-}
+});
 
 /// Sends all of these oneway calls at once, each by a thread of its own. How many went through.
 pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
@@ -188,7 +157,7 @@ pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
     sent
 }
 
-fn nodes_in_a_race(t: &Stage) {
+case!(nodes_in_a_race, ["NODE-14"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_nodes", 5) else { return };
     for round in 0..3 {
@@ -220,9 +189,9 @@ fn nodes_in_a_race(t: &Stage) {
         }
         owner.expect_forgotten();
     }
-}
+});
 
-fn node_of_the_manager(t: &Stage) {
+case!(node_of_the_manager, ["NODE-14", "CTX-1"], |t| {
     let (manager, heir) = (t.manager(), t.client());
     let Some(limit) = Limit::set(t, "max_nodes", 1) else { return };
     give(&manager, &heir, 1);
@@ -235,9 +204,9 @@ fn node_of_the_manager(t: &Stage) {
     let client = t.client();
     heir.enter_looper();
     client.round_trip(0, &heir, &empty(), &empty());
-}
+});
 
-fn refs_of_a_receiver(t: &Stage) {
+case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], |t| {
     let (manager, owner, other) = (t.manager(), t.client(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 3) else { return };
     let handles = [1, 2, 3].map(|number| give(&manager, &owner, number));
@@ -249,18 +218,15 @@ fn refs_of_a_receiver(t: &Stage) {
     }
     assert_eq!(give(&manager, &owner, 2), handles[1], "no other handle is needed");
     // Nor is one for what is the receiver's own.
-    owner.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(node(100)));
-    let reply = owner.wait_reply();
+    manager.free(&owner.call(&manager, 0, 0, &empty()));
+    let reply = manager.answer(&owner, &object(node(100)));
     let of_manager = owner.object(&reply).handle();
     owner.round_trip(0, &manager, &bytes(b"in between"), &empty());
     owner.start_transaction(&call_with(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
     let call = manager.wait_call();
     assert_eq!(manager.object(&call).binder, node(100).binder);
     manager.free(&call);
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    owner.free(&manager.answer(&owner, &empty()));
 
     // Of three, the first two have room.
     manager.send(|c| c.release(handles[0]).release(handles[1]));
@@ -269,14 +235,13 @@ fn refs_of_a_receiver(t: &Stage) {
     assert_eq!(give(&manager, &other, 4), handles[0], "the lowest that is free");
     give(&manager, &other, 5);
     has_no_room(&other, &[node(6)]);
-}
+});
 
-fn refs_of_a_caller(t: &Stage) {
+case!(refs_of_a_caller, ["NODE-14", "TXN-25"], |t| {
     let (manager, caller) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
     for (number, has_room) in [(1, true), (2, false), (3, false), (1, true)] {
-        caller.start_call(0, 0, &empty());
-        manager.free(&manager.wait_call());
+        manager.free(&caller.call(&manager, 0, 0, &empty()));
         // Whoever replies is done, whatever becomes of it.
         manager.reply(&object(node(number)));
         if has_room {
@@ -290,9 +255,9 @@ fn refs_of_a_caller(t: &Stage) {
         manager.settle_counts();
     }
     caller.round_trip(0, &manager, &bytes(b"no objects"), &bytes(b"none either"));
-}
+});
 
-fn refs_in_unread_calls(t: &Stage) {
+case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], |t| {
     let (manager, sender) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 4) else { return };
     let tell = |number| BinderTransactionData {
@@ -310,15 +275,13 @@ fn refs_in_unread_calls(t: &Stage) {
             manager.free(&manager.wait_call());
         }
     }
-}
+});
 
-fn ref_on_the_manager(t: &Stage) {
+case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
-    client.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
-    manager.reply(&object(node(1)));
-    let reply = client.wait_reply();
+    manager.free(&client.call(&manager, 0, 0, &empty()));
+    let reply = manager.answer(&client, &object(node(1)));
     let handle = client.object(&reply).handle();
 
     let manager_itself = FlatBinderObject::strong_handle(0);
@@ -333,17 +296,15 @@ fn ref_on_the_manager(t: &Stage) {
     client.send(|c| c.acquire(0));
     client.start_transaction(&call_with(&client, &[manager_itself]));
     manager.free(&manager.wait_call());
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     // Now it is the one that there is.
-    client.start_call(0, 0, &empty());
-    manager.free(&manager.wait_call());
+    manager.free(&client.call(&manager, 0, 0, &empty()));
     manager.reply(&object(node(1)));
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_ne!(handle, 0);
-}
+});
 
-fn refs_with_links(t: &Stage) {
+case!(refs_with_links, ["NODE-14", "NODE-10"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let Some(_limit) = Limit::set(t, "max_refs", 2) else { return };
     for round in 0..5 {
@@ -363,9 +324,9 @@ fn refs_with_links(t: &Stage) {
     has_no_room(&next, &[node(2)]);
     manager.send(|c| c.dead_binder_done(8).release(handle));
     give(&manager, &next, 2);
-}
+});
 
-fn lowered_below_what_there_is(t: &Stage) {
+case!(lowered_below_what_there_is, ["NODE-14"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let Some(nodes) = Limit::set(t, "max_nodes", 0) else { return };
     let handles = [1, 2, 3, 4].map(|number| give(&manager, &owner, number));
@@ -386,7 +347,7 @@ fn lowered_below_what_there_is(t: &Stage) {
     for number in 6..20 {
         give(&manager, &owner, number);
     }
-}
+});
 
 /// The errno of an attempt to use a device.
 fn attempt(port: &Port) -> Errno {
@@ -403,7 +364,7 @@ fn attempt(port: &Port) -> Errno {
 /// No errno.
 const DONE: Errno = Errno::UnknownErrno;
 
-fn threads_of_a_process(t: &Stage) {
+case!(threads_of_a_process, ["IOCTL-1", "TREL-3"], |t| {
     let Some(_limit) = Limit::set(t, "max_threads", 2) else { return };
     let (manager, client) = (t.manager(), t.client());
     let (second, third) = (manager.thread(), manager.thread());
@@ -422,18 +383,18 @@ fn threads_of_a_process(t: &Stage) {
     assert_eq!(attempt(&second), Errno::ENOMEM);
     third.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
     assert_eq!(attempt(&second), DONE);
-}
+});
 
-fn thread_that_polls(t: &Stage) {
+case!(thread_that_polls, ["POLL-1"], |t| {
     let Some(limit) = Limit::set(t, "max_threads", 1) else { return };
     let server = t.manager();
     let second = server.thread();
     assert_eq!(second.poll(0), libc::POLLERR as u64);
     limit.change(2);
     assert_eq!(second.poll(0), 0);
-}
+});
 
-fn threads_that_ended(t: &Stage) {
+case!(threads_that_ended, ["IOCTL-1", "TREL-1"], |t| {
     let Some(_limit) = Limit::set(t, "max_threads", 2) else { return };
     let (server, client) = (t.manager(), t.client());
     for _ in 0..4 {
@@ -441,8 +402,7 @@ fn threads_that_ended(t: &Stage) {
         assert_eq!(attempt(&thread), DONE);
         // It serves a call, and does not say that it goes.
         thread.enter_looper();
-        client.start_call(0, 0, &empty());
-        thread.wait_call();
+        client.call(&thread, 0, 0, &empty());
         thread.actor.start(Op::EndThread);
         let task = PathBuf::from(format!("/proc/{}/task/{}", thread.actor.pid(), thread.actor.tid()));
         let deadline = Instant::now() + patience();
@@ -456,9 +416,9 @@ fn threads_that_ended(t: &Stage) {
         assert_eq!(client.wait_refusal(), Return::DeadReply);
         next.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
     }
-}
+});
 
-fn threads_are_not_asked_for_in_vain(t: &Stage) {
+case!(threads_are_not_asked_for_in_vain, ["LOOP-5"], |t| {
     let Some(limit) = Limit::set(t, "max_threads", 1) else { return };
     let (server, client) = (t.manager(), t.client());
     server.ioctl(BINDER_SET_MAX_THREADS, 4u32).expect("let it ask");
@@ -471,4 +431,4 @@ fn threads_are_not_asked_for_in_vain(t: &Stage) {
     assert!(is_asked());
     server.thread().send(|c| c.register_looper());
     assert!(!is_asked());
-}
+});

@@ -3,33 +3,12 @@
 //! say is the subject of the group `logs`.
 
 use super::nested::couple;
-use crate::actor::patience;
-use crate::cases;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::{Stage, SPACE};
-use crate::suite::Driver;
+use super::*;
 use binder_sys::fs::mount_at;
-use binder_sys::*;
-use nix::mount::{mount, umount2, MntFlags, MsFlags};
-use std::collections::BTreeSet;
+use nix::mount::{umount2, MntFlags};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::time::Instant;
-
-cases! { "log_files":
-    debugfs_has_them_too ["OPEN-2", "REL-2", "BFS-12"],
-    file_goes_with_the_last_device ["OPEN-2", "REL-2"],
-    file_in_every_mount ["OPEN-2", "BFS-14"],
-    inode_numbers_are_of_one_file ["BFS-2"],
-    unmounted_while_they_are_open ["BFS-15", "BFS-12"],
-    killed_in_the_middle_of_a_line ["REL-2", "BFS-12"],
-    holders_of_a_node_that_many_hold ["NODE-12", "BFS-12"],
-    long_queues ["TXN-22", "BFS-12"],
-    deep_stacks ["TXN-11", "BFS-12"],
-}
 
 /// How many hold a node that many hold.
 const HOLDERS: usize = 36;
@@ -127,7 +106,7 @@ fn with_another(port: &Port, path: &Path) -> Port {
     other
 }
 
-fn debugfs_has_them_too(t: &Stage) {
+case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], |t| {
     let debugfs = Debugfs::of(t);
     let port = t.client();
     let pid = t.global_pid(&port);
@@ -143,9 +122,9 @@ fn debugfs_has_them_too(t: &Stage) {
     if open.read_to_string(&mut rest).is_ok() {
         assert_eq!(rest, "");
     }
-}
+});
 
-fn file_goes_with_the_last_device(t: &Stage) {
+case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], |t| {
     let logs = with_logs(t);
     let first = t.client();
     let second = with_another(&first, &t.device("hwbinder"));
@@ -157,9 +136,9 @@ fn file_goes_with_the_last_device(t: &Stage) {
     assert!(text(&file).contains("context hwbinder\n"));
     second.give_up();
     expect_gone(&file);
-}
+});
 
-fn file_in_every_mount(t: &Stage) {
+case!(file_in_every_mount, ["OPEN-2", "BFS-14"], |t| {
     let here = with_logs(t);
     let other = t.directory("other");
     mount_at(&other, Some("stats=global")).expect("mount another");
@@ -181,7 +160,7 @@ fn file_in_every_mount(t: &Stage) {
     assert!(there.exists());
     second.give_up();
     expect_gone(&there);
-}
+});
 
 /// All entries below a directory.
 fn entries(path: &Path) -> Vec<PathBuf> {
@@ -189,7 +168,7 @@ fn entries(path: &Path) -> Vec<PathBuf> {
     below.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
 }
 
-fn inode_numbers_are_of_one_file(t: &Stage) {
+case!(inode_numbers_are_of_one_file, ["BFS-2"], |t| {
     let logs = with_logs(t);
     let ports: Vec<_> = (0..5).map(|_| t.opened()).collect();
     let all = entries(t.root());
@@ -202,9 +181,9 @@ fn inode_numbers_are_of_one_file(t: &Stage) {
     let again = t.opened();
     let file = logs.join(format!("proc/{}", t.global_pid(&again)));
     assert!(file.metadata().expect("its file").ino() > last, "no number comes again");
-}
+});
 
-fn unmounted_while_they_are_open(t: &Stage) {
+case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], |t| {
     let logs = with_logs(t);
     let port = t.client();
     let pid = t.global_pid(&port);
@@ -226,7 +205,7 @@ fn unmounted_while_they_are_open(t: &Stage) {
         assert!(Instant::now() < deadline, "its file stays");
         std::thread::yield_now();
     }
-}
+});
 
 /// A node that several others hold, more than our driver asks for one record: its manager, its owner and those.
 fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
@@ -270,7 +249,7 @@ fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
     String::from_utf8(log).expect("text")
 }
 
-fn killed_in_the_middle_of_a_line(t: &Stage) {
+case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], |t| {
     let logs = with_logs(t);
     let (_manager, owner, holders) = held_by_many(t);
     let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
@@ -284,9 +263,9 @@ fn killed_in_the_middle_of_a_line(t: &Stage) {
     // Only numbers follow in that line.
     let (_, pids) = node_line(&log);
     assert!(pids.len() <= holders.len());
-}
+});
 
-fn holders_of_a_node_that_many_hold(t: &Stage) {
+case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], |t| {
     let logs = with_logs(t);
     let (_manager, owner, holders) = held_by_many(t);
     let wanted: BTreeSet<_> = holders.iter().map(|holder| t.global_pid(holder)).collect();
@@ -304,21 +283,18 @@ fn holders_of_a_node_that_many_hold(t: &Stage) {
         }
         assert!(Instant::now() < deadline, "never dead");
     }
-}
+});
 
-fn long_queues(t: &Stage) {
+case!(long_queues, ["TXN-22", "BFS-12"], |t| {
     const COUNT: u32 = 40;
     let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
-    let flags = TransactionFlags::ONE_WAY.bits();
     for code in 0..COUNT {
-        client.start_transaction(&BinderTransactionData { flags, ..client.place(0, code, &bytes(b"told")) });
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, code, &bytes(b"told"));
     }
     let callers: Vec<_> = (0..20).map(|_| t.client()).collect();
     for (code, caller) in (COUNT..).zip(&callers) {
-        caller.start_call(0, code, &bytes(b"waits"));
-        caller.actor.expect_blocked();
+        caller.start_blocking_call(0, code, &bytes(b"waits"));
     }
     for name in ["state", "transactions"] {
         let log = text_with(t, &logs.join(name), t.global_pid(&manager));
@@ -334,16 +310,15 @@ fn long_queues(t: &Stage) {
     for caller in &callers {
         caller.actor.kill();
     }
-}
+});
 
-fn deep_stacks(t: &Stage) {
+case!(deep_stacks, ["TXN-11", "BFS-12"], |t| {
     const DEPTH: u32 = 20;
     let logs = with_logs(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {
         let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };
-        caller.start_call(handle, depth, &empty());
-        server.wait_call();
+        caller.call(&server, handle, depth, &empty());
     }
     let log = text(&logs.join("transactions"));
     for (port, is_outgoing) in [(&a, 0), (&b, 1)] {
@@ -355,7 +330,6 @@ fn deep_stacks(t: &Stage) {
     }
     for depth in (0..DEPTH).rev() {
         let (caller, server) = if depth % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        server.reply(&empty());
-        caller.wait_reply();
+        server.answer(&caller, &empty());
     }
-}
+});

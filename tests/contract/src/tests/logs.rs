@@ -9,12 +9,11 @@ pub mod past;
 pub mod threads;
 pub mod work;
 
-use crate::port::{bytes, Port};
-use binder_sys::{BinderTransactionData, TransactionFlags};
+use super::*;
 
 /// A oneway call to the context manager, not sent.
 fn oneway(sender: &Port, code: u32, data: &[u8]) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, code, &bytes(data)) }
+    sender.place_oneway(0, code, &bytes(data))
 }
 
 /// Sends it, and waits until that is acknowledged.

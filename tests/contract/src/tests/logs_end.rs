@@ -3,25 +3,10 @@
 //! under its locks; ours gives them up between a few lines and the next, and shows what there was when it came.
 
 use super::log_files::with_logs;
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, give_in_a_call, Port};
-use crate::stage::Stage;
-use binder_sys::*;
+use super::*;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-
-cases! { "logs_end":
-    while_devices_are_opened ["OPEN-2", "BFS-12"],
-    while_a_process_is_called ["TXN-22", "BFS-12"],
-    while_those_in_front_call_again ["TXN-22", "BFS-12"],
-    while_a_node_is_told ["TXN-22", "BFS-12"],
-    while_a_thread_has_acknowledgements ["TXN-22", "BFS-12"],
-    while_threads_come_and_go ["TREL-1", "BFS-12"],
-    while_nodes_are_made ["NODE-12", "BFS-12"],
-}
 
 /// Reads a log in pieces that are shorter than a line, and does something between any two, given what is read. It has to end.
 #[track_caller]
@@ -52,8 +37,7 @@ fn count_while(t: &Stage, logs: &Path, port: &Port, words: &str, mut meanwhile: 
 
 /// Tells the context manager something, and reads nothing.
 fn tell(client: &Port) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"told")) };
+    let call = client.place_oneway(0, 0, &bytes(b"told"));
     client.send(|c| c.transaction(&call));
 }
 
@@ -69,16 +53,14 @@ fn serve(manager: &Port, caller: &Port, code: u32) {
     let call = manager.wait_call();
     assert_eq!(call.code, code);
     manager.free(&call);
-    manager.reply(&empty());
-    caller.free(&caller.wait_reply());
+    caller.free(&manager.answer(caller, &empty()));
 }
 
 fn call(caller: &Port, code: u32) {
-    caller.start_call(0, code, &bytes(b"waits"));
-    caller.actor.expect_blocked();
+    caller.start_blocking_call(0, code, &bytes(b"waits"));
 }
 
-fn while_devices_are_opened(t: &Stage) {
+case!(while_devices_are_opened, ["OPEN-2", "BFS-12"], |t| {
     let logs = with_logs(t);
     let device = t.device("binder");
     let open = || File::options().read(true).write(true).open(&device).expect("open a device");
@@ -86,9 +68,9 @@ fn while_devices_are_opened(t: &Stage) {
         let mut opened = open();
         read_while(&logs.join(name), |_| drop(std::mem::replace(&mut opened, open())));
     }
-}
+});
 
-fn while_a_process_is_called(t: &Stage) {
+case!(while_a_process_is_called, ["TXN-22", "BFS-12"], |t| {
     const CALLERS: usize = 12;
     let logs = with_logs(t);
     let manager = t.manager();
@@ -106,10 +88,10 @@ fn while_a_process_is_called(t: &Stage) {
     for caller in &callers {
         caller.actor.kill();
     }
-}
+});
 
-/// A reader stands between two calls of a queue. One of them, or both, come to its end: each other call is shown once.
-fn while_those_in_front_call_again(t: &Stage) {
+// A reader stands between two calls of a queue. One of them, or both, come to its end: each other call is shown once.
+case!(while_those_in_front_call_again, ["TXN-22", "BFS-12"], |t| {
     const CALLERS: usize = 12;
     let logs = with_logs(t);
     let manager = t.manager();
@@ -140,9 +122,9 @@ fn while_those_in_front_call_again(t: &Stage) {
             serve(&manager, &callers[number], code(number));
         }
     }
-}
+});
 
-fn while_a_node_is_told(t: &Stage) {
+case!(while_a_node_is_told, ["TXN-22", "BFS-12"], |t| {
     const TOLD: usize = 20;
     let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
@@ -156,9 +138,9 @@ fn while_a_node_is_told(t: &Stage) {
         let _ = client.drain();
     });
     assert!((1..=TOLD).contains(&shown), "{shown} lines of {TOLD} calls");
-}
+});
 
-fn while_a_thread_has_acknowledgements(t: &Stage) {
+case!(while_a_thread_has_acknowledgements, ["TXN-22", "BFS-12"], |t| {
     const TOLD: usize = 20;
     let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
@@ -171,10 +153,10 @@ fn while_a_thread_has_acknowledgements(t: &Stage) {
         tell(&client);
     });
     assert!((1..=TOLD).contains(&shown), "{shown} lines of {TOLD} acknowledgements");
-}
+});
 
-/// Each new one has a greater number, so there are some ahead of a reader at any time.
-fn while_threads_come_and_go(t: &Stage) {
+// Each new one has a greater number, so there are some ahead of a reader at any time.
+case!(while_threads_come_and_go, ["TREL-1", "BFS-12"], |t| {
     const THREADS: usize = 6;
     let logs = with_logs(t);
     let port = t.opened();
@@ -188,10 +170,10 @@ fn while_threads_come_and_go(t: &Stage) {
         }
     });
     assert!(shown >= THREADS, "{shown} lines of {THREADS} threads and more");
-}
+});
 
-/// The nodes of one process, and the handles of another: each new one behind those before it.
-fn while_nodes_are_made(t: &Stage) {
+// The nodes of one process, and the handles of another: each new one behind those before it.
+case!(while_nodes_are_made, ["NODE-12", "BFS-12"], |t| {
     const NODES: usize = 8;
     let logs = with_logs(t);
     let (manager, owner) = (t.manager(), t.client());
@@ -211,4 +193,4 @@ fn while_nodes_are_made(t: &Stage) {
         make();
     });
     assert!(shown >= NODES, "{shown} lines of {NODES} handles and more");
-}
+});

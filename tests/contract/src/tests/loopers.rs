@@ -1,38 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The pool: when the driver asks for a thread, and which thread it wakes.
 
-use super::gaps;
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::pages::page;
-use crate::port::{empty, Outcome, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
+use crate::port::Outcome;
 use crate::userfault::Absent;
-use binder_sys::ioctl::{BINDER_SET_MAX_THREADS, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "loopers":
-    first_read_of_a_new_thread ["IOCTL-3"],
-    none_is_asked_for_by_default ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
-    one_is_asked_for_when_none_waits ["LOOP-5", "WR-10"],
-    asked_for_once_until_registered ["LOOP-5"],
-    asked_for_up_to_the_limit ["LOOP-5", "LOOP-3"],
-    not_asked_for_while_another_waits ["LOOP-5"],
-    not_asked_for_by_a_stranger_to_the_pool ["LOOP-5"],
-    unasked_registration_does_not_count ["LOOP-3"],
-    registering_after_entering_is_misuse ["LOOP-2", "LOOP-3", "LOOP-4"],
-    asked_for_again_when_nothing_could_be_told ["LOOP-5", "WR-10"],
-    asked_for_again_when_that_could_not_be_told ["LOOP-5", "WR-10"],
-    another_is_asked_for_while_a_request_is_told ["LOOP-5", "WR-10"],
-    not_asked_for_before_a_reply_is_copied ["LOOP-5", "WR-10"],
-    not_asked_for_if_another_waits_when_a_reply_is_copied ["LOOP-5", "WR-10"],
-    raised_limit_takes_effect ["LOOP-5", "IOCTL-SET_MAX_THREADS"],
-    newest_waiter_is_woken ["LOOP-6", "TXN-21"],
-    lesson_s07_a_waiter_leaves_from_between_others ["LOOP-6", "lesson S07"],
-    exited_threads_are_not_replaced ["LOOP-5"],
-}
 
 /// A manager that may ask for so many threads.
 fn manager_with_pool(t: &Stage, threads: u32) -> Port {
@@ -43,13 +14,11 @@ fn manager_with_pool(t: &Stage, threads: u32) -> Port {
 
 /// Has the thread serve one call; whether it was asked to spawn another.
 fn serve_one(server: &Port, client: &Port) -> bool {
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let outcome = server.raw(WriteReadOp { room: ROOM, ..Default::default() });
     let asked = asks(&outcome);
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(client, &empty());
     // The reply's acknowledgement may carry the request as well.
     asked | server.passed().contains(&Return::SpawnLooper)
 }
@@ -61,7 +30,7 @@ fn asks(outcome: &Outcome) -> bool {
     items[0] == Return::SpawnLooper
 }
 
-fn first_read_of_a_new_thread(t: &Stage) {
+case!(first_read_of_a_new_thread, ["IOCTL-3"], |t| {
     let port = t.client();
     let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
     thread.start_read();
@@ -72,21 +41,21 @@ fn first_read_of_a_new_thread(t: &Stage) {
     }
     thread.actor.interrupt();
     assert_eq!(thread.finish_raw().errno, nix::errno::Errno::EINTR);
-}
+});
 
-fn none_is_asked_for_by_default(t: &Stage) {
+case!(none_is_asked_for_by_default, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..3 {
         assert!(!serve_one(&manager, &client));
     }
-}
+});
 
-fn one_is_asked_for_when_none_waits(t: &Stage) {
+case!(one_is_asked_for_when_none_waits, ["LOOP-5", "WR-10"], |t| {
     let (manager, client) = (manager_with_pool(t, 1), t.client());
     assert!(serve_one(&manager, &client));
-}
+});
 
-fn asked_for_once_until_registered(t: &Stage) {
+case!(asked_for_once_until_registered, ["LOOP-5"], |t| {
     let (manager, client) = (manager_with_pool(t, 4), t.client());
     assert!(serve_one(&manager, &client));
     for _ in 0..3 {
@@ -95,18 +64,18 @@ fn asked_for_once_until_registered(t: &Stage) {
     let helper = manager.thread();
     helper.send(|c| c.register_looper());
     assert!(serve_one(&manager, &client), "registered, and not waiting: another one");
-}
+});
 
-fn asked_for_up_to_the_limit(t: &Stage) {
+case!(asked_for_up_to_the_limit, ["LOOP-5", "LOOP-3"], |t| {
     let (manager, client) = (manager_with_pool(t, 2), t.client());
     for round in 0..2 {
         assert!(serve_one(&manager, &client), "thread {round}");
         manager.thread().send(|c| c.register_looper());
     }
     assert!(!serve_one(&manager, &client));
-}
+});
 
-fn not_asked_for_while_another_waits(t: &Stage) {
+case!(not_asked_for_while_another_waits, ["LOOP-5"], |t| {
     let (manager, client) = (manager_with_pool(t, 4), t.client());
     let helper = manager.looper();
     helper.park();
@@ -115,13 +84,12 @@ fn not_asked_for_while_another_waits(t: &Stage) {
     let outcome = helper.finish_raw();
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
     assert!(asks(&outcome));
-    helper.reply(&empty());
-    client.wait_reply();
+    helper.answer(&client, &empty());
     let third = manager.thread();
     third.send(|c| c.register_looper());
     third.park();
     assert!(!serve_by(&manager, &helper), "the third waits");
-}
+});
 
 /// Leaves the refusal of a call for the thread to read.
 fn leave_refusal(reader: &Port) {
@@ -132,26 +100,25 @@ fn leave_refusal(reader: &Port) {
 
 /// Makes the thread read without work, and says whether it was asked for another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
-    let mut commands = Commands::new();
-    commands.transaction(&reader.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty())));
     reader.start(&commands);
     asks(&reader.finish_raw())
 }
 
-fn not_asked_for_by_a_stranger_to_the_pool(t: &Stage) {
+case!(not_asked_for_by_a_stranger_to_the_pool, ["LOOP-5"], |t| {
     let manager = manager_with_pool(t, 4);
     let stranger = manager.thread();
     assert!(!serve_by(&manager, &stranger), "not in the pool");
     assert!(serve_by(&manager, &manager), "in the pool");
-}
+});
 
-fn unasked_registration_does_not_count(t: &Stage) {
+case!(unasked_registration_does_not_count, ["LOOP-3"], |t| {
     let (manager, client) = (manager_with_pool(t, 1), t.client());
     manager.thread().send(|c| c.register_looper());
     assert!(serve_one(&manager, &client), "the limit has not been reached");
-}
+});
 
-fn registering_after_entering_is_misuse(t: &Stage) {
+case!(registering_after_entering_is_misuse, ["LOOP-2", "LOOP-3", "LOOP-4"], |t| {
     let (manager, client) = (manager_with_pool(t, 1), t.client());
     assert!(serve_one(&manager, &client));
     let helper = manager.thread();
@@ -163,19 +130,19 @@ fn registering_after_entering_is_misuse(t: &Stage) {
     };
     assert!(!answered, "the limit of one has been reached");
     helper.send(|c| c.exit_looper());
-}
+});
 
-/// A read into nowhere asks for no thread.
-fn asked_for_again_when_nothing_could_be_told(t: &Stage) {
+// A read into nowhere asks for no thread.
+case!(asked_for_again_when_nothing_could_be_told, ["LOOP-5", "WR-10"], |t| {
     let manager = manager_with_pool(t, 1);
     leave_refusal(&manager);
     let nowhere = WriteReadOp { room: ROOM, read_buffer: Some(BAD_ADDRESS), ..Default::default() };
     assert_eq!(manager.raw(nowhere).errno, Errno::EFAULT);
     assert!(serve_by(&manager, &manager));
-}
+});
 
-/// All can be written but the first code, in whose place the request goes.
-fn asked_for_again_when_that_could_not_be_told(t: &Stage) {
+// All can be written but the first code, in whose place the request goes.
+case!(asked_for_again_when_that_could_not_be_told, ["LOOP-5", "WR-10"], |t| {
     let manager = manager_with_pool(t, 1);
     let gone = manager.arena.reserve(3 * page()).next_multiple_of(page() as u64);
     manager.actor.number(Op::Unmap { address: gone, length: page() }).expect("unmap");
@@ -189,13 +156,13 @@ fn asked_for_again_when_that_could_not_be_told(t: &Stage) {
     assert_eq!(manager.raw(args).errno, Errno::EFAULT);
     let is_asked = serve_by(&manager, &manager);
     t.ours_alone("a request that could not be told is never made again", is_asked);
-}
+});
 
-/// A thread comes unbidden while another one is about to ask for it, and cannot in the end; meanwhile a third
-/// has asked for one more. That request stays.
-fn another_is_asked_for_while_a_request_is_told(t: &Stage) {
+// A thread comes unbidden while another one is about to ask for it, and cannot in the end; meanwhile a third
+// has asked for one more. That request stays.
+case!(another_is_asked_for_while_a_request_is_told, ["LOOP-5", "WR-10"], |t| {
     let manager = manager_with_pool(t, 3);
-    let Some(absent) = gaps::absent(t, &manager, 2) else { return };
+    let absent = gaps::absent(t, &manager, 2);
     absent.provide(1, &[]);
     let (early, third) = (manager.thread(), manager.looper());
     leave_refusal(&manager);
@@ -213,7 +180,7 @@ fn another_is_asked_for_while_a_request_is_told(t: &Stage) {
     assert!(!serve_by(&manager, &third), "the second is not");
     early.thread().send(|c| c.register_looper());
     assert!(serve_by(&manager, &third), "now it is");
-}
+});
 
 /// A manager that may ask for one thread, and replies with a missing page, on which the driver waits, when no other thread
 /// waits: the manager, that page, another thread of the pool, and the client.
@@ -222,12 +189,11 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     // Ours keeps the memory of an acknowledgement for the next one, which makes it one that is read at once.
     client.round_trip(0, &manager, &empty(), &empty());
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
-    let absent = gaps::absent(t, &manager, 1)?;
+    let absent = gaps::absent(t, &manager, 1);
     let other = manager.looper();
     other.park();
     manager.park();
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let is_newest_woken = !manager.actor.is_blocked();
     if !t.known_difference(Driver::Upstream, "another waiter than the newest is woken", is_newest_woken) {
         return None;
@@ -235,26 +201,24 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     assert!(!asks(&manager.finish_raw()), "another one waits");
     other.actor.interrupt();
     assert_eq!(other.finish_raw().errno, Errno::EINTR);
-    let mut commands = Commands::new();
-    commands.reply(&gaps::of_page(&absent, 0, 0));
+    let commands = stream(|c| c.reply(&gaps::of_page(&absent, 0, 0)));
     manager.start(&commands);
     assert_eq!(absent.wait(), 0);
     Some((manager, absent, other, client))
 }
 
-fn not_asked_for_before_a_reply_is_copied(t: &Stage) {
+case!(not_asked_for_before_a_reply_is_copied, ["LOOP-5", "WR-10"], |t| {
     let Some((manager, absent, other, client)) = replying_without_others(t) else { return };
     let next = t.client();
-    next.start_call(0, 0, &empty());
-    next.actor.expect_blocked();
+    next.start_blocking_call(0, 0, &empty());
     let taken = other.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert!(asks(&taken), "none has been asked for");
     absent.provide(0, b"reply");
     assert!(!asks(&manager.finish_raw()), "one has been asked for");
     client.wait_reply();
-}
+});
 
-fn not_asked_for_if_another_waits_when_a_reply_is_copied(t: &Stage) {
+case!(not_asked_for_if_another_waits_when_a_reply_is_copied, ["LOOP-5", "WR-10"], |t| {
     let Some((manager, absent, other, client)) = replying_without_others(t) else { return };
     other.park();
     absent.provide(0, b"reply");
@@ -262,32 +226,31 @@ fn not_asked_for_if_another_waits_when_a_reply_is_copied(t: &Stage) {
     client.wait_reply();
     other.actor.interrupt();
     assert_eq!(other.finish_raw().errno, Errno::EINTR);
-}
+});
 
-fn raised_limit_takes_effect(t: &Stage) {
+case!(raised_limit_takes_effect, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], |t| {
     let (manager, client) = (manager_with_pool(t, 0), t.client());
     assert!(!serve_one(&manager, &client));
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
     assert!(serve_one(&manager, &client));
-}
+});
 
-fn newest_waiter_is_woken(t: &Stage) {
+case!(newest_waiter_is_woken, ["LOOP-6", "TXN-21"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let helpers = [manager.looper(), manager.looper(), manager.looper()];
     for helper in &helpers {
         helper.park();
     }
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let taken = helpers.iter().rposition(|helper| !helper.actor.is_blocked()).expect("one has woken up");
     t.known_difference(Driver::Upstream, "another waiter than the newest is woken", taken == 2);
     helpers[taken].wait_call();
     helpers[taken].reply(&empty());
     client.wait_reply();
-}
+});
 
-/// Whoever stops waiting, first, last or in between, leaves the others in their order.
-fn lesson_s07_a_waiter_leaves_from_between_others(t: &Stage) {
+// Whoever stops waiting, first, last or in between, leaves the others in their order.
+case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for leaving in 0..3 {
         let mut helpers = vec![manager.looper(), manager.looper(), manager.looper()];
@@ -298,25 +261,23 @@ fn lesson_s07_a_waiter_leaves_from_between_others(t: &Stage) {
         left.actor.interrupt();
         assert_eq!(left.finish_raw().errno, nix::errno::Errno::EINTR);
         while let Some(newest) = helpers.pop() {
-            client.start_call(0, 0, &empty());
-            client.actor.expect_blocked();
+            client.start_blocking_call(0, 0, &empty());
             if newest.actor.is_blocked() {
                 let why = "another waiter than the newest is woken";
                 t.known_difference(Driver::Upstream, why, false);
                 return;
             }
             newest.wait_call();
-            newest.reply(&empty());
-            client.wait_reply();
+            newest.answer(&client, &empty());
         }
     }
-}
+});
 
-fn exited_threads_are_not_replaced(t: &Stage) {
+case!(exited_threads_are_not_replaced, ["LOOP-5"], |t| {
     let (manager, client) = (manager_with_pool(t, 1), t.client());
     assert!(serve_one(&manager, &client));
     let helper = manager.thread();
     helper.send(|c| c.register_looper());
     assert_eq!(helper.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert!(!serve_one(&manager, &client), "the limit counts lifetime registrations");
-}
+});

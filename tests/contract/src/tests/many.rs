@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many threads and processes at once, each checking what it gets.
 
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::load;
-use crate::stage::Stage;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::Pid;
-
-cases! { "many":
-    clients_of_one_server ["TXN-21", "LOOP-6", "WR-11"],
-    threads_of_one_client ["TXN-21", "TXN-13"],
-    pool_grows_on_demand ["LOOP-5", "LOOP-3"],
-    large_replies_to_many ["ALLOC-1", "ALLOC-4"],
-    server_dies_under_load ["REL-2", "TREL-1"],
-    clients_die_under_load ["REL-2", "TXN-13"],
-}
 
 /// Waits until all children have ended well.
 fn all_well(children: Vec<Pid>) {
@@ -42,37 +29,37 @@ fn start_clients(t: &Stage, processes: usize, threads: usize, calls: usize, larg
     (0..processes as u64).map(client).collect()
 }
 
-fn clients_of_one_server(t: &Stage) {
+case!(clients_of_one_server, ["TXN-21", "LOOP-6", "WR-11"], |t| {
     let server = start_server(t, 4);
     all_well(start_clients(t, 6, 1, 100, 2000));
     end(server);
-}
+});
 
 fn end(server: Pid) {
     kill(server, Signal::SIGKILL).expect("kill");
     waitpid(server, None).expect("wait");
 }
 
-fn threads_of_one_client(t: &Stage) {
+case!(threads_of_one_client, ["TXN-21", "TXN-13"], |t| {
     let server = start_server(t, 6);
     all_well(start_clients(t, 1, 6, 100, 2000));
     end(server);
-}
+});
 
-fn pool_grows_on_demand(t: &Stage) {
+case!(pool_grows_on_demand, ["LOOP-5", "LOOP-3"], |t| {
     // One thread to begin with; the driver asks for the others.
     let server = start_server(t, 1);
     all_well(start_clients(t, 4, 2, 50, 100));
     end(server);
-}
+});
 
-fn large_replies_to_many(t: &Stage) {
+case!(large_replies_to_many, ["ALLOC-1", "ALLOC-4"], |t| {
     let server = start_server(t, 4);
     all_well(start_clients(t, 4, 1, 30, 60_000));
     end(server);
-}
+});
 
-fn server_dies_under_load(t: &Stage) {
+case!(server_dies_under_load, ["REL-2", "TREL-1"], |t| {
     let path = t.device("binder");
     let mut server = start_server(t, 3);
     let clients: Vec<Pid> = (0..4)
@@ -90,9 +77,9 @@ fn server_dies_under_load(t: &Stage) {
     }
     all_well(clients);
     end(server);
-}
+});
 
-fn clients_die_under_load(t: &Stage) {
+case!(clients_die_under_load, ["REL-2", "TXN-13"], |t| {
     let server = start_server(t, 4);
     for round in 0..4 {
         let clients = start_clients(t, 4, 2, 100_000, 3000);
@@ -104,4 +91,4 @@ fn clients_die_under_load(t: &Stage) {
     }
     all_well(start_clients(t, 2, 2, 100, 3000));
     end(server);
-}
+});

@@ -2,44 +2,10 @@
 //! Messages in the kernel's log that user space causes: a few, only if asked for, never a flood.
 
 use super::context::manager_with_a_known_node;
-use crate::cases;
-use crate::ops::{Answer, Op, WriteReadOp};
-use crate::port::{empty, introduce, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::{BINDER_GET_NODE_DEBUG_INFO, BINDER_SET_CONTEXT_MGR, BINDER_VERSION};
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
-
-cases! { "messages":
-    mask_is_a_parameter ["PARAM-3"],
-    misuse_is_logged_if_asked_for ["PARAM-3", "WR-5"],
-    failed_calls_are_logged_if_asked_for ["PARAM-3"],
-    lost_calls_are_logged_if_asked_for ["PARAM-3"],
-    lost_oneway_calls_are_told_once ["PARAM-3"],
-    failed_ioctls_are_logged ["IOCTL-2"],
-    success_is_silent ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"],
-    mask_of_spaces_is_a_parameter ["PARAM-4"],
-    lack_of_space_is_logged_if_asked_for ["PARAM-4", "ALLOC-3"],
-    refused_commands_are_explained ["PARAM-3", "WR-5"],
-    refused_calls_are_explained ["PARAM-3", "TXN-2"],
-    refused_ioctls_are_explained ["IOCTL-2"],
-    user_errors_stop_everybody ["PARAM-5"],
-    stopped_callers_heed_signals ["PARAM-5"],
-    what_is_no_user_error_stops_nobody ["PARAM-5"],
-    reader_outside_of_the_pool_stops_everybody ["PARAM-5", "LOOP-6"],
-    answer_that_nobody_waits_for_stops_everybody ["PARAM-5", "NODE-8"],
-    wrong_question_about_a_handle_stops_everybody ["PARAM-5"],
-    malformed_commands_stop_nobody ["PARAM-5", "WR-3"],
-    answers_of_a_node_that_becomes_manager_stop_nobody ["PARAM-5", "CTX-2", "NODE-8"],
-    // Who comes after it has to wait until something may be said again.
-    lesson_r24_a_flood_is_cut ["PARAM-3"],
-}
 
 /// What the mask is when nobody has set it: user errors, failed and dead transactions.
 const DEFAULT: u32 = 7;
@@ -152,7 +118,7 @@ fn misuse(port: &Port) {
     port.send(|c| c.free_buffer(0xdead_0000));
 }
 
-fn mask_is_a_parameter(t: &Stage) {
+case!(mask_is_a_parameter, ["PARAM-3"], |t| {
     use std::os::unix::fs::PermissionsExt;
     let mask = Mask::of(t.driver);
     let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
@@ -160,46 +126,42 @@ fn mask_is_a_parameter(t: &Stage) {
     assert_eq!(mask.before.trim(), DEFAULT.to_string());
     mask.set(0);
     assert_eq!(std::fs::read_to_string(&mask.file).expect("read").trim(), "0");
-}
+});
 
-fn misuse_is_logged_if_asked_for(t: &Stage) {
+case!(misuse_is_logged_if_asked_for, ["PARAM-3", "WR-5"], |t| {
     let client = t.client();
     logged_with(t, 0, || misuse(&client));
     logged_with(t, 0, || client.send(|c| c.release(super::NO_HANDLE)));
-}
+});
 
-fn failed_calls_are_logged_if_asked_for(t: &Stage) {
+case!(failed_calls_are_logged_if_asked_for, ["PARAM-3"], |t| {
     let (_manager, client) = (t.manager(), t.client());
     logged_with(t, 1, || {
         client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     });
-}
+});
 
-fn lost_calls_are_logged_if_asked_for(t: &Stage) {
+case!(lost_calls_are_logged_if_asked_for, ["PARAM-3"], |t| {
     let (manager, client) = (t.manager(), t.client());
     logged_with(t, 2, || {
-        client.start_call(0, 0, &empty());
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, 0, &empty());
         // The thread takes the call and leaves.
         manager.wait_call();
         assert_eq!(manager.ioctl(binder_sys::ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
         client.wait_refusal();
         manager.enter_looper();
     });
-}
+});
 
-/// There is nobody who has to hear of it.
-fn lost_oneway_calls_are_told_once(t: &Stage) {
+// There is nobody who has to hear of it.
+case!(lost_oneway_calls_are_told_once, ["PARAM-3"], |t| {
     let (mask, mut log) = (Mask::of(t.driver), Log::open());
     mask.set(1 << 2);
     let client = t.client();
     let mut lost = 0;
     let lose = || {
         let manager = t.manager();
-        let call = client.place(0, 0, &empty());
-        let flags = TransactionFlags::ONE_WAY.bits();
-        client.send(|c| c.transaction(&BinderTransactionData { flags, ..call }));
-        client.wait_for(Return::TransactionComplete);
+        client.tell(0, 0, &empty());
         manager.kill();
         lost += 1;
     };
@@ -207,9 +169,9 @@ fn lost_oneway_calls_are_told_once(t: &Stage) {
     std::thread::sleep(Duration::from_millis(200));
     news.append(&mut log.news());
     assert!((1..=lost).contains(&news.len()), "{lost} calls: {news:?}");
-}
+});
 
-fn failed_ioctls_are_logged(t: &Stage) {
+case!(failed_ioctls_are_logged, ["IOCTL-2"], |t| {
     let (port, mut log) = (t.server(), Log::open());
     let news = log.news_of(|| assert_eq!(port.ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT)));
     assert_ne!(news, [""; 0]);
@@ -219,9 +181,9 @@ fn failed_ioctls_are_logged(t: &Stage) {
     port.actor.interrupt();
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
     assert_eq!(log.news(), [""; 0]);
-}
+});
 
-fn success_is_silent(t: &Stage) {
+case!(success_is_silent, ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.server());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     owner.settle_counts();
@@ -239,9 +201,9 @@ fn success_is_silent(t: &Stage) {
     assert_eq!(log.news(), [""; 0]);
     // Silent though it may speak.
     assert_ne!(log.news_of(|| misuse(&client)), [""; 0]);
-}
+});
 
-fn lesson_r24_a_flood_is_cut(t: &Stage) {
+case!(lesson_r24_a_flood_is_cut, ["PARAM-3"], |t| {
     let (client, mut log) = (t.client(), Log::open());
     let mut commands = binder_sys::Commands::new();
     for _ in 0..100 {
@@ -256,16 +218,16 @@ fn lesson_r24_a_flood_is_cut(t: &Stage) {
     let lines = log.news().len();
     let cut = lines <= 10 * windows;
     t.known_difference(Driver::Upstream, "messages have no rate limit (lesson R24)", cut);
-}
+});
 
-fn mask_of_spaces_is_a_parameter(t: &Stage) {
+case!(mask_of_spaces_is_a_parameter, ["PARAM-4"], |t| {
     use std::os::unix::fs::PermissionsExt;
     let mask = Mask::named(t.driver, "alloc_debug_mask");
     let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
     assert_eq!((mode & 0o777, mask.get().as_str()), (0o644, "1"));
     mask.set(0);
     assert_eq!(mask.get(), "0");
-}
+});
 
 /// A call that has no room in the manager's space.
 fn too_large(client: &Port) {
@@ -273,7 +235,7 @@ fn too_large(client: &Port) {
     client.refused(&BinderTransactionData { data_size: 8 << 20, ..data });
 }
 
-fn lack_of_space_is_logged_if_asked_for(t: &Stage) {
+case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], |t| {
     let (_manager, client) = (t.manager(), t.client());
     let (general, spaces, mut log) =
         (Mask::of(t.driver), Mask::named(t.driver, "alloc_debug_mask"), Log::open());
@@ -286,7 +248,7 @@ fn lack_of_space_is_logged_if_asked_for(t: &Stage) {
     assert_eq!(log.news(), [""; 0], "logged without being asked for");
     spaces.set(1);
     assert_ne!(log.news_of(|| too_large(&client)), [""; 0], "nothing is logged any more");
-}
+});
 
 /// Checks that what is logged of a process's request names its thread and says all of these things.
 #[track_caller]
@@ -309,7 +271,7 @@ fn explained(t: &Stage, log: &mut Log, port: &Port, what: impl Fn(), words: &[&s
 /// Adds a command.
 type Build = dyn Fn(&mut Commands) -> &mut Commands;
 
-fn refused_commands_are_explained(t: &Stage) {
+case!(refused_commands_are_explained, ["PARAM-3", "WR-5"], |t| {
     let (_manager, port, mut log) = (t.manager(), t.client(), Log::open());
     let wrong = |build: &Build| {
         // Behind 4 bytes of another command.
@@ -339,9 +301,9 @@ fn refused_commands_are_explained(t: &Stage) {
     for (build, words) in &rows[..count] {
         explained(t, &mut log, &port, || wrong(build), words);
     }
-}
+});
 
-fn refused_calls_are_explained(t: &Stage) {
+case!(refused_calls_are_explained, ["PARAM-3", "TXN-2"], |t| {
     let (manager, client, mut log) = (t.manager(), t.client(), Log::open());
     let empty = client.place(super::NO_HANDLE, 5, &empty());
     let refuse = |data: &BinderTransactionData| _ = client.refused(data);
@@ -364,15 +326,15 @@ fn refused_calls_are_explained(t: &Stage) {
         manager.wait_refusal();
     };
     explained(t, &mut log, &manager, reply, &["BC_REPLY at offset 0", "EPROTO", "serves no call"]);
-}
+});
 
-fn refused_ioctls_are_explained(t: &Stage) {
+case!(refused_ioctls_are_explained, ["IOCTL-2"], |t| {
     let (_manager, port, mut log) = (t.manager(), t.client(), Log::open());
     let set = || assert_eq!(port.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Err(Errno::EBUSY));
     explained(t, &mut log, &port, set, &["BINDER_SET_CONTEXT_MGR", "EBUSY (-16)", "has a context manager"]);
     let unknown = || _ = port.ioctl(0x40046263, 0u32);
     explained(t, &mut log, &port, unknown, &["unknown ioctl", "0x40046263", "EINVAL"]);
-}
+});
 
 /// Starts an ioctl that asks for the version.
 fn ask(port: &Port) {
@@ -381,8 +343,7 @@ fn ask(port: &Port) {
 }
 
 fn start_misuse(port: &Port) {
-    let mut commands = Commands::new();
-    commands.free_buffer(0xdead_0000);
+    let commands = stream(|c| c.free_buffer(0xdead_0000));
     port.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
 }
 
@@ -391,7 +352,7 @@ fn stops_on_user_error(t: &Stage) -> Option<Mask> {
         .then(|| Mask::named(t.driver, "stop_on_user_error"))
 }
 
-fn user_errors_stop_everybody(t: &Stage) {
+case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
     use std::os::unix::fs::PermissionsExt;
     let (port, other) = (t.client(), t.client());
     let Some(stop) = stops_on_user_error(t) else { return };
@@ -418,9 +379,9 @@ fn user_errors_stop_everybody(t: &Stage) {
     assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
     misuse(&port);
     assert_eq!(stop.get(), "0");
-}
+});
 
-fn stopped_callers_heed_signals(t: &Stage) {
+case!(stopped_callers_heed_signals, ["PARAM-5"], |t| {
     let (port, other) = (t.client(), t.client());
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
@@ -435,9 +396,9 @@ fn stopped_callers_heed_signals(t: &Stage) {
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::from_raw(0), 12));
     assert_eq!(stop.get(), "2");
-}
+});
 
-fn what_is_no_user_error_stops_nobody(t: &Stage) {
+case!(what_is_no_user_error_stops_nobody, ["PARAM-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
@@ -452,7 +413,7 @@ fn what_is_no_user_error_stops_nobody(t: &Stage) {
     assert_eq!(stop.get(), "2");
     stop.set(0);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
-}
+});
 
 /// The port has begun something that is an error of user space, and stops there.
 #[track_caller]
@@ -462,7 +423,7 @@ fn expect_stop(stop: &Mask, port: &Port) {
     stop.set(0);
 }
 
-fn reader_outside_of_the_pool_stops_everybody(t: &Stage) {
+case!(reader_outside_of_the_pool_stops_everybody, ["PARAM-5", "LOOP-6"], |t| {
     let port = t.client();
     assert_eq!(port.drain(), []);
     let Some(stop) = stops_on_user_error(t) else { return };
@@ -476,30 +437,29 @@ fn reader_outside_of_the_pool_stops_everybody(t: &Stage) {
     assert_eq!(port.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
     assert_eq!(stop.get(), "1");
     stop.set(0);
-}
+});
 
-fn answer_that_nobody_waits_for_stops_everybody(t: &Stage) {
+case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     owner.settle_counts();
     let Some(stop) = stops_on_user_error(t) else { return };
     for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
         stop.set(1);
-        let mut commands = Commands::new();
-        commands.command(code, &[0x10u64, 0x20]);
+        let commands = stream(|c| c.command(code, &[0x10u64, 0x20]));
         owner.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
         expect_stop(&stop, &owner);
         assert_eq!(owner.finish_raw().errno, Errno::from_raw(0));
     }
-}
+});
 
-fn wrong_question_about_a_handle_stops_everybody(t: &Stage) {
+case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], |t| {
     let manager = t.manager();
     let Some(stop) = stops_on_user_error(t) else { return };
     let ask = |question: BinderNodeInfoForRef| {
         stop.set(1);
         let (slot, argument) = (manager.slot, question.as_bytes().to_vec());
-        manager.actor.start(Op::Ioctl { slot, number: ioctl::BINDER_GET_NODE_INFO_FOR_REF, argument });
+        manager.actor.start(Op::Ioctl { slot, number: BINDER_GET_NODE_INFO_FOR_REF, argument });
     };
     ask(BinderNodeInfoForRef { handle: 1, strong_count: 1, ..Default::default() });
     expect_stop(&stop, &manager);
@@ -509,9 +469,9 @@ fn wrong_question_about_a_handle_stops_everybody(t: &Stage) {
     assert!(matches!(manager.actor.finish(), Answer::Failed(errno) if errno == Errno::EINVAL as i32));
     assert_eq!(stop.get(), "1");
     stop.set(0);
-}
+});
 
-fn malformed_commands_stop_nobody(t: &Stage) {
+case!(malformed_commands_stop_nobody, ["PARAM-5", "WR-3"], |t| {
     let port = t.client();
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
@@ -522,15 +482,15 @@ fn malformed_commands_stop_nobody(t: &Stage) {
     let outcome = port.raw(WriteReadOp { write_buffer, write_size, ..Default::default() });
     assert_eq!((outcome.errno, stop.get().as_str()), (Errno::EFAULT, "1"));
     stop.set(0);
-}
+});
 
-fn answers_of_a_node_that_becomes_manager_stop_nobody(t: &Stage) {
+case!(answers_of_a_node_that_becomes_manager_stop_nobody, ["PARAM-5", "CTX-2", "NODE-8"], |t| {
     let next = manager_with_a_known_node(t);
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
-    let mut commands = Commands::new();
-    commands.command(codes::BC_INCREFS_DONE, &[0u64, 5]).command(codes::BC_ACQUIRE_DONE, &[0u64, 5]);
+    let commands =
+        stream(|c| c.command(codes::BC_INCREFS_DONE, &[0u64, 5]).command(codes::BC_ACQUIRE_DONE, &[0u64, 5]));
     next.write(&commands);
     assert_eq!(stop.get(), "1");
     stop.set(0);
-}
+});

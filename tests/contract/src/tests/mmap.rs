@@ -1,58 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The space that incoming transactions land in: who may map it, how, and what its end means.
 
-use super::{dead, failed, pattern};
-use crate::cases;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use nix::sys::mman::{MapFlags, ProtFlags};
-use nix::sys::signal::Signal;
-
-cases! { "mmap":
-    writable_is_refused ["MMAP-2"],
-    cannot_become_writable ["MMAP-2"],
-    other_kinds_are_fine ["MMAP-2"],
-    process_with_the_same_memory_cannot ["MMAP-1"],
-    only_once ["MMAP-3"],
-    not_again_after_unmap ["MMAP-3", "MMAP-7"],
-    failed_attempt_may_be_repeated ["MMAP-3", "MMAP-2"],
-    untouched_pages_are_not_there ["MMAP-5"],
-    at_most_four_megabytes ["MMAP-4", "ALLOC-2"],
-    one_page_is_enough ["MMAP-4", "ALLOC-2"],
-    pages_start_zeroed ["MMAP-5"],
-    never_mapped_target ["MMAP-7", "TXN-7"],
-    lesson_r20_unmapped_target ["MMAP-7"],
-    partly_unmapped_target ["MMAP-7"],
-    delivered_buffers_can_be_freed_after_unmap ["MMAP-7", "OBJ-12"],
-    lesson_r03_new_mapping_at_the_old_address_gets_nothing ["MMAP-7"],
-    lesson_r03_mapping_over_ours_gets_nothing ["MMAP-7"],
-    moved_target ["MMAP-7"],
-    mapping_in_parts ["MMAP-7"],
-    pages_thrown_away_stay_away ["MMAP-5"],
-}
 
 const READ: ProtFlags = ProtFlags::PROT_READ;
 
-fn writable_is_refused(t: &Stage) {
+case!(writable_is_refused, ["MMAP-2"], |t| {
     let port = t.opened();
     let write = READ | ProtFlags::PROT_WRITE;
     assert_eq!(port.map_with(page(), write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
     assert_eq!(port.map_with(page(), write, MapFlags::MAP_SHARED), Err(Errno::EPERM));
-}
+});
 
-fn cannot_become_writable(t: &Stage) {
+case!(cannot_become_writable, ["MMAP-2"], |t| {
     let port = t.client();
     let (address, length) = port.space.expect("a space");
     let protection = (READ | ProtFlags::PROT_WRITE).bits();
     assert_eq!(port.actor.number(Op::Protect { address, length, protection }), Err(Errno::EACCES));
-}
+});
 
-fn other_kinds_are_fine(t: &Stage) {
+case!(other_kinds_are_fine, ["MMAP-2"], |t| {
     for protection in [ProtFlags::PROT_NONE, READ] {
         for flags in
             [MapFlags::MAP_PRIVATE, MapFlags::MAP_SHARED, MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE]
@@ -60,44 +28,44 @@ fn other_kinds_are_fine(t: &Stage) {
             t.opened().map_with(2 * page(), protection, flags).expect("map");
         }
     }
-}
+});
 
-/// Whose device it is says the process, and not its memory.
-fn process_with_the_same_memory_cannot(t: &Stage) {
+// Whose device it is says the process, and not its memory.
+case!(process_with_the_same_memory_cannot, ["MMAP-1"], |t| {
     let mut port = t.opened();
     let (protection, flags) = (READ.bits(), MapFlags::MAP_PRIVATE.bits());
     let map = Op::Map { slot: port.slot, length: page(), protection, flags, offset: 0 };
     assert_eq!(port.actor.number(Op::InTwin { op: Box::new(map) }), Err(Errno::EINVAL));
     port.map(page()).expect("the opener can");
-}
+});
 
-fn only_once(t: &Stage) {
+case!(only_once, ["MMAP-3"], |t| {
     let mut port = t.client();
     assert_eq!(port.map(page()), Err(Errno::EBUSY));
-}
+});
 
-fn not_again_after_unmap(t: &Stage) {
+case!(not_again_after_unmap, ["MMAP-3", "MMAP-7"], |t| {
     let mut port = t.client();
     port.unmap();
     assert_eq!(port.map(page()), Err(Errno::EBUSY));
-}
+});
 
-fn failed_attempt_may_be_repeated(t: &Stage) {
+case!(failed_attempt_may_be_repeated, ["MMAP-3", "MMAP-2"], |t| {
     let (manager, mut client) = (t.manager(), t.opened());
     let write = READ | ProtFlags::PROT_WRITE;
     assert_eq!(client.map_with(page(), write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
     client.map(page()).expect("the second attempt");
     client.round_trip(0, &manager, &empty(), &bytes(b"lands"));
-}
+});
 
-fn untouched_pages_are_not_there(t: &Stage) {
+case!(untouched_pages_are_not_there, ["MMAP-5"], |t| {
     let port = t.client();
     let (address, _) = port.space.expect("a space");
     port.actor.start(Op::Touch { address });
     assert_eq!(port.actor.wait_dead(), Some(Signal::SIGBUS));
-}
+});
 
-fn at_most_four_megabytes(t: &Stage) {
+case!(at_most_four_megabytes, ["MMAP-4", "ALLOC-2"], |t| {
     let (manager, client) = (t.manager_with(6 << 20), t.client());
     let question = pattern(4 << 20, 1);
     let data = client.place(0, 0, &bytes(&question));
@@ -105,39 +73,36 @@ fn at_most_four_megabytes(t: &Stage) {
     let call = manager.wait_call();
     assert_eq!(manager.data(&call), question);
     manager.free(&call);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(&client, &empty()));
     let data = client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)));
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
-}
+});
 
-fn one_page_is_enough(t: &Stage) {
+case!(one_page_is_enough, ["MMAP-4", "ALLOC-2"], |t| {
     let (manager, client) = (t.manager_with(page()), t.client_with(page()));
     let (question, answer) = (pattern(page(), 1), pattern(page(), 2));
     assert_eq!(client.round_trip(0, &manager, &bytes(&question), &bytes(&answer)), answer);
     assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(page() + 1, 3)))), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
-}
+});
 
-fn pages_start_zeroed(t: &Stage) {
+case!(pages_start_zeroed, ["MMAP-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"x"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"x"));
     let rest = manager.memory(call.buffer + 8, page() - 8 - call.buffer as usize % page());
     assert!(rest.iter().all(|byte| *byte == 0), "the rest of a new page");
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
-fn never_mapped_target(t: &Stage) {
+case!(never_mapped_target, ["MMAP-7", "TXN-7"], |t| {
     let (manager, client) = (t.opened(), t.client());
     manager.set_context_manager().expect("manage");
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
     let explained = client.extended_error() == dead(Errno::ESRCH);
     t.known_difference(Driver::Upstream, "BR_DEAD_REPLY leaves no extended error", explained);
-}
+});
 
 /// Calls a manager whose space is gone.
 fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
@@ -146,15 +111,15 @@ fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
     t.known_difference(Driver::Upstream, "unmapping is not noticed", as_c);
 }
 
-fn lesson_r20_unmapped_target(t: &Stage) {
+case!(lesson_r20_unmapped_target, ["MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
     // The pages that a call needs are there; they must not be used any more.
     client.round_trip(0, &manager, &bytes(b"mapped"), &empty());
     manager.unmap();
     expect_unreachable(t, &client);
-}
+});
 
-fn partly_unmapped_target(t: &Stage) {
+case!(partly_unmapped_target, ["MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let (address, length) = manager.space.expect("a space");
     manager
@@ -165,25 +130,23 @@ fn partly_unmapped_target(t: &Stage) {
         return;
     }
     expect_unreachable(t, &client);
-}
+});
 
-fn delivered_buffers_can_be_freed_after_unmap(t: &Stage) {
+case!(delivered_buffers_can_be_freed_after_unmap, ["MMAP-7", "OBJ-12"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     manager.unmap();
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     // The buffer held the only count on the object.
     client.settle_counts();
     let gone = |items: &[Return]| items.iter().any(|item| matches!(item, Return::Decrefs(_)));
     let mut items = client.answer_counts();
     items.extend(client.answer_counts());
     assert!(gone(&items) || client.node_debug_info(0).ptr == 0, "{items:?}");
-}
+});
 
-fn lesson_r03_new_mapping_at_the_old_address_gets_nothing(t: &Stage) {
+case!(lesson_r03_new_mapping_at_the_old_address_gets_nothing, ["MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(b"secret"), &empty());
     let (address, length) = manager.space.expect("a space");
@@ -198,9 +161,9 @@ fn lesson_r03_new_mapping_at_the_old_address_gets_nothing(t: &Stage) {
     let refused = !client.actor.is_blocked();
     t.known_difference(Driver::Upstream, "the call goes to pages that nobody can see", refused);
     assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
-}
+});
 
-fn lesson_r03_mapping_over_ours_gets_nothing(t: &Stage) {
+case!(lesson_r03_mapping_over_ours_gets_nothing, ["MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(b"secret"), &empty());
     let (address, length) = manager.space.expect("a space");
@@ -209,45 +172,42 @@ fn lesson_r03_mapping_over_ours_gets_nothing(t: &Stage) {
     let refused = !client.actor.is_blocked();
     t.known_difference(Driver::Upstream, "the call goes to pages that nobody can see", refused);
     assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
-}
+});
 
-fn moved_target(t: &Stage) {
+case!(moved_target, ["MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"delivered"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"delivered"));
     let (address, length) = manager.space.expect("a space");
     let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
     assert_ne!(moved, address);
     assert_eq!(manager.memory(moved + (call.buffer - address), 9), b"delivered", "moved with the space");
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     if t.upstream() {
         return;
     }
     expect_unreachable(t, &client);
-}
+});
 
-/// Advice about a part of it makes several mappings of one, which are where that one was.
-fn mapping_in_parts(t: &Stage) {
+// Advice about a part of it makes several mappings of one, which are where that one was.
+case!(mapping_in_parts, ["MMAP-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let (address, _) = manager.space.expect("a space");
     let (part, advice) = (address + page() as u64, libc::MADV_RANDOM);
     manager.actor.number(Op::Advise { address: part, length: page(), advice }).expect("advise on a page");
     let data = pattern(4 * page(), 1);
     assert_eq!(client.round_trip(0, &manager, &bytes(&data), &bytes(b"all of it")), b"all of it");
-}
+});
 
-/// A process may throw its view of a page away; it gets no other by that, and harms nobody.
-fn pages_thrown_away_stay_away(t: &Stage) {
+// A process may throw its view of a page away; it gets no other by that, and harms nobody.
+case!(pages_thrown_away_stay_away, ["MMAP-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(b"seen"), &empty());
     let (address, length) = manager.space.expect("a space");
     let advice = libc::MADV_DONTNEED;
     manager.actor.number(Op::Advise { address, length, advice }).expect("throw pages away");
-    client.start_call(0, 0, &bytes(b"not seen"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"not seen"));
     manager.actor.start(Op::Touch { address: call.buffer });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});

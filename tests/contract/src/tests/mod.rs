@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tests, one module a group. What several of them need is here.
 
-use crate::suite::Group;
+use crate::actor::{patience, Actor};
+use crate::bystander::{needs_two_cpus, on_all_cpus};
+use crate::freezer::{Freezer, LONG};
+use crate::logs::{only, until, Logs};
+use crate::ops::{Answer, Op, WriteReadOp};
+use crate::pages::page;
+use crate::port::{bytes, empty, give_in_a_call, introduce, object, stream, Port, ROOM};
+use crate::sg::SgParcel;
+use crate::stage::{Stage, SPACE};
+use crate::suite::Driver;
+use crate::{case, child};
 use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY, BR_OK};
+use binder_sys::ioctl::*;
+use binder_sys::*;
 use nix::errno::Errno;
+use nix::mount::{mount, MsFlags};
+use nix::sched::CloneFlags;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 mod attributes;
 mod binderfs;
@@ -30,7 +50,7 @@ mod freezer_wakeups;
 mod gaps;
 mod handles;
 mod inversion;
-mod ioctls;
+mod ioctl;
 mod leaving;
 mod lessons;
 mod limits;
@@ -75,83 +95,34 @@ mod userns;
 mod wakeups;
 mod write_read;
 
-/// All groups, in the order in which they run.
-pub const GROUPS: &[Group] = &[
-    ioctls::GROUP,
-    binderfs::GROUP,
-    options::GROUP,
-    ownership::GROUP,
-    userns::GROUP,
-    containers::GROUP,
-    files::GROUP,
-    mmap::GROUP,
-    poll::GROUP,
-    write_read::GROUP,
-    loopers::GROUP,
-    placement::GROUP,
-    context::GROUP,
-    sync::GROUP,
-    replies::GROUP,
-    failures::GROUP,
-    nested::GROUP,
-    depth::GROUP,
-    buffers::GROUP,
-    reclaim::GROUP,
-    retention::GROUP,
-    charging::GROUP,
-    userfault::GROUP,
-    objects::GROUP,
-    fds::GROUP,
-    fd_arrays::GROUP,
-    pointers::GROUP,
-    security::GROUP,
-    policy::GROUP,
-    oneway::GROUP,
-    spam::GROUP,
-    nice::GROUP,
-    realtime::GROUP,
-    attributes::GROUP,
-    inversion::GROUP,
-    nodes::GROUP,
-    counts::GROUP,
-    count_news::GROUP,
-    count_order::GROUP,
-    handles::GROUP,
-    threads::GROUP,
-    leaving::GROUP,
-    wakeups::GROUP,
-    freezer_wakeups::GROUP,
-    order::GROUP,
-    deaths::GROUP,
-    death_links::GROUP,
-    freeze::GROUP,
-    death_races::GROUP,
-    freeze_links::GROUP,
-    freeze_updates::GROUP,
-    gaps::GROUP,
-    signals::GROUP,
-    strangers::GROUP,
-    tags::GROUP,
-    tasks::GROUP,
-    lessons::GROUP,
-    namespaces::GROUP,
-    log_files::GROUP,
-    logs_end::GROUP,
-    many::GROUP,
-    limits::GROUP,
-    quota::GROUP,
-    faults::GROUP,
-    messages::GROUP,
-    reports::GROUP,
-    slow::GROUP,
-    logs::files::GROUP,
-    logs::debugfs::GROUP,
-    logs::threads::GROUP,
-    logs::work::GROUP,
-    logs::nodes::GROUP,
-    logs::counters::GROUP,
-    logs::past::GROUP,
-    unload::GROUP,
+/// Groups in which processes and threads go on by themselves and meet in the driver when they like: their tests have all CPUs. In
+/// all others a thread is told one step after the other, and a second CPU would only spin for locks of the first.
+pub const AT_ONCE: &[&str] = &[
+    "charging",
+    "containers",
+    "count_news",
+    "death_races",
+    "deaths",
+    "freeze",
+    "freeze_links",
+    "freezer_wakeups",
+    "gaps",
+    "leaving",
+    "lessons",
+    "limits",
+    "log_files",
+    "many",
+    "placement",
+    "quota",
+    "realtime",
+    "reclaim",
+    "retention",
+    "signals",
+    "strangers",
+    "tasks",
+    "unload",
+    "userfault",
+    "wakeups",
 ];
 
 /// Bytes that differ from their neighbours and from those of another seed.

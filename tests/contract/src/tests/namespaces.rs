@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Identities across namespaces: a sender is named as the receiver knows it.
 
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{empty, Port};
-use crate::stage::{Stage, SPACE};
-use std::rc::Rc;
-
-cases! { "namespaces":
-    sender_in_an_inner_pid_namespace ["TXN-5"],
-    receiver_in_an_inner_pid_namespace ["TXN-5"],
-    inner_processes_among_themselves ["TXN-5"],
-    thread_sends_as_its_process ["TXN-5"],
-}
+use super::*;
 
 /// A process in a pid namespace of its own.
 fn inner(t: &Stage) -> Port {
@@ -28,28 +17,26 @@ fn inner(t: &Stage) -> Port {
 
 /// Who the server is told to be the caller.
 fn seen(server: &Port, client: &Port) -> i32 {
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(server, 0, 0, &empty());
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
     call.sender_pid
 }
 
-fn sender_in_an_inner_pid_namespace(t: &Stage) {
+case!(sender_in_an_inner_pid_namespace, ["TXN-5"], |t| {
     let (server, client) = (t.manager(), inner(t));
     assert_eq!(seen(&server, &client), client.actor.pid(), "its pid as seen from outside");
-}
+});
 
-fn receiver_in_an_inner_pid_namespace(t: &Stage) {
+case!(receiver_in_an_inner_pid_namespace, ["TXN-5"], |t| {
     let (server, client) = (inner(t), t.client());
     server.set_context_manager().expect("manage");
     server.enter_looper();
     let pid = seen(&server, &client);
     t.known_difference(crate::suite::Driver::Upstream, "an outer sender has a pid inside", pid == 0);
-}
+});
 
-fn inner_processes_among_themselves(t: &Stage) {
+case!(inner_processes_among_themselves, ["TXN-5"], |t| {
     let server = inner(t);
     let child = Rc::new(server.actor.fork());
     server.set_context_manager().expect("manage");
@@ -59,10 +46,10 @@ fn inner_processes_among_themselves(t: &Stage) {
     let known_as = client.actor.number(Op::GetPid).expect("its own pid") as i32;
     assert_ne!(known_as, 1);
     assert_eq!(seen(&server, &client), known_as);
-}
+});
 
-fn thread_sends_as_its_process(t: &Stage) {
+case!(thread_sends_as_its_process, ["TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     let thread = client.thread();
     assert_eq!(seen(&server, &thread), client.actor.pid(), "the process, not the thread");
-}
+});

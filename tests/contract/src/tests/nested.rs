@@ -1,27 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calls within calls: they come to the thread that waits for them.
 
-use super::failed;
-use crate::cases;
-use crate::port::{bytes, empty, give_in_a_call, introduce, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "nested":
-    call_back_reaches_the_waiting_thread ["TXN-11", "TXN-21"],
-    acknowledgement_comes_before_the_call_back ["TXN-18", "TXN-11"],
-    chain_of_three ["TXN-11"],
-    call_back_along_a_chain ["TXN-11"],
-    deep_recursion ["TXN-11", "TXN-12"],
-    strangers_calls_go_to_the_pool ["TXN-11", "POLL-3"],
-    answers_go_in_order ["TXN-12", "TXN-13"],
-    waiting_thread_is_the_innermost ["TXN-11"],
-    call_back_while_own_calls_are_unread ["TXN-10", "TXN-11"],
-    serving_thread_may_call_others ["TXN-10"],
-    failed_reply_to_who_has_a_call_back_unread ["TXN-25", "TXN-11"],
-}
+use super::*;
 
 /// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
 pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
@@ -33,52 +13,41 @@ pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     (manager, a, b, on_b, on_a)
 }
 
-fn call_back_reaches_the_waiting_thread(t: &Stage) {
+case!(call_back_reaches_the_waiting_thread, ["TXN-11", "TXN-21"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     // Other threads of the pool wait, too; the call back is not for them.
     let idle = [a.looper(), a.looper()];
     idle.iter().for_each(Port::park);
-    a.start_call(on_b, 1, &bytes(b"outer"));
-    b.wait_call();
-    b.start_call(on_a, 2, &bytes(b"inner"));
-    let inner = a.wait_call();
+    a.call(&b, on_b, 1, &bytes(b"outer"));
+    let inner = b.call(&a, on_a, 2, &bytes(b"inner"));
     assert_eq!((inner.code, a.data(&inner).as_slice(), inner.target), (2, &b"inner"[..], 0xa0));
     assert!(idle.iter().all(|port| port.actor.is_blocked()));
     a.free(&inner);
-    a.reply(&bytes(b"inner answer"));
-    assert_eq!(b.data(&b.wait_reply()), b"inner answer");
-    b.reply(&bytes(b"outer answer"));
-    assert_eq!(a.data(&a.wait_reply()), b"outer answer");
-}
+    assert_eq!(b.data(&a.answer(&b, &bytes(b"inner answer"))), b"inner answer");
+    assert_eq!(a.data(&b.answer(&a, &bytes(b"outer answer"))), b"outer answer");
+});
 
-fn acknowledgement_comes_before_the_call_back(t: &Stage) {
+case!(acknowledgement_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
+    a.call(&b, on_b, 1, &empty());
     b.start_call(on_a, 2, &empty());
     let items = a.finish_raw().returns();
     assert!(matches!(items[..], [_, Return::TransactionComplete, Return::Transaction(_)]), "{items:?}");
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-}
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+});
 
-fn chain_of_three(t: &Stage) {
+case!(chain_of_three, ["TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
-    a.start_call(on_b, 1, &bytes(b"1"));
-    let first = b.wait_call();
+    let first = a.call(&b, on_b, 1, &bytes(b"1"));
     assert_eq!(first.sender_pid, a.actor.pid());
-    b.start_call(0, 2, &bytes(b"2"));
-    let second = manager.wait_call();
+    let second = b.call(&manager, 0, 2, &bytes(b"2"));
     assert_eq!(second.sender_pid, b.actor.pid());
-    manager.reply(&bytes(b"3"));
-    assert_eq!(b.data(&b.wait_reply()), b"3");
-    b.reply(&bytes(b"4"));
-    assert_eq!(a.data(&a.wait_reply()), b"4");
-}
+    assert_eq!(b.data(&manager.answer(&b, &bytes(b"3"))), b"3");
+    assert_eq!(a.data(&b.answer(&a, &bytes(b"4"))), b"4");
+});
 
-fn call_back_along_a_chain(t: &Stage) {
+case!(call_back_along_a_chain, ["TXN-11"], |t| {
     // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
     let (manager, a, b, on_b, _) = couple(t);
     let node = FlatBinderObject::binder(0xa0, 0xa1);
@@ -86,108 +55,84 @@ fn call_back_along_a_chain(t: &Stage) {
 
     let idle = a.looper();
     idle.park();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(0, 2, &empty());
-    manager.wait_call();
-    manager.start_call(on_a, 3, &empty());
-    let innermost = a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&manager, 0, 2, &empty());
+    let innermost = manager.call(&a, on_a, 3, &empty());
     assert_eq!((innermost.code, innermost.sender_pid), (3, manager.actor.pid()));
     assert!(idle.actor.is_blocked());
-    a.reply(&bytes(b"from a"));
-    assert_eq!(manager.data(&manager.wait_reply()), b"from a");
-    manager.reply(&bytes(b"from the manager"));
-    assert_eq!(b.data(&b.wait_reply()), b"from the manager");
-    b.reply(&bytes(b"from b"));
-    assert_eq!(a.data(&a.wait_reply()), b"from b");
-}
+    assert_eq!(manager.data(&a.answer(&manager, &bytes(b"from a"))), b"from a");
+    assert_eq!(b.data(&manager.answer(&b, &bytes(b"from the manager"))), b"from the manager");
+    assert_eq!(a.data(&b.answer(&a, &bytes(b"from b"))), b"from b");
+});
 
-fn deep_recursion(t: &Stage) {
+case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     let depth = 40;
     for level in 0..depth {
         let (caller, callee, handle) = if level % 2 == 0 { (&a, &b, on_b) } else { (&b, &a, on_a) };
-        caller.start_call(handle, level, &bytes(&level.to_ne_bytes()));
-        let call = callee.wait_call();
+        let call = caller.call(&callee, handle, level, &bytes(&level.to_ne_bytes()));
         assert_eq!(call.code, level);
         callee.free(&call);
     }
     for level in (0..depth).rev() {
         let (caller, callee) = if level % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        callee.reply(&bytes(&level.to_ne_bytes()));
-        let reply = caller.wait_reply();
+        let reply = callee.answer(&caller, &bytes(&level.to_ne_bytes()));
         assert_eq!(caller.data(&reply), level.to_ne_bytes());
         caller.free(&reply);
     }
-}
+});
 
-fn strangers_calls_go_to_the_pool(t: &Stage) {
+case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let stranger = t.client();
     let helper = b.looper();
     // b serves a's call; the manager, who is not in that chain, calls b.
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
+    a.call(&b, on_b, 1, &empty());
     let on_b = introduce(&manager, &helper, FlatBinderObject::binder(0xb0, 0xb1), &stranger);
     stranger.start_call(on_b, 2, &empty());
     assert_eq!(helper.wait_call().code, 2);
-    b.reply(&empty());
-    a.wait_reply();
-    helper.reply(&empty());
-    stranger.wait_reply();
-}
+    b.answer(&a, &empty());
+    helper.answer(&stranger, &empty());
+});
 
-fn answers_go_in_order(t: &Stage) {
+case!(answers_go_in_order, ["TXN-12", "TXN-13"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     // What a answers now is the inner call, whatever it has in mind.
-    a.reply(&bytes(b"inner"));
-    assert_eq!(b.data(&b.wait_reply()), b"inner");
+    assert_eq!(b.data(&a.answer(&b, &bytes(b"inner"))), b"inner");
     // Its own call is the top of its stack again: nothing to answer.
-    let mut commands = Commands::new();
-    commands.reply(&a.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&a.place(0, 0, &empty())));
     a.start(&commands);
     assert_eq!(a.wait_refusal(), Return::FailedReply);
-    b.reply(&bytes(b"outer"));
-    assert_eq!(a.data(&a.wait_reply()), b"outer");
-}
+    assert_eq!(a.data(&b.answer(&a, &bytes(b"outer"))), b"outer");
+});
 
-fn waiting_thread_is_the_innermost(t: &Stage) {
+case!(waiting_thread_is_the_innermost, ["TXN-11"], |t| {
     // Two threads of a are in the same chain; a call back goes to the one that called last.
     let (_manager, a, b, on_b, on_a) = couple(t);
     let second = a.looper();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
+    a.call(&b, on_b, 1, &empty());
     let b2 = b.looper();
-    second.start_call(on_b, 2, &empty());
-    b2.wait_call();
+    second.call(&b2, on_b, 2, &empty());
     b2.start_call(on_a, 3, &empty());
     assert_eq!(second.wait_call().code, 3);
     assert!(a.actor.is_blocked());
     b.start_call(on_a, 4, &empty());
     assert_eq!(a.wait_call().code, 4);
-    second.reply(&empty());
-    b2.wait_reply();
-    b2.reply(&empty());
-    second.wait_reply();
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-}
+    second.answer(&b2, &empty());
+    b2.answer(&second, &empty());
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+});
 
-fn call_back_while_own_calls_are_unread(t: &Stage) {
+case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     // a has a call back waiting that it has not read: no new call before that.
-    let mut commands = Commands::new();
-    commands.transaction(&a.place(on_b, 3, &empty()));
+    let commands = stream(|c| c.transaction(&a.place(on_b, 3, &empty())));
     a.try_write(&commands);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(a.extended_error(), failed(errno));
@@ -195,32 +140,26 @@ fn call_back_while_own_calls_are_unread(t: &Stage) {
     assert!(drained.contains(&Return::FailedReply), "{drained:?}");
     let mut calls = drained.iter().filter(|item| matches!(item, Return::Transaction(_)));
     assert!(calls.next().is_some(), "{drained:?}");
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-}
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+});
 
-fn serving_thread_may_call_others(t: &Stage) {
+case!(serving_thread_may_call_others, ["TXN-10"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
+    a.call(&b, on_b, 1, &empty());
     for i in 0..5u8 {
         b.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i, i]));
     }
-    b.reply(&empty());
-    a.wait_reply();
-}
+    b.answer(&a, &empty());
+});
 
-fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
+case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let back = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(0, 2, &empty());
-    manager.wait_call();
-    manager.start_call(back, 3, &empty());
-    manager.actor.expect_blocked();
+    b.call(&manager, 0, 2, &empty());
+    manager.start_blocking_call(back, 3, &empty());
     manager.kill();
     let is_told = !b.actor.is_blocked();
     if !t.known_difference(
@@ -232,11 +171,10 @@ fn failed_reply_to_who_has_a_call_back_unread(t: &Stage) {
     }
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     let unreadable = BinderTransactionData { data_size: 8, buffer: BAD_ADDRESS, ..b.place(0, 0, &empty()) };
-    let mut commands = Commands::new();
-    commands.reply(&unreadable);
+    let commands = stream(|c| c.reply(&unreadable));
     assert_eq!(b.try_write(&commands).errno, Errno::from_raw(0));
     assert!(b.drain().contains(&Return::TransactionComplete));
     // a reads of it only after it has replied to the call back.
     let is_told = a.extended_error() == failed(Errno::EFAULT);
     t.known_difference(Driver::Upstream, "the caller is not told why", is_told);
-}
+});

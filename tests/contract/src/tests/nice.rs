@@ -2,42 +2,9 @@
 //! Nice values travel with calls: who serves one is as nice as its caller, or as its node demands, and
 //! goes back afterwards.
 
-use super::NO_HANDLE;
-use crate::cases;
+use super::*;
 use crate::cast::{cast, cast_with, node, opened_at, Cast};
-use crate::port::{empty, introduce, object, Port};
 use crate::scheduling::Nice;
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
-
-cases! { "nice":
-    call_is_served_at_the_callers ["TXN-31"],
-    node_demands_a_minimum ["TXN-31", "NODE-1"],
-    plain_node_demands_zero ["TXN-31"],
-    minimum_is_not_signed ["TXN-31"],
-    first_flags_of_a_node_count ["TXN-31", "NODE-1"],
-    manager_chooses_its_minimum ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"],
-    callers_counts_when_it_calls ["TXN-31"],
-    oneway_is_not_inherited ["TXN-31"],
-    oneway_has_the_nodes_minimum ["TXN-31", "LOOP-7"],
-    chain_inherits ["TXN-31"],
-    call_back_inherits ["TXN-31", "TXN-11"],
-    reply_restores_whatever_happened ["TXN-31", "TXN-12"],
-    failed_reply_restores ["TXN-12", "TXN-25"],
-    reply_without_a_call_restores_nothing ["TXN-12"],
-    reply_to_the_dead_restores ["TXN-12", "TXN-13"],
-    exit_of_the_server_restores ["TREL-1"],
-    waiting_for_the_pool_resets ["LOOP-7"],
-    waiting_for_a_reply_does_not ["LOOP-7"],
-    default_is_the_openers ["OPEN-1", "LOOP-7"],
-    threads_differ ["TXN-31"],
-    limit_of_the_server ["TXN-31", "LSM-2"],
-    server_that_may_not_choose ["TXN-31", "LSM-2"],
-    way_back_is_not_limited ["TXN-31", "LSM-2"],
-    policies_that_share_are_kept ["TXN-31"],
-}
 
 /// A node that demands nothing.
 const ANY: u32 = 19;
@@ -61,73 +28,67 @@ impl Cast {
     }
 
     fn tell(&self) {
-        let flags = TransactionFlags::ONE_WAY.bits();
-        let data = self.client.place(self.handle, 0, &empty());
-        self.client.start_transaction(&BinderTransactionData { flags, ..data });
-        self.client.wait_for(Return::TransactionComplete);
+        self.client.tell(self.handle, 0, &empty());
     }
 }
 
-fn call_is_served_at_the_callers(t: &Stage) {
+case!(call_is_served_at_the_callers, ["TXN-31"], |t| {
     let cast = cast(t, ANY);
     for nice in [5, -7, 0, 18, 19, -20, 1] {
         cast.served_at(t, nice, nice);
     }
-}
+});
 
-fn node_demands_a_minimum(t: &Stage) {
+case!(node_demands_a_minimum, ["TXN-31", "NODE-1"], |t| {
     let cast = cast(t, 3);
     for (caller, served) in [(10, 3), (4, 3), (3, 3), (2, 2), (0, 0), (-15, -15), (19, 3)] {
         cast.served_at(t, caller, served);
     }
-}
+});
 
-fn plain_node_demands_zero(t: &Stage) {
+case!(plain_node_demands_zero, ["TXN-31"], |t| {
     let cast = cast(t, 0);
     for (caller, served) in [(10, 0), (0, 0), (-3, -3)] {
         cast.served_at(t, caller, served);
     }
-}
+});
 
-fn minimum_is_not_signed(t: &Stage) {
+case!(minimum_is_not_signed, ["TXN-31"], |t| {
     // What user space means by 0xec is -20; what it gets is no demand at all.
     let cast = cast(t, 0xec);
     for nice in [10, 0, -3] {
         cast.served_at(t, nice, nice);
     }
-}
+});
 
-fn first_flags_of_a_node_count(t: &Stage) {
+case!(first_flags_of_a_node_count, ["TXN-31", "NODE-1"], |t| {
     let cast = cast(t, 3);
-    cast.server.start_call(0, 0, &object(node(ANY)));
-    cast.manager.wait_call();
-    cast.manager.reply(&empty());
-    cast.server.wait_reply();
+    cast.server.call(&cast.manager, 0, 0, &object(node(ANY)));
+    cast.manager.answer(&cast.server, &empty());
     cast.served_at(t, 10, 3);
-}
+});
 
-fn manager_chooses_its_minimum(t: &Stage) {
+case!(manager_chooses_its_minimum, ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"], |t| {
     let (manager, client) = (t.server(), t.client());
     manager.set_context_manager_ext(node(7)).expect("become context manager");
     let server = manager.clone();
     let cast = Cast { manager, server, client, handle: 0 };
     cast.served_at(t, 12, 7);
     cast.served_at(t, 2, 2);
-}
+});
 
-fn callers_counts_when_it_calls(t: &Stage) {
+case!(callers_counts_when_it_calls, ["TXN-31"], |t| {
     let cast = cast(t, ANY);
     cast.client.actor.set_schedule(Nice(5));
-    cast.client.start_call(cast.handle, 0, &empty());
-    cast.client.actor.expect_blocked();
+    cast.client.start_blocking_call(cast.handle, 0, &empty());
     cast.client.actor.set_schedule(Nice(9));
     cast.server.wait_call();
     expect(t, &cast.server, 5);
     cast.answer();
     expect(t, &cast.server, 0);
-}
+});
 
-fn oneway_is_not_inherited(t: &Stage) {
+case!(oneway_is_not_inherited, ["TXN-31"], |t| {
     let cast = cast(t, ANY);
     for nice in [-10, 10] {
         cast.client.actor.set_schedule(Nice(nice));
@@ -136,9 +97,9 @@ fn oneway_is_not_inherited(t: &Stage) {
         expect(t, &cast.server, 0);
         cast.server.free(&call);
     }
-}
+});
 
-fn oneway_has_the_nodes_minimum(t: &Stage) {
+case!(oneway_has_the_nodes_minimum, ["TXN-31", "LOOP-7"], |t| {
     let cast = cast_with(t, opened_at(t, Nice(10)), 4);
     cast.tell();
     let call = cast.server.wait_call();
@@ -147,16 +108,15 @@ fn oneway_has_the_nodes_minimum(t: &Stage) {
     expect(t, &cast.server, 4);
     cast.server.park();
     expect(t, &cast.server, 10);
-}
+});
 
-fn chain_inherits(t: &Stage) {
+case!(chain_inherits, ["TXN-31"], |t| {
     let cast = cast(t, ANY);
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(ANY), &cast.server);
     last.settle_counts();
     cast.call(Nice(6));
-    cast.server.start_call(on_last, 0, &empty());
-    last.wait_call();
+    cast.server.call(&last, on_last, 0, &empty());
     expect(t, &last, 6);
     last.reply(&empty());
     expect(t, &last, 0);
@@ -164,17 +124,16 @@ fn chain_inherits(t: &Stage) {
     expect(t, &cast.server, 6);
     cast.answer();
     expect(t, &cast.server, 0);
-}
+});
 
-fn call_back_inherits(t: &Stage) {
+case!(call_back_inherits, ["TXN-31", "TXN-11"], |t| {
     let cast = cast(t, ANY);
     let back = introduce(&cast.manager, &cast.client, node(ANY), &cast.server);
     cast.client.settle_counts();
     cast.call(Nice(6));
     // In the middle of a chain somebody becomes more urgent, and takes those along that he waits for.
     cast.server.actor.set_schedule(Nice(-2));
-    cast.server.start_call(back, 0, &empty());
-    cast.client.wait_call();
+    cast.server.call(&cast.client, back, 0, &empty());
     expect(t, &cast.client, -2);
     cast.client.reply(&empty());
     expect(t, &cast.client, 6);
@@ -182,9 +141,9 @@ fn call_back_inherits(t: &Stage) {
     expect(t, &cast.server, -2);
     cast.answer();
     expect(t, &cast.server, 0);
-}
+});
 
-fn reply_restores_whatever_happened(t: &Stage) {
+case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], |t| {
     let cast = cast(t, ANY);
     for meanwhile in [15, -15, 0] {
         cast.call(Nice(5));
@@ -192,9 +151,9 @@ fn reply_restores_whatever_happened(t: &Stage) {
         cast.answer();
         expect(t, &cast.server, 0);
     }
-}
+});
 
-fn failed_reply_restores(t: &Stage) {
+case!(failed_reply_restores, ["TXN-12", "TXN-25"], |t| {
     let cast = cast(t, ANY);
     cast.call(Nice(5));
     let data = cast.server.place(0, 0, &empty());
@@ -202,14 +161,13 @@ fn failed_reply_restores(t: &Stage) {
     cast.server.reply_with(&unreadable);
     assert_eq!(cast.client.wait_refusal(), Return::FailedReply);
     expect(t, &cast.server, 0);
-}
+});
 
-fn reply_without_a_call_restores_nothing(t: &Stage) {
+case!(reply_without_a_call_restores_nothing, ["TXN-12"], |t| {
     let cast = cast(t, ANY);
     cast.served_at(t, 5, 5);
     cast.server.actor.set_schedule(Nice(7));
-    let mut commands = Commands::new();
-    commands.reply(&cast.server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
     cast.server.start(&commands);
     assert_eq!(cast.server.wait_refusal(), Return::FailedReply);
     assert_eq!(cast.server.actor.schedule(), Nice(7));
@@ -217,20 +175,19 @@ fn reply_without_a_call_restores_nothing(t: &Stage) {
     let nowhere = cast.server.place(NO_HANDLE, 0, &empty());
     assert_eq!(cast.server.refused(&nowhere), Return::FailedReply);
     assert_eq!(cast.server.actor.schedule(), Nice(7));
-}
+});
 
-fn reply_to_the_dead_restores(t: &Stage) {
+case!(reply_to_the_dead_restores, ["TXN-12", "TXN-13"], |t| {
     let cast = cast(t, ANY);
     cast.call(Nice(5));
     cast.client.kill();
     expect(t, &cast.server, 5);
-    let mut commands = Commands::new();
-    commands.reply(&cast.server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
     cast.server.write(&commands);
     expect(t, &cast.server, 0);
-}
+});
 
-fn exit_of_the_server_restores(t: &Stage) {
+case!(exit_of_the_server_restores, ["TREL-1"], |t| {
     let cast = cast(t, ANY);
     cast.call(Nice(5));
     cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
@@ -240,9 +197,9 @@ fn exit_of_the_server_restores(t: &Stage) {
     if !t.upstream() {
         t.known_difference(Driver::C, why, seen == Nice(0));
     }
-}
+});
 
-fn waiting_for_the_pool_resets(t: &Stage) {
+case!(waiting_for_the_pool_resets, ["LOOP-7"], |t| {
     let cast = cast(t, ANY);
     cast.server.actor.set_schedule(Nice(9));
     cast.server.park();
@@ -255,18 +212,18 @@ fn waiting_for_the_pool_resets(t: &Stage) {
     expect(t, &cast.server, 11);
     assert_eq!(cast.server.drain(), []);
     expect(t, &cast.server, 0);
-}
+});
 
-fn waiting_for_a_reply_does_not(t: &Stage) {
+case!(waiting_for_a_reply_does_not, ["LOOP-7"], |t| {
     let cast = cast(t, ANY);
     cast.call(Nice(9));
     cast.client.actor.expect_blocked();
     assert_eq!(cast.client.actor.schedule(), Nice(9));
     cast.answer();
     assert_eq!(cast.client.actor.schedule(), Nice(9));
-}
+});
 
-fn default_is_the_openers(t: &Stage) {
+case!(default_is_the_openers, ["OPEN-1", "LOOP-7"], |t| {
     let port = opened_at(t, Nice(4));
     port.actor.set_schedule(Nice(0));
     let looper = port.looper();
@@ -275,41 +232,40 @@ fn default_is_the_openers(t: &Stage) {
     assert_eq!(port.actor.schedule(), Nice(0));
     port.park();
     expect(t, &port, 4);
-}
+});
 
-fn threads_differ(t: &Stage) {
+case!(threads_differ, ["TXN-31"], |t| {
     let cast = cast(t, ANY);
     let (other, looper) = (t.client(), cast.server.looper());
     let handle = introduce(&cast.manager, &cast.server, node(0), &other);
     cast.call(Nice(5));
     other.actor.set_schedule(Nice(-5));
-    other.start_call(handle, 0, &empty());
-    looper.wait_call();
+    other.call(&looper, handle, 0, &empty());
     expect(t, &cast.server, 5);
     expect(t, &looper, -5);
     looper.reply(&empty());
     expect(t, &looper, 0);
     expect(t, &cast.server, 5);
     cast.answer();
-}
+});
 
-fn limit_of_the_server(t: &Stage) {
+case!(limit_of_the_server, ["TXN-31", "LSM-2"], |t| {
     let cast = cast(t, ANY);
     cast.server.actor.restrict(-2, 0);
     for (caller, served) in [(-10, -2), (-2, -2), (-1, -1), (10, 10)] {
         cast.served_at(t, caller, served);
     }
-}
+});
 
-fn server_that_may_not_choose(t: &Stage) {
+case!(server_that_may_not_choose, ["TXN-31", "LSM-2"], |t| {
     let cast = cast(t, ANY);
     cast.server.actor.restrict(20, 0);
     for caller in [-10, 10] {
         cast.served_at(t, caller, 0);
     }
-}
+});
 
-fn way_back_is_not_limited(t: &Stage) {
+case!(way_back_is_not_limited, ["TXN-31", "LSM-2"], |t| {
     let cast = cast_with(t, opened_at(t, Nice(-5)), ANY);
     cast.server.actor.restrict(0, 0);
     cast.call(Nice(3));
@@ -319,9 +275,9 @@ fn way_back_is_not_limited(t: &Stage) {
         let why = "a thread whose limits do not reach so far does not get back what it had";
         t.known_difference(Driver::C, why, cast.server.actor.schedule() == Nice(-5));
     }
-}
+});
 
-fn policies_that_share_are_kept(t: &Stage) {
+case!(policies_that_share_are_kept, ["TXN-31"], |t| {
     let cast = cast(t, ANY);
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         cast.server.park();
@@ -333,4 +289,4 @@ fn policies_that_share_are_kept(t: &Stage) {
         assert_eq!(cast.server.actor.policy(), policy);
         expect(t, &cast.server, 0);
     }
-}
+});

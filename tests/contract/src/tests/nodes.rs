@@ -1,36 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes: what an owner is told about those who hold its objects, and in which order.
 
-use super::failed;
-use crate::cases;
-use crate::port::{empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "nodes":
-    strong_object_is_announced ["NODE-6", "NODE-7"],
-    weak_object_is_announced_weakly ["NODE-6", "NODE-7"],
-    announced_before_the_reply ["NODE-7", "NODE-4"],
-    announced_once ["NODE-6"],
-    let_go_when_the_buffer_is_freed ["NODE-6", "OBJ-11"],
-    held_while_the_announcement_is_unanswered ["NODE-6", "NODE-8"],
-    held_by_the_holders_count ["NODE-5", "OBJ-11"],
-    weak_turns_strong ["NODE-6", "NODE-11"],
-    strong_turns_weak ["NODE-6", "NODE-9"],
-    comes_back_after_release ["NODE-6", "NODE-5"],
-    another_cookie_is_refused ["NODE-1"],
-    cookie_can_change_with_a_new_life ["NODE-1"],
-    two_holders ["NODE-5", "NODE-2"],
-    holders_death_lets_go ["NODE-10", "REL-2"],
-    answers_that_fit_nothing_are_ignored ["NODE-8"],
-    answers_cannot_be_given_twice ["NODE-8"],
-    debug_info_tells_what_the_owner_was_told ["IOCTL-GET_NODE_DEBUG_INFO", "NODE-4"],
-    call_in_progress_holds_the_node ["TXN-8"],
-    undelivered_object_goes_with_its_target ["REL-2", "OBJ-13"],
-    hundreds_of_nodes_come_and_go ["NODE-14", "NODE-6"],
-}
+use super::*;
 
 const NODE: FlatBinderObject = FlatBinderObject::binder(0x1230, 0x4560);
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
@@ -38,48 +9,43 @@ const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 /// Sends an object to the manager; returns what arrived there, the call being answered and its buffer
 /// still held, and what the owner saw before the reply.
 fn give(owner: &Port, manager: &Port, node: FlatBinderObject) -> (BinderTransactionData, u32, Vec<Return>) {
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
+    let call = owner.call(manager, 0, 0, &object(node));
     let handle = manager.object(&call).handle();
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    owner.free(&manager.answer(owner, &empty()));
     (call, handle, owner.passed())
 }
 
-fn strong_object_is_announced(t: &Stage) {
+case!(strong_object_is_announced, ["NODE-6", "NODE-7"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (_, _, seen) = give(&owner, &manager, NODE);
     let announced = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(seen, announced, "before the acknowledgement of the call that sends it");
-}
+});
 
-fn weak_object_is_announced_weakly(t: &Stage) {
+case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let node = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(node));
     assert_eq!(manager.object(&call).kind, ObjectType::WEAK_HANDLE);
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     assert_eq!(owner.passed(), [Return::Increfs(ID), Return::TransactionComplete]);
     owner.send(|c| c.increfs_done(ID.ptr, ID.cookie));
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
-}
+});
 
-fn announced_before_the_reply(t: &Stage) {
+case!(announced_before_the_reply, ["NODE-7", "NODE-4"], |t| {
     let (manager, owner) = (t.manager(), t.server());
-    owner.send(|c| c.transaction(&owner.place(0, 0, &object(NODE))));
+    owner.send_call(0, 0, &object(NODE));
     manager.wait_call();
     // The announcement by itself wakes nobody.
     owner.park();
     assert!(owner.actor.is_blocked());
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     assert_eq!(owner.passed()[..2], [Return::Increfs(ID), Return::Acquire(ID)]);
-}
+});
 
-fn announced_once(t: &Stage) {
+case!(announced_once, ["NODE-6"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (_, handle, _) = give(&owner, &manager, NODE);
     for _ in 0..3 {
@@ -87,13 +53,13 @@ fn announced_once(t: &Stage) {
         assert_eq!(again, handle, "the same node has one handle");
         assert_eq!(seen, [Return::TransactionComplete]);
     }
-}
+});
 
 fn answer(owner: &Port) {
     owner.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
 }
 
-fn let_go_when_the_buffer_is_freed(t: &Stage) {
+case!(let_go_when_the_buffer_is_freed, ["NODE-6", "OBJ-11"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -101,18 +67,18 @@ fn let_go_when_the_buffer_is_freed(t: &Stage) {
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
     assert_eq!(owner.node_debug_info(0).ptr, 0);
-}
+});
 
-fn held_while_the_announcement_is_unanswered(t: &Stage) {
+case!(held_while_the_announcement_is_unanswered, ["NODE-6", "NODE-8"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, _, _) = give(&owner, &manager, NODE);
     manager.free(&call);
     assert_eq!(owner.drain(), [], "the owner may still be taking its count");
     answer(&owner);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
-}
+});
 
-fn held_by_the_holders_count(t: &Stage) {
+case!(held_by_the_holders_count, ["NODE-5", "OBJ-11"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, handle, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -122,9 +88,9 @@ fn held_by_the_holders_count(t: &Stage) {
     assert_eq!(owner.drain(), []);
     manager.send(|c| c.release(handle));
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
-}
+});
 
-fn weak_turns_strong(t: &Stage) {
+case!(weak_turns_strong, ["NODE-6", "NODE-11"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (_, handle, seen) = give(&owner, &manager, FlatBinderObject::weak_binder(ID.ptr, ID.cookie));
     assert_eq!(seen[0], Return::Increfs(ID));
@@ -133,9 +99,9 @@ fn weak_turns_strong(t: &Stage) {
     let (_, again, seen) = give(&owner, &manager, NODE);
     assert_eq!(again, handle);
     assert_eq!(seen, [Return::Acquire(ID), Return::TransactionComplete]);
-}
+});
 
-fn strong_turns_weak(t: &Stage) {
+case!(strong_turns_weak, ["NODE-6", "NODE-9"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, handle, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -144,9 +110,9 @@ fn strong_turns_weak(t: &Stage) {
     assert_eq!(owner.drain(), [Return::Release(ID)]);
     manager.send(|c| c.decrefs(handle));
     assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
-}
+});
 
-fn comes_back_after_release(t: &Stage) {
+case!(comes_back_after_release, ["NODE-6", "NODE-5"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, handle, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -155,9 +121,9 @@ fn comes_back_after_release(t: &Stage) {
     assert_eq!(owner.drain(), [Return::Release(ID)]);
     let (_, _, seen) = give(&owner, &manager, NODE);
     assert_eq!(seen, [Return::Acquire(ID), Return::TransactionComplete], "strong anew, weak all along");
-}
+});
 
-fn another_cookie_is_refused(t: &Stage) {
+case!(another_cookie_is_refused, ["NODE-1"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     give(&owner, &manager, NODE);
     let other = FlatBinderObject { cookie: 0x4561, ..NODE };
@@ -165,9 +131,9 @@ fn another_cookie_is_refused(t: &Stage) {
     assert_eq!(owner.extended_error(), failed(Errno::EINVAL));
     let (_, _, seen) = give(&owner, &manager, NODE);
     assert_eq!(seen, [Return::TransactionComplete]);
-}
+});
 
-fn cookie_can_change_with_a_new_life(t: &Stage) {
+case!(cookie_can_change_with_a_new_life, ["NODE-1"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -176,9 +142,9 @@ fn cookie_can_change_with_a_new_life(t: &Stage) {
     let new = BinderPtrCookie { ptr: ID.ptr, cookie: 0x789 };
     let (_, _, seen) = give(&owner, &manager, FlatBinderObject::binder(new.ptr, new.cookie));
     assert_eq!(seen[..2], [Return::Increfs(new), Return::Acquire(new)]);
-}
+});
 
-fn two_holders(t: &Stage) {
+case!(two_holders, ["NODE-5", "NODE-2"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -188,9 +154,9 @@ fn two_holders(t: &Stage) {
     assert_eq!(owner.drain(), [], "the second still holds it");
     holder.send(|c| c.release(handle));
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
-}
+});
 
-fn holders_death_lets_go(t: &Stage) {
+case!(holders_death_lets_go, ["NODE-10", "REL-2"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
@@ -199,9 +165,9 @@ fn holders_death_lets_go(t: &Stage) {
     holder.kill();
     owner.wait_for(Return::Decrefs(ID));
     assert_eq!(owner.passed(), [Return::Release(ID)]);
-}
+});
 
-fn answers_that_fit_nothing_are_ignored(t: &Stage) {
+case!(answers_that_fit_nothing_are_ignored, ["NODE-8"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, _, _) = give(&owner, &manager, NODE);
     owner.send(|c| {
@@ -214,9 +180,9 @@ fn answers_that_fit_nothing_are_ignored(t: &Stage) {
     assert_eq!(owner.drain(), [], "the true answers are still missing");
     answer(&owner);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
-}
+});
 
-fn answers_cannot_be_given_twice(t: &Stage) {
+case!(answers_cannot_be_given_twice, ["NODE-8"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
@@ -227,9 +193,9 @@ fn answers_cannot_be_given_twice(t: &Stage) {
     manager.round_trip(call_back, &owner, &empty(), &empty());
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
-}
+});
 
-fn debug_info_tells_what_the_owner_was_told(t: &Stage) {
+case!(debug_info_tells_what_the_owner_was_told, ["IOCTL-GET_NODE_DEBUG_INFO", "NODE-4"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     let told = |strong, weak| BinderNodeDebugInfo {
         ptr: ID.ptr,
@@ -237,21 +203,20 @@ fn debug_info_tells_what_the_owner_was_told(t: &Stage) {
         has_strong_ref: strong,
         has_weak_ref: weak,
     };
-    owner.send(|c| c.transaction(&owner.place(0, 0, &object(NODE))));
+    owner.send_call(0, 0, &object(NODE));
     assert_eq!(owner.node_debug_info(0), told(0, 0), "nothing has been read yet");
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
     manager.send(|c| c.increfs(handle));
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     assert_eq!(owner.node_debug_info(0), told(1, 1));
     answer(&owner);
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID)]);
     assert_eq!(owner.node_debug_info(0), told(0, 1));
-}
+});
 
-fn call_in_progress_holds_the_node(t: &Stage) {
+case!(call_in_progress_holds_the_node, ["TXN-8"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
@@ -265,29 +230,26 @@ fn call_in_progress_holds_the_node(t: &Stage) {
     seen.extend(owner.drain());
     assert_eq!(seen, [Return::Release(ID), Return::Decrefs(ID)]);
     holder.wait_reply();
-}
+});
 
-fn undelivered_object_goes_with_its_target(t: &Stage) {
+case!(undelivered_object_goes_with_its_target, ["REL-2", "OBJ-13"], |t| {
     let (manager, owner) = (t.manager(), t.server());
-    owner.start_call(0, 0, &object(NODE));
-    owner.actor.expect_blocked();
+    owner.start_blocking_call(0, 0, &object(NODE));
     manager.kill();
     assert_eq!(owner.wait_refusal(), Return::DeadReply);
     // The announcement may have been read already or not; in the end the node is gone.
     owner.expect_forgotten();
-}
+});
 
-fn hundreds_of_nodes_come_and_go(t: &Stage) {
+case!(hundreds_of_nodes_come_and_go, ["NODE-14", "NODE-6"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     for round in 0..2u64 {
         let mut parcel = empty();
         for i in 0..300 {
             parcel.object(&FlatBinderObject::binder(0x10_0000 + i * 16, round));
         }
-        owner.start_call(0, 0, &parcel);
-        let call = manager.wait_call();
-        manager.reply(&empty());
-        owner.wait_reply();
+        let call = owner.call(&manager, 0, 0, &parcel);
+        manager.answer(&owner, &empty());
         let announced = owner.answer_counts();
         assert_eq!(announced.iter().filter(|i| matches!(i, Return::Acquire(_))).count(), 300);
         manager.free(&call);
@@ -296,4 +258,4 @@ fn hundreds_of_nodes_come_and_go(t: &Stage) {
         let decrefs = let_go.iter().filter(|i| matches!(i, Return::Decrefs(_))).count();
         t.known_difference(Driver::Upstream, "not all are let go", (releases, decrefs) == (300, 300));
     }
-}
+});

@@ -1,64 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Objects in a transaction: how they are found among the bytes, and what is refused.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use zerocopy::IntoBytes;
 
-cases! { "objects":
-    bytes_between_are_verbatim ["OBJ-1"],
-    offsets_arrive ["OBJ-1", "TXN-29"],
-    offsets_size_must_be_whole ["TXN-19"],
-    lesson_c08_offset_must_be_aligned ["OBJ-1"],
-    lesson_c03_offset_beyond_the_data ["OBJ-1"],
-    object_cut_by_the_end ["OBJ-1"],
-    lesson_r16_objects_must_not_overlap ["OBJ-1"],
-    objects_must_be_in_order ["OBJ-1"],
-    unknown_type ["OBJ-1"],
-    offsets_must_be_readable ["TXN-19"],
-    offsets_may_lie_anywhere ["OBJ-1"],
-    many ["OBJ-1", "NODE-3"],
-    four_byte_alignment_is_enough ["OBJ-1"],
-    no_senders_pointers_leak ["OBJ-2"],
-    lesson_c06_r06_failure_undoes_what_was_done ["OBJ-10"],
-    lesson_c06_what_was_not_reached_keeps_its_counts ["OBJ-10"],
-    failure_keeps_the_senders_counts ["OBJ-10"],
-    reply_carries_objects ["OBJ-1"],
-}
-
-fn bytes_between_are_verbatim(t: &Stage) {
+case!(bytes_between_are_verbatim, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&pattern(20, 1));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(36, 2));
     parcel.object(&FlatBinderObject::binder(0x20, 0)).bytes(&pattern(5, 3));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     let data = server.data(&call);
     assert_eq!(data.len(), parcel.data.len());
     assert_eq!(data[..20], pattern(20, 1));
     assert_eq!(data[44..80], pattern(36, 2));
     assert_eq!(data[104..], pattern(5, 3));
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn offsets_arrive(t: &Stage) {
+case!(offsets_arrive, ["OBJ-1", "TXN-29"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&pattern(12, 0));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(4, 0));
     parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     assert_eq!(call.offsets_size, 16);
     let offsets = server.memory(call.offsets, 16);
     assert_eq!(offsets, [12u64, 40].as_bytes());
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
 /// Sends a parcel that the driver refuses; returns the errno.
 fn refused(client: &Port, parcel: &Parcel) -> i32 {
@@ -71,7 +41,7 @@ fn refused(client: &Port, parcel: &Parcel) -> i32 {
 const EINVAL: i32 = -(Errno::EINVAL as i32);
 const EFAULT: i32 = -(Errno::EFAULT as i32);
 
-fn offsets_size_must_be_whole(t: &Stage) {
+case!(offsets_size_must_be_whole, ["TXN-19"], |t| {
     let (server, client) = (t.manager(), t.client());
     for size in [1, 4, 7, 9, 12] {
         let mut parcel = object(FlatBinderObject::binder(0x10, 0));
@@ -81,7 +51,7 @@ fn offsets_size_must_be_whole(t: &Stage) {
         assert_eq!(client.extended_error(), failed(Errno::EINVAL), "{size}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
 /// A parcel of one node at a given offset in 64 bytes.
 fn node_at(offset: u64) -> Parcel {
@@ -93,15 +63,15 @@ fn node_at(offset: u64) -> Parcel {
     parcel
 }
 
-fn lesson_c08_offset_must_be_aligned(t: &Stage) {
+case!(lesson_c08_offset_must_be_aligned, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     for offset in [1, 2, 3, 5, 7, 9, 39] {
         assert_eq!(refused(&client, &node_at(offset)), EINVAL, "{offset}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c03_offset_beyond_the_data(t: &Stage) {
+case!(lesson_c03_offset_beyond_the_data, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     // At the end of the data there is no room for an object; beyond it there is nothing to be copied.
     for (offset, wanted) in [(64, EINVAL), (68, EFAULT), (4096, EFAULT), (1 << 32, EFAULT)] {
@@ -111,9 +81,9 @@ fn lesson_c03_offset_beyond_the_data(t: &Stage) {
         assert_eq!(refused(&client, &node_at(offset)), EFAULT, "{offset:#x}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn object_cut_by_the_end(t: &Stage) {
+case!(object_cut_by_the_end, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     for offset in [44, 48, 56, 60] {
         assert_eq!(refused(&client, &node_at(offset)), EINVAL, "{offset}");
@@ -126,9 +96,9 @@ fn object_cut_by_the_end(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{length}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_r16_objects_must_not_overlap(t: &Stage) {
+case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = object(FlatBinderObject::binder(0x10, 0));
     parcel.object(&FlatBinderObject::binder(0x20, 0));
@@ -138,9 +108,9 @@ fn lesson_r16_objects_must_not_overlap(t: &Stage) {
         assert_eq!(refused(&client, &parcel), wanted, "{second}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn objects_must_be_in_order(t: &Stage) {
+case!(objects_must_be_in_order, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = object(FlatBinderObject::binder(0x10, 0));
     parcel.object(&FlatBinderObject::binder(0x20, 0));
@@ -148,77 +118,71 @@ fn objects_must_be_in_order(t: &Stage) {
     let wanted = if t.upstream() { EINVAL } else { EFAULT };
     assert_eq!(refused(&client, &parcel), wanted);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn unknown_type(t: &Stage) {
+case!(unknown_type, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     for kind in [0, 1, u32::MAX, ObjectType::BINDER + 1, ObjectType::BINDER.swap_bytes(), 0x7362_2a00] {
         let wrong = FlatBinderObject { kind, ..FlatBinderObject::binder(0x10, 0) };
         assert_eq!(refused(&client, &object(wrong)), EINVAL, "{kind:#x}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn offsets_must_be_readable(t: &Stage) {
+case!(offsets_must_be_readable, ["TXN-19"], |t| {
     let (server, client) = (t.manager(), t.client());
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let data = BinderTransactionData { offsets: BAD_ADDRESS, ..client.place(0, 0, &parcel) };
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EFAULT));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn offsets_may_lie_anywhere(t: &Stage) {
+case!(offsets_may_lie_anywhere, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let odd = client.arena.place(&[0; 32]) + 3;
     let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
     client.start_transaction(&data);
     assert_eq!(server.object(&server.wait_call()).kind, ObjectType::HANDLE);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn many(t: &Stage) {
+case!(many, ["OBJ-1", "NODE-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = empty();
     for i in 0..500 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 8, i));
     }
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &parcel);
     for i in (0..500).step_by(37) {
         let object = server.object_at(&call, i);
         assert_eq!((object.kind, object.handle()), (ObjectType::HANDLE, i as u32 + 1));
     }
     server.free(&call);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn four_byte_alignment_is_enough(t: &Stage) {
+case!(four_byte_alignment_is_enough, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     for offset in [4, 12, 20, 36] {
-        client.start_call(0, 0, &node_at(offset));
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &node_at(offset));
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE, "{offset}");
         server.free(&call);
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
         client.settle_counts();
     }
-}
+});
 
-fn no_senders_pointers_leak(t: &Stage) {
+case!(no_senders_pointers_leak, ["OBJ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let node = FlatBinderObject::binder(0x1234_5678_9abc_def0, 0xfeed_f00d_dead_beef);
     client.start_call(0, 0, &object(node));
     let received = server.object(&server.wait_call());
     assert_eq!(received.binder >> 32, 0, "only a handle: {received:x?}");
     assert_eq!(received.cookie, 0);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
 /// Nothing that the owner has is held any more, once it has answered all count requests.
 #[track_caller]
@@ -227,7 +191,7 @@ fn expect_no_nodes(port: &Port) {
     assert_eq!(port.drain(), []);
 }
 
-fn lesson_c06_r06_failure_undoes_what_was_done(t: &Stage) {
+case!(lesson_c06_r06_failure_undoes_what_was_done, ["OBJ-10"], |t| {
     let (server, client) = (t.manager(), t.client());
     for good in 0..5 {
         let mut parcel = empty();
@@ -242,20 +206,17 @@ fn lesson_c06_r06_failure_undoes_what_was_done(t: &Stage) {
     // The receiver's handles are free again.
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(server.object(&server.wait_call()).handle(), 1);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn lesson_c06_what_was_not_reached_keeps_its_counts(t: &Stage) {
+case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
     let (server, client) = (t.manager(), t.server());
     let behind = object(FlatBinderObject::binder(0x2000, 0));
-    client.start_call(0, 0, &behind);
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &behind);
     let handle = server.object(&call).handle();
     server.send(|c| c.acquire(handle));
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     client.settle_counts();
     for _ in 0..3 {
         let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));
@@ -267,13 +228,12 @@ fn lesson_c06_what_was_not_reached_keeps_its_counts(t: &Stage) {
     server.round_trip(handle, &client, &empty(), &empty());
     server.send(|c| c.release(handle));
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
-}
+});
 
-fn failure_keeps_the_senders_counts(t: &Stage) {
+case!(failure_keeps_the_senders_counts, ["OBJ-10"], |t| {
     let (server, client) = (t.manager(), t.server());
     // The server gets a handle, and sends it back many times in a reply that fails at its end.
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
     let handle = server.object(&call).handle();
     server.send(|c| c.acquire(handle));
     server.free(&call);
@@ -290,22 +250,18 @@ fn failure_keeps_the_senders_counts(t: &Stage) {
     // One count is left: giving it back is the end.
     server.send(|c| c.release(handle));
     expect_no_nodes(&client);
-}
+});
 
-fn reply_carries_objects(t: &Stage) {
+case!(reply_carries_objects, ["OBJ-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     let mut parcel = bytes(b"before12");
     parcel.object(&FlatBinderObject::binder(0x51, 0x52));
-    server.reply(&parcel);
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &parcel);
     let handle = client.object(&reply).handle();
     client.send(|c| c.acquire(handle));
     client.free(&reply);
-    client.start_call(handle, 9, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, handle, 9, &empty());
     assert_eq!((call.target, call.cookie, call.code), (0x51, 0x52, 9));
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});

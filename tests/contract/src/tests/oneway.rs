@@ -2,27 +2,7 @@
 //! Oneway calls: acknowledged when they are queued, handled one at a time for each node, and paid for
 //! out of half of the space.
 
-use super::{failed, pattern, NO_ERROR};
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "oneway":
-    acknowledged_when_queued ["TXN-16", "TXN-2", "TXN-5"],
-    has_no_reply ["TXN-12"],
-    one_at_a_time_for_a_node ["TXN-22", "OBJ-12"],
-    many_in_their_order ["TXN-22"],
-    nodes_do_not_wait_for_each_other ["TXN-22"],
-    calls_overtake ["TXN-22"],
-    not_routed_to_a_waiting_thread ["TXN-11"],
-    pays_with_half_of_the_space ["ALLOC-2", "ALLOC-3", "MMAP-6"],
-    pays_until_it_is_freed ["ALLOC-3"],
-    survives_its_sender ["TXN-16"],
-    ends_with_its_receiver ["REL-2", "TXN-22"],
-}
+use super::*;
 
 /// Sends a oneway call and waits for its acknowledgement.
 #[track_caller]
@@ -32,7 +12,7 @@ fn tell(client: &Port, handle: u32, data: &[u8]) {
 }
 
 fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(handle, 0, &bytes(data)) }
+    client.place_oneway(handle, 0, &bytes(data))
 }
 
 /// Receives the next call, which has to be this one.
@@ -43,7 +23,7 @@ fn hear(server: &Port, data: &[u8]) -> BinderTransactionData {
     call
 }
 
-fn acknowledged_when_queued(t: &Stage) {
+case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"news");
     assert_eq!(client.extended_error().1, NO_ERROR.1);
@@ -52,23 +32,22 @@ fn acknowledged_when_queued(t: &Stage) {
     assert_eq!((call.sender_pid, call.sender_euid), (0, 0));
     server.free(&call);
     assert_eq!(client.drain(), [], "nothing comes back");
-}
+});
 
-fn has_no_reply(t: &Stage) {
+case!(has_no_reply, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"");
     let call = server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
     server.start(&commands);
     assert_eq!(server.wait_refusal(), Return::FailedReply);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(server.extended_error(), failed(errno));
     server.free(&call);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn one_at_a_time_for_a_node(t: &Stage) {
+case!(one_at_a_time_for_a_node, ["TXN-22", "OBJ-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     for word in [b"one", b"two", b"six"] {
         tell(&client, 0, word);
@@ -82,9 +61,9 @@ fn one_at_a_time_for_a_node(t: &Stage) {
     let six = hear(&server, b"six");
     server.free(&six);
     assert_eq!(server.drain(), []);
-}
+});
 
-fn many_in_their_order(t: &Stage) {
+case!(many_in_their_order, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     for i in 0..100 {
         tell(&client, 0, &pattern(i, i));
@@ -93,15 +72,13 @@ fn many_in_their_order(t: &Stage) {
         let call = hear(&server, &pattern(i, i));
         server.free(&call);
     }
-}
+});
 
-fn nodes_do_not_wait_for_each_other(t: &Stage) {
+case!(nodes_do_not_wait_for_each_other, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    let question = server.wait_call();
+    let question = client.call(&server, 0, 0, &empty());
     server.free(&question);
-    server.reply(&object(FlatBinderObject::binder(0x1000, 0x2000)));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &object(FlatBinderObject::binder(0x1000, 0x2000)));
     let other = client.object(&reply).handle();
     tell(&client, 0, b"slow");
     tell(&client, 0, b"behind slow");
@@ -112,9 +89,9 @@ fn nodes_do_not_wait_for_each_other(t: &Stage) {
     server.free(&call);
     server.free(&slow);
     hear(&server, b"behind slow");
-}
+});
 
-fn calls_overtake(t: &Stage) {
+case!(calls_overtake, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"in progress");
     tell(&client, 0, b"waiting");
@@ -122,22 +99,20 @@ fn calls_overtake(t: &Stage) {
     client.round_trip(0, &server, &bytes(b"now"), &bytes(b"at once"));
     server.free(&first);
     hear(&server, b"waiting");
-}
+});
 
-fn not_routed_to_a_waiting_thread(t: &Stage) {
+case!(not_routed_to_a_waiting_thread, ["TXN-11"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let back = server.object(&call).handle();
     tell(&server, back, b"for the pool");
     assert!(client.actor.is_blocked(), "it waits for its reply alone");
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     client.enter_looper();
     hear(&client, b"for the pool");
-}
+});
 
-fn pays_with_half_of_the_space(t: &Stage) {
+case!(pays_with_half_of_the_space, ["ALLOC-2", "ALLOC-3", "MMAP-6"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     let too_much = oneway(&client, 0, &pattern(page() + 8, 1));
     assert_eq!(client.refused(&too_much), Return::FailedReply);
@@ -145,9 +120,9 @@ fn pays_with_half_of_the_space(t: &Stage) {
     tell(&client, 0, &pattern(page(), 2));
     hear(&server, &pattern(page(), 2));
     client.round_trip(0, &server, &bytes(&pattern(page(), 3)), &empty());
-}
+});
 
-fn pays_until_it_is_freed(t: &Stage) {
+case!(pays_until_it_is_freed, ["ALLOC-3"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     tell(&client, 0, &pattern(page() / 2, 1));
     tell(&client, 0, &pattern(page() / 2, 2));
@@ -160,9 +135,9 @@ fn pays_until_it_is_freed(t: &Stage) {
     let second = hear(&server, &pattern(page() / 2, 2));
     server.free(&second);
     hear(&server, &pattern(8, 3));
-}
+});
 
-fn survives_its_sender(t: &Stage) {
+case!(survives_its_sender, ["TXN-16"], |t| {
     let (server, client) = (t.manager(), t.client());
     tell(&client, 0, b"last words");
     tell(&client, 0, b"and more");
@@ -171,9 +146,9 @@ fn survives_its_sender(t: &Stage) {
     server.free(&first);
     let second = hear(&server, b"and more");
     server.free(&second);
-}
+});
 
-fn ends_with_its_receiver(t: &Stage) {
+case!(ends_with_its_receiver, ["REL-2", "TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     for _ in 0..10 {
         tell(&client, 0, &pattern(500, 1));
@@ -183,4 +158,4 @@ fn ends_with_its_receiver(t: &Stage) {
     server.kill();
     let late = oneway(&client, 0, b"late");
     assert_eq!(client.refused(&late), Return::DeadReply);
-}
+});

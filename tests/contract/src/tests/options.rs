@@ -3,32 +3,12 @@
 //! devices it starts with. What C has, `max` and `stats`, is in the group `binderfs`.
 
 use super::binderfs::{names, options_of, set};
-use crate::cases;
+use super::*;
 use crate::containers;
-use crate::stage::Stage;
 use binder_sys::fs::add_device;
 use binder_sys::mounting::{Mounting, Refusal};
-use binder_sys::Device;
-use nix::errno::Errno;
-use nix::mount::{mount, umount, MsFlags};
+use nix::mount::umount;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-
-cases! { "options":
-    others_do_not_know_them ["BFS-4"],
-    owners_and_modes ["BFS-2", "BFS-8", "BFS-9"],
-    modes_alone ["BFS-2", "BFS-8"],
-    devices_of_a_mount ["BFS-13", "PARAM-2"],
-    devices_between_commas ["BFS-13"],
-    devices_that_android_in_containers_looks_for ["BFS-13"],
-    are_shown_and_can_be_given_back ["BFS-4", "BFS-5"],
-    remount_is_for_what_comes_later ["BFS-5", "BFS-8"],
-    remount_keeps_what_it_does_not_name ["BFS-5"],
-    lasting_ones_are_not_changed ["BFS-5"],
-    refusals_say_why ["BFS-4"],
-    refused_mounts_say_why_and_leave_nothing ["BFS-4", "BFS-6"],
-    users_who_do_not_exist_in_the_namespace ["BFS-2", "BFS-4"],
-}
 
 /// Options by name.
 pub(super) type Named<'a> = &'a [(&'a str, &'a str)];
@@ -62,7 +42,7 @@ pub(super) fn stat(path: &Path) -> (u32, u32, u32) {
     (stat.permissions().mode() & 0o7777, stat.uid(), stat.gid())
 }
 
-fn others_do_not_know_them(t: &Stage) {
+case!(others_do_not_know_them, ["BFS-4"], |t| {
     let all = [
         ("uid", "1"),
         ("gid", "1"),
@@ -82,9 +62,9 @@ fn others_do_not_know_them(t: &Stage) {
         // A program can tell from this which option it is that the driver does not have.
         assert_eq!(refusal.messages, [format!("binder: Unknown parameter '{}'", option.0)]);
     }
-}
+});
 
-fn owners_and_modes(t: &Stage) {
+case!(owners_and_modes, ["BFS-2", "BFS-8", "BFS-9"], |t| {
     let options = [("mode", "0664"), ("control_mode", "640"), ("uid", "1000"), ("gid", "1001")];
     let Some(path) = mounted(t, "owned", &options) else { return };
     assert_eq!(stat(&path.join("binder")), (0o664, 1000, 1001));
@@ -103,9 +83,9 @@ fn owners_and_modes(t: &Stage) {
         std::fs::rename(path.join("own"), path.join("renamed")).expect("rename");
         std::fs::remove_file(path.join("renamed")).expect("unlink");
     });
-}
+});
 
-fn modes_alone(t: &Stage) {
+case!(modes_alone, ["BFS-2", "BFS-8"], |t| {
     let Some(path) = mounted(t, "for-all", &[("mode", "666")]) else { return };
     assert_eq!(stat(&path.join("binder")), (0o666, 0, 0));
     assert_eq!(stat(&path.join("binder-control")), (0o600, 0, 0), "to use devices is not to add any");
@@ -122,7 +102,7 @@ fn modes_alone(t: &Stage) {
         add_device(&path, "anybodys").expect("binder-control is open to all");
         assert_eq!(Device::open(&path.join("anybodys")).err(), Some(Errno::EACCES));
     });
-}
+});
 
 fn devices_of(path: &Path) -> std::collections::BTreeSet<String> {
     let mut found = names(path);
@@ -130,7 +110,7 @@ fn devices_of(path: &Path) -> std::collections::BTreeSet<String> {
     found
 }
 
-fn devices_of_a_mount(t: &Stage) {
+case!(devices_of_a_mount, ["BFS-13", "PARAM-2"], |t| {
     // The way of mount(2) and mount(8), where a comma would begin another option.
     let path = t.directory("named");
     let mounted = super::binderfs::another(t, "named", Some("max=5,devices=one:two:x y,mode=600"));
@@ -146,9 +126,9 @@ fn devices_of_a_mount(t: &Stage) {
     add_device(&none, "binder").expect("add the first");
     assert_eq!(Device::open(&none.join("binder")).expect("open").version(), Ok(8));
     assert_eq!(devices_of(t.root()).len(), 3, "other mounts start with what the parameter says");
-}
+});
 
-fn devices_between_commas(t: &Stage) {
+case!(devices_between_commas, ["BFS-13"], |t| {
     let longest = "x".repeat(200);
     let list = format!("binder,{longest}:hwbinder");
     let Some(path) = mounted(t, "commas", &[("devices", &list)]) else { return };
@@ -159,11 +139,11 @@ fn devices_between_commas(t: &Stage) {
     let options = format!("devices={longest}:z");
     mount(Some("binder"), &path, Some("binder"), MsFlags::empty(), Some(options.as_str())).expect("mount");
     assert_eq!(devices_of(&path), set([&longest, "z"]));
-}
+});
 
-/// Waydroid takes the first of `anbox-binder`, `puddlejumper`, `bonder` and `binder` that is there; redroid those
-/// of Android. A host with Binder services of its own gives a container devices of other names.
-fn devices_that_android_in_containers_looks_for(t: &Stage) {
+// Waydroid takes the first of `anbox-binder`, `puddlejumper`, `bonder` and `binder` that is there; redroid those
+// of Android. A host with Binder services of its own gives a container devices of other names.
+case!(devices_that_android_in_containers_looks_for, ["BFS-13"], |t| {
     let names = ["anbox-binder", "anbox-hwbinder", "anbox-vndbinder"];
     let options = [("devices", &*names.join(":")), ("mode", "666")];
     let Some(path) = mounted(t, "android", &options) else { return };
@@ -173,11 +153,11 @@ fn devices_that_android_in_containers_looks_for(t: &Stage) {
         let device = Device::open(&path.join(name)).expect("open");
         device.set_context_manager().expect("each has a manager of its own");
     }
-}
+});
 
 const ALL: &str = "max=9,uid=7,gid=8,mode=640,control_mode=660,devices=a:b";
 
-fn are_shown_and_can_be_given_back(t: &Stage) {
+case!(are_shown_and_can_be_given_back, ["BFS-4", "BFS-5"], |t| {
     let mounted = super::binderfs::another(t, "shown", Some(ALL));
     if !t.ours_alone("there are no such mount options", mounted.is_ok()) {
         return;
@@ -191,13 +171,13 @@ fn are_shown_and_can_be_given_back(t: &Stage) {
     let escaped = t.directory("escaped");
     make(&escaped, &[("devices", "x y")]).expect("mount");
     assert!(options_of(&escaped).ends_with("devices=x\\040y"), "{}", options_of(&escaped));
-}
+});
 
 fn remount(path: &Path, options: &str) -> nix::Result<()> {
     mount(None::<&str>, path, None::<&str>, MsFlags::MS_REMOUNT, Some(options))
 }
 
-fn remount_is_for_what_comes_later(t: &Stage) {
+case!(remount_is_for_what_comes_later, ["BFS-5", "BFS-8"], |t| {
     let Some(path) = mounted(t, "plain", &[]) else { return };
     if !t.ours_alone("there are no such mount options", remount(&path, "mode=666,uid=3,gid=4").is_ok()) {
         return;
@@ -208,9 +188,9 @@ fn remount_is_for_what_comes_later(t: &Stage) {
     add_device(&path, "later").expect("add");
     assert_eq!(stat(&path.join("later")), (0o666, 3, 4));
     assert!(options_of(&path).ends_with(",max=1048576,uid=3,gid=4,mode=666"), "{}", options_of(&path));
-}
+});
 
-fn remount_keeps_what_it_does_not_name(t: &Stage) {
+case!(remount_keeps_what_it_does_not_name, ["BFS-5"], |t| {
     let Some(path) = mounted(t, "kept", &[("mode", "660"), ("gid", "5"), ("devices", "one")]) else { return };
     assert_eq!(remount(&path, "max=3"), Ok(()));
     assert!(options_of(&path).ends_with(",max=3,gid=5,mode=660,devices=one"), "{}", options_of(&path));
@@ -219,9 +199,9 @@ fn remount_keeps_what_it_does_not_name(t: &Stage) {
     assert_eq!(remount(&path, "gid=6"), Ok(()));
     add_device(&path, "three").expect("max is its default again");
     assert_eq!(stat(&path.join("three")), (0o660, 0, 6));
-}
+});
 
-fn lasting_ones_are_not_changed(t: &Stage) {
+case!(lasting_ones_are_not_changed, ["BFS-5"], |t| {
     let Some(path) = mounted(t, "lasting", &[("devices", "one:two")]) else { return };
     let refused = |option: (&str, &str), words: &str| {
         let refusal = change(&path, &[option, ("mode", "666"), ("max", "7")]).expect_err("remount");
@@ -237,9 +217,9 @@ fn lasting_ones_are_not_changed(t: &Stage) {
     let plain = mounted(t, "plain", &[]).expect("mount");
     let refusal = change(&plain, &[("devices", "binder:hwbinder:vndbinder")]).expect_err("remount");
     assert_eq!(refusal.errno, Errno::EINVAL);
-}
+});
 
-fn refusals_say_why(t: &Stage) {
+case!(refusals_say_why, ["BFS-4"], |t| {
     if t.driver != crate::suite::Driver::Rust {
         t.known_difference(t.driver, "there are no such mount options", false);
         return;
@@ -272,9 +252,9 @@ fn refusals_say_why(t: &Stage) {
     let path = t.directory("refused");
     let result = mount(Some("binder"), &path, Some("binder"), MsFlags::empty(), Some(options.as_str()));
     assert_eq!(result, Err(Errno::EINVAL));
-}
+});
 
-fn refused_mounts_say_why_and_leave_nothing(t: &Stage) {
+case!(refused_mounts_say_why_and_leave_nothing, ["BFS-4", "BFS-6"], |t| {
     let Some(_there) = mounted(t, "there", &[("devices", "a:b")]) else { return };
     let path = t.directory("refused");
     let refused = |options: Named, errno, words: &str| {
@@ -289,9 +269,9 @@ fn refused_mounts_say_why_and_leave_nothing(t: &Stage) {
     }
     make(&path, &[("devices", "a:b"), ("max", "2")]).expect("mount");
     umount(&path).expect("umount");
-}
+});
 
-fn users_who_do_not_exist_in_the_namespace(t: &Stage) {
+case!(users_who_do_not_exist_in_the_namespace, ["BFS-2", "BFS-4"], |t| {
     if mounted(t, "there", &[("uid", "5")]).is_none() {
         return;
     }
@@ -312,4 +292,4 @@ fn users_who_do_not_exist_in_the_namespace(t: &Stage) {
         add_device(path, "later").expect("root may");
         assert_eq!(stat(&path.join("later")), (0o600, 65534, 1));
     });
-}
+});

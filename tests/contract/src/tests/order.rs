@@ -3,49 +3,18 @@
 //! on, also when somebody dies in between. The table and its sources are in `docs/order-of-news.md`.
 
 use super::nested::couple;
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::Return::{
     Acquire, ClearDeathNotificationDone as ClearDone, DeadBinder, DeadReply, Decrefs, Increfs, Release,
     TransactionComplete as Complete,
 };
-use binder_sys::*;
-
-cases! { "order":
-    noop_or_spawn_before_all ["WR-6", "WR-10"],
-    counts_before_acknowledgement_before_refusal ["NODE-7", "TXN-18"],
-    acknowledgement_before_a_call_back_before_the_refusal ["TXN-18", "TXN-11", "TXN-26"],
-    replys_acknowledgement_before_the_outer_refusal ["TXN-17", "TXN-26"],
-    replys_acknowledgement_before_the_outer_reply ["TXN-17", "TXN-18"],
-    failed_replys_acknowledgement_before_the_outer_refusal ["TXN-25", "TXN-26"],
-    replys_counts_before_its_acknowledgement ["NODE-7", "TXN-17"],
-    inner_refusal_before_the_outer_one ["TXN-26", "TREL-1"],
-    refusal_before_the_death ["DN-2", "LOOP-9", "TREL-1"],
-    death_before_its_clear ["DN-3"],
-    clear_before_the_new_links_death ["DN-3", "DN-1"],
-    frozen_before_its_clear ["FRZN-4"],
-    last_frozen_before_the_death ["FRZN-2", "DN-2", "FRZ-7"],
-    oneway_calls_in_order_when_the_sender_dies ["TXN-22"],
-    oneway_acknowledgements_in_order ["TXN-16"],
-    refused_oneway_in_its_place ["TXN-16", "TXN-20"],
-    call_before_the_release_of_its_node ["TXN-8", "NODE-6"],
-    oneway_call_before_the_release_of_its_node ["TXN-8", "NODE-6", "TXN-22"],
-    next_oneway_call_before_the_objects_of_the_last ["TXN-22", "NODE-6"],
-    node_of_a_call_before_the_objects_of_its_buffer ["TXN-8", "NODE-6"],
-    acquire_before_the_call ["NODE-6", "NODE-11"],
-    deaths_in_order_of_request_of_the_dead ["DN-1"],
-    pending_acknowledgement_before_the_death ["TXN-16", "DN-2"],
-}
 
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 const NODE: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
 const COOKIE: u64 = 0x55;
 
 fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    BinderTransactionData { flags, ..from.place(handle, 0, &bytes(data)) }
+    from.place_oneway(handle, 0, &bytes(data))
 }
 
 /// What is there in one read, call or not.
@@ -55,23 +24,22 @@ fn all_in_one(port: &Port) -> Vec<Return> {
     port.finish_raw().returns()
 }
 
-fn noop_or_spawn_before_all(t: &Stage) {
+case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
     for threads in [0, 1u32] {
         let (server, client) = (t.manager(), t.client());
-        server.ioctl(ioctl::BINDER_SET_MAX_THREADS, threads).expect("set the limit");
-        client.start_call(0, 0, &empty());
-        client.actor.expect_blocked();
+        server.ioctl(BINDER_SET_MAX_THREADS, threads).expect("set the limit");
+        client.start_blocking_call(0, 0, &empty());
         client.kill();
         let told = all_in_one(&server);
         let first = if threads == 0 { Return::Noop } else { Return::SpawnLooper };
         assert!(matches!(told[..], [item, Return::Transaction(_)] if item == first), "{told:?}");
         server.kill();
     }
-}
+});
 
-fn counts_before_acknowledgement_before_refusal(t: &Stage) {
+case!(counts_before_acknowledgement_before_refusal, ["NODE-7", "TXN-18"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &object(NODE))));
+    client.send_call(0, 0, &object(NODE));
     server.wait_call();
     server.kill();
     client.start_read();
@@ -80,14 +48,13 @@ fn counts_before_acknowledgement_before_refusal(t: &Stage) {
     // Nobody holds the node any more, unless the owner is told before that is known.
     told.retain(|item| !matches!(item, Increfs(_) | Acquire(_)));
     assert_eq!(told, [Complete, DeadReply]);
-}
+});
 
-fn acknowledgement_before_a_call_back_before_the_refusal(t: &Stage) {
+case!(acknowledgement_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TXN-26"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &empty());
     let freezer = Freezer::of(t, &b);
     b.kill();
     freezer.wait_released(t);
@@ -95,7 +62,7 @@ fn acknowledgement_before_a_call_back_before_the_refusal(t: &Stage) {
     assert!(matches!(told[..], [Return::Noop, Complete, Return::Transaction(_)]), "{told:?}");
     a.reply(&empty());
     assert_eq!(but_counts(&a), [DeadReply]);
-}
+});
 
 /// All that there is to be read, except that who has died holds the reader's nodes no longer.
 fn but_counts(port: &Port) -> Vec<Return> {
@@ -107,51 +74,45 @@ fn but_counts(port: &Port) -> Vec<Return> {
 /// a serves a call back of b's, who dies.
 fn outer_dies(t: &Stage) -> Port {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.free(&a.wait_call());
+    a.call(&b, on_b, 1, &empty());
+    a.free(&b.call(&a, on_a, 2, &empty()));
     let freezer = Freezer::of(t, &b);
     b.kill();
     freezer.wait_released(t);
     a
 }
 
-fn replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
+case!(replys_acknowledgement_before_the_outer_refusal, ["TXN-17", "TXN-26"], |t| {
     let a = outer_dies(t);
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
-}
+});
 
-fn failed_replys_acknowledgement_before_the_outer_refusal(t: &Stage) {
+case!(failed_replys_acknowledgement_before_the_outer_refusal, ["TXN-25", "TXN-26"], |t| {
     let a = outer_dies(t);
     let unreadable = BinderTransactionData { buffer: BAD_ADDRESS, data_size: 8, ..a.place(0, 0, &empty()) };
-    let mut commands = Commands::new();
-    commands.reply(&unreadable);
+    let commands = stream(|c| c.reply(&unreadable));
     a.try_write(&commands);
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
-}
+});
 
-fn replys_acknowledgement_before_the_outer_reply(t: &Stage) {
+case!(replys_acknowledgement_before_the_outer_reply, ["TXN-17", "TXN-18"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.free(&a.wait_call());
+    a.call(&b, on_b, 1, &empty());
+    a.free(&b.call(&a, on_a, 2, &empty()));
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     b.wait_reply();
     b.reply(&bytes(b"outer"));
     b.kill();
     let told = but_counts(&a);
     assert!(matches!(told[..], [Complete, Return::Reply(_)]), "{told:?}");
-}
+});
 
-fn replys_counts_before_its_acknowledgement(t: &Stage) {
+case!(replys_counts_before_its_acknowledgement, ["NODE-7", "TXN-17"], |t| {
     let (server, client) = (t.manager(), t.client());
     // What the driver keeps for the next answer is there, as for a thread that has worked for a while.
     client.round_trip(0, &server, &empty(), &empty());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.send(|c| c.reply(&server.place(0, 0, &object(NODE))));
     let told = server.drain();
     assert_eq!(told, [Increfs(ID), Acquire(ID), Complete]);
@@ -159,15 +120,13 @@ fn replys_counts_before_its_acknowledgement(t: &Stage) {
     client.kill();
     server.wait_for(Release(ID));
     server.wait_for(Decrefs(ID));
-}
+});
 
-/// a has called b, b has called a back, and a has called b again. b dies: each call of a's ends in its turn.
-fn inner_refusal_before_the_outer_one(t: &Stage) {
+// a has called b, b has called a back, and a has called b again. b dies: each call of a's ends in its turn.
+case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     a.start_call(on_b, 3, &empty());
     assert_eq!(b.wait_call().code, 3);
     b.kill();
@@ -175,20 +134,20 @@ fn inner_refusal_before_the_outer_one(t: &Stage) {
     assert_eq!(but_counts(&a), [], "the outer one has to wait for the reply");
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
-}
+});
 
-fn refusal_before_the_death(t: &Stage) {
+case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.server());
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.kill();
     client.start_read();
     assert_eq!(client.finish_raw().returns(), [Return::Noop, Complete, DeadReply]);
     client.wait_for(DeadBinder(COOKIE));
-}
+});
 
-fn death_before_its_clear(t: &Stage) {
+case!(death_before_its_clear, ["DN-3"], |t| {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
@@ -198,9 +157,9 @@ fn death_before_its_clear(t: &Stage) {
     assert_eq!(client.drain(), [DeadBinder(COOKIE)], "the clear waits until it is confirmed");
     client.send(|c| c.dead_binder_done(COOKIE));
     assert_eq!(client.drain(), [ClearDone(COOKIE)]);
-}
+});
 
-fn clear_before_the_new_links_death(t: &Stage) {
+case!(clear_before_the_new_links_death, ["DN-3", "DN-1"], |t| {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
@@ -208,13 +167,13 @@ fn clear_before_the_new_links_death(t: &Stage) {
     server.kill();
     freezer.wait_released(t);
     assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(COOKIE)]);
-}
+});
 
 fn frozen(is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
 }
 
-fn frozen_before_its_clear(t: &Stage) {
+case!(frozen_before_its_clear, ["FRZN-4"], |t| {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_freeze(0, COOKIE));
@@ -226,9 +185,9 @@ fn frozen_before_its_clear(t: &Stage) {
     assert_eq!(client.drain(), [], "the clear waits until what was told is confirmed");
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(client.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
-}
+});
 
-fn last_frozen_before_the_death(t: &Stage) {
+case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, COOKIE));
@@ -238,9 +197,9 @@ fn last_frozen_before_the_death(t: &Stage) {
     server.kill();
     freezer.wait_released(t);
     assert_eq!(client.drain(), [frozen(1), DeadBinder(1)]);
-}
+});
 
-fn oneway_calls_in_order_when_the_sender_dies(t: &Stage) {
+case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], |t| {
     let (server, client) = (t.manager(), t.client());
     for word in [b"1", b"2", b"3"] {
         client.start_transaction(&oneway_data(&client, 0, word));
@@ -255,9 +214,9 @@ fn oneway_calls_in_order_when_the_sender_dies(t: &Stage) {
         assert_eq!(server.data(&call), word);
         server.free(&call);
     }
-}
+});
 
-fn oneway_acknowledgements_in_order(t: &Stage) {
+case!(oneway_acknowledgements_in_order, ["TXN-16"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
@@ -270,9 +229,9 @@ fn oneway_acknowledgements_in_order(t: &Stage) {
     commands.transaction(&oneway_data(&client, 0, b"3"));
     client.try_write(&commands);
     assert_eq!(client.drain(), [Complete, Return::TransactionPendingFrozen, DeadReply]);
-}
+});
 
-fn refused_oneway_in_its_place(t: &Stage) {
+case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
     let mut commands = Commands::new();
@@ -282,14 +241,14 @@ fn refused_oneway_in_its_place(t: &Stage) {
     assert_eq!(outcome.write_consumed, 68, "what is behind it waits until it has been read");
     assert_eq!(client.drain(), [Complete, Return::FailedReply]);
     server.wait_call();
-}
+});
 
-/// A node whose only handle is given back while a call to it is on its way.
-fn call_before_the_release_of_its_node(t: &Stage) {
+// A node whose only handle is given back while a call to it is on its way.
+case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.settle_counts();
-    holder.send(|c| c.transaction(&holder.place(handle, 0, &empty())));
+    holder.send_call(handle, 0, &empty());
     holder.kill();
     let told = owner.read_once();
     assert!(matches!(told[..], [Return::Transaction(_)]), "{told:?}");
@@ -298,9 +257,9 @@ fn call_before_the_release_of_its_node(t: &Stage) {
     assert_eq!(owner.drain(), [], "the buffer still needs the node");
     owner.free(&call);
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID)]);
-}
+});
 
-fn oneway_call_before_the_release_of_its_node(t: &Stage) {
+case!(oneway_call_before_the_release_of_its_node, ["TXN-8", "NODE-6", "TXN-22"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.settle_counts();
@@ -317,7 +276,7 @@ fn oneway_call_before_the_release_of_its_node(t: &Stage) {
         owner.free(&call);
     }
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID)]);
-}
+});
 
 /// A holder of two nodes of an owner, and its handles on them.
 fn holder_of_two(t: &Stage, second: FlatBinderObject) -> (Port, Port, [u32; 2]) {
@@ -327,13 +286,12 @@ fn holder_of_two(t: &Stage, second: FlatBinderObject) -> (Port, Port, [u32; 2]) 
     (owner, holder, handles)
 }
 
-/// A freed buffer lets the next oneway call come, and then its objects go.
-fn next_oneway_call_before_the_objects_of_the_last(t: &Stage) {
+// A freed buffer lets the next oneway call come, and then its objects go.
+case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t| {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
-    let flags = TransactionFlags::ONE_WAY.bits();
     let parcel = object(FlatBinderObject::strong_handle(sent));
-    holder.send(|c| c.transaction(&BinderTransactionData { flags, ..holder.place(to, 0, &parcel) }));
+    holder.send(|c| c.transaction(&holder.place_oneway(to, 0, &parcel)));
     holder.send(|c| c.transaction(&oneway_data(&holder, to, b"2")).release(sent));
     let call = owner.wait_call();
     assert_eq!(owner.drain(), []);
@@ -341,32 +299,30 @@ fn next_oneway_call_before_the_objects_of_the_last(t: &Stage) {
     let first = all_in_one(&owner);
     assert!(matches!(first[..], [Return::Noop, Return::Transaction(_)]), "{first:?}");
     assert_eq!(owner.drain(), [Release(other), Decrefs(other)]);
-}
+});
 
-/// A freed buffer lets the node go that was called, and then its objects.
-fn node_of_a_call_before_the_objects_of_its_buffer(t: &Stage) {
+// A freed buffer lets the node go that was called, and then its objects.
+case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
-    holder.start_call(to, 0, &object(FlatBinderObject::strong_handle(sent)));
-    let call = owner.wait_call();
-    owner.reply(&empty());
-    holder.wait_reply();
+    let call = holder.call(&owner, to, 0, &object(FlatBinderObject::strong_handle(sent)));
+    owner.answer(&holder, &empty());
     let freezer = Freezer::of(t, &holder);
     holder.kill();
     freezer.wait_released(t);
     assert_eq!(owner.drain(), []);
     owner.free(&call);
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID), Release(other), Decrefs(other)]);
-}
+});
 
-/// Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.
-fn acquire_before_the_call(t: &Stage) {
+// Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.
+case!(acquire_before_the_call, ["NODE-6", "NODE-11"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
     manager.free(&manager.wait_call());
     let mut parcel = empty();
     parcel.object(&NODE);
-    owner.send(|c| c.transaction(&owner.place(0, 0, &parcel)));
+    owner.send_call(0, 0, &parcel);
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();
     manager
@@ -379,9 +335,9 @@ fn acquire_before_the_call(t: &Stage) {
     assert!(acquired.is_some() && acquired < called, "{told:?}");
     let replied = place(|item| matches!(item, Return::Reply(_)));
     assert!(acquired < replied && replied < called, "{told:?}");
-}
+});
 
-fn deaths_in_order_of_request_of_the_dead(t: &Stage) {
+case!(deaths_in_order_of_request_of_the_dead, ["DN-1"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.server());
     let handles: Vec<u32> = (1..=3)
         .map(|i| introduce(&manager, &owner, FlatBinderObject::binder(0x100 * i, 0), &holder))
@@ -393,9 +349,9 @@ fn deaths_in_order_of_request_of_the_dead(t: &Stage) {
         holder.send(|c| c.request_death(handles[at], at as u64));
     }
     assert_eq!(holder.drain(), [2, 0, 1].map(DeadBinder));
-}
+});
 
-fn pending_acknowledgement_before_the_death(t: &Stage) {
+case!(pending_acknowledgement_before_the_death, ["TXN-16", "DN-2"], |t| {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
@@ -405,4 +361,4 @@ fn pending_acknowledgement_before_the_death(t: &Stage) {
     freezer.wait_released(t);
     let told = client.drain();
     assert_eq!(told, [Return::TransactionPendingFrozen, DeadBinder(COOKIE)]);
-}
+});

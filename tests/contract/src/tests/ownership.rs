@@ -4,32 +4,13 @@
 
 use super::binderfs::names;
 use super::options::stat;
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::containers::{self, become_user};
-use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
-use binder_sys::Device;
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::mount::{mount, MsFlags};
 use std::fs::{set_permissions, Permissions};
 use std::io::Result;
 use std::os::unix::fs::{chown, PermissionsExt};
-use std::path::Path;
-
-cases! { "ownership":
-    chmod_is_for_the_owner ["BFS-8", "BFS-9"],
-    chown_is_for_root ["BFS-8", "BFS-9"],
-    rights_are_checked_when_it_is_opened ["BFS-8", "OPEN-1"],
-    directory_decides_on_names ["BFS-9"],
-    directory_can_be_given_away ["BFS-9"],
-    control_can_be_given_away ["BFS-7"],
-    attributes_outlive_a_rename ["BFS-9", "BFS-10"],
-    of_a_read_only_mount ["BFS-7", "BFS-9"],
-    without_devices_by_the_mount ["BFS-1", "OPEN-1"],
-    of_a_user_namespace ["BFS-2", "BFS-9"],
-}
 
 const USER: u32 = 1000;
 
@@ -46,7 +27,7 @@ fn opened(path: &Path) -> nix::Result<i32> {
     Device::open(path)?.version()
 }
 
-fn chmod_is_for_the_owner(t: &Stage) {
+case!(chmod_is_for_the_owner, ["BFS-8", "BFS-9"], |t| {
     let path = t.device("binder");
     chmod(&path, 0o660).expect("root may");
     child::run(|| {
@@ -63,9 +44,9 @@ fn chmod_is_for_the_owner(t: &Stage) {
         chmod(&t.device(other), 0o500).expect("what is no device has a mode, too");
         assert_eq!(stat(&t.device(other)), (0o500, 0, 0));
     }
-}
+});
 
-fn chown_is_for_root(t: &Stage) {
+case!(chown_is_for_root, ["BFS-8", "BFS-9"], |t| {
     let path = t.device("binder");
     chown(&path, Some(USER), Some(2000)).expect("root may");
     child::run(|| {
@@ -77,9 +58,9 @@ fn chown_is_for_root(t: &Stage) {
     assert_eq!(stat(&path), (0o600, USER, USER));
     add_device(t.root(), "later").expect("add");
     assert_eq!(stat(&t.device("later")), (0o600, 0, 0), "others have their own");
-}
+});
 
-fn rights_are_checked_when_it_is_opened(t: &Stage) {
+case!(rights_are_checked_when_it_is_opened, ["BFS-8", "OPEN-1"], |t| {
     let path = t.device("binder");
     let by_user = |errno: Option<Errno>, flags| {
         child::run(|| {
@@ -104,9 +85,9 @@ fn rights_are_checked_when_it_is_opened(t: &Stage) {
         become_user(USER);
         assert_eq!(device.version(), Ok(8));
     });
-}
+});
 
-fn directory_decides_on_names(t: &Stage) {
+case!(directory_decides_on_names, ["BFS-9"], |t| {
     let (path, renamed) = (t.device("binder"), t.device("renamed"));
     chown(&path, Some(USER), Some(USER)).expect("chown");
     chmod(&path, 0o666).expect("chmod");
@@ -116,9 +97,9 @@ fn directory_decides_on_names(t: &Stage) {
         fails(std::fs::rename(&path, &renamed), Errno::EACCES);
     });
     assert_eq!(names(t.root()).len(), 5);
-}
+});
 
-fn directory_can_be_given_away(t: &Stage) {
+case!(directory_can_be_given_away, ["BFS-9"], |t| {
     let (path, renamed) = (t.device("binder"), t.device("renamed"));
     chown(t.root(), Some(USER), None).expect("chown");
     child::run(|| {
@@ -138,9 +119,9 @@ fn directory_can_be_given_away(t: &Stage) {
         fails(std::fs::remove_file(t.device("hwbinder")), Errno::EPERM);
     });
     assert_eq!(names(t.root()).len(), 4);
-}
+});
 
-fn control_can_be_given_away(t: &Stage) {
+case!(control_can_be_given_away, ["BFS-7"], |t| {
     chown(t.device("binder-control"), Some(USER), None).expect("chown");
     child::run(|| {
         become_user(USER);
@@ -149,9 +130,9 @@ fn control_can_be_given_away(t: &Stage) {
         fails(std::fs::remove_file(t.device("own")), Errno::EACCES);
     });
     assert_eq!(stat(&t.device("own")), (0o600, 0, 0));
-}
+});
 
-fn attributes_outlive_a_rename(t: &Stage) {
+case!(attributes_outlive_a_rename, ["BFS-9", "BFS-10"], |t| {
     let (path, renamed) = (t.device("binder"), t.device("renamed"));
     chown(&path, Some(USER), Some(7)).expect("chown");
     chmod(&path, 0o640).expect("chmod");
@@ -159,9 +140,9 @@ fn attributes_outlive_a_rename(t: &Stage) {
     assert_eq!(stat(&renamed), (0o640, USER, 7));
     add_device(t.root(), "binder").expect("add");
     assert_eq!(stat(&path), (0o600, 0, 0));
-}
+});
 
-fn of_a_read_only_mount(t: &Stage) {
+case!(of_a_read_only_mount, ["BFS-7", "BFS-9"], |t| {
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     mount(None::<&str>, t.root(), None::<&str>, flags, None::<&str>).expect("remount");
     assert_eq!(opened(&t.device("binder")), Ok(8), "a device is no file of the mount");
@@ -170,16 +151,16 @@ fn of_a_read_only_mount(t: &Stage) {
     fails(std::fs::remove_file(t.device("binder")), Errno::EROFS);
     fails(std::fs::rename(t.device("binder"), t.device("renamed")), Errno::EROFS);
     add_device(t.root(), "added").expect("neither is binder-control");
-}
+});
 
-fn without_devices_by_the_mount(t: &Stage) {
+case!(without_devices_by_the_mount, ["BFS-1", "OPEN-1"], |t| {
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_NODEV;
     mount(None::<&str>, t.root(), None::<&str>, flags, None::<&str>).expect("remount");
     assert_eq!(opened(&t.device("binder")), Err(Errno::EACCES));
     assert_eq!(add_device(t.root(), "added").err(), Some(Errno::EACCES));
-}
+});
 
-fn of_a_user_namespace(t: &Stage) {
+case!(of_a_user_namespace, ["BFS-2", "BFS-9"], |t| {
     containers::run(&t.directory("container"), containers::ROOTLESS, |path| {
         mount_at(path, None).expect("mount");
         let (device, renamed) = (path.join("binder"), path.join("renamed"));
@@ -198,4 +179,4 @@ fn of_a_user_namespace(t: &Stage) {
         std::fs::remove_file(&renamed).expect("unlink");
         fails(std::fs::remove_file(path.join("binder-control")), Errno::EPERM);
     });
-}
+});

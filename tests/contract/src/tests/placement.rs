@@ -6,24 +6,8 @@
 //! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
 //! then: in some rounds of a busy guest.
 
-use crate::bystander::has_two_cpus;
-use crate::cases;
-use crate::port::{empty, introduce, Port};
+use super::*;
 use crate::scheduling::{allow, pin};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::mount::{mount, MsFlags};
-use nix::unistd::Pid;
-use std::path::PathBuf;
-
-cases! { "placement":
-    caller_who_waits_gives_its_cpu ["LOOP-6"],
-    caller_who_waits_keeps_its_cpu_if_so_wished ["LOOP-6"],
-    caller_who_goes_on_keeps_its_cpu ["LOOP-6"],
-    scheduler_is_told_of_a_caller_who_waits ["LOOP-6"],
-    news_of_a_death ["LOOP-6", "DN-1", "DN-3"],
-    news_of_freezing ["LOOP-6", "FRZN-1", "FRZN-4"],
-}
 
 const ROUNDS: usize = 16;
 /// What is more is no chance.
@@ -31,12 +15,9 @@ const BY_CHANCE: usize = 12;
 const COOKIE: u64 = 0x10;
 
 /// Whether there are two CPUs; then all that a test starts is on the first.
-fn is_possible(t: &Stage) -> bool {
-    if !has_two_cpus(t) {
-        return false;
-    }
+fn needs_the_stage(t: &Stage) {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 0);
-    true
 }
 
 /// Puts a thread to sleep on CPU 1.
@@ -71,8 +52,7 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
         // At once: with its next order it may move again.
         let is_moved = has_moved(&server);
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
         is_moved
     };
     (0..rows).map(|_| (0..ROUNDS).filter(|_| is_moved()).count()).collect()
@@ -83,53 +63,47 @@ fn has_parameter(value: &str) -> bool {
     std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(value)
 }
 
-fn caller_who_waits_gives_its_cpu(t: &Stage) {
-    if t.needs("the module parameter handoff=2", has_parameter("handoff=2")) && is_possible(t) {
-        // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
-        let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
-        let moves = rows.into_iter().max().expect("three rows");
-        t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
-    }
-}
+case!(caller_who_waits_gives_its_cpu, ["LOOP-6"], |t| {
+    t.needs("the module parameter handoff=2", has_parameter("handoff=2"));
+    needs_the_stage(t);
+    // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
+    let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
+    let moves = rows.into_iter().max().expect("three rows");
+    t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
+});
 
-fn caller_who_waits_keeps_its_cpu_if_so_wished(t: &Stage) {
-    if t.needs("the module parameter handoff=0", has_parameter("handoff=0")) && is_possible(t) {
-        let moves = moves(t, |client| client.start_call(0, 0, &empty()));
-        assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
-    }
-}
+case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
+    t.needs("the module parameter handoff=0", has_parameter("handoff=0"));
+    needs_the_stage(t);
+    let moves = moves(t, |client| client.start_call(0, 0, &empty()));
+    assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
+});
 
-fn caller_who_goes_on_keeps_its_cpu(t: &Stage) {
-    if is_possible(t) {
-        let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
-        t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
-    }
-}
+case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], |t| {
+    needs_the_stage(t);
+    let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
+    t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
+});
 
 /// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
 const SYNC: u32 = 0x10;
 
-fn scheduler_is_told_of_a_caller_who_waits(t: &Stage) {
+case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(wakeups) = Wakeups::of(t, &client) else { return };
-    if !t.needs("the module parameter handoff=1", !has_parameter("handoff=")) {
-        return;
-    }
+    let wakeups = Wakeups::of(t, &client);
+    t.needs("the module parameter handoff=1", !has_parameter("handoff="));
     server.park();
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    server.free(&client.call(&server, 0, 0, &empty()));
+    client.free(&server.answer(&client, &empty()));
     let of_call = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_call, [SYNC], "of a caller who waits");
     server.park();
-    let oneway =
-        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..client.place(0, 0, &empty()) };
+    let oneway = client.place_oneway(0, 0, &empty());
     client.send(|c| c.transaction(&oneway));
     server.free(&server.wait_call());
     let of_oneway = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_oneway, [SYNC, 0], "of a caller who does not");
-}
+});
 
 /// What one thread tells the scheduler when it wakes others. A probe has the flags, and the event that comes next who is woken.
 struct Wakeups(PathBuf);
@@ -139,19 +113,17 @@ const EVENTS: [&str; 2] = ["placement/wakes", "sched/sched_waking"];
 
 impl Wakeups {
     /// `None` without probes.
-    fn of(t: &Stage, waker: &Port) -> Option<Self> {
+    fn of(t: &Stage, waker: &Port) -> Self {
         let root = t.directory("tracing");
         let mounted = mount(None::<&str>, &root, Some("tracefs"), MsFlags::empty(), None::<&str>);
         let has_probes = mounted.is_ok() && std::fs::write(root.join("kprobe_events"), PROBE).is_ok();
-        if !t.needs("probes of functions", has_probes) {
-            return None;
-        }
+        t.needs("probes of functions", has_probes);
         let wakeups = Self(root);
         for event in EVENTS {
             wakeups.set(event, "filter", &format!("common_pid == {}", t.global_tid(waker)));
             wakeups.set(event, "enable", "1");
         }
-        Some(wakeups)
+        wakeups
     }
 
     fn set(&self, event: &str, file: &str, value: &str) {
@@ -200,10 +172,8 @@ fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
     has_moved(looper)
 }
 
-fn news_of_a_death(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], |t| {
+    needs_the_stage(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.request_death(handle, COOKIE));
@@ -219,12 +189,10 @@ fn news_of_a_death(t: &Stage) {
         requests += usize::from(is_moved(&looper, request, Return::DeadBinder(COOKIE)));
     }
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
-}
+});
 
-fn news_of_freezing(t: &Stage) {
-    if !is_possible(t) {
-        return;
-    }
+case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], |t| {
+    needs_the_stage(t);
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();
@@ -238,4 +206,4 @@ fn news_of_freezing(t: &Stage) {
         clears += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));
     }
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
-}
+});

@@ -1,60 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Blocks that pointers point to: what arrives, and which pointers may be replaced in which order.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
-use crate::pages::page;
-use crate::port::{bytes, empty, Port};
-use crate::sg::{pointer_object, refused, SgParcel, EINVAL};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "pointers":
-    block_arrives ["OBJ-PTR", "OBJ-3", "OBJ-7"],
-    block_arrives_in_a_reply ["OBJ-PTR"],
-    block_arrives_oneway ["OBJ-PTR"],
-    blocks_lie_behind_the_offsets ["OBJ-3", "OBJ-7"],
-    rest_of_the_object_is_kept ["OBJ-PTR"],
-    of_any_length ["OBJ-PTR", "OBJ-7"],
-    of_no_length ["OBJ-PTR"],
-    over_many_pages ["OBJ-PTR", "ALLOC-4"],
-    nested ["OBJ-4", "OBJ-7"],
-    family ["OBJ-4", "OBJ-7"],
-    deep ["OBJ-4"],
-    lesson_s07_as_deep_as_the_space_allows ["OBJ-4", "lesson S07"],
-    side_by_side ["OBJ-4"],
-    senders_pointers_do_not_arrive ["OBJ-2", "OBJ-7"],
-    among_nodes ["OBJ-1", "OBJ-PTR"],
-    more_room_than_needed ["OBJ-8"],
-    room_must_be_whole ["OBJ-8"],
-    no_room ["OBJ-8", "OBJ-PTR"],
-    lesson_c07_too_large ["OBJ-PTR", "lesson C07"],
-    lesson_c03_parent_must_be_an_earlier_block ["OBJ-4", "lesson C03"],
-    parent_must_be_open ["OBJ-4"],
-    pointer_must_lie_in_the_parent ["OBJ-4", "lesson C07"],
-    lesson_r16_pointers_must_come_in_order ["OBJ-4", "lesson R16"],
-    lesson_c08_pointer_must_be_aligned ["OBJ-6", "lesson C08"],
-    lesson_c18_parent_at_the_start_of_the_data ["OBJ-5", "lesson C18"],
-    unreadable_block ["OBJ-PTR"],
-    unreadable_block_is_not_needed_where_replaced ["OBJ-7"],
-    refused_call_undoes_what_was_done ["OBJ-10", "lesson C06"],
-    wiped_when_asked_for ["ALLOC-6"],
-    lesson_r21_wiped_when_refused ["OBJ-10", "ALLOC-6", "lesson R21"],
-    wiped_when_refused_without_data ["OBJ-10", "ALLOC-6"],
-    lesson_c17_command_must_lie_in_the_buffer ["WR-4", "lesson C17"],
-    room_counts_as_space ["ALLOC-2", "ALLOC-1"],
-    space_comes_back ["OBJ-12", "ALLOC-1"],
-}
+use super::*;
+use crate::sg::{pointer_object, refused, EINVAL};
 
 /// Serves a call that has come, and has the caller take the reply.
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 /// The object of a block that has come.
@@ -62,34 +16,32 @@ fn block(port: &Port, call: &BinderTransactionData, index: u64) -> BinderBufferO
     port.any_object(call, index)
 }
 
-fn block_arrives(t: &Stage) {
+case!(block_arrives, ["OBJ-PTR", "OBJ-3", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(100, 1));
     parcel.parcel.bytes(b"behind");
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     assert_eq!(server.received_block(&call, 0), pattern(100, 1));
     let data = server.data(&call);
     assert_eq!((&data[..8], &data[48..]), (&crate::sg::LEAD[..], &b"behind"[..]));
     let (start, length) = server.space.expect("a space");
     assert!((start..start + length as u64).contains(&block(&server, &call, 0).buffer));
     finish(&server, &client, &call);
-}
+});
 
-fn block_arrives_in_a_reply(t: &Stage) {
+case!(block_arrives_in_a_reply, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.free(&server.wait_call());
+    server.free(&client.call(&server, 0, 0, &empty()));
     let mut parcel = SgParcel::new();
     parcel.block(&server.arena, &pattern(100, 2));
     server.reply_sg(&parcel.call(&server));
     let reply = client.wait_reply();
     assert_eq!(client.received_block(&reply, 0), pattern(100, 2));
     client.free(&reply);
-}
+});
 
-fn block_arrives_oneway(t: &Stage) {
+case!(block_arrives_oneway, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     for round in 0..3 {
         let mut parcel = SgParcel::new();
@@ -102,9 +54,9 @@ fn block_arrives_oneway(t: &Stage) {
         assert_eq!(server.received_block(&call, 0), pattern(100, round));
         server.free(&call);
     }
-}
+});
 
-fn blocks_lie_behind_the_offsets(t: &Stage) {
+case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let lengths = [13, 8, 1, 40];
@@ -112,8 +64,7 @@ fn blocks_lie_behind_the_offsets(t: &Stage) {
         parcel.block(&client.arena, &pattern(length, seed));
     }
     parcel.parcel.bytes(b"odd");
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     // Each begins where the one before ends, rounded up to eight bytes.
     let mut next = call.offsets + call.offsets_size;
     for (index, length) in lengths.into_iter().enumerate() {
@@ -122,9 +73,9 @@ fn blocks_lie_behind_the_offsets(t: &Stage) {
         next += (length as u64).next_multiple_of(8);
     }
     finish(&server, &client, &call);
-}
+});
 
-fn rest_of_the_object_is_kept(t: &Stage) {
+case!(rest_of_the_object_is_kept, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let sent = BinderBufferObject {
         // Without the flag there is no parent, whatever the rest says.
@@ -135,57 +86,53 @@ fn rest_of_the_object_is_kept(t: &Stage) {
     };
     let mut parcel = SgParcel { room: 24, ..SgParcel::new() };
     parcel.object(&sent);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let got = block(&server, &call, 0);
     let rest = |b: &BinderBufferObject| (b.kind, b.flags, b.length, b.parent, b.parent_offset);
     assert_eq!(rest(&got), rest(&sent));
     finish(&server, &client, &call);
-}
+});
 
-fn of_any_length(t: &Stage) {
+case!(of_any_length, ["OBJ-PTR", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     for length in (1..34).chain([4095, 4096, 4097]) {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, &pattern(length, length));
         parcel.block(&client.arena, b"the next");
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         assert_eq!(server.received_block(&call, 0), pattern(length, length), "{length}");
         assert_eq!(server.received_block(&call, 1), b"the next", "{length}");
         finish(&server, &client, &call);
     }
-}
+});
 
-fn of_no_length(t: &Stage) {
+case!(of_no_length, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Neither room nor memory is needed for it.
     let mut parcel = SgParcel::new();
     parcel.block_at(0, 0);
     parcel.block_at(BAD_ADDRESS, 0);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     assert_eq!((block(&server, &call, 0).length, block(&server, &call, 1).length), (0, 0));
     assert_ne!(block(&server, &call, 1).buffer, BAD_ADDRESS, "not the sender's address");
     finish(&server, &client, &call);
     // Also by the command that leaves no room.
     client.start_transaction(&parcel.call(&client).data);
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn over_many_pages(t: &Stage) {
+case!(over_many_pages, ["OBJ-PTR", "ALLOC-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     for (seed, length) in [50_001, 8192, 100_000].into_iter().enumerate() {
         parcel.block(&client.arena, &pattern(length, seed));
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     for (seed, length) in [50_001, 8192, 100_000].into_iter().enumerate() {
         assert_eq!(server.received_block(&call, seed as u64), pattern(length, seed));
     }
     finish(&server, &client, &call);
-}
+});
 
 /// Checks a block of which some eight bytes are pointers to the blocks of other objects, and the
 /// rest is the pattern of this seed.
@@ -206,24 +153,23 @@ fn expect_block(
     assert_eq!(found, wanted, "block {index}");
 }
 
-fn nested(t: &Stage) {
+case!(nested, ["OBJ-4", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     // At the start, in the middle, aligned to four bytes only, at the end.
     for offset in [0, 16, 20, 56] {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(64, 1));
         let inner = parcel.child(&client.arena, &pattern(30, 2), outer, offset);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         expect_block(&server, &call, outer, 1, &[(offset as usize, inner)]);
         expect_block(&server, &call, inner, 2, &[]);
         let got = block(&server, &call, inner);
         assert_eq!((got.flags, got.parent, got.parent_offset), (1, outer, offset));
         finish(&server, &client, &call);
     }
-}
+});
 
-fn family(t: &Stage) {
+case!(family, ["OBJ-4", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     // A has B, C and E; C has D; E has F and G.
     let mut parcel = SgParcel::new();
@@ -235,8 +181,7 @@ fn family(t: &Stage) {
     let e = parcel.child(&arena, &pattern(24, 5), a, 40);
     let f = parcel.child(&arena, &pattern(1, 6), e, 0);
     let g = parcel.child(&arena, &pattern(2, 7), e, 16);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, a, 1, &[(0, b), (16, c), (40, e)]);
     expect_block(&server, &call, b, 2, &[]);
     expect_block(&server, &call, c, 3, &[(8, d)]);
@@ -245,9 +190,9 @@ fn family(t: &Stage) {
     expect_block(&server, &call, f, 6, &[]);
     expect_block(&server, &call, g, 7, &[]);
     finish(&server, &client, &call);
-}
+});
 
-fn deep(t: &Stage) {
+case!(deep, ["OBJ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let mut parent = parcel.block(&client.arena, &pattern(24, 0));
@@ -256,19 +201,18 @@ fn deep(t: &Stage) {
     }
     // Back up at once: the outermost is open still, and a child of it comes behind all others.
     let late = parcel.child(&client.arena, b"late", 0, 16);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, 0, 0, &[(8, 1), (16, late)]);
     for depth in 1..99 {
         expect_block(&server, &call, depth, depth as usize, &[(8, depth + 1)]);
     }
     assert_eq!(server.received_block(&call, late), b"late");
     finish(&server, &client, &call);
-}
+});
 
-/// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
-/// piece.
-fn lesson_s07_as_deep_as_the_space_allows(t: &Stage) {
+// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
+// piece.
+case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
     const BLOCKS: u64 = 65_600;
     let (server, client) = (t.manager_with(4 << 20), t.client());
     let mut parcel = SgParcel::new();
@@ -276,33 +220,31 @@ fn lesson_s07_as_deep_as_the_space_allows(t: &Stage) {
     for _ in 1..BLOCKS {
         parent = parcel.child(&client.arena, &pattern(8, 1), parent, 0);
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let innermost = block(&server, &call, BLOCKS - 1);
     assert_eq!((innermost.parent, innermost.parent_offset), (BLOCKS - 2, 0));
     expect_block(&server, &call, BLOCKS - 1, 1, &[]);
     let around = block(&server, &call, BLOCKS - 2);
     assert_eq!(server.memory(around.buffer, 8), innermost.buffer.to_ne_bytes());
     finish(&server, &client, &call);
-}
+});
 
-fn side_by_side(t: &Stage) {
+case!(side_by_side, ["OBJ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Pointers without a byte between them, from the first to the last.
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(160, 1));
     let children: Vec<(usize, u64)> =
         (0..20).map(|i| (i * 8, parcel.child(&client.arena, &pattern(i, i), outer, i as u64 * 8))).collect();
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, outer, 1, &children);
     for (i, (_, child)) in children.iter().enumerate() {
         expect_block(&server, &call, *child, i, &[]);
     }
     finish(&server, &client, &call);
-}
+});
 
-fn senders_pointers_do_not_arrive(t: &Stage) {
+case!(senders_pointers_do_not_arrive, ["OBJ-2", "OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let secret = client.arena.place(&pattern(16, 2));
     let mut parcel = SgParcel { room: 32, ..SgParcel::new() };
@@ -312,16 +254,15 @@ fn senders_pointers_do_not_arrive(t: &Stage) {
         parent: outer,
         ..pointer_object(secret, 16)
     });
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     let size = call.offsets + call.offsets_size + 32 - call.buffer;
     let all = server.memory(call.buffer, size as usize);
     let hidden = !all.windows(8).any(|window| window == secret.to_ne_bytes());
     assert!(hidden, "the sender's address is in the buffer");
     finish(&server, &client, &call);
-}
+});
 
-fn among_nodes(t: &Stage) {
+case!(among_nodes, ["OBJ-1", "OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let first = parcel.object(&FlatBinderObject::binder(0x10, 0));
@@ -329,31 +270,29 @@ fn among_nodes(t: &Stage) {
     let second = parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
     // Other objects in between do not close a block.
     let inner = parcel.child(&client.arena, &pattern(9, 2), outer, 8);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     assert_eq!((server.object_at(&call, first).handle(), server.object_at(&call, second).handle()), (1, 2));
     expect_block(&server, &call, outer, 1, &[(8, inner)]);
     expect_block(&server, &call, inner, 2, &[]);
     finish(&server, &client, &call);
-}
+});
 
-fn more_room_than_needed(t: &Stage) {
+case!(more_room_than_needed, ["OBJ-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     for room in [16, 64, 8000] {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, b"sixteen bytes...");
         parcel.room = room;
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         assert_eq!(server.received_block(&call, 0), b"sixteen bytes...");
         finish(&server, &client, &call);
     }
     // Room and no objects at all.
     client.start_sg(&SgParcel { room: 64, ..SgParcel::new() }.call(&client));
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn room_must_be_whole(t: &Stage) {
+case!(room_must_be_whole, ["OBJ-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     for odd in [1, 2, 4, 7] {
         let mut parcel = SgParcel::new();
@@ -364,9 +303,9 @@ fn room_must_be_whole(t: &Stage) {
         assert_eq!(refused(&client, &bare), EINVAL, "{odd}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn no_room(t: &Stage) {
+case!(no_room, ["OBJ-8", "OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, b"one byte is too many");
@@ -375,9 +314,9 @@ fn no_room(t: &Stage) {
     parcel.room = 0;
     assert_eq!(refused(&client, &parcel), EINVAL);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c07_too_large(t: &Stage) {
+case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], |t| {
     let (server, client) = (t.manager(), t.client());
     let address = client.arena.place(&pattern(64, 0));
     for length in [33, 40, 4096, 1 << 32, 1 << 63, u64::MAX - 7, u64::MAX - 6, u64::MAX] {
@@ -397,9 +336,9 @@ fn lesson_c07_too_large(t: &Stage) {
         assert!(allowed.contains(&errno), "{room:#x}: {errno}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c03_parent_must_be_an_earlier_block(t: &Stage) {
+case!(lesson_c03_parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
     let (server, client) = (t.manager(), t.client());
     // 0 is a node, 1 a block, 2 the child itself, 3 a later block.
     for parent in [0, 2, 3, 4, 5, 1 << 32, (1 << 61) + 1, u64::MAX / 8 + 2, u64::MAX] {
@@ -415,9 +354,9 @@ fn lesson_c03_parent_must_be_an_earlier_block(t: &Stage) {
     parcel.child(&client.arena, &pattern(8, 1), 0, 0);
     assert_eq!(refused(&client, &parcel), EINVAL);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn parent_must_be_open(t: &Stage) {
+case!(parent_must_be_open, ["OBJ-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     let arena = client.arena.clone();
     // Another family has begun.
@@ -442,9 +381,9 @@ fn parent_must_be_open(t: &Stage) {
     parcel.child(&arena, &pattern(8, 1), c, 0);
     assert_eq!(refused(&client, &parcel), EINVAL);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn pointer_must_lie_in_the_parent(t: &Stage) {
+case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], |t| {
     let (server, client) = (t.manager(), t.client());
     for (length, offset) in [
         (32, 28),
@@ -464,9 +403,9 @@ fn pointer_must_lie_in_the_parent(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{offset:#x} of {length}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_r16_pointers_must_come_in_order(t: &Stage) {
+case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
     let (server, client) = (t.manager(), t.client());
     for (first, second) in [(16, 0), (16, 8), (16, 12), (16, 16), (16, 20), (0, 0), (0, 4)] {
         let mut parcel = SgParcel::new();
@@ -483,9 +422,9 @@ fn lesson_r16_pointers_must_come_in_order(t: &Stage) {
         assert_eq!(refused(&client, &parcel), EINVAL, "{first}, {second}");
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c08_pointer_must_be_aligned(t: &Stage) {
+case!(lesson_c08_pointer_must_be_aligned, ["OBJ-6", "lesson C08"], |t| {
     let (server, client) = (t.manager(), t.client());
     for offset in [1, 2, 3, 5, 9] {
         let mut parcel = SgParcel::new();
@@ -501,9 +440,9 @@ fn lesson_c08_pointer_must_be_aligned(t: &Stage) {
         }
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_c18_parent_at_the_start_of_the_data(t: &Stage) {
+case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel { parcel: empty(), room: 0 };
     let outer = parcel.block(&client.arena, &pattern(32, 1));
@@ -523,9 +462,9 @@ fn lesson_c18_parent_at_the_start_of_the_data(t: &Stage) {
     parcel.block(&client.arena, &pattern(32, 1));
     client.start_sg(&parcel.call(&client));
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn unreadable_block(t: &Stage) {
+case!(unreadable_block, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
     let edge = client.arena.end() - 16;
     for (address, length) in
@@ -541,21 +480,20 @@ fn unreadable_block(t: &Stage) {
     parcel.block_at(edge, 16);
     client.start_sg(&parcel.call(&client));
     finish(&server, &client, &server.wait_call());
-}
+});
 
-fn unreadable_block_is_not_needed_where_replaced(t: &Stage) {
+case!(unreadable_block_is_not_needed_where_replaced, ["OBJ-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     let outer = parcel.block_at(BAD_ADDRESS & !7, 16);
     let first = parcel.child(&client.arena, b"first", outer, 0);
     let second = parcel.child(&client.arena, b"second", outer, 8);
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     expect_block(&server, &call, outer, 0, &[(0, first), (8, second)]);
     finish(&server, &client, &call);
-}
+});
 
-fn refused_call_undoes_what_was_done(t: &Stage) {
+case!(refused_call_undoes_what_was_done, ["OBJ-10", "lesson C06"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
     for _ in 0..20 {
         let mut parcel = SgParcel::new();
@@ -570,36 +508,30 @@ fn refused_call_undoes_what_was_done(t: &Stage) {
         assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     }
     client.round_trip(0, &server, &bytes(&pattern(page(), 2)), &empty());
-}
+});
 
-fn wiped_when_asked_for(t: &Stage) {
+case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(100, 1));
-    client.start_sg(&parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     // A neighbour keeps the page where it is.
-    server.reply(&empty());
-    client.wait_reply();
-    client.start_call(0, 0, &bytes(b"after"));
-    server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
+    client.call(&server, 0, 0, &bytes(b"after"));
+    server.answer(&client, &empty());
     let block = block(&server, &call, 0);
     assert_eq!(server.memory(block.buffer, 100), pattern(100, 1));
     server.free(&call);
     assert_eq!(server.memory(block.buffer, 104), [0; 104]);
     assert_eq!(server.data(&call), vec![0; call.data_size as usize]);
-}
+});
 
-fn lesson_r21_wiped_when_refused(t: &Stage) {
+case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], |t| {
     let (server, client) = (t.manager(), t.client());
     // Neighbours on both sides keep the pages; what lies between is where the next call goes.
     let keep = |data: &[u8]| {
-        client.start_call(0, 0, &bytes(data));
-        let call = server.wait_call();
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        let call = client.call(&server, 0, 0, &bytes(data));
+        client.free(&server.answer(&client, &empty()));
         call
     };
     keep(b"before");
@@ -616,16 +548,14 @@ fn lesson_r21_wiped_when_refused(t: &Stage) {
         let wiped = server.memory(between.buffer, size) == vec![0; size];
         t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
     }
-}
+});
 
-/// A buffer without data has some bytes all the same.
-fn wiped_when_refused_without_data(t: &Stage) {
+// A buffer without data has some bytes all the same.
+case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let kept = [1, 2, 3].map(|byte| {
-        client.start_call(0, 0, &bytes(&[byte; 8]));
-        let call = server.wait_call();
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));
+        client.free(&server.answer(&client, &empty()));
         call
     });
     server.free(&kept[1]);
@@ -637,14 +567,13 @@ fn wiped_when_refused_without_data(t: &Stage) {
     let wiped = server.memory(kept[1].buffer, 8) == [0; 8];
     t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
     assert_eq!(freezer.thaw(), Ok(()));
-}
+});
 
-fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {
+case!(lesson_c17_command_must_lie_in_the_buffer, ["WR-4", "lesson C17"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(16, 0));
-    let mut commands = Commands::new();
-    commands.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY));
+    let commands = stream(|c| c.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY)));
     for cut in [4, 40, 75] {
         let args = crate::ops::WriteReadOp {
             commands: commands.as_bytes().to_vec(),
@@ -659,9 +588,9 @@ fn lesson_c17_command_must_lie_in_the_buffer(t: &Stage) {
         }
     }
     assert_eq!(server.drain(), []);
-}
+});
 
-fn room_counts_as_space(t: &Stage) {
+case!(room_counts_as_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let all = 4 * page() as u64;
     let (server, client) = (t.manager_with(4 * page()), t.client());
     let fits = SgParcel { room: all - 8, ..SgParcel::new() };
@@ -674,18 +603,17 @@ fn room_counts_as_space(t: &Stage) {
     let oneway = half.to(&client, 0, TransactionFlags::ONE_WAY);
     assert_eq!(client.refused_sg(&oneway), failed(Errno::ENOSPC));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn space_comes_back(t: &Stage) {
+case!(space_comes_back, ["OBJ-12", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     for round in 0..50 {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(2000, round));
         let inner = parcel.child(&client.arena, &pattern(2000 + round, round), outer, 8 * round as u64);
-        client.start_sg(&parcel.call(&client));
-        let call = server.wait_call();
+        let call = client.call_sg(&server, &parcel.call(&client));
         expect_block(&server, &call, outer, round, &[(8 * round, inner)]);
         finish(&server, &client, &call);
     }
     client.round_trip(0, &server, &bytes(&pattern(2 * page(), 1)), &empty());
-}
+});

@@ -5,37 +5,13 @@
 //! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
 //! question that Binder asks; the runner loads it if told to, once and for all.
 
-use super::{failed, messages, reports};
-use crate::actor::{patience, Actor};
-use crate::cases;
+use super::*;
 use crate::cast::node;
 use crate::netlink::Listener;
-use crate::ops::Op;
-use crate::port::{bytes, empty, object, Port};
 use crate::scheduling::Nice;
 use crate::sg::file_object;
-use crate::stage::{Stage, SPACE};
-use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_SET_CONTEXT_MGR;
-use binder_sys::*;
-use nix::errno::Errno;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-cases! { "policy":
-    caller_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
-    callee_is_whoever_opened ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"],
-    oneway_calls_are_asked_about ["LSM-1", "TXN-9"],
-    refusals_are_reported ["LSM-1", "NL-2", "NL-3"],
-    replies_are_not_asked_about ["LSM-1", "TXN-9"],
-    manager_is_whoever_opened ["LSM-1", "CTX-1", "OPEN-1"],
-    sender_of_nodes_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
-    sender_of_handles_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
-    taker_of_files_is_whoever_opened ["LSM-1", "TXN-6", "OPEN-1"],
-    who_may_not_choose_priorities_is_not_reported ["LSM-2", "TXN-31"],
-}
 
 /// The type that may do everything; each other may do all but one thing.
 const ALL: &str = "all";
@@ -46,10 +22,10 @@ fn context(kind: &str) -> String {
     format!("tests_u:tests_r:{kind}_t")
 }
 
-fn has_policy(t: &Stage) -> bool {
+fn needs_policy(t: &Stage) {
     let context_now = std::fs::read_to_string(OWN_CONTEXT).unwrap_or_default();
     let is_loaded = context_now.trim_end_matches('\0') == context(ALL);
-    t.needs("the policy of `policy.conf` (boot with lsm=selinux, run --policy)", is_loaded)
+    t.needs("the policy of `policy.conf` (boot with lsm=selinux, run --policy)", is_loaded);
 }
 
 /// Makes the test's own process one of another type.
@@ -87,82 +63,65 @@ fn expect_refused(client: &Port, parcel: &Parcel) {
 /// Sends a parcel to the manager, which has to arrive, and gets an answer.
 #[track_caller]
 fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
-    client.start_call(0, 7, parcel);
-    let call = manager.wait_call();
+    let call = client.call(manager, 0, 7, parcel);
     assert_eq!(call.code, 7);
     manager.free(&call);
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(client, &empty()));
 }
 
-fn caller_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(caller_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
+    needs_policy(t);
     let manager = t.manager();
     expect_refused(&opened_as(t, "may_not_call", ALL), &bytes(b"no"));
     expect_taken(&opened_as(t, ALL, "may_not_call"), &manager, &bytes(b"yes"));
     assert_eq!(manager.drain(), []);
-}
+});
 
-fn callee_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(callee_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
+    needs_policy(t);
     let manager = manager_as(t, "may_not_be_called", ALL);
     expect_refused(&t.client(), &empty());
     manager.kill();
     let manager = manager_as(t, ALL, "may_not_be_called");
     expect_taken(&t.client(), &manager, &empty());
-}
+});
 
-fn oneway_calls_are_asked_about(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(oneway_calls_are_asked_about, ["LSM-1", "TXN-9"], |t| {
+    needs_policy(t);
     let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    let call = client.place_oneway(0, 0, &empty());
     assert_eq!(client.refused(&call), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     assert_eq!(manager.drain(), []);
-}
+});
 
-fn refusals_are_reported(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(refusals_are_reported, ["LSM-1", "NL-2", "NL-3"], |t| {
+    needs_policy(t);
     let (_manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let listener = Listener::join().expect("join the group");
     let data = client.place(0, 7, &bytes(b"no"));
     let answer = client.refused(&data);
     // The module is asked before the call has a target.
     assert_eq!(listener.only(), reports::lost(t, &client, &data, answer));
-}
+});
 
-fn replies_are_not_asked_about(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(replies_are_not_asked_about, ["LSM-1", "TXN-9"], |t| {
+    needs_policy(t);
     let manager = manager_as(t, "may_not_call", "may_not_call");
     expect_taken(&t.client(), &manager, &empty());
-}
+});
 
-fn manager_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], |t| {
+    needs_policy(t);
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
     assert_eq!(errno, Errno::EACCES, "what the module says");
     let taken = opened_as(t, ALL, "may_not_manage");
     assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
-}
+});
 
-fn sender_of_nodes_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
+    needs_policy(t);
     let (manager, node) = (t.manager(), object(FlatBinderObject::binder(0x10, 0)));
     let client = opened_as(t, "may_not_transfer", ALL);
     expect_refused(&client, &node);
@@ -170,31 +129,25 @@ fn sender_of_nodes_is_whoever_opened(t: &Stage) {
     assert_eq!(client.drain(), []);
     expect_taken(&client, &manager, &bytes(b"data"));
     expect_taken(&opened_as(t, ALL, "may_not_transfer"), &manager, &node);
-}
+});
 
-fn sender_of_handles_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(sender_of_handles_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
+    needs_policy(t);
     let manager = t.manager();
     for (first, later) in [("may_not_transfer", ALL), (ALL, "may_not_transfer")] {
         let client = opened_as(t, first, later);
-        client.start_call(0, 0, &empty());
-        manager.free(&manager.wait_call());
-        manager.reply(&object(FlatBinderObject::binder(0x10, 0)));
-        let reply = client.wait_reply();
+        manager.free(&client.call(&manager, 0, 0, &empty()));
+        let reply = manager.answer(&client, &object(FlatBinderObject::binder(0x10, 0)));
         let handle = object(FlatBinderObject::strong_handle(client.object(&reply).handle()));
         match first {
             ALL => expect_taken(&client, &manager, &handle),
             _ => expect_refused(&client, &handle),
         }
     }
-}
+});
 
-fn taker_of_files_is_whoever_opened(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
+    needs_policy(t);
     // A file is of the type of whoever opened it.
     become_one("private");
     let (ours, _other_end) = nix::unistd::pipe().expect("a pipe");
@@ -214,14 +167,12 @@ fn taker_of_files_is_whoever_opened(t: &Stage) {
         }
         manager.kill();
     }
-}
+});
 
-/// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
-/// any: it gets what its limit permits, and no administrator reads of it.
-fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
-    if !has_policy(t) {
-        return;
-    }
+// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
+// any: it gets what its limit permits, and no administrator reads of it.
+case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], |t| {
+    needs_policy(t);
     let manager = opened_as(t, ALL, "may_not_choose_priorities");
     // One that has no minimum.
     manager.set_context_manager_ext(node(19)).expect("become context manager");
@@ -232,18 +183,16 @@ fn who_may_not_choose_priorities_is_not_reported(t: &Stage) {
     log.denials_before_that_of(&refused);
     for (caller, served) in [(5, 5), (-3, -3), (-10, -5)] {
         client.actor.set_schedule(Nice(caller));
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         let seen = manager.actor.schedule();
         let why = format!("{seen:?} instead of {served}: nice values are not inherited");
         t.known_difference(Driver::Upstream, &why, seen == Nice(served));
-        manager.reply(&empty());
-        client.wait_reply();
+        manager.answer(&client, &empty());
     }
     let told = log.denials_before_that_of(&refused);
     let why = "that a server may not choose its priority is logged as a denial";
     t.known_difference(Driver::C, why, told == 0);
-}
+});
 
 /// The kernel's log from now on.
 struct Log(std::fs::File);

@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! poll and epoll: readable exactly when a read would not wait.
 
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
+use super::*;
 
-cases! { "poll":
-    idle_is_not_readable ["POLL-2"],
-    new_thread_may_be_readable_once ["POLL-7", "IOCTL-3"],
-    process_work_is_readable ["POLL-2", "POLL-3"],
-    only_input_is_reported ["POLL-2"],
-    own_work_is_readable ["POLL-2"],
-    reply_is_readable ["POLL-2"],
-    busy_thread_does_not_see_process_work ["POLL-3", "LOOP-9"],
-    work_wakes_a_polling_thread ["POLL-4"],
-    work_of_a_waiting_looper_wakes_no_polling_thread ["POLL-4", "LOOP-6"],
-    lesson_s24_deaths_that_will_not_be_told ["POLL-2", "NODE-10"],
-    work_wakes_epoll ["POLL-1", "POLL-4"],
-    work_wakes_asynchronous_io ["POLL-4"],
-    work_that_came_during_a_call_served_wakes_epoll ["POLL-3", "POLL-4"],
-    work_that_came_during_a_call_served_is_an_edge ["POLL-3", "POLL-4"],
-    work_that_came_during_a_call_made_wakes_epoll ["POLL-3", "POLL-4"],
-    work_that_came_before_exit_wakes_epoll ["POLL-3", "POLL-6"],
-    lesson_s19_own_completion_wakes_epoll ["POLL-5", "TXN-17"],
-    lesson_s19_own_completion_is_an_edge ["POLL-5", "TXN-17"],
-    lesson_c01_r18_thread_exit_under_epoll ["POLL-6"],
-    close_under_epoll ["POLL-6"],
-}
+case!(work_that_came_during_a_call_served_wakes_epoll, ["POLL-3", "POLL-4"], |t| came_during_a_call_served(
+    t, false
+));
+case!(work_that_came_during_a_call_served_is_an_edge, ["POLL-3", "POLL-4"], |t| came_during_a_call_served(
+    t, true
+));
 
 const IN: u64 = libc::POLLIN as u64;
 const PATIENCE_MS: u16 = 60_000;
@@ -39,13 +17,13 @@ fn ready(port: &Port) -> bool {
     port.poll(0) & IN != 0
 }
 
-fn idle_is_not_readable(t: &Stage) {
+case!(idle_is_not_readable, ["POLL-2"], |t| {
     let port = t.server();
     // A new thread may be readable once (POLL-7); `server` has already had its first ioctl.
     assert_eq!(port.poll(0), 0);
-}
+});
 
-fn new_thread_may_be_readable_once(t: &Stage) {
+case!(new_thread_may_be_readable_once, ["POLL-7", "IOCTL-3"], |t| {
     let port = t.client();
     // Not settled: the driver does not know this thread yet.
     let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
@@ -56,9 +34,9 @@ fn new_thread_may_be_readable_once(t: &Stage) {
         assert_eq!(outcome.returns(), [Return::Noop]);
     }
     assert_eq!(thread.poll(0), 0, "from now on it is readable only with work");
-}
+});
 
-fn process_work_is_readable(t: &Stage) {
+case!(process_work_is_readable, ["POLL-2", "POLL-3"], |t| {
     let (manager, client) = (t.manager(), t.client());
     assert!(!ready(&manager));
     client.start_call(0, 0, &empty());
@@ -66,17 +44,16 @@ fn process_work_is_readable(t: &Stage) {
     assert!(ready(&manager), "still, until it is read");
     manager.wait_call();
     assert!(!ready(&manager));
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
-fn only_input_is_reported(t: &Stage) {
+case!(only_input_is_reported, ["POLL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.start_call(0, 0, &empty());
     // The poll asks for output and urgent data, too.
     assert_eq!(manager.poll(PATIENCE_MS), IN);
     assert_eq!(client.drain_after(&manager), Vec::<Return>::new());
-}
+});
 
 trait DrainAfter {
     fn drain_after(&self, server: &Port) -> Vec<Return>;
@@ -86,27 +63,25 @@ impl DrainAfter for Port {
     /// Has the pending call served, and returns what is left for the client.
     fn drain_after(&self, server: &Port) -> Vec<Return> {
         server.wait_call();
-        server.reply(&empty());
-        self.wait_reply();
+        server.answer(self, &empty());
         self.drain()
     }
 }
 
-fn own_work_is_readable(t: &Stage) {
+case!(own_work_is_readable, ["POLL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     // A refused call leaves an error on the thread.
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
     assert!(ready(&client));
     assert_eq!(client.drain(), [Return::FailedReply]);
     assert!(!ready(&client));
     drop(manager);
-}
+});
 
-fn reply_is_readable(t: &Stage) {
+case!(reply_is_readable, ["POLL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert!(!ready(&client), "the acknowledgement of a call waits for the reply");
     manager.wait_call();
     assert!(!ready(&client));
@@ -114,36 +89,31 @@ fn reply_is_readable(t: &Stage) {
     assert!(ready(&client));
     client.wait_reply();
     assert!(!ready(&client));
-}
+});
 
-fn busy_thread_does_not_see_process_work(t: &Stage) {
+case!(busy_thread_does_not_see_process_work, ["POLL-3", "LOOP-9"], |t| {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
-    first.start_call(0, 1, &empty());
-    manager.wait_call();
+    first.call(&manager, 0, 1, &empty());
     // The thread serves a call now, so the next one is for others.
-    second.start_call(0, 2, &empty());
-    second.actor.expect_blocked();
+    second.start_blocking_call(0, 2, &empty());
     assert!(!ready(&manager));
     let helper = manager.looper();
     assert!(ready(&helper));
-    manager.reply(&empty());
-    first.wait_reply();
+    manager.answer(&first, &empty());
     assert!(ready(&manager), "free again");
     assert_eq!(manager.wait_call().code, 2);
-    manager.reply(&empty());
-    second.wait_reply();
-}
+    manager.answer(&second, &empty());
+});
 
-fn work_wakes_a_polling_thread(t: &Stage) {
+case!(work_wakes_a_polling_thread, ["POLL-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
     manager.actor.start(Op::Poll { slot: manager.slot, timeout_ms: PATIENCE_MS });
     manager.actor.expect_blocked();
     client.start_call(0, 0, &empty());
     assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
     manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
 /// News that nobody will hear any more are nothing to read, however many there are.
 /// How often a thread has gone to sleep.
@@ -154,8 +124,8 @@ fn sleeps(port: &Port) -> u64 {
     line.expect("a count").trim().parse().expect("a number")
 }
 
-/// Nor does it when the looper has no room for more than the one call.
-fn work_of_a_waiting_looper_wakes_no_polling_thread(t: &Stage) {
+// Nor does it when the looper has no room for more than the one call.
+case!(work_of_a_waiting_looper_wakes_no_polling_thread, ["POLL-4", "LOOP-6"], |t| {
     const ROUNDS: u64 = 16;
     let (manager, client) = (t.manager(), t.client());
     let poller = manager.thread();
@@ -173,22 +143,20 @@ fn work_of_a_waiting_looper_wakes_no_polling_thread(t: &Stage) {
         poller.actor.expect_blocked();
         woken += sleeps(&poller) - before;
         manager.free(&call);
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
     }
     assert!(woken < ROUNDS / 4, "woken {woken} times in {ROUNDS} rounds");
     client.start_call(0, 0, &empty());
     assert!(matches!(poller.actor.finish(), crate::ops::Answer::Number(IN)));
-}
+});
 
-fn lesson_s24_deaths_that_will_not_be_told(t: &Stage) {
+case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let mut nodes = empty();
     for ptr in 1..=200 {
         nodes.object(&FlatBinderObject::binder(ptr * 16, 0));
     }
-    owner.start_call(0, 0, &nodes);
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &nodes);
     let (mut requests, mut releases) = (Commands::new(), Commands::new());
     for index in 0..200 {
         let handle = manager.object_at(&call, index).handle();
@@ -203,7 +171,7 @@ fn lesson_s24_deaths_that_will_not_be_told(t: &Stage) {
     manager.write(&releases);
     assert_eq!(manager.poll(0), 0, "they are to be told no more");
     assert_eq!(manager.drain(), []);
-}
+});
 
 fn epoll(port: &Port) -> usize {
     epoll_by(port, false)
@@ -217,7 +185,7 @@ fn epoll_wait(port: &Port, set: usize, timeout_ms: u16) -> u64 {
     port.actor.number(Op::EpollWait { set, timeout_ms }).expect("wait")
 }
 
-fn work_wakes_epoll(t: &Stage) {
+case!(work_wakes_epoll, ["POLL-1", "POLL-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let set = epoll(&manager);
     for code in 0..10 {
@@ -227,25 +195,21 @@ fn work_wakes_epoll(t: &Stage) {
         client.start_call(0, code, &empty());
         assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
         assert_eq!(manager.wait_call().code, code);
-        manager.reply(&empty());
-        client.wait_reply();
+        manager.answer(&client, &empty());
     }
-}
+});
 
-/// Who looks again when work comes is a thread of the kernel.
-fn work_wakes_asynchronous_io(t: &Stage) {
-    if !t.needs("CONFIG_AIO", crate::aio::is_there()) {
-        return;
-    }
+// Who looks again when work comes is a thread of the kernel.
+case!(work_wakes_asynchronous_io, ["POLL-4"], |t| {
+    t.needs("CONFIG_AIO", crate::aio::is_there());
     let (manager, client) = (t.manager(), t.client());
     let poll = |timeout_ms| Op::AioPoll { slot: manager.slot, timeout_ms };
     assert_eq!(manager.actor.number(poll(0)), Ok(0), "there is nothing to read");
     for code in 0..3 {
         manager.actor.start(poll(PATIENCE_MS));
         manager.actor.expect_blocked();
-        let call = client.place(0, code, &empty());
-        let flags = TransactionFlags::ONE_WAY.bits();
-        client.send(|c| c.transaction(&BinderTransactionData { flags, ..call }));
+        let call = client.place_oneway(0, code, &empty());
+        client.send(|c| c.transaction(&call));
         let answer = manager.actor.finish();
         assert!(matches!(answer, crate::ops::Answer::Number(IN)), "{answer:?}");
         let call = manager.wait_call();
@@ -255,12 +219,11 @@ fn work_wakes_asynchronous_io(t: &Stage) {
         assert_eq!(manager.actor.number(poll(0)), Ok(0), "it is read");
         client.wait_for(Return::TransactionComplete);
     }
-}
+});
 
 /// Somebody calls a thread that is busy. Its epoll set looks, and finds nothing to read.
 fn call_the_busy(port: &Port, set: usize, caller: &Port) {
-    caller.start_call(0, 2, &empty());
-    caller.actor.expect_blocked();
+    caller.start_blocking_call(0, 2, &empty());
     assert_eq!(epoll_wait(port, set, 0), 0, "the call is for others");
 }
 
@@ -268,8 +231,7 @@ fn call_the_busy(port: &Port, set: usize, caller: &Port) {
 fn expect_the_call(port: &Port, set: usize, caller: &Port) {
     assert_eq!(epoll_wait(port, set, PATIENCE_MS), IN, "the thread is free again, and a call waits");
     assert_eq!(port.wait_call().code, 2);
-    port.reply(&empty());
-    caller.wait_reply();
+    port.answer(caller, &empty());
 }
 
 fn came_during_a_call_served(t: &Stage, edge: bool) {
@@ -281,8 +243,7 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     manager.wait_call();
     call_the_busy(&manager, set, &second);
     // As libbinder replies: with room to read that it has.
-    let mut reply = Commands::new();
-    reply.reply(&manager.place(0, 0, &empty()));
+    let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
     let outcome =
         manager.raw(WriteReadOp { commands: reply.as_bytes().to_vec(), room: 256, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
@@ -290,27 +251,17 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     expect_the_call(&manager, set, &second);
 }
 
-fn work_that_came_during_a_call_served_wakes_epoll(t: &Stage) {
-    came_during_a_call_served(t, false);
-}
-
-fn work_that_came_during_a_call_served_is_an_edge(t: &Stage) {
-    came_during_a_call_served(t, true);
-}
-
-fn work_that_came_during_a_call_made_wakes_epoll(t: &Stage) {
+case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
     let (manager, server, second) = (t.manager(), t.server(), t.client());
-    server.start_call(0, 1, &object(FlatBinderObject::binder(0x100, 0)));
-    let call = manager.wait_call();
+    let call = server.call(&manager, 0, 1, &object(FlatBinderObject::binder(0x100, 0)));
     let handle = manager.object_at(&call, 0).handle();
     manager.send(|c| c.acquire(handle));
     manager.free(&call);
-    manager.reply(&empty());
-    server.wait_reply();
+    manager.answer(&server, &empty());
     server.settle_counts();
     let set = epoll(&manager);
     assert_eq!(epoll_wait(&manager, set, 0), 0);
-    manager.send(|c| c.transaction(&manager.place(handle, 0, &empty())));
+    manager.send_call(handle, 0, &empty());
     server.wait_call();
     call_the_busy(&manager, set, &second);
     manager.start_raw(WriteReadOp { room: 256, ..Default::default() });
@@ -323,9 +274,9 @@ fn work_that_came_during_a_call_made_wakes_epoll(t: &Stage) {
     };
     manager.free(&reply);
     expect_the_call(&manager, set, &second);
-}
+});
 
-fn work_that_came_before_exit_wakes_epoll(t: &Stage) {
+case!(work_that_came_before_exit_wakes_epoll, ["POLL-3", "POLL-6"], |t| {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
     let set = epoll(&manager);
     first.start_call(0, 1, &empty());
@@ -335,9 +286,9 @@ fn work_that_came_before_exit_wakes_epoll(t: &Stage) {
     assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(first.wait_refusal(), Return::DeadReply);
     expect_the_call(&manager, set, &second);
-}
+});
 
-fn lesson_c01_r18_thread_exit_under_epoll(t: &Stage) {
+case!(lesson_c01_r18_thread_exit_under_epoll, ["POLL-6"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let set = epoll(&manager);
     for _ in 0..20 {
@@ -349,17 +300,17 @@ fn lesson_c01_r18_thread_exit_under_epoll(t: &Stage) {
     // The set is still there when the device goes.
     manager.enter_looper();
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-/// A thread that replies without reading makes itself readable, and an epoll set has to hear of that.
-fn lesson_s19_own_completion_wakes_epoll(t: &Stage) {
+// A thread that replies without reading makes itself readable, and an epoll set has to hear of that.
+case!(lesson_s19_own_completion_wakes_epoll, ["POLL-5", "TXN-17"], |t| {
     own_completion_wakes(t, false);
-}
+});
 
-/// The same of a set that tells of nothing twice.
-fn lesson_s19_own_completion_is_an_edge(t: &Stage) {
+// The same of a set that tells of nothing twice.
+case!(lesson_s19_own_completion_is_an_edge, ["POLL-5", "TXN-17"], |t| {
     own_completion_wakes(t, true);
-}
+});
 
 fn own_completion_wakes(t: &Stage, edge: bool) {
     let (manager, client) = (t.manager(), t.client());
@@ -378,7 +329,7 @@ fn own_completion_wakes(t: &Stage, edge: bool) {
     }
 }
 
-fn close_under_epoll(t: &Stage) {
+case!(close_under_epoll, ["POLL-6"], |t| {
     let client = t.client();
     for _ in 0..8 {
         let manager = t.manager();
@@ -390,4 +341,4 @@ fn close_under_epoll(t: &Stage) {
         assert_eq!(client.wait_refusal(), Return::DeadReply);
         manager.actor.exit();
     }
-}
+});

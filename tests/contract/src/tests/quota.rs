@@ -4,22 +4,7 @@
 //! full, and the others send on.
 
 use super::limits::{race, Limit};
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "quota":
-    of_a_sender ["ALLOC-3", "ALLOC-2"],
-    is_of_the_process ["ALLOC-3"],
-    in_a_race ["ALLOC-3"],
-    comes_back ["ALLOC-3", "OBJ-10"],
-    many_small_calls ["ALLOC-3"],
-    of_the_dead ["ALLOC-3", "TXN-16"],
-    set_and_taken_away ["ALLOC-3"],
-}
+use super::*;
 
 /// A receiver's space of which a quarter of the half that is for oneway calls is [`QUARTER`].
 const SPACE: usize = 64 << 10;
@@ -32,7 +17,7 @@ fn quarter(t: &Stage) -> Option<Limit> {
 
 fn oneway(sender: &Port, size: usize) -> BinderTransactionData {
     let data = bytes(&pattern(size, size));
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &data) }
+    sender.place_oneway(0, 0, &data)
 }
 
 #[track_caller]
@@ -55,7 +40,7 @@ fn hear(server: &Port, size: usize) {
     server.free(&call);
 }
 
-fn of_a_sender(t: &Stage) {
+case!(of_a_sender, ["ALLOC-3", "ALLOC-2"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
     is_over_quota(&greedy, QUARTER + 8);
@@ -78,9 +63,9 @@ fn of_a_sender(t: &Stage) {
         hear(&server, size);
     }
     tell(&greedy, QUARTER);
-}
+});
 
-fn is_of_the_process(t: &Stage) {
+case!(is_of_the_process, ["ALLOC-3"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     let another = t.server();
@@ -97,9 +82,9 @@ fn is_of_the_process(t: &Stage) {
     let elsewhere = BinderTransactionData { target: u64::from(handle), ..oneway(&sender, 4096) };
     sender.start_transaction(&elsewhere);
     sender.wait_for(Return::TransactionComplete);
-}
+});
 
-fn in_a_race(t: &Stage) {
+case!(in_a_race, ["ALLOC-3"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     for _ in 0..4 {
@@ -109,17 +94,16 @@ fn in_a_race(t: &Stage) {
             hear(&server, QUARTER / 4);
         }
     }
-}
+});
 
-fn comes_back(t: &Stage) {
+case!(comes_back, ["ALLOC-3", "OBJ-10"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     let mut broken = Parcel::new();
     broken.bytes(&pattern(QUARTER - 64, 1)).object(&FlatBinderObject::strong_handle(NO_HANDLE));
     for _ in 0..50 {
         // Refused when its space is reserved already.
-        let call =
-            BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &broken) };
+        let call = sender.place_oneway(0, 0, &broken);
         assert_eq!(sender.refused(&call), Return::FailedReply);
         assert_eq!(sender.extended_error(), failed(Errno::EINVAL));
     }
@@ -128,9 +112,9 @@ fn comes_back(t: &Stage) {
         is_over_quota(&sender, 8);
         hear(&server, QUARTER);
     }
-}
+});
 
-fn many_small_calls(t: &Stage) {
+case!(many_small_calls, ["ALLOC-3"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
     let most = QUARTER / 8;
@@ -152,9 +136,9 @@ fn many_small_calls(t: &Stage) {
             is_over_quota(&greedy, 8);
         }
     }
-}
+});
 
-fn of_the_dead(t: &Stage) {
+case!(of_the_dead, ["ALLOC-3", "TXN-16"], |t| {
     let Some(_limit) = quarter(t) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     tell(&sender, QUARTER);
@@ -171,9 +155,9 @@ fn of_the_dead(t: &Stage) {
     let next = t.manager_with(SPACE);
     tell(&other, QUARTER);
     hear(&next, QUARTER);
-}
+});
 
-fn set_and_taken_away(t: &Stage) {
+case!(set_and_taken_away, ["ALLOC-3"], |t| {
     let Some(limit) = Limit::set(t, "oneway_quota", 0) else { return };
     let (server, sender) = (t.manager_with(SPACE), t.client());
     tell(&sender, QUARTER);
@@ -193,4 +177,4 @@ fn set_and_taken_away(t: &Stage) {
         hear(&server, size);
     }
     tell(&sender, SPACE / 2);
-}
+});

@@ -2,47 +2,12 @@
 //! Real-time priorities travel with calls of nodes that want them to, as on Android's kernels. Neither
 //! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
 
-use crate::actor::{patience, Actor};
-use crate::bystander::{counted, has_two_cpus, Count};
-use crate::cases;
+use super::*;
+use crate::bystander::{counted, Count};
 use crate::cast::{
     cast, cast_with, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN,
 };
-use crate::ops::WriteReadOp;
-use crate::port::{empty, introduce, Port, ROOM};
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
-use crate::stage::Stage;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
-use nix::unistd::Pid;
-use std::time::{Duration, Instant};
-
-cases! { "realtime":
-    call_is_served_at_the_callers ["TXN-31"],
-    counts_as_nice_zero_unless_wanted ["TXN-31"],
-    node_demands_a_minimum ["TXN-31", "NODE-1"],
-    node_demands_a_minimum_for_oneway_calls ["TXN-31", "LOOP-7"],
-    more_urgent_of_two_wins ["TXN-31"],
-    impossible_minimum_is_a_nice_value ["TXN-31"],
-    manager_inherits ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"],
-    oneway_is_not_inherited ["TXN-31"],
-    chain_inherits ["TXN-31"],
-    call_back_inherits ["TXN-31", "TXN-11"],
-    reply_restores_whatever_happened ["TXN-31", "TXN-12"],
-    exit_of_the_server_restores ["TREL-1"],
-    close_by_another_thread_restores ["TREL-1", "REL-1"],
-    restores_what_was_real_time ["TXN-12"],
-    waiting_for_the_pool_resets ["LOOP-7", "OPEN-1"],
-    opener_that_shares_is_the_default ["LOOP-7", "OPEN-1"],
-    lesson_s15_policy_is_inherited_by_one_thread_alone ["TXN-31"],
-    limit_of_the_server ["TXN-31", "LSM-2"],
-    server_without_a_limit_gets_the_best_it_may ["TXN-31", "LSM-2"],
-    server_keeps_what_it_has ["TXN-31", "LSM-2"],
-    server_is_raised_before_it_runs ["TXN-31"],
-    signals_do_not_come_between ["TXN-31", "WR-7"],
-    death_does_not_come_between ["TXN-31", "TXN-26"],
-    undelivered_call_restores ["TXN-31", "TXN-27"],
-}
 
 /// Fails if a thread of ours is not scheduled as it should be; other drivers do nothing of this.
 #[track_caller]
@@ -98,10 +63,7 @@ impl Cast {
 
     /// A oneway call, received and freed; how the server was scheduled meanwhile.
     fn told(&self) -> Schedule {
-        let flags = TransactionFlags::ONE_WAY.bits();
-        let data = self.client.place(self.handle, 0, &empty());
-        self.client.start_transaction(&BinderTransactionData { flags, ..data });
-        self.client.wait_for(Return::TransactionComplete);
+        self.client.tell(self.handle, 0, &empty());
         let call = self.server.wait_call();
         let seen = self.server.actor.schedule();
         self.server.free(&call);
@@ -109,41 +71,40 @@ impl Cast {
     }
 }
 
-fn call_is_served_at_the_callers(t: &Stage) {
+case!(call_is_served_at_the_callers, ["TXN-31"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     for caller in [Fifo(10), RoundRobin(7), Fifo(1), Fifo(99), RoundRobin(99), Nice(5), Nice(-5)] {
         cast.served(t, caller, caller);
     }
-}
+});
 
-fn counts_as_nice_zero_unless_wanted(t: &Stage) {
+case!(counts_as_nice_zero_unless_wanted, ["TXN-31"], |t| {
     let cast = cast(t, NO_MINIMUM);
     cast.client.actor.set_schedule(Nice(5));
     cast.client.actor.set_policy(libc::SCHED_FIFO, 10);
-    cast.client.start_call(cast.handle, 0, &empty());
-    cast.server.wait_call();
+    cast.client.call(&cast.server, cast.handle, 0, &empty());
     expect(t, &cast.server, Nice(0));
     cast.answer();
     assert_eq!(cast.server.actor.schedule(), Nice(0));
-}
+});
 
-fn node_demands_a_minimum(t: &Stage) {
+case!(node_demands_a_minimum, ["TXN-31", "NODE-1"], |t| {
     // What binderLibTest's SchedPolicySet does.
     let cast = cast(t, ROUND_ROBIN | 1);
     for nice in [0, -20, 19] {
         cast.served(t, Nice(nice), RoundRobin(1));
     }
-}
+});
 
-fn node_demands_a_minimum_for_oneway_calls(t: &Stage) {
+case!(node_demands_a_minimum_for_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
     let cast = cast(t, FIFO | 20);
     let seen = cast.told();
     t.ours_alone("oneway calls of the node are not served as it demands", seen == Fifo(20));
     cast.server.park();
     expect(t, &cast.server, Nice(0));
-}
+});
 
-fn more_urgent_of_two_wins(t: &Stage) {
+case!(more_urgent_of_two_wins, ["TXN-31"], |t| {
     let mut cast = cast(t, NO_MINIMUM);
     for (flags, caller, served) in [
         (FIFO | 10, Fifo(50), Fifo(50)),
@@ -160,32 +121,32 @@ fn more_urgent_of_two_wins(t: &Stage) {
         cast.retarget(flags);
         cast.served(t, caller, minimum);
     }
-}
+});
 
-fn impossible_minimum_is_a_nice_value(t: &Stage) {
+case!(impossible_minimum_is_a_nice_value, ["TXN-31"], |t| {
     let mut cast = cast(t, INHERIT_RT | FIFO);
     cast.served(t, Nice(10), Nice(0));
     cast.served(t, Fifo(10), Fifo(10));
     // So is one beyond the highest, which is also beyond the last nice value.
     cast.retarget(FIFO | 100);
     cast.served(t, Nice(10), Nice(10));
-}
+});
 
-fn manager_inherits(t: &Stage) {
+case!(manager_inherits, ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"], |t| {
     let (manager, client) = (t.server(), t.client());
     manager.set_context_manager_ext(node(INHERIT_RT | NO_MINIMUM)).expect("become context manager");
     let server = manager.clone();
     let cast = Cast { manager, server, client, handle: 0 };
     cast.served(t, RoundRobin(30), RoundRobin(30));
-}
+});
 
-fn oneway_is_not_inherited(t: &Stage) {
+case!(oneway_is_not_inherited, ["TXN-31"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.client.actor.set_schedule(Fifo(40));
     assert_eq!(cast.told(), Nice(0));
-}
+});
 
-fn chain_inherits(t: &Stage) {
+case!(chain_inherits, ["TXN-31"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let (middle, last) = (t.server(), t.server());
     let on_middle = introduce(&cast.manager, &middle, node(INHERIT_RT | NO_MINIMUM), &cast.server);
@@ -194,30 +155,26 @@ fn chain_inherits(t: &Stage) {
     middle.settle_counts();
     last.settle_counts();
     cast.call(Fifo(20));
-    cast.server.start_call(on_middle, 0, &empty());
-    middle.wait_call();
+    cast.server.call(&middle, on_middle, 0, &empty());
     expect(t, &middle, Fifo(20));
-    middle.start_call(on_last, 0, &empty());
-    last.wait_call();
+    middle.call(&last, on_last, 0, &empty());
     expect(t, &last, Nice(0));
-    last.reply(&empty());
-    middle.wait_reply();
+    last.answer(&middle, &empty());
     middle.reply(&empty());
     expect(t, &middle, Nice(0));
     cast.server.wait_reply();
     expect(t, &cast.server, Fifo(20));
     cast.answer();
     expect(t, &cast.server, Nice(0));
-}
+});
 
-fn call_back_inherits(t: &Stage) {
+case!(call_back_inherits, ["TXN-31", "TXN-11"], |t| {
     let cast = cast(t, INHERIT_RT | FIFO | 60);
     let back = introduce(&cast.manager, &cast.client, node(INHERIT_RT | NO_MINIMUM), &cast.server);
     cast.client.settle_counts();
     cast.call(Nice(3));
     // The node's minimum travels on as if the server had it of its own.
-    cast.server.start_call(back, 0, &empty());
-    cast.client.wait_call();
+    cast.server.call(&cast.client, back, 0, &empty());
     expect(t, &cast.server, Fifo(60));
     expect(t, &cast.client, Fifo(60));
     cast.client.reply(&empty());
@@ -225,9 +182,9 @@ fn call_back_inherits(t: &Stage) {
     cast.server.wait_reply();
     cast.answer();
     expect(t, &cast.server, Nice(0));
-}
+});
 
-fn reply_restores_whatever_happened(t: &Stage) {
+case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     for meanwhile in [Nice(15), RoundRobin(3), Fifo(90)] {
         cast.call(Fifo(5));
@@ -235,18 +192,18 @@ fn reply_restores_whatever_happened(t: &Stage) {
         cast.answer();
         expect(t, &cast.server, Nice(0));
     }
-}
+});
 
-fn exit_of_the_server_restores(t: &Stage) {
+case!(exit_of_the_server_restores, ["TREL-1"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.call(Fifo(5));
     cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
     expect(t, &cast.server, Nice(0));
-}
+});
 
-/// A thread that serves a call while another one closes the device goes on, and is no longer as urgent as the caller.
-fn close_by_another_thread_restores(t: &Stage) {
+// A thread that serves a call while another one closes the device goes on, and is no longer as urgent as the caller.
+case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let other = cast.server.thread();
     cast.call(Fifo(5));
@@ -254,9 +211,9 @@ fn close_by_another_thread_restores(t: &Stage) {
     other.give_up();
     assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
     expect(t, &cast.server, Nice(0));
-}
+});
 
-fn restores_what_was_real_time(t: &Stage) {
+case!(restores_what_was_real_time, ["TXN-12"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     // What it has while it waits is what it gets back, flag and all.
     cast.server.park();
@@ -266,9 +223,9 @@ fn restores_what_was_real_time(t: &Stage) {
     cast.answer();
     assert_eq!(cast.server.actor.schedule(), RoundRobin(12));
     assert!(cast.server.actor.resets_on_fork());
-}
+});
 
-fn waiting_for_the_pool_resets(t: &Stage) {
+case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], |t| {
     let ordinary = t.server();
     ordinary.actor.set_schedule(Fifo(7));
     ordinary.park();
@@ -277,10 +234,10 @@ fn waiting_for_the_pool_resets(t: &Stage) {
     urgent.actor.set_schedule(Nice(2));
     urgent.park();
     expect(t, &urgent, RoundRobin(3));
-}
+});
 
-/// A thread that was real-time for a oneway call shares the CPU afterwards as who opened the device does.
-fn opener_that_shares_is_the_default(t: &Stage) {
+// A thread that was real-time for a oneway call shares the CPU afterwards as who opened the device does.
+case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let server = opened_after(t, |actor| actor.set_policy(policy, 0));
@@ -292,11 +249,11 @@ fn opener_that_shares_is_the_default(t: &Stage) {
         cast.server.park();
         assert_eq!(cast.server.actor.policy(), policy);
     }
-}
+});
 
-/// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
-/// from children.
-fn lesson_s15_policy_is_inherited_by_one_thread_alone(t: &Stage) {
+// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
+// from children.
+case!(lesson_s15_policy_is_inherited_by_one_thread_alone, ["TXN-31"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     for (caller, policy) in [(Fifo(5), libc::SCHED_FIFO), (RoundRobin(6), libc::SCHED_RR)] {
         cast.call(caller);
@@ -309,22 +266,22 @@ fn lesson_s15_policy_is_inherited_by_one_thread_alone(t: &Stage) {
         cast.answer();
         assert_eq!(cast.server.actor.policy(), libc::SCHED_OTHER);
     }
-}
+});
 
-fn limit_of_the_server(t: &Stage) {
+case!(limit_of_the_server, ["TXN-31", "LSM-2"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.server.actor.restrict(0, 5);
     cast.served(t, Fifo(50), Fifo(5));
     cast.served(t, RoundRobin(3), RoundRobin(3));
-}
+});
 
-fn server_without_a_limit_gets_the_best_it_may(t: &Stage) {
+case!(server_without_a_limit_gets_the_best_it_may, ["TXN-31", "LSM-2"], |t| {
     let some = cast(t, INHERIT_RT | NO_MINIMUM);
     some.server.actor.restrict(-5, 0);
     some.served(t, Fifo(50), Nice(-5));
-}
+});
 
-fn server_keeps_what_it_has(t: &Stage) {
+case!(server_keeps_what_it_has, ["TXN-31", "LSM-2"], |t| {
     let cast = cast_with(t, opened_at(t, Fifo(30)), INHERIT_RT | NO_MINIMUM);
     cast.server.actor.restrict(20, 0);
     for (caller, served) in [(Fifo(50), Fifo(30)), (RoundRobin(10), Fifo(10)), (Nice(7), Nice(0))] {
@@ -333,14 +290,12 @@ fn server_keeps_what_it_has(t: &Stage) {
         cast.answer();
         expect(t, &cast.server, Fifo(30));
     }
-}
+});
 
-/// Client and server share a CPU with a thread that would run before the server as it is, but not
-/// before the client: it must not get to run between the two.
-fn server_is_raised_before_it_runs(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+// Client and server share a CPU with a thread that would run before the server as it is, but not
+// before the client: it must not get to run between the two.
+case!(server_is_raised_before_it_runs, ["TXN-31"], |t| {
+    needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();
@@ -356,8 +311,7 @@ fn server_is_raised_before_it_runs(t: &Stage) {
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
     count.begin(&bystander);
-    let mut commands = Commands::new();
-    commands.transaction(&cast.client.place(cast.handle, 0, &empty()));
+    let commands = stream(|c| c.transaction(&cast.client.place(cast.handle, 0, &empty())));
     cast.client.start_watching(&commands, clients);
     // A server that is not raised gets to run when the bystander has ended.
     let _ = cast.server.actor.answered(Duration::from_millis(300));
@@ -368,11 +322,11 @@ fn server_is_raised_before_it_runs(t: &Stage) {
     assert!(sent > 0);
     let why = format!("the bystander counted from {sent} to {received} while a call was on its way");
     t.ours_alone(&why, sent == received);
-}
+});
 
-/// Between being chosen for a call and getting it the server is woken by something else, and ends if it
-/// can.
-fn signals_do_not_come_between(t: &Stage) {
+// Between being chosen for a call and getting it the server is woken by something else, and ends if it
+// can.
+case!(signals_do_not_come_between, ["TXN-31", "WR-7"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.client.actor.set_schedule(Fifo(20));
     for _ in 0..t.tries(300) {
@@ -389,11 +343,11 @@ fn signals_do_not_come_between(t: &Stage) {
             assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
         }
     }
-}
+});
 
-/// Between being chosen for a call back and getting it a thread is to hear that the call is dead which it
-/// waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
-fn death_does_not_come_between(t: &Stage) {
+// Between being chosen for a call back and getting it a thread is to hear that the call is dead which it
+// waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
+case!(death_does_not_come_between, ["TXN-31", "TXN-26"], |t| {
     let (last, first) = (t.manager(), t.server());
     let on_first = crate::port::give_in_a_call(&last, &first, node(INHERIT_RT | NO_MINIMUM));
     first.settle_counts();
@@ -403,10 +357,8 @@ fn death_does_not_come_between(t: &Stage) {
         let object = FlatBinderObject::binder(0x1000 + round * 16, 0);
         let on_middle = introduce(&last, &middle, object, &first);
         middle.settle_counts();
-        first.start_call(on_middle, 0, &empty());
-        middle.wait_call();
-        middle.start_call(0, 0, &empty());
-        last.wait_call();
+        first.call(&middle, on_middle, 0, &empty());
+        middle.call(&last, 0, 0, &empty());
         if !other.actor.is_busy() {
             other.park();
         }
@@ -418,26 +370,24 @@ fn death_does_not_come_between(t: &Stage) {
         told.retain(|item| matches!(item, Return::Transaction(_) | Return::DeadReply));
         match told[..] {
             [Return::Transaction(_)] => {
-                first.reply(&empty());
-                last.wait_reply();
+                first.answer(&last, &empty());
                 last.reply(&empty());
                 assert_eq!(first.wait_refusal(), Return::DeadReply);
             }
             [Return::DeadReply] => {
                 assert_eq!(first.drain(), [], "after the death");
                 assert_eq!(other.wait_call().code, 7);
-                other.reply(&empty());
-                last.wait_reply();
+                other.answer(&last, &empty());
                 last.reply(&empty());
             }
             _ => panic!("{told:?}"),
         }
         first.send(|c| c.release(on_middle));
     }
-}
+});
 
-/// A call that cannot be written to the server leaves it as it was.
-fn undelivered_call_restores(t: &Stage) {
+// A call that cannot be written to the server leaves it as it was.
+case!(undelivered_call_restores, ["TXN-31", "TXN-27"], |t| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     cast.client.actor.set_schedule(Fifo(20));
     let read_buffer = Some(BAD_ADDRESS);
@@ -447,4 +397,4 @@ fn undelivered_call_restores(t: &Stage) {
     assert_eq!(cast.server.finish_raw().errno, Errno::EFAULT);
     assert_eq!(cast.client.wait_refusal(), Return::FailedReply);
     assert_eq!(cast.server.actor.schedule(), Nice(0));
-}
+});

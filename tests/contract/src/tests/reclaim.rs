@@ -1,66 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that nobody uses go when memory is short, and nobody notices.
 
-use super::pattern;
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::load;
-use crate::ops::Op;
-use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, Port};
+use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
-use nix::unistd::Pid;
-use std::time::{Duration, Instant};
-
-cases! { "reclaim":
-    lesson_r07_idle_pages_go_and_come_back ["lesson R07", "ALLOC-5"],
-    as_the_kernel_does_it ["ALLOC-5"],
-    found_on_its_node ["ALLOC-5"],
-    pages_in_use_stay ["ALLOC-5"],
-    edges_in_use_stay ["ALLOC-5", "ALLOC-4"],
-    what_went_is_not_there ["ALLOC-5", "MMAP-5"],
-    what_comes_back_is_zeroed ["ALLOC-6", "MMAP-5"],
-    what_is_used_again_and_again_stays ["ALLOC-5"],
-    source_that_is_not_there_yet ["TXN-1", "ALLOC-5"],
-    after_unmap ["ALLOC-5", "MMAP-7"],
-    after_a_move ["ALLOC-5", "MMAP-7"],
-    pages_thrown_away_come_back ["ALLOC-5", "MMAP-5"],
-    pages_of_the_dead ["ALLOC-5", "REL-2"],
-    lesson_r03_nothing_is_taken_from_others ["lesson R03", "ALLOC-5", "MMAP-7"],
-    under_load ["ALLOC-5", "ALLOC-4", "TXN-21"],
-    while_servers_die ["ALLOC-5", "REL-2"],
-    while_mappings_come_and_go ["ALLOC-5", "MMAP-7", "MMAP-8"],
-}
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
-fn shrinker(t: &Stage) -> Option<Shrinker> {
-    let found = Shrinker::find(&t.directory("debugfs"));
-    t.needs("CONFIG_SHRINKER_DEBUG", found.is_some());
-    found
-}
-
 /// A call of this many bytes, freed by the receiver but not answered yet. Gives where it was.
 fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
-    client.start_call(0, 0, &bytes(data));
-    let call = manager.wait_call();
+    let call = client.call(manager, 0, 0, &bytes(data));
     assert_eq!(manager.data(&call), data);
     manager.free(&call);
     call.buffer
 }
 
 fn answer(client: &Port, manager: &Port) {
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(client, &empty()));
 }
 
-fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     for seed in 0..3 {
         let (question, reply) = (pattern(64 * PIECE, seed), pattern(40 * PIECE, seed + 10));
@@ -74,12 +37,12 @@ fn lesson_r07_idle_pages_go_and_come_back(t: &Stage) {
             shrinker.pages()
         );
     }
-}
+});
 
-/// Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
-/// told to stop.
-fn as_the_kernel_does_it(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+// Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
+// told to stop.
+case!(as_the_kernel_does_it, ["ALLOC-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(64 * PIECE, 1);
     for _ in 0..2 {
@@ -94,7 +57,7 @@ fn as_the_kernel_does_it(t: &Stage) {
             shrinker.pages()
         );
     }
-}
+});
 
 /// How many pages of its space a process has on a memory node.
 fn pages_on(port: &Port, node: u32) -> u64 {
@@ -108,12 +71,10 @@ fn pages_on(port: &Port, node: u32) -> u64 {
         .sum()
 }
 
-/// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
-fn found_on_its_node(t: &Stage) {
+// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
+case!(found_on_its_node, ["ALLOC-5"], |t| {
     let reclaim = std::path::Path::new("/sys/devices/system/node/node1/reclaim");
-    if !t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists()) {
-        return;
-    }
+    t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists());
     let (manager, client) = (t.manager(), t.client());
     client.actor.pin(0);
     // What the driver allocates here, on the first node, has room for more of its kind.
@@ -133,22 +94,21 @@ fn found_on_its_node(t: &Stage) {
     }
     let after = pages_on(&manager, 1);
     assert!(after <= 2, "{after} of {before} pages are left");
-}
+});
 
-fn pages_in_use_stay(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(pages_in_use_stay, ["ALLOC-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(20 * PIECE, 1);
-    client.start_call(0, 0, &bytes(&data));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&data));
     shrinker.squeeze();
     assert_eq!(manager.data(&call), data, "what was delivered");
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn edges_in_use_stay(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
+    let shrinker = Shrinker::needed(t);
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
     let data = |seed| pattern(3 * page() + 1000, seed);
@@ -166,38 +126,36 @@ fn edges_in_use_stay(t: &Stage) {
         manager.free(&calls[index]);
     }
     for (client, looper) in clients.iter().zip(&loopers) {
-        looper.reply(&empty());
-        client.wait_reply();
+        looper.answer(&client, &empty());
     }
-}
+});
 
-fn what_went_is_not_there(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &pattern(8 * page(), 1));
     shrinker.squeeze();
     manager.actor.start(Op::Touch { address: buffer + 3 * page() as u64 });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
-}
+});
 
-fn what_comes_back_is_zeroed(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
     answer(&client, &manager);
     assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
     shrinker.squeeze();
-    client.start_call(0, 0, &bytes(b"x"));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(b"x"));
     assert_eq!(call.buffer, buffer, "the same place");
     let rest = manager.memory(buffer + 8, page() - 8);
     assert!(rest.iter().all(|byte| *byte == 0), "what was there before");
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn what_is_used_again_and_again_stays(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(what_is_used_again_and_again_stays, ["ALLOC-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
     answer(&client, &manager);
@@ -207,10 +165,10 @@ fn what_is_used_again_and_again_stays(t: &Stage) {
     }
     let rest = manager.memory(buffer + 64, 64);
     t.ours_alone("the page that each call uses goes each time", rest == [0x5e; 64]);
-}
+});
 
-/// What a sender has not touched yet, or never will, is copied all the same.
-fn source_that_is_not_there_yet(t: &Stage) {
+// What a sender has not touched yet, or never will, is copied all the same.
+case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     // Everything in the arena is new to the process: each page of it has to be found first.
     let data = pattern(30 * PIECE + 7, 3);
@@ -231,23 +189,22 @@ fn source_that_is_not_there_yet(t: &Stage) {
     };
     assert_eq!(client.refused(&call), Return::FailedReply);
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn after_unmap(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(after_unmap, ["ALLOC-5", "MMAP-7"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(&pattern(30 * PIECE, 1)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&pattern(30 * PIECE, 1)));
     manager.unmap();
     shrinker.squeeze();
     manager.free(&call);
     shrinker.squeeze();
     answer(&client, &manager);
-}
+});
 
-/// What was moved is the process's to keep.
-fn after_a_move(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+// What was moved is the process's to keep.
+case!(after_a_move, ["ALLOC-5", "MMAP-7"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(30 * PIECE, 1);
     let buffer = freed_call(&client, &manager, &data);
@@ -257,10 +214,10 @@ fn after_a_move(t: &Stage) {
     let kept = manager.memory(moved + (buffer - address), data.len()) == data;
     assert!(kept, "taken from where it was moved to");
     answer(&client, &manager);
-}
+});
 
-fn pages_thrown_away_come_back(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(30 * PIECE, 1);
     client.round_trip(0, &manager, &bytes(&data), &empty());
@@ -269,10 +226,10 @@ fn pages_thrown_away_come_back(t: &Stage) {
     manager.actor.number(Op::Advise { address, length, advice }).expect("throw pages away");
     shrinker.squeeze();
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn pages_of_the_dead(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let before = shrinker.pages();
     freed_call(&client, &manager, &pattern(100 * PIECE, 1));
@@ -283,15 +240,14 @@ fn pages_of_the_dead(t: &Stage) {
         shrinker.scan();
         assert!(Instant::now() < deadline, "{} pages are left", shrinker.pages());
     }
-}
+});
 
-/// What another mapping shows at the address of ours is not taken away with our pages.
-fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+// What another mapping shows at the address of ours is not taken away with our pages.
+case!(lesson_r03_nothing_is_taken_from_others, ["lesson R03", "ALLOC-5", "MMAP-7"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let data = pattern(16 * PIECE, 1);
-    client.start_call(0, 0, &bytes(&data));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&data));
     let (address, length) = manager.space.expect("a space");
     manager.actor.number(Op::Cover { address, length }).expect("map something else there");
     manager.actor.number(Op::Fill { address, length, byte: 0xa7 }).expect("write to it");
@@ -299,7 +255,7 @@ fn lesson_r03_nothing_is_taken_from_others(t: &Stage) {
     shrinker.squeeze();
     assert!(manager.memory(address, length).iter().all(|byte| *byte == 0xa7), "not ours to take");
     answer(&client, &manager);
-}
+});
 
 /// A process that squeezes all the time.
 struct Squeezer(Pid);
@@ -348,17 +304,17 @@ fn end(server: Pid) {
     waitpid(server, None).expect("wait");
 }
 
-fn under_load(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], |t| {
+    let shrinker = Shrinker::needed(t);
     let server = start_server(t, 4);
     let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
     all_well(start_clients(t, false));
     drop(squeezers);
     end(server);
-}
+});
 
-fn while_servers_die(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(while_servers_die, ["ALLOC-5", "REL-2"], |t| {
+    let shrinker = Shrinker::needed(t);
     let _squeezer = Squeezer::start(&shrinker);
     let mut server = start_server(t, 3);
     let clients = start_clients(t, true);
@@ -369,17 +325,16 @@ fn while_servers_die(t: &Stage) {
     }
     all_well(clients);
     end(server);
-}
+});
 
-fn while_mappings_come_and_go(t: &Stage) {
-    let Some(shrinker) = shrinker(t) else { return };
+case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], |t| {
+    let shrinker = Shrinker::needed(t);
     let _squeezer = Squeezer::start(&shrinker);
     for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());
         let data = pattern(50 * PIECE, round);
         freed_call(&client, &manager, &data);
-        manager.reply(&bytes(&data));
-        let reply = client.wait_reply();
+        let reply = manager.answer(&client, &bytes(&data));
         let child = client.actor.fork();
         if round % 3 == 0 {
             client.unmap();
@@ -392,4 +347,4 @@ fn while_mappings_come_and_go(t: &Stage) {
         }
         manager.kill();
     }
-}
+});

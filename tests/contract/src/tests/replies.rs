@@ -1,32 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Replies that cannot be given, and who is told what.
 
-use super::{failed, pattern, NO_ERROR, NO_HANDLE};
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::codes::BR_FAILED_REPLY;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "replies":
-    without_a_call ["TXN-12"],
-    twice ["TXN-12"],
-    by_another_thread ["TXN-12"],
-    to_a_call_that_was_sent_not_received ["TXN-12"],
-    that_cannot_be_translated ["TXN-25", "TXN-12"],
-    that_does_not_fit ["TXN-25", "ALLOC-2"],
-    from_unreadable_memory ["TXN-25"],
-    to_an_unmapped_caller ["TXN-25", "MMAP-7"],
-    to_a_caller_who_exited_its_thread ["TXN-13", "TREL-1"],
-    to_a_dead_caller ["TXN-13", "TXN-25"],
-    failed_one_is_final ["TXN-12", "TXN-25"],
-    lesson_r21_oneway_flag_means_nothing ["TXN-15"],
-    can_be_huge ["TXN-29", "TXN-15"],
-    acknowledged_at_once ["TXN-17"],
-    answer_to_the_first_of_two_threads ["TXN-13", "TXN-14"],
-}
 
 /// The errno of a reply that answers nothing.
 fn nothing_to_answer(t: &Stage) -> (u32, i32) {
@@ -35,58 +11,53 @@ fn nothing_to_answer(t: &Stage) -> (u32, i32) {
 
 /// Sends a reply that the driver refuses to the replier itself.
 fn refused_reply(port: &Port) -> Return {
-    let mut commands = Commands::new();
-    commands.reply(&port.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&port.place(0, 0, &empty())));
     port.start(&commands);
     port.wait_refusal()
 }
 
-fn without_a_call(t: &Stage) {
+case!(without_a_call, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     assert_eq!(refused_reply(&server), Return::FailedReply);
     assert_eq!(server.extended_error(), nothing_to_answer(t));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn twice(t: &Stage) {
+case!(twice, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.round_trip(0, &server, &empty(), &bytes(b"one"));
     assert_eq!(refused_reply(&server), Return::FailedReply);
     assert_eq!(client.drain(), []);
-}
+});
 
-fn by_another_thread(t: &Stage) {
+case!(by_another_thread, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     let other = server.looper();
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     assert_eq!(refused_reply(&other), Return::FailedReply);
     assert_eq!(other.extended_error(), nothing_to_answer(t));
     assert!(client.actor.is_blocked());
-    server.reply(&bytes(b"right"));
-    assert_eq!(client.data(&client.wait_reply()), b"right");
-}
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"right"))), b"right");
+});
 
-fn to_a_call_that_was_sent_not_received(t: &Stage) {
+case!(to_a_call_that_was_sent_not_received, ["TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     assert_eq!(refused_reply(&client), Return::FailedReply);
     assert_eq!(client.extended_error(), nothing_to_answer(t));
     server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
 /// Has the server answer a call with a reply that fails; returns what the client is told and its
 /// extended error.
 fn failing(server: &Port, client: &Port, reply: &BinderTransactionData) -> (Return, (u32, i32)) {
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(server, 0, 0, &empty());
     server.reply_with(reply);
     (client.wait_refusal(), client.extended_error())
 }
 
-fn that_cannot_be_translated(t: &Stage) {
+case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], |t| {
     let (server, client) = (t.manager(), t.client());
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     let (told, error) = failing(&server, &client, &reply);
@@ -96,9 +67,9 @@ fn that_cannot_be_translated(t: &Stage) {
         assert!(t.upstream(), "{error:?}");
     }
     assert_eq!(server.passed(), [], "the replier is told that it is done, and nothing else");
-}
+});
 
-fn that_does_not_fit(t: &Stage) {
+case!(that_does_not_fit, ["TXN-25", "ALLOC-2"], |t| {
     let (server, client) = (t.manager(), t.client_with(2 * page()));
     let reply = server.place(0, 0, &bytes(&pattern(2 * page() + 1, 0)));
     let (told, error) = failing(&server, &client, &reply);
@@ -106,19 +77,19 @@ fn that_does_not_fit(t: &Stage) {
     assert_eq!(error.0, BR_FAILED_REPLY);
     assert_eq!(error.1, -(Errno::ENOSPC as i32));
     client.round_trip(0, &server, &empty(), &bytes(&pattern(2 * page(), 0)));
-}
+});
 
-fn from_unreadable_memory(t: &Stage) {
+case!(from_unreadable_memory, ["TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let reply = BinderTransactionData { buffer: BAD_ADDRESS, ..server.place(0, 0, &bytes(b"12345678")) };
     let (told, error) = failing(&server, &client, &reply);
     assert_eq!((told, error), (Return::FailedReply, failed(Errno::EFAULT)));
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn to_an_unmapped_caller(t: &Stage) {
+case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     client.unmap();
     server.reply_with(&server.place(0, 0, &bytes(&pattern(5000, 0))));
@@ -128,50 +99,44 @@ fn to_an_unmapped_caller(t: &Stage) {
         "the caller is told BR_FAILED_REPLY",
         told == Return::DeadReply,
     );
-}
+});
 
-fn to_a_caller_who_exited_its_thread(t: &Stage) {
+case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     server.wait_call();
-    assert_eq!(client.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     server.reply(&bytes(b"to nobody"));
     assert_eq!(client.drain(), [], "the new thread of that name is not the old one");
     client.round_trip(0, &server, &bytes(b"again"), &bytes(b"and now"));
-}
+});
 
-fn to_a_dead_caller(t: &Stage) {
+case!(to_a_dead_caller, ["TXN-13", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     client.kill();
     server.reply(&bytes(b"to nobody"));
     server.free(&call);
     let next = t.client();
     next.round_trip(0, &server, &bytes(b"next"), &bytes(b"please"));
-}
+});
 
-fn failed_one_is_final(t: &Stage) {
+case!(failed_one_is_final, ["TXN-12", "TXN-25"], |t| {
     let (server, client) = (t.manager(), t.client());
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     failing(&server, &client, &reply);
     assert_eq!(refused_reply(&server), Return::FailedReply, "the call has been answered");
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
+case!(lesson_r21_oneway_flag_means_nothing, ["TXN-15"], |t| {
     let (server, client) = (t.manager(), t.client_with(64 << 10));
     for _ in 0..3 {
-        client.start_call(0, 0, &empty());
-        server.wait_call();
+        client.call(&server, 0, 0, &empty());
         // More than the half of the space that oneway calls may use.
         let answer = pattern(60 << 10, 0);
-        let data = BinderTransactionData {
-            flags: TransactionFlags::ONE_WAY.bits(),
-            ..server.place(0, 0, &bytes(&answer))
-        };
-        let mut commands = Commands::new();
-        commands.reply(&data);
+        let data = server.place_oneway(0, 0, &bytes(&answer));
+        let commands = stream(|c| c.reply(&data));
         server.start(&commands);
         server.wait_for(Return::TransactionComplete);
         let got = client.wait("a reply or a refusal", |item| match item {
@@ -186,28 +151,27 @@ fn lesson_r21_oneway_flag_means_nothing(t: &Stage) {
         assert_eq!(client.data(&reply), answer);
         client.free(&reply);
     }
-}
+});
 
-fn can_be_huge(t: &Stage) {
+case!(can_be_huge, ["TXN-29", "TXN-15"], |t| {
     let (server, client) = (t.manager_with(4096), t.client_with(4 << 20));
     let answer = pattern(4 << 20, 3);
     assert_eq!(client.round_trip(0, &server, &empty(), &bytes(&answer)), answer);
-}
+});
 
-fn acknowledged_at_once(t: &Stage) {
+case!(acknowledged_at_once, ["TXN-17"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
-    let mut commands = Commands::new();
-    commands.reply(&server.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
     server.start(&commands);
     // The client has read nothing yet.
     assert_eq!(server.finish_raw().returns(), [Return::Noop, Return::TransactionComplete]);
     client.wait_reply();
     assert_eq!(client.extended_error(), NO_ERROR);
-}
+});
 
-fn answer_to_the_first_of_two_threads(t: &Stage) {
+case!(answer_to_the_first_of_two_threads, ["TXN-13", "TXN-14"], |t| {
     let (server, client) = (t.manager(), t.client());
     let other = client.thread();
     let second = server.looper();
@@ -215,9 +179,7 @@ fn answer_to_the_first_of_two_threads(t: &Stage) {
     assert_eq!(server.wait_call().code, 1);
     other.start_call(0, 2, &empty());
     assert_eq!(second.wait_call().code, 2);
-    server.reply(&bytes(b"one"));
-    assert_eq!(client.data(&client.wait_reply()), b"one");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
     assert!(other.actor.is_blocked());
-    second.reply(&bytes(b"two"));
-    assert_eq!(other.data(&other.wait_reply()), b"two");
-}
+    assert_eq!(other.data(&second.answer(&other, &bytes(b"two"))), b"two");
+});

@@ -7,34 +7,10 @@
 use super::failures::{self, Row};
 use super::nested::couple;
 use super::spam::{FIRST, LENGTH, SPACE};
-use super::{pattern, NO_HANDLE};
-use crate::cases;
-use crate::freezer::Freezer;
+use super::*;
 use crate::netlink::{binder_family, by_nobody, Listener, Report};
-use crate::port::{bytes, empty, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
 use binder_sys::fs::add_device;
-use binder_sys::*;
-use nix::sched::{unshare, CloneFlags};
-
-cases! { "reports":
-    family_and_group ["NL-1"],
-    anybody_may_listen ["NL-1"],
-    not_in_other_namespaces ["NL-1"],
-    of_refused_calls ["NL-2", "NL-3"],
-    without_a_manager ["NL-2", "NL-3"],
-    of_refused_replies ["NL-2", "NL-3"],
-    of_a_reply_to_the_dead ["NL-2", "NL-3"],
-    of_a_refused_call_within_a_call ["NL-2", "NL-3"],
-    of_a_call_within_a_call_out_of_turn ["NL-2", "NL-3"],
-    frozen_and_pending ["NL-3", "FRZ-4"],
-    spam_unasked_for ["NL-3", "ALLOC-7"],
-    spam_for_a_frozen_process_is_reported_twice ["NL-3", "ALLOC-7", "FRZ-4"],
-    names_of_devices ["NL-2"],
-    every_listener_is_told ["NL-1"],
-    nothing_of_what_succeeds ["NL-3"],
-}
+use nix::sched::unshare;
 
 fn code(answer: Return) -> u32 {
     match answer {
@@ -79,7 +55,7 @@ pub(super) fn refused(
 }
 
 fn oneway(port: &Port, data: &[u8]) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..port.place(0, 3, &bytes(data)) }
+    port.place_oneway(0, 3, &bytes(data))
 }
 
 /// Sends a oneway call, and returns the driver's acknowledgement.
@@ -89,7 +65,7 @@ fn tell(client: &Port, data: &BinderTransactionData) -> Return {
     client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
 }
 
-fn family_and_group(t: &Stage) {
+case!(family_and_group, ["NL-1"], |t| {
     let family = binder_family().expect("ask for the family").expect("the family");
     assert_eq!((family.version, family.header_size, family.has_operations), (1, 0, false));
     let names: Vec<_> = family.groups.iter().map(|(name, _)| name.as_str()).collect();
@@ -97,27 +73,24 @@ fn family_and_group(t: &Stage) {
     // Ours tells slow calls to a group of their own.
     let others = if t.driver == Driver::Rust { &["slow_call"][..] } else { &[] };
     assert_eq!(names[1..], *others);
-}
+});
 
-fn anybody_may_listen(t: &Stage) {
+case!(anybody_may_listen, ["NL-1"], |t| {
     let client = t.client();
     let listener = by_nobody(Listener::join).expect("join without any right");
     let data = client.place(NO_HANDLE, 0, &empty());
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(listener.news(), [lost(t, &client, &data, Return::FailedReply)]);
-}
+});
 
-fn not_in_other_namespaces(t: &Stage) {
+case!(not_in_other_namespaces, ["NL-1"], |t| {
     let (client, here) = (t.client(), joined());
     let elsewhere = std::thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET).map(|()| joined()));
-    let Ok(elsewhere) = elsewhere.join().expect("a thread") else {
-        t.needs("network namespaces", false);
-        return;
-    };
+    let elsewhere = elsewhere.join().expect("a thread").unwrap_or_else(|_| t.lacks("network namespaces"));
     client.refused(&client.place(NO_HANDLE, 0, &empty()));
     assert_eq!(elsewhere.news(), []);
     here.only();
-}
+});
 
 /// Sends a request that fails, and compares what is reported of it.
 #[track_caller]
@@ -128,7 +101,7 @@ fn check(port: &Port, listener: &Listener, is_reply: bool, row: &Row, wanted: Re
     assert_eq!(listener.news(), [wanted], "{name}");
 }
 
-fn of_refused_calls(t: &Stage) {
+case!(of_refused_calls, ["NL-2", "NL-3"], |t| {
     let (world, listener) = (failures::world(t), joined());
     listener.news();
     for row in failures::wrong_target(&world) {
@@ -155,16 +128,16 @@ fn of_refused_calls(t: &Stage) {
     let report = listener.only();
     assert_eq!(report, lost(t, &world.client, &strange, Return::FailedReply));
     assert_eq!((report.code, report.data_size), (0xdead_beef, 12));
-}
+});
 
-fn without_a_manager(t: &Stage) {
+case!(without_a_manager, ["NL-2", "NL-3"], |t| {
     let (client, listener) = (t.client(), joined());
     let data = client.place(0, 7, &empty());
     assert_eq!(client.refused(&data), Return::DeadReply);
     assert_eq!(listener.news(), [lost(t, &client, &data, Return::DeadReply)]);
-}
+});
 
-fn of_refused_replies(t: &Stage) {
+case!(of_refused_replies, ["NL-2", "NL-3"], |t| {
     let (manager, client, listener) = (t.manager(), t.client(), joined());
     // Nothing to reply to.
     let data = manager.place(0, 9, &empty());
@@ -173,8 +146,7 @@ fn of_refused_replies(t: &Stage) {
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::FailedReply) };
     assert_eq!(listener.news(), [wanted]);
     // A reply that cannot be copied: who waits for it is known, down to the thread.
-    client.start_call(0, 1, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 1, &empty());
     let data = BinderTransactionData { buffer: manager.arena.end(), ..manager.place(0, 9, &bytes(b"reply")) };
     manager.start(Commands::new().reply(&data));
     manager.wait_for(Return::TransactionComplete);
@@ -185,12 +157,11 @@ fn of_refused_replies(t: &Stage) {
         ..refused(t, &manager, &client, &data, Return::FailedReply)
     };
     assert_eq!(listener.news(), [wanted]);
-}
+});
 
-fn of_a_reply_to_the_dead(t: &Stage) {
+case!(of_a_reply_to_the_dead, ["NL-2", "NL-3"], |t| {
     let (manager, client, listener) = (t.manager(), t.client(), joined());
-    client.start_call(0, 1, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 1, &empty());
     let freezer = Freezer::of(t, &client);
     client.kill();
     freezer.wait_released(t);
@@ -198,37 +169,34 @@ fn of_a_reply_to_the_dead(t: &Stage) {
     manager.reply_with(&data);
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::DeadReply) };
     assert_eq!(listener.news(), [wanted]);
-}
+});
 
-fn of_a_refused_call_within_a_call(t: &Stage) {
+case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     let listener = joined();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
+    a.call(&b, on_b, 1, &empty());
     // A call back is for the thread that waits.
     let data = BinderTransactionData { buffer: b.arena.end(), ..b.place(on_a, 2, &bytes(b"call back")) };
     assert_eq!(b.refused(&data), Return::FailedReply);
     let to_tid = Some(t.global_pid(&a));
     assert_eq!(listener.news(), [Report { to_tid, ..refused(t, &b, &a, &data, Return::FailedReply) }]);
-    b.reply(&empty());
-    a.wait_reply();
-}
+    b.answer(&a, &empty());
+});
 
-fn of_a_call_within_a_call_out_of_turn(t: &Stage) {
+case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], |t| {
     let (_manager, a, _b, on_b, _) = couple(t);
     let listener = joined();
     a.nonblocking(true);
-    let mut commands = Commands::new();
-    commands.transaction(&a.place(on_b, 1, &empty()));
+    let commands = stream(|c| c.transaction(&a.place(on_b, 1, &empty())));
     a.write(&commands);
     // It waits for a reply: no time for another call.
     let data = a.place(on_b, 2, &bytes(b"impatient"));
     a.write(Commands::new().transaction(&data));
     assert_eq!(listener.news(), [lost(t, &a, &data, Return::FailedReply)]);
     assert_eq!(a.wait_refusal(), Return::FailedReply);
-}
+});
 
-fn frozen_and_pending(t: &Stage) {
+case!(frozen_and_pending, ["NL-3", "FRZ-4"], |t| {
     let (server, client, listener) = (t.manager(), t.client(), joined());
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -242,9 +210,9 @@ fn frozen_and_pending(t: &Stage) {
     assert_eq!(freezer.thaw(), Ok(()));
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
     assert_eq!(listener.news(), []);
-}
+});
 
-fn spam_unasked_for(t: &Stage) {
+case!(spam_unasked_for, ["NL-3", "ALLOC-7"], |t| {
     let (server, client, listener) = (t.manager_with(SPACE), t.client(), joined());
     let data = oneway(&client, &pattern(LENGTH, LENGTH));
     for _ in 1..FIRST {
@@ -258,9 +226,9 @@ fn spam_unasked_for(t: &Stage) {
     // Once suspected, reported once.
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
     assert_eq!(listener.news(), []);
-}
+});
 
-fn spam_for_a_frozen_process_is_reported_twice(t: &Stage) {
+case!(spam_for_a_frozen_process_is_reported_twice, ["NL-3", "ALLOC-7", "FRZ-4"], |t| {
     let (server, client, listener) = (t.manager_with(SPACE), t.client(), joined());
     let data = oneway(&client, &pattern(LENGTH, LENGTH));
     assert_eq!(Freezer::of(t, &server).freeze(0), Ok(()));
@@ -274,9 +242,9 @@ fn spam_for_a_frozen_process_is_reported_twice(t: &Stage) {
     let wanted = [Return::OnewaySpamSuspect, Return::TransactionPendingFrozen];
     assert_eq!(errors, wanted.map(code));
     assert_eq!(news[1], Report { error: errors[1], ..news[0].clone() });
-}
+});
 
-fn names_of_devices(t: &Stage) {
+case!(names_of_devices, ["NL-2"], |t| {
     let (client, listener) = (t.client(), joined());
     let longest = "n".repeat(255);
     add_device(t.root(), &longest).expect("add a device");
@@ -286,22 +254,22 @@ fn names_of_devices(t: &Stage) {
         port.refused(&data);
         assert_eq!(listener.only().context, name);
     }
-}
+});
 
-fn every_listener_is_told(t: &Stage) {
+case!(every_listener_is_told, ["NL-1"], |t| {
     let (client, listeners) = (t.client(), [joined(), joined()]);
     let data = client.place(NO_HANDLE, 0, &empty());
     client.refused(&data);
     for listener in &listeners {
         assert_eq!(listener.news(), [lost(t, &client, &data, Return::FailedReply)]);
     }
-}
+});
 
-fn nothing_of_what_succeeds(t: &Stage) {
+case!(nothing_of_what_succeeds, ["NL-3"], |t| {
     let (server, client, listener) = (t.manager(), t.client(), joined());
     client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
     assert_eq!(tell(&client, &oneway(&client, b"news")), Return::TransactionComplete);
     server.free(&server.wait_call());
     client.send(|c| c.release(NO_HANDLE).free_buffer(0xdead_0000));
     assert_eq!(listener.news(), []);
-}
+});

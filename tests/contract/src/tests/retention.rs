@@ -4,41 +4,17 @@
 //! Bounds are far above what is kept and far below what was: a page of each that has ended is less than any
 //! of its parts that must go. What is kept exactly, `make retention` tells.
 
-use super::pattern;
-use crate::actor::{patience, Actor};
-use crate::cases;
-use crate::child;
-use crate::gauge;
-use crate::kernel_namespaces;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, Port};
+use super::*;
 use crate::shrinker::Shrinker;
-use crate::stage::{Stage, SPACE};
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use std::rc::Rc;
+use crate::{gauge, kernel_namespaces};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-cases! { "retention":
-    lesson_s08_what_the_dead_received_goes ["REL-2", "NODE-12", "lesson S08"],
-    lesson_s08_the_dead_keep_little ["REL-2", "NODE-12", "lesson S08"],
-    the_dead_keep_no_credentials ["REL-2", "NODE-12", "lesson S08"],
-    lesson_s09_threads_that_exit_keep_little ["TREL-1", "lesson S09"],
-    death_requests_of_handles_that_went_keep_nothing ["NODE-10", "DN-1"],
-    lesson_s21_what_reclaim_takes_is_free_at_once ["ALLOC-5", "lesson S21"],
-    lesson_s21_idle_processes_make_room_for_others ["ALLOC-5", "lesson S21"],
-}
 
 /// A process offers a node to the holder, is called with so many bytes, and is killed before it answers.
 fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
     let owner = t.client_with(4 << 20);
     owner.enter_looper();
     let handle = introduce(manager, &owner, FlatBinderObject::binder(16, 16), holder);
-    holder.start_call(handle, 0, parcel);
-    owner.wait_call();
+    holder.call(&owner, handle, 0, parcel);
     owner.kill();
     assert_eq!(holder.wait_refusal(), Return::DeadReply);
 }
@@ -56,31 +32,25 @@ fn left_by_each_death(t: &Stage, deaths: i64, limit: i64, parcel: &Parcel) -> i6
     gauge::settle(before, deaths * limit) / deaths
 }
 
-fn lesson_s08_what_the_dead_received_goes(t: &Stage) {
-    if !t.has_no_kasan() {
-        return;
-    }
+case!(lesson_s08_what_the_dead_received_goes, ["REL-2", "NODE-12", "lesson S08"], |t| {
+    t.needs_no_kasan();
     let limit = 128 << 10;
     let left = left_by_each_death(t, 8, limit, &bytes(&pattern(3 << 20, 1)));
     assert!(left <= limit, "{left} bytes of each");
-}
+});
 
-fn lesson_s08_the_dead_keep_little(t: &Stage) {
-    if !t.has_no_kasan() {
-        return;
-    }
+case!(lesson_s08_the_dead_keep_little, ["REL-2", "NODE-12", "lesson S08"], |t| {
+    t.needs_no_kasan();
     let limit = 8 << 10;
     let left = left_by_each_death(t, 100, limit, &bytes(b"little"));
     assert!(left <= limit, "{left} bytes of each");
-}
+});
 
-/// The node lives on, and has no list of those who no longer ask for its death.
-fn death_requests_of_handles_that_went_keep_nothing(t: &Stage) {
+// The node lives on, and has no list of those who no longer ask for its death.
+case!(death_requests_of_handles_that_went_keep_nothing, ["NODE-10", "DN-1"], |t| {
     const REQUESTS: u64 = 20_000;
     const LIMIT: i64 = 1 << 20;
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let (_manager, holder) = (t.manager(), t.client());
     let request = |from: u64, to: u64| {
         let mut commands = Commands::new();
@@ -96,7 +66,7 @@ fn death_requests_of_handles_that_went_keep_nothing(t: &Stage) {
     }
     let kept = gauge::settle(before, LIMIT);
     assert!(kept <= LIMIT, "{kept} bytes of {REQUESTS} requests");
-}
+});
 
 /// How many user namespaces a user may make, set back at the end of the test.
 struct NamespaceLimit(String);
@@ -117,13 +87,10 @@ impl Drop for NamespaceLimit {
     }
 }
 
-/// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
-fn the_dead_keep_no_credentials(t: &Stage) {
+// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
+case!(the_dead_keep_no_credentials, ["REL-2", "NODE-12", "lesson S08"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
-    let Some(_limit) = NamespaceLimit::set(4) else {
-        t.needs("CONFIG_USER_NS", false);
-        return;
-    };
+    let _limit = NamespaceLimit::set(4).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
     let (manager, holder) = (t.manager(), t.server());
     for death in 0..12 {
         let actor = Rc::new(Actor::new());
@@ -139,13 +106,11 @@ fn the_dead_keep_no_credentials(t: &Stage) {
         introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &holder);
         owner.kill();
     }
-}
+});
 
-fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
+case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
     const THREADS: i64 = 1500;
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let size =
         std::fs::read_to_string("/sys/kernel/slab/task_struct/object_size").expect("the size of a task");
     let limit = size.trim().parse::<i64>().expect("a number") * 3 / 4;
@@ -155,8 +120,7 @@ fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
         let exit_without_a_word = || {
             let device = device.clone();
             let thread = std::thread::spawn(move || {
-                let mut commands = Commands::new();
-                commands.enter_looper();
+                let commands = stream(|c| c.enter_looper());
                 device.write_all(commands.as_bytes()).expect("enter the pool");
             });
             thread.join().expect("a thread");
@@ -167,45 +131,36 @@ fn lesson_s09_threads_that_exit_keep_little(t: &Stage) {
         let left = gauge::settle(before, THREADS * limit) / THREADS;
         assert!(left <= limit, "{left} bytes of each, {limit} allowed");
     });
-}
+});
 
-/// Who asks for memory must find it when the shrinker returns, not after a grace period.
-fn lesson_s21_what_reclaim_takes_is_free_at_once(t: &Stage) {
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("CONFIG_SHRINKER_DEBUG", false);
-        return;
-    };
+// Who asks for memory must find it when the shrinker returns, not after a grace period.
+case!(lesson_s21_what_reclaim_takes_is_free_at_once, ["ALLOC-5", "lesson S21"], |t| {
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     for _ in 0..3 {
-        client.start_call(0, 0, &bytes(&pattern(3 << 20, 1)));
-        manager.free(&manager.wait_call());
+        manager.free(&client.call(&manager, 0, 0, &bytes(&pattern(3 << 20, 1))));
         let (pages, before) = (shrinker.pages(), gauge::bytes());
         shrinker.squeeze();
         let freed = before - gauge::bytes();
         let taken = (pages - shrinker.pages()) as i64 * page() as i64;
         assert!(taken >= 3 << 20, "{taken} bytes were taken");
         assert!(freed >= taken / 2, "{freed} of {taken} bytes are free");
-        manager.reply(&bytes(b"done"));
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &bytes(b"done")));
     }
-}
+});
 
-/// More is received, by one living process after the other, than the guest has memory: each is idle when the next
-/// one is called.
-fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
+// More is received, by one living process after the other, than the guest has memory: each is idle when the next
+// one is called.
+case!(lesson_s21_idle_processes_make_room_for_others, ["ALLOC-5", "lesson S21"], |t| {
     const SIZE: usize = 3_900_000;
-    if !t.has_no_kasan() {
-        return;
-    }
+    t.needs_no_kasan();
     let kills = || {
         let counters = std::fs::read_to_string("/proc/vmstat").expect("/proc/vmstat");
         counters.lines().find(|line| line.starts_with("oom_kill ")).map(str::to_string)
     };
     let info = std::fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
     let total = info.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("MemTotal");
-    if !t.needs("a guest of less than a gigabyte", total < 1 << 20) {
-        return;
-    }
+    t.needs("a guest of less than a gigabyte", total < 1 << 20);
     let processes = (total << 10) / SIZE * 9 / 8;
     let (manager, client, before) = (t.manager(), t.client(), kills());
     let mut call = client.place(0, 0, &bytes(&pattern(SIZE, 1)));
@@ -217,9 +172,8 @@ fn lesson_s21_idle_processes_make_room_for_others(t: &Stage) {
         call.target = u64::from(handle);
         client.start_transaction(&call);
         owner.free(&owner.wait_call());
-        owner.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&owner.answer(&client, &empty()));
         owners.push(owner);
     }
     assert_eq!(kills(), before, "the OOM killer came");
-}
+});

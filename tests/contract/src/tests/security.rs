@@ -4,29 +4,8 @@
 //! Guests have such a module when they are booted with `lsm=selinux`. It needs no policy: without one
 //! everything is allowed, and every task has the context that the kernel began with.
 
-use super::{failed, pattern};
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{bytes, empty, give_in_a_reply, object, Port};
-use crate::sg::SgParcel;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "security":
-    refused_without_a_module ["OBJ-9", "LSM-1"],
-    comes_with_a_call ["OBJ-9", "LSM-1", "TXN-29"],
-    comes_with_a_oneway_call ["OBJ-9"],
-    comes_with_every_call ["OBJ-9", "OBJ-3"],
-    does_not_come_with_a_reply ["OBJ-9"],
-    does_not_come_where_nobody_asked ["OBJ-9", "NODE-1"],
-    lesson_c07_lies_behind_the_blocks ["OBJ-3", "OBJ-9", "lesson C07"],
-    takes_space ["OBJ-3", "ALLOC-1"],
-    wiped_when_asked_for ["OBJ-9", "ALLOC-6"],
-    everything_passes_the_module ["LSM-1", "TXN-6"],
-    is_that_of_the_opener ["OBJ-9", "OPEN-1", "TXN-6"],
-    of_another_descriptor ["OBJ-9", "OPEN-1", "TXN-6"],
-}
+use super::*;
+use crate::port::give_in_a_reply;
 
 const WANTED: ObjectFlags = ObjectFlags::TXN_SECURITY_CTX;
 
@@ -37,11 +16,11 @@ fn context_of(port: &Port) -> Option<Vec<u8>> {
     (end > 0).then(|| context[..end].to_vec())
 }
 
-/// Whether the guest has a security module that gives contexts, as SELinux does. A test that needs one ends without.
+/// Needs a security module that gives contexts, as SELinux does.
 /// Asked for a caller's, Debian's kernels with their AppArmor say `EINVAL`, to C and to ours (7.3.4).
-fn has_module(t: &Stage, port: &Port) -> bool {
+fn needs_module(t: &Stage, port: &Port) {
     let is_selinux = context_of(port).is_some() && std::path::Path::new("/sys/fs/selinux/enforce").exists();
-    t.needs("a security module that gives contexts (boot with lsm=selinux)", is_selinux)
+    t.needs("a security module that gives contexts (boot with lsm=selinux)", is_selinux);
 }
 
 /// Has a process take another context, as far as a kernel without a policy knows any.
@@ -71,15 +50,12 @@ fn expect_words(server: &Port, words: &[u8], call: &BinderTransactionData, addre
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
-fn refused_without_a_module(t: &Stage) {
+case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !t.needs("no security module that gives contexts", context_of(&client).is_none()) {
-        return;
-    }
+    t.needs("no security module that gives contexts", context_of(&client).is_none());
     for flags in [TransactionFlags::empty(), TransactionFlags::ONE_WAY] {
         let data = SgParcel::new().to(&client, 0, flags);
         assert_eq!(client.refused_sg(&data), failed(Errno::EOPNOTSUPP));
@@ -90,26 +66,22 @@ fn refused_without_a_module(t: &Stage) {
     assert_eq!(client.extended_error(), failed(Errno::EOPNOTSUPP));
     assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     assert_eq!(server.drain(), []);
-}
+});
 
-fn comes_with_a_call(t: &Stage) {
+case!(comes_with_a_call, ["OBJ-9", "LSM-1", "TXN-29"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     client.start_call(0, 77, &bytes(b"the data"));
     let (call, context) = server.wait_call_with_context();
     assert_eq!((call.code, call.sender_pid), (77, client.actor.pid()));
     assert_eq!(server.data(&call), b"the data");
     expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
-}
+});
 
-fn comes_with_a_oneway_call(t: &Stage) {
+case!(comes_with_a_oneway_call, ["OBJ-9"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     for _ in 0..3 {
         client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::ONE_WAY));
         client.wait_for(Return::TransactionComplete);
@@ -119,13 +91,11 @@ fn comes_with_a_oneway_call(t: &Stage) {
         expect_context(&server, &client, &call, context);
         server.free(&call);
     }
-}
+});
 
-fn comes_with_every_call(t: &Stage) {
+case!(comes_with_every_call, ["OBJ-9", "OBJ-3"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     for length in [0, 1, 7, 8, 4090, 4096, 9999] {
         let mut parcel = bytes(&pattern(length, length));
         for node in 0..length as u64 % 4 {
@@ -137,26 +107,21 @@ fn comes_with_every_call(t: &Stage) {
         expect_context(&server, &client, &call, context);
         finish(&server, &client, &call);
     }
-}
+});
 
-fn does_not_come_with_a_reply(t: &Stage) {
+case!(does_not_come_with_a_reply, ["OBJ-9"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     client.start_call(0, 0, &empty());
     let (call, _) = server.wait_call_with_context();
     server.free(&call);
-    server.reply(&bytes(b"just a reply"));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &bytes(b"just a reply"));
     assert_eq!(client.data(&reply), b"just a reply");
-}
+});
 
-fn does_not_come_where_nobody_asked(t: &Stage) {
+case!(does_not_come_where_nobody_asked, ["OBJ-9", "NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let (quiet, curious) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
     let quiet_handle = give_in_a_reply(&server, &client, quiet);
     let curious_handle = give_in_a_reply(&server, &client, curious.with_flags(WANTED));
@@ -169,13 +134,11 @@ fn does_not_come_where_nobody_asked(t: &Stage) {
     let (call, context) = server.wait_call_with_context();
     expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
-}
+});
 
-fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
+case!(lesson_c07_lies_behind_the_blocks, ["OBJ-3", "OBJ-9", "lesson C07"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     // The room is used up to its last byte.
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(24, 1));
@@ -193,13 +156,11 @@ fn lesson_c07_lies_behind_the_blocks(t: &Stage) {
     parcel.block(&client.arena, &pattern(32, 1));
     parcel.room = 24;
     assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EINVAL));
-}
+});
 
-fn takes_space(t: &Stage) {
+case!(takes_space, ["OBJ-3", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let whole = bytes(&pattern(crate::stage::SPACE, 0));
     assert_eq!(client.refused(&client.place(0, 0, &whole)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
@@ -209,30 +170,25 @@ fn takes_space(t: &Stage) {
     let (call, context) = server.wait_call_with_context();
     expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
-}
+});
 
-fn wiped_when_asked_for(t: &Stage) {
+case!(wiped_when_asked_for, ["OBJ-9", "ALLOC-6"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::CLEAR_BUF));
     let (call, context) = server.wait_call_with_context();
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     // A neighbour keeps the page where it is.
     client.start_call(0, 0, &bytes(b"after"));
     server.wait_call_with_context();
     server.free(&call);
     assert_eq!(server.memory(context, 8), [0; 8]);
-}
+});
 
-fn everything_passes_the_module(t: &Stage) {
+case!(everything_passes_the_module, ["LSM-1", "TXN-6"], |t| {
     use crate::sg::file_object;
     let (server, client) = (t.manager_flagged(WANTED | ObjectFlags::ACCEPTS_FDS), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     // A node, a file and a handle on their way: each is shown to the module, which allows it.
     let (ours, _) = nix::unistd::pipe().expect("a pipe");
     let fd = client.actor.give(&ours);
@@ -245,13 +201,11 @@ fn everything_passes_the_module(t: &Stage) {
     assert_eq!(server.actor.file_name(server.received_fd(&call, 1)), client.actor.file_name(fd));
     server.reply(&object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(client.object(&client.wait_reply()).binder, 0x10);
-}
+});
 
-fn is_that_of_the_opener(t: &Stage) {
+case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let opener = context_of(&client).expect("a context");
     for now in ["unlabeled", "file", "kernel", "port"] {
         take_context(&client, now);
@@ -260,13 +214,11 @@ fn is_that_of_the_opener(t: &Stage) {
         expect_words(&server, &opener, &call, context);
         finish(&server, &client, &call);
     }
-}
+});
 
-fn of_another_descriptor(t: &Stage) {
+case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
-    if !has_module(t, &client) {
-        return;
-    }
+    needs_module(t, &client);
     let first = context_of(&client).expect("a context");
     take_context(&client, "unlabeled");
     // What the process opens now is another process to the driver, with a context of its own.
@@ -278,4 +230,4 @@ fn of_another_descriptor(t: &Stage) {
         expect_words(&server, words, &call, context);
         finish(&server, port, &call);
     }
-}
+});

@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Signals: they end a wait, and lose nothing.
 
-use crate::cases;
-use crate::port::{bytes, empty, introduce};
+use super::*;
 use crate::scheduling::Nice;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::time::Duration;
 
-cases! { "signals":
-    wait_for_work_ends ["WR-7", "LOOP-8"],
-    wait_for_a_reply_ends_and_resumes ["WR-7", "TXN-18"],
-    reply_during_the_interruption ["WR-7", "TXN-21"],
-    call_back_during_the_interruption ["TXN-11", "TXN-21"],
-    storm ["WR-7", "TXN-21"],
-    storm_on_who_is_being_made_more_urgent ["WR-7", "TXN-21", "TXN-31"],
-    interrupted_waiter_is_no_longer_chosen ["TXN-21", "LOOP-6"],
-    reads_do_not_restart ["WR-7", "LOOP-8"],
-    written_commands_do_not_restart ["WR-1", "WR-7", "TXN-18"],
-    counts_do_not_restart ["WR-1", "WR-7"],
-}
-
-fn wait_for_work_ends(t: &Stage) {
+case!(wait_for_work_ends, ["WR-7", "LOOP-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     server.park();
     server.actor.interrupt();
     assert_eq!(server.finish_raw().errno, Errno::EINTR);
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn wait_for_a_reply_ends_and_resumes(t: &Stage) {
+case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.start_call(0, 0, &empty());
     for _ in 0..3 {
@@ -40,39 +22,32 @@ fn wait_for_a_reply_ends_and_resumes(t: &Stage) {
         client.start_read();
     }
     server.wait_call();
-    server.reply(&bytes(b"in the end"));
-    assert_eq!(client.data(&client.wait_reply()), b"in the end");
-}
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"in the end"))), b"in the end");
+});
 
-fn reply_during_the_interruption(t: &Stage) {
+case!(reply_during_the_interruption, ["WR-7", "TXN-21"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     client.actor.interrupt();
     assert_eq!(client.finish_raw().errno, Errno::EINTR);
-    server.reply(&bytes(b"meanwhile"));
-    assert_eq!(client.data(&client.wait_reply()), b"meanwhile");
-}
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"meanwhile"))), b"meanwhile");
+});
 
-fn call_back_during_the_interruption(t: &Stage) {
+case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], |t| {
     let (server, client) = (t.manager(), t.server());
-    client.start_call(0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.actor.expect_blocked();
     client.actor.interrupt();
     assert_eq!(client.finish_raw().errno, Errno::EINTR);
-    server.start_call(handle, 7, &empty());
-    server.actor.expect_blocked();
+    server.start_blocking_call(handle, 7, &empty());
     assert_eq!(client.wait_call().code, 7);
-    client.reply(&empty());
-    server.wait_reply();
-    server.reply(&empty());
-    client.wait_reply();
-}
+    client.answer(&server, &empty());
+    server.answer(&client, &empty());
+});
 
-fn storm(t: &Stage) {
+case!(storm, ["WR-7", "TXN-21"], |t| {
     let (server, client) = (t.manager(), t.client());
     for i in 0..80u32 {
         server.start_read();
@@ -100,10 +75,10 @@ fn storm(t: &Stage) {
         assert_eq!(client.data(&reply), i.to_ne_bytes());
         client.free(&reply);
     }
-}
+});
 
-/// The thread wakes up by itself between being chosen for the call and having it.
-fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
+// The thread wakes up by itself between being chosen for the call and having it.
+case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.actor.set_schedule(Nice(-10));
     for code in 0..t.tries(300) {
@@ -119,12 +94,11 @@ fn storm_on_who_is_being_made_more_urgent(t: &Stage) {
         let call = taken.unwrap_or_else(|| server.wait_call());
         assert_eq!(call.code, code);
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
     }
-}
+});
 
-fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
+case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], |t| {
     let (server, client) = (t.manager(), t.client());
     let helper = server.looper();
     server.park();
@@ -134,11 +108,10 @@ fn interrupted_waiter_is_no_longer_chosen(t: &Stage) {
     assert_eq!(helper.finish_raw().errno, Errno::EINTR);
     client.start_call(0, 5, &empty());
     assert_eq!(server.wait_call().code, 5);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn reads_do_not_restart(t: &Stage) {
+case!(reads_do_not_restart, ["WR-7", "LOOP-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     server.actor.restart_calls();
     for signals in 1..=3 {
@@ -148,34 +121,30 @@ fn reads_do_not_restart(t: &Stage) {
         assert_eq!(server.actor.signals(), signals);
     }
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn written_commands_do_not_restart(t: &Stage) {
+case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.actor.restart_calls();
     for code in 0..3 {
-        client.start_call(0, code, &bytes(b"once"));
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, code, &bytes(b"once"));
         client.actor.interrupt();
         let outcome = client.finish_raw();
         assert_eq!(outcome.errno, Errno::EINTR);
-        let mut call = Commands::new();
-        call.transaction(&BinderTransactionData::default());
+        let call = stream(|c| c.transaction(&BinderTransactionData::default()));
         assert_eq!(outcome.write_consumed as usize, call.len());
         assert_eq!(server.wait_call().code, code);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
     }
     assert_eq!((server.drain(), client.drain()), (vec![], vec![]), "nothing was sent twice");
-}
+});
 
-fn counts_do_not_restart(t: &Stage) {
+case!(counts_do_not_restart, ["WR-1", "WR-7"], |t| {
     let (manager, server, client) = (t.manager(), t.server(), t.client());
     let node = FlatBinderObject::binder(0x10, 0x11);
     let handle = introduce(&manager, &server, node, &client);
     client.actor.restart_calls();
-    let mut commands = Commands::new();
-    commands.acquire(handle);
+    let commands = stream(|c| c.acquire(handle));
     client.start(&commands);
     client.actor.expect_blocked();
     client.actor.interrupt();
@@ -184,4 +153,4 @@ fn counts_do_not_restart(t: &Stage) {
     // Two counts, not three: what is let go of twice is gone.
     client.send(|c| c.release(handle).release(handle));
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
-}
+});

@@ -6,47 +6,14 @@
 
 use super::limits::Limit;
 use super::nested::couple;
-use super::{gaps, messages};
-use crate::actor::patience;
-use crate::cases;
-use crate::freezer::{Freezer, LONG};
+use super::*;
 use crate::netlink::{by_nobody, Listener, SlowCall};
-use crate::port::{empty, introduce, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use nix::sys::signal::{kill, Signal};
-use nix::unistd::Pid;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-cases! { "slow":
-    off_unless_asked_for ["PARAM-3"],
-    listening_takes_a_right ["NL-1"],
-    told_once ["TXN-10"],
-    is_in_the_log_and_in_traces ["PARAM-3"],
-    fast_call_is_not_told ["TXN-10"],
-    chain_of_three ["TXN-11"],
-    chain_that_is_too_long_for_the_log ["TXN-11"],
-    call_back_is_told_and_not_what_it_came_from ["TXN-11"],
-    chain_through_a_thread_that_was_called_back ["TXN-11"],
-    thread_among_many ["TXN-10"],
-    pool_that_is_busy ["LOOP-3"],
-    process_without_a_pool ["LOOP-3"],
-    server_that_is_stopped ["TXN-10"],
-    target_that_is_being_frozen ["FRZ-2"],
-    cycle_of_two_is_told_at_once ["LOOP-3", "TXN-10"],
-    cycle_of_three_is_told_at_once ["LOOP-3", "TXN-10"],
-    cycle_of_pools_is_told_when_the_last_thread_waits ["LOOP-3", "TXN-10"],
-    cycle_is_told_once ["TXN-10"],
-    call_back_that_is_being_made_is_no_cycle ["TXN-10", "TXN-11"],
-    who_waits_behind_a_cycle_is_not_part_of_it ["TXN-10"],
-    on_and_off_under_load ["TXN-10"],
-}
+case!(cycle_of_two_is_told_at_once, ["LOOP-3", "TXN-10"], |t| cycle_is_told_at_once::<2>(t));
+case!(cycle_of_three_is_told_at_once, ["LOOP-3", "TXN-10"], |t| cycle_is_told_at_once::<3>(t));
 
 /// So long that no test waits for it.
 const NEVER: u32 = 1 << 30;
@@ -113,8 +80,7 @@ impl Told {
             client.start_call(handle, 0, &empty());
             self.of(t, &[&client]);
             server.wait_call();
-            server.reply(&empty());
-            client.wait_reply();
+            server.answer(&client, &empty());
         }
         for caller in callers {
             let pid = t.global_pid(caller);
@@ -159,12 +125,11 @@ fn held(t: &Stage, manager: &Port, server: &Port) -> (Port, u32) {
     let client = t.client();
     let handle = introduce(manager, server, node(server), &client);
     server.settle_counts();
-    client.start_call(handle, 0, &empty());
-    server.wait_call();
+    client.call(server, handle, 0, &empty());
     (client, handle)
 }
 
-fn off_unless_asked_for(t: &Stage) {
+case!(off_unless_asked_for, ["PARAM-3"], |t| {
     let file = t.driver.parameter("slow_call_ms");
     let manager = t.manager();
     let server = t.server();
@@ -182,19 +147,18 @@ fn off_unless_asked_for(t: &Stage) {
     // It has not been told before it was asked for, and is when it is.
     told.limit.change(SOON);
     told.of(t, &[&client]);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-/// What is told is of all users' threads.
-fn listening_takes_a_right(t: &Stage) {
+// What is told is of all users' threads.
+case!(listening_takes_a_right, ["NL-1"], |t| {
     if t.ours_alone("slow calls are not told", t.driver.parameter("slow_call_ms").exists()) {
         let refused = by_nobody(Listener::of_slow_calls).err().expect("a right is needed");
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
     }
-}
+});
 
-fn told_once(t: &Stage) {
+case!(told_once, ["TXN-10"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let server = t.server();
@@ -212,27 +176,21 @@ fn told_once(t: &Stage) {
     let id = report.debug_id.expect("the id of a call that is served");
     assert!(report.chain.contains(&format!("waits for call {id} to")), "{report:?}");
     told.nothing_of(t, &[&client, &server]);
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     // The next one is another.
-    client.start_call(handle, 0, &empty());
-    server.wait_call();
+    client.call(&server, handle, 0, &empty());
     assert_eq!(general(&told.of(t, &[&client])), expected);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
 /// A buffer of traces of its own, in which this event is recorded.
 struct Trace(PathBuf);
 
 impl Trace {
-    /// `None` without trace events.
-    fn of(t: &Stage, event: &str) -> Option<Self> {
+    fn of(t: &Stage, event: &str) -> Self {
         let root = t.directory("tracing");
         let mounted = mount(None::<&str>, &root, Some("tracefs"), MsFlags::empty(), None::<&str>);
-        if !t.needs("trace events", mounted.is_ok()) {
-            return None;
-        }
+        t.needs("trace events", mounted.is_ok());
         let instance = root.join("instances/slow");
         std::fs::create_dir(&instance).expect("make a buffer of traces");
         // Built in beside the C driver, ours have names of their own (docs/patches.md).
@@ -240,7 +198,7 @@ impl Trace {
         let named = [event.to_owned(), format!("rust_{event}")].map(of_event);
         let found = named.iter().find(|folder| folder.exists()).expect("the event");
         std::fs::write(found.join("enable"), "1").expect("turn on");
-        Some(Self(instance))
+        Self(instance)
     }
 
     fn lines(&self) -> Vec<String> {
@@ -274,10 +232,10 @@ fn in_the_log(log: &mut std::fs::File, chain: &str) -> bool {
     }
 }
 
-fn is_in_the_log_and_in_traces(t: &Stage) {
+case!(is_in_the_log_and_in_traces, ["PARAM-3"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
-    let Some(trace) = Trace::of(t, "binder_slow_call") else { return };
+    let trace = Trace::of(t, "binder_slow_call");
     let mut options = std::fs::OpenOptions::new();
     let mut log =
         options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").expect("open /dev/kmsg");
@@ -295,16 +253,15 @@ fn is_in_the_log_and_in_traces(t: &Stage) {
         );
         let lines = trace.lines();
         assert!(lines.iter().any(|line| line.ends_with(&expected)), "{expected} is not in {lines:?}");
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
         if in_the_log(&mut log, &call.chain) {
             break;
         }
         assert!(Instant::now() < deadline, "the log does not have it");
     }
-}
+});
 
-fn fast_call_is_not_told(t: &Stage) {
+case!(fast_call_is_not_told, ["TXN-10"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let (server, fast) = (t.server(), t.server());
@@ -323,19 +280,16 @@ fn fast_call_is_not_told(t: &Stage) {
     if longest < Duration::from_millis(SOON.into()) {
         told.nothing_of(t, &[&quick]);
     }
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn chain_of_three(t: &Stage) {
+case!(chain_of_three, ["TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let c = t.server();
     let on_c = introduce(&manager, &c, node(&c), &b);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_c, 2, &empty());
-    c.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&c, on_c, 2, &empty());
     told.limit.change(SOON);
     let end = format!("{}; {}", waits(t, &b, "call N", &c), serves_and(t, &c, "sleeps outside of Binder"));
     let whole = format!(
@@ -346,19 +300,15 @@ fn chain_of_three(t: &Stage) {
     assert_eq!(general(&told.of(t, &[&a])), whole);
     assert_eq!(general(&told.of(t, &[&b])), format!("slow call, N ms: {end}"));
     told.nothing_of(t, &[&a, &b, &c]);
-    c.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-}
+    c.answer(&b, &empty());
+    b.answer(&a, &empty());
+});
 
-fn call_back_is_told_and_not_what_it_came_from(t: &Stage) {
+case!(call_back_is_told_and_not_what_it_came_from, ["TXN-11"], |t| {
     let (manager, a, b, on_b, on_a) = couple(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     told.limit.change(SOON);
     let expected = format!(
         "slow call, N ms: {}; {}",
@@ -368,23 +318,18 @@ fn call_back_is_told_and_not_what_it_came_from(t: &Stage) {
     assert_eq!(general(&told.of(t, &[&b])), expected);
     // It is a that keeps everybody waiting; that it waits as well says nothing more.
     told.nothing_of(t, &[&a, &b]);
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-}
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+});
 
-fn chain_through_a_thread_that_was_called_back(t: &Stage) {
+case!(chain_through_a_thread_that_was_called_back, ["TXN-11"], |t| {
     let (manager, a, b, on_b, on_a) = couple(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let client = t.client();
     let handle = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &client);
-    client.start_call(handle, 0, &empty());
-    a.wait_call();
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    client.call(&a, handle, 0, &empty());
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     told.limit.change(SOON);
     let expected = [
         waits(t, &client, "call N", &a),
@@ -393,15 +338,12 @@ fn chain_through_a_thread_that_was_called_back(t: &Stage) {
         serves_and(t, &a, "sleeps outside of Binder"),
     ];
     assert_eq!(general(&told.of(t, &[&client])), format!("slow call, N ms: {}", expected.join("; ")));
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-    a.reply(&empty());
-    client.wait_reply();
-}
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+    a.answer(&client, &empty());
+});
 
-fn thread_among_many(t: &Stage) {
+case!(thread_among_many, ["TXN-10"], |t| {
     // More than are looked at without giving others the lock.
     const MANY: usize = 70;
     let manager = t.manager();
@@ -427,9 +369,9 @@ fn thread_among_many(t: &Stage) {
     server.kill();
     first.wait_refusal();
     last.wait_refusal();
-}
+});
 
-fn pool_that_is_busy(t: &Stage) {
+case!(pool_that_is_busy, ["LOOP-3"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
@@ -438,11 +380,9 @@ fn pool_that_is_busy(t: &Stage) {
     let (other, _) = held(t, &manager, &second);
     let last = t.client();
     let handle = introduce(&manager, &server.thread(), node(&server), &last);
-    last.start_call(handle, 0, &empty());
-    last.actor.expect_blocked();
+    last.start_blocking_call(handle, 0, &empty());
     // One of the two waits itself.
-    second.start_call(0, 0, &empty());
-    second.actor.expect_blocked();
+    second.start_blocking_call(0, 0, &empty());
     told.limit.change(SOON);
     let report = told.of(t, &[&last]);
     let expected = format!(
@@ -456,9 +396,9 @@ fn pool_that_is_busy(t: &Stage) {
     for caller in [client, other, last] {
         caller.wait_refusal();
     }
-}
+});
 
-fn process_without_a_pool(t: &Stage) {
+case!(process_without_a_pool, ["LOOP-3"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let (owner, client) = (t.client(), t.client());
@@ -471,9 +411,9 @@ fn process_without_a_pool(t: &Stage) {
     assert_eq!(general(&told.of(t, &[&client])), expected);
     owner.kill();
     client.wait_refusal();
-}
+});
 
-fn server_that_is_stopped(t: &Stage) {
+case!(server_that_is_stopped, ["TXN-10"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
@@ -492,11 +432,10 @@ fn server_that_is_stopped(t: &Stage) {
     let report = told.of(t, &[&client]);
     assert!(report.ends_with(&expected), "{report}");
     kill(pid, Signal::SIGCONT).expect("continue");
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn target_that_is_being_frozen(t: &Stage) {
+case!(target_that_is_being_frozen, ["FRZ-2"], |t| {
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
@@ -518,7 +457,7 @@ fn target_that_is_being_frozen(t: &Stage) {
     server.kill();
     client.wait_refusal();
     other.wait_refusal();
-}
+});
 
 /// Processes with one thread each, of which each has a handle on the next one; and the manager.
 fn ring<const N: usize>(t: &Stage) -> (Port, [Port; N], [u32; N]) {
@@ -533,8 +472,8 @@ fn ring<const N: usize>(t: &Stage) -> (Port, [Port; N], [u32; N]) {
     (manager, ports, handles)
 }
 
-/// A line of the log holds eight calls, whatever the numbers in them.
-fn chain_that_is_too_long_for_the_log(t: &Stage) {
+// A line of the log holds eight calls, whatever the numbers in them.
+case!(chain_that_is_too_long_for_the_log, ["TXN-11"], |t| {
     let (manager, ports, handles) = ring::<11>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     for (at, callee) in ports[1..].iter().enumerate() {
@@ -545,7 +484,7 @@ fn chain_that_is_too_long_for_the_log(t: &Stage) {
     let chain = told.of(t, &[&ports[0]]);
     assert_eq!(chain.matches(" waits for ").count(), 8, "{chain}");
     assert!(chain.ends_with("; and 2 more"), "{chain}");
-}
+});
 
 /// What is told of a cycle of them that this one closes.
 fn cycle(t: &Stage, ports: &[Port], closing: usize) -> String {
@@ -579,22 +518,13 @@ fn cycle_is_told_at_once<const N: usize>(t: &Stage) {
     ports[N - 1].wait_refusal();
 }
 
-fn cycle_of_two_is_told_at_once(t: &Stage) {
-    cycle_is_told_at_once::<2>(t);
-}
-
-fn cycle_of_three_is_told_at_once(t: &Stage) {
-    cycle_is_told_at_once::<3>(t);
-}
-
-fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
+case!(cycle_of_pools_is_told_when_the_last_thread_waits, ["LOOP-3", "TXN-10"], |t| {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let (second, third) = (a.looper(), b.looper());
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     // As long as one thread of either could take a call, nobody waits for ever.
     for (caller, handle) in [(&a, on_b), (&b, on_a), (&second, on_b)] {
-        caller.start_call(handle, 0, &empty());
-        caller.actor.expect_blocked();
+        caller.start_blocking_call(handle, 0, &empty());
     }
     told.read();
     assert!(told.unclaimed.is_empty(), "{:?}", told.unclaimed);
@@ -605,13 +535,12 @@ fn cycle_of_pools_is_told_when_the_last_thread_waits(t: &Stage) {
     a.kill();
     b.wait_refusal();
     third.wait_refusal();
-}
+});
 
-fn cycle_is_told_once(t: &Stage) {
+case!(cycle_is_told_once, ["TXN-10"], |t| {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    a.start_call(on_b, 0, &empty());
-    a.actor.expect_blocked();
+    a.start_blocking_call(on_b, 0, &empty());
     b.start_call(on_a, 0, &empty());
     told.of(t, &[&a, &b]);
     told.nothing_of(t, &[&a, &b]);
@@ -625,38 +554,33 @@ fn cycle_is_told_once(t: &Stage) {
     c.settle_counts();
     d.settle_counts();
     told.limit.change(0);
-    c.start_call(on_d, 0, &empty());
-    c.actor.expect_blocked();
-    d.start_call(on_c, 0, &empty());
-    d.actor.expect_blocked();
+    c.start_blocking_call(on_d, 0, &empty());
+    d.start_blocking_call(on_c, 0, &empty());
     told.limit.change(SOON);
     let report = told.of(t, &[&c, &d]);
     assert!(report.starts_with(CYCLE), "{report}");
     told.nothing_of(t, &[&c, &d]);
     c.kill();
     d.wait_refusal();
-}
+});
 
-/// A server calls its client back, and its data are long in coming: nobody waits in vain.
-fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
+// A server calls its client back, and its data are long in coming: nobody waits in vain.
+case!(call_back_that_is_being_made_is_no_cycle, ["TXN-10", "TXN-11"], |t| {
     let (manager, a, b, on_b, on_a) = couple(t);
     let begin = || {
-        a.start_call(on_b, 1, &empty());
-        b.wait_call();
+        a.call(&b, on_b, 1, &empty());
     };
     let end = || {
         a.wait_call();
-        a.reply(&empty());
-        b.wait_reply();
-        b.reply(&empty());
-        a.wait_reply();
+        a.answer(&b, &empty());
+        b.answer(&a, &empty());
     };
     // What a thread keeps of its last calls makes the next one known before its data are copied.
     begin();
     b.start_call(on_a, 2, &empty());
     end();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
-    let Some(absent) = gaps::absent(t, &b, 1) else { return };
+    let absent = gaps::absent(t, &b, 1);
     begin();
     gaps::start_absent(&b, &absent, on_a, 2);
     told.limit.change(SOON);
@@ -664,19 +588,17 @@ fn call_back_that_is_being_made_is_no_cycle(t: &Stage) {
     assert!(!report.is_cycle, "{report:?}");
     absent.provide(0, b"");
     end();
-}
+});
 
-fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
+case!(who_waits_behind_a_cycle_is_not_part_of_it, ["TXN-10"], |t| {
     let (manager, [a, b], [on_b, on_a]) = ring::<2>(t);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let (client, helper) = (t.client(), a.thread());
     let handle = introduce(&manager, &helper, node(&a), &client);
-    a.start_call(on_b, 0, &empty());
-    a.actor.expect_blocked();
+    a.start_blocking_call(on_b, 0, &empty());
     b.start_call(on_a, 0, &empty());
     told.of(t, &[&a, &b]);
-    client.start_call(handle, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(handle, 0, &empty());
     told.read();
     assert!(told.unclaimed.is_empty(), "{:?}", told.unclaimed);
     told.limit.change(SOON);
@@ -689,9 +611,10 @@ fn who_waits_behind_a_cycle_is_not_part_of_it(t: &Stage) {
     a.kill();
     b.wait_refusal();
     client.wait_refusal();
-}
+});
 
-fn on_and_off_under_load(t: &Stage) {
+case!(on_and_off_under_load, ["TXN-10"], |t| {
+    on_all_cpus();
     let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, 0) else { return };
     let server = t.server();
@@ -714,12 +637,10 @@ fn on_and_off_under_load(t: &Stage) {
         ends.store(true, Ordering::Relaxed);
     });
     // The call that was held may have been told meanwhile.
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     let (last, _) = held(t, &manager, &server);
     told.limit.change(SOON);
     told.of(t, &[&last]);
     told.limit.change(0);
-    server.reply(&empty());
-    last.wait_reply();
-}
+    server.answer(&last, &empty());
+});

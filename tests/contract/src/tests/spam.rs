@@ -5,30 +5,12 @@
 //! Suspicion begins when less than a tenth of the receiver's space is left for oneway calls. Suspected
 //! is who then holds more than fifty buffers, or more than a quarter of the space.
 
-use super::{failed, pattern};
-use crate::cases;
-use crate::port::{bytes, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
-cases! { "spam":
-    sender_of_too_much_is_told ["TXN-16", "ALLOC-7", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION", "lesson R05"],
-    lesson_r05_sender_of_too_many_is_told ["ALLOC-7", "lesson R05"],
-    told_once ["ALLOC-7"],
-    told_again_after_there_was_space ["ALLOC-7"],
-    others_are_not_accused ["ALLOC-7"],
-    suspects_are_delivered ["ALLOC-8", "TXN-22"],
-    nobody_is_told_unasked ["TXN-16"],
-    receivers_wish_does_not_count ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
-    wish_is_looked_up_when_read ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
-    calls_are_no_spam ["ALLOC-7"],
-    any_number_but_zero_enables ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
-    fault ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"],
-    full_space_refuses_the_suspect ["ALLOC-3", "ALLOC-7"],
-}
+case!(fault, ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"], |t| assert_eq!(
+    t.client().ioctl_fault(BINDER_ENABLE_ONEWAY_SPAM_DETECTION),
+    Err(Errno::EFAULT)
+));
 
 /// The receiver's space in most tests. With [`LENGTH`] bytes a call, the 53rd is the first after which
 /// less than a tenth of it is left for oneway calls.
@@ -49,7 +31,7 @@ fn listener(t: &Stage) -> Port {
 
 fn oneway(sender: &Port, length: usize) -> BinderTransactionData {
     let data = bytes(&pattern(length, length));
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..sender.place(0, 0, &data) }
+    sender.place_oneway(0, 0, &data)
 }
 
 /// Waits for the acknowledgement of a oneway call: whether it is a suspicion.
@@ -82,12 +64,16 @@ fn consume(server: &Port, count: usize) {
     }
 }
 
-fn sender_of_too_much_is_told(t: &Stage) {
-    let (_server, sender) = (t.manager_with(SPACE), listener(t));
-    assert_eq!(until_suspected(&sender, LENGTH), FIRST);
-}
+case!(
+    sender_of_too_much_is_told,
+    ["TXN-16", "ALLOC-7", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION", "lesson R05"],
+    |t| {
+        let (_server, sender) = (t.manager_with(SPACE), listener(t));
+        assert_eq!(until_suspected(&sender, LENGTH), FIRST);
+    }
+);
 
-fn lesson_r05_sender_of_too_many_is_told(t: &Stage) {
+case!(lesson_r05_sender_of_too_many_is_told, ["ALLOC-7", "lesson R05"], |t| {
     let (_server, sender) = (t.manager_with(64 << 10), listener(t));
     // Two others, each with less than a quarter, leave less than a tenth.
     for _ in 0..2 {
@@ -96,33 +82,33 @@ fn lesson_r05_sender_of_too_many_is_told(t: &Stage) {
     // C counts the buffers before this one, the contract's wording counts it as well.
     let wanted = if t.driver == Driver::C { 52 } else { 51 };
     assert_eq!(until_suspected(&sender, 8), wanted);
-}
+});
 
-fn told_once(t: &Stage) {
+case!(told_once, ["ALLOC-7"], |t| {
     let (_server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     let again = (0..10).any(|_| is_suspected(&sender, LENGTH));
     t.known_difference(Driver::Upstream, "a suspicion is repeated with every call", !again);
-}
+});
 
-fn told_again_after_there_was_space(t: &Stage) {
+case!(told_again_after_there_was_space, ["ALLOC-7"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     consume(&server, 10);
     // This one sees that there is space.
     assert!(!is_suspected(&sender, LENGTH));
     assert_eq!(until_suspected(&sender, LENGTH), 9);
-}
+});
 
-fn others_are_not_accused(t: &Stage) {
+case!(others_are_not_accused, ["ALLOC-7"], |t| {
     let (_server, sender, other) = (t.manager_with(SPACE), t.client(), listener(t));
     for _ in 0..FIRST {
         assert!(!is_suspected(&sender, LENGTH), "it did not ask");
     }
     assert!(!is_suspected(&other, LENGTH), "it sent one call");
-}
+});
 
-fn suspects_are_delivered(t: &Stage) {
+case!(suspects_are_delivered, ["ALLOC-8", "TXN-22"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     for _ in 0..FIRST {
@@ -131,20 +117,20 @@ fn suspects_are_delivered(t: &Stage) {
         server.free(&call);
     }
     assert_eq!(server.drain(), []);
-}
+});
 
-fn nobody_is_told_unasked(t: &Stage) {
+case!(nobody_is_told_unasked, ["TXN-16"], |t| {
     let (_server, sender) = (t.manager_with(SPACE), t.client());
     assert!(!(0..60).any(|_| is_suspected(&sender, LENGTH)));
-}
+});
 
-fn receivers_wish_does_not_count(t: &Stage) {
+case!(receivers_wish_does_not_count, ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"], |t| {
     let (server, sender) = (t.manager_with(SPACE), t.client());
     detect(&server, 1);
     assert!(!(0..60).any(|_| is_suspected(&sender, LENGTH)));
-}
+});
 
-fn wish_is_looked_up_when_read(t: &Stage) {
+case!(wish_is_looked_up_when_read, ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"], |t| {
     let (server, sender) = (t.manager_with(SPACE), t.client());
     for (at_first, at_last) in [(0, 1), (1, 0)] {
         detect(&sender, at_first);
@@ -158,32 +144,26 @@ fn wish_is_looked_up_when_read(t: &Stage) {
         assert_eq!(acknowledged(&sender), at_last != 0);
         consume(&server, FIRST);
     }
-}
+});
 
-fn calls_are_no_spam(t: &Stage) {
+case!(calls_are_no_spam, ["ALLOC-7"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     // Buffers of answered calls that the server keeps.
     for _ in 0..100 {
-        sender.start_call(0, 0, &bytes(&pattern(LENGTH, 1)));
-        server.wait_call();
-        server.reply(&bytes(b""));
-        sender.wait_reply();
+        sender.call(&server, 0, 0, &bytes(&pattern(LENGTH, 1)));
+        server.answer(&sender, &bytes(b""));
     }
     assert_eq!(sender.passed().into_iter().filter(|item| *item == Return::OnewaySpamSuspect).count(), 0);
     assert!(!is_suspected(&sender, LENGTH));
-}
+});
 
-fn any_number_but_zero_enables(t: &Stage) {
+case!(any_number_but_zero_enables, ["IOCTL-ENABLE_ONEWAY_SPAM_DETECTION"], |t| {
     let (_server, sender) = (t.manager_with(SPACE), t.client());
     detect(&sender, 0x100);
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
-}
+});
 
-fn fault(t: &Stage) {
-    assert_eq!(t.client().ioctl_fault(BINDER_ENABLE_ONEWAY_SPAM_DETECTION), Err(Errno::EFAULT));
-}
-
-fn full_space_refuses_the_suspect(t: &Stage) {
+case!(full_space_refuses_the_suspect, ["ALLOC-3", "ALLOC-7"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     let rest = SPACE / 2 - FIRST * LENGTH;
@@ -191,4 +171,4 @@ fn full_space_refuses_the_suspect(t: &Stage) {
     assert_eq!(sender.extended_error(), failed(Errno::ENOSPC));
     assert!(!is_suspected(&sender, rest), "told twice");
     consume(&server, FIRST + 1);
-}
+});

@@ -2,35 +2,8 @@
 //! Threads in every looper state poll and send commands; being in the pool is no condition for anything
 //! but to be chosen for work.
 
-use crate::cases;
+use super::*;
 use crate::kernel_namespaces;
-use crate::ops::Op;
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::{BINDER_FREEZE, BINDER_THREAD_EXIT};
-use binder_sys::*;
-use nix::errno::Errno;
-use nix::sched::CloneFlags;
-use std::rc::Rc;
-
-cases! { "strangers":
-    poll_in_every_looper_state ["POLL-2", "POLL-3", "LOOP-4"],
-    epoll_in_every_looper_state ["POLL-1", "POLL-4", "LOOP-4"],
-    poll_while_serving_and_calling ["POLL-3", "POLL-2"],
-    own_oneway_acknowledgement_wakes_epoll ["POLL-5"],
-    every_poller_may_take_the_work ["POLL-4", "LOOP-9"],
-    counts_by_a_thread_outside_the_pool ["WR-5", "NODE-9", "NODE-8"],
-    buffers_freed_outside_the_pool ["OBJ-12"],
-    calls_outside_the_pool ["TXN-12", "TXN-21"],
-    pool_commands_in_any_order ["LOOP-2", "LOOP-3", "LOOP-4", "WR-5"],
-    every_command_before_the_space_is_mapped ["WR-5", "MMAP-7"],
-    lesson_r17_a_stranger_asks_about_freezing ["FORK-1", "IOCTL-FREEZE"],
-    exit_with_a_oneway_acknowledgement_unread ["TREL-1"],
-    exit_under_epoll_with_work ["POLL-6", "TREL-1"],
-    sender_user_across_user_namespaces ["TXN-4"],
-}
 
 const IN: u64 = libc::POLLIN as u64;
 const PATIENCE_MS: u16 = 60_000;
@@ -57,14 +30,13 @@ fn thread_in(manager: &Port, path: &[u32]) -> Port {
     thread
 }
 
-fn poll_in_every_looper_state(t: &Stage) {
+case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
         assert_eq!(thread.poll(0), 0, "{state}: idle");
         // Own work.
-        let mut commands = Commands::new();
-        commands.transaction(&thread.place(super::NO_HANDLE, 0, &empty()));
+        let commands = stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty())));
         thread.try_write(&commands);
         assert_eq!(thread.poll(0), IN, "{state}: own work");
         assert_eq!(thread.drain(), [Return::FailedReply], "{state}");
@@ -74,13 +46,12 @@ fn poll_in_every_looper_state(t: &Stage) {
         assert_eq!(thread.poll(PATIENCE_MS), IN, "{state}: work of the process");
         manager.wait_call();
         assert_eq!(thread.poll(0), 0, "{state}: taken by another");
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
     }
-}
+});
 
-fn epoll_in_every_looper_state(t: &Stage) {
+case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
@@ -94,47 +65,42 @@ fn epoll_in_every_looper_state(t: &Stage) {
         assert!(matches!(thread.actor.finish(), crate::ops::Answer::Number(IN)), "{state}");
         manager.wait_call();
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0), "{state}");
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
-}
+});
 
-fn poll_while_serving_and_calling(t: &Stage) {
+case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
     b.settle_counts();
-    a.start_call(0, 1, &empty());
-    manager.wait_call();
+    a.call(&manager, 0, 1, &empty());
     // The manager serves, a calls: neither takes work of its process.
     manager.send(|c| c.transaction(&oneway(&manager, super::NO_HANDLE)));
     assert_eq!(manager.poll(0), IN, "its own error");
     assert_eq!(manager.drain(), [Return::FailedReply]);
     let other = t.client();
-    other.start_call(0, 2, &empty());
-    other.actor.expect_blocked();
+    other.start_blocking_call(0, 2, &empty());
     assert_eq!(manager.poll(0), 0, "serving");
     assert_eq!(manager.thread().poll(0), IN, "another thread");
-    manager.reply(&empty());
-    a.free(&a.wait_reply());
+    a.free(&manager.answer(&a, &empty()));
     assert_eq!(manager.poll(0), IN, "done");
     manager.wait_call();
-    manager.reply(&empty());
-    other.wait_reply();
+    manager.answer(&other, &empty());
     // Waiting for a reply: nothing until it is there.
-    a.send(|c| c.transaction(&a.place(on_b, 3, &empty())));
+    a.send_call(on_b, 3, &empty());
     assert_eq!(a.poll(0), 0, "calling");
     b.wait_call();
     b.reply(&empty());
     assert_eq!(a.poll(PATIENCE_MS), IN, "replied");
     a.wait_reply();
-}
+});
 
 fn oneway(port: &Port, handle: u32) -> BinderTransactionData {
-    BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..port.place(handle, 0, &empty()) }
+    port.place_oneway(handle, 0, &empty())
 }
 
-fn own_oneway_acknowledgement_wakes_epoll(t: &Stage) {
+case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
         as usize;
@@ -144,9 +110,9 @@ fn own_oneway_acknowledgement_wakes_epoll(t: &Stage) {
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     manager.free(&manager.wait_call());
-}
+});
 
-fn every_poller_may_take_the_work(t: &Stage) {
+case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let pollers = [manager.looper(), manager.looper(), manager.looper()];
     for poller in &pollers {
@@ -160,11 +126,10 @@ fn every_poller_may_take_the_work(t: &Stage) {
     assert_eq!(pollers[1].wait_call().code, 6);
     assert_eq!(pollers[0].drain(), []);
     assert_eq!(pollers[2].poll(0), 0);
-    pollers[1].reply(&empty());
-    client.wait_reply();
-}
+    pollers[1].answer(&client, &empty());
+});
 
-fn counts_by_a_thread_outside_the_pool(t: &Stage) {
+case!(counts_by_a_thread_outside_the_pool, ["WR-5", "NODE-9", "NODE-8"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let stranger = holder.thread();
@@ -177,41 +142,36 @@ fn counts_by_a_thread_outside_the_pool(t: &Stage) {
     // The owner's thread outside the pool answers for it.
     let _ = owner.answer_counts_by(&owner.thread());
     owner.expect_forgotten();
-}
+});
 
-fn buffers_freed_outside_the_pool(t: &Stage) {
+case!(buffers_freed_outside_the_pool, ["OBJ-12"], |t| {
     let (manager, client) = (t.manager_with(page()), t.client());
     let stranger = manager.thread();
     for _ in 0..3 {
         client.start_call(0, 0, &bytes(&vec![1; page()]));
         stranger.free(&manager.wait_call());
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
     }
-}
+});
 
-fn calls_outside_the_pool(t: &Stage) {
+case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let stranger = client.thread();
     stranger.round_trip(0, &manager, &bytes(b"from"), &bytes(b"outside"));
     // A reply without a call, from a thread that is in no pool either.
-    let mut commands = Commands::new();
-    commands.reply(&stranger.place(0, 0, &empty()));
+    let commands = stream(|c| c.reply(&stranger.place(0, 0, &empty())));
     stranger.try_write(&commands);
     assert_eq!(stranger.drain(), [Return::FailedReply]);
     // It is called back in spite of that: it waits.
-    stranger.start_call(0, 0, &object(FlatBinderObject::binder(0x30, 0)));
-    let call = manager.wait_call();
+    let call = stranger.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x30, 0)));
     let handle = manager.object(&call).handle();
     manager.start_call(handle, 4, &empty());
     assert_eq!(stranger.wait_call().code, 4);
-    stranger.reply(&empty());
-    manager.wait_reply();
-    manager.reply(&empty());
-    stranger.wait_reply();
-}
+    stranger.answer(&manager, &empty());
+    manager.answer(&stranger, &empty());
+});
 
-fn pool_commands_in_any_order(t: &Stage) {
+case!(pool_commands_in_any_order, ["LOOP-2", "LOOP-3", "LOOP-4", "WR-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let codes = [codes::BC_ENTER_LOOPER, codes::BC_REGISTER_LOOPER, codes::BC_EXIT_LOOPER];
     for number in 0..27 {
@@ -221,9 +181,9 @@ fn pool_commands_in_any_order(t: &Stage) {
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn every_command_before_the_space_is_mapped(t: &Stage) {
+case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
     let (manager, port) = (t.manager(), t.opened());
     port.send(|c| c.increfs(0).acquire(0).release(0).decrefs(0).acquire(7).release(7).free_buffer(0));
     port.send(|c| c.increfs_done(1, 2).acquire_done(1, 2).enter_looper().exit_looper());
@@ -232,14 +192,13 @@ fn every_command_before_the_space_is_mapped(t: &Stage) {
     port.send(|c| c.transaction(&oneway(&port, 0)));
     assert_eq!(port.drain(), [Return::TransactionComplete]);
     manager.free(&manager.wait_call());
-    port.start_call(0, 0, &empty());
-    manager.wait_call();
+    port.call(&manager, 0, 0, &empty());
     manager.reply(&empty());
     assert!(matches!(port.wait_refusal(), Return::DeadReply | Return::FailedReply));
-}
+});
 
-/// Whoever has a descriptor may ask to freeze a process; that makes him no thread of the opener's.
-fn lesson_r17_a_stranger_asks_about_freezing(t: &Stage) {
+// Whoever has a descriptor may ask to freeze a process; that makes him no thread of the opener's.
+case!(lesson_r17_a_stranger_asks_about_freezing, ["FORK-1", "IOCTL-FREEZE"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let child = client.used_by(Rc::new(client.actor.fork()));
     let nobody = BinderFreezeInfo { pid: 0x7fff_fff0, enable: 0, timeout_ms: 0 };
@@ -247,18 +206,18 @@ fn lesson_r17_a_stranger_asks_about_freezing(t: &Stage) {
     let refused = matches!(answer, Err(Errno::EINVAL));
     t.known_difference(Driver::Upstream, "freezing a process that is none succeeds", refused);
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn exit_with_a_oneway_acknowledgement_unread(t: &Stage) {
+case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.transaction(&oneway(&client, 0)));
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(client.drain(), []);
     manager.free(&manager.wait_call());
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn exit_under_epoll_with_work(t: &Stage) {
+case!(exit_under_epoll_with_work, ["POLL-6", "TREL-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for code in 0..10 {
         let thread = manager.looper();
@@ -270,13 +229,12 @@ fn exit_under_epoll_with_work(t: &Stage) {
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(IN), "still to be read");
         assert_eq!(manager.wait_call().code, code);
-        manager.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
     }
-}
+});
 
-fn sender_user_across_user_namespaces(t: &Stage) {
+case!(sender_user_across_user_namespaces, ["TXN-4"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let (server, client) = (t.manager(), t.client());
     client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
@@ -286,10 +244,9 @@ fn sender_user_across_user_namespaces(t: &Stage) {
     assert_eq!(client.wait_reply().sender_euid, 0, "root, as who asks sees it");
     let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     assert_eq!(call.sender_euid, u32::MAX, "nobody whom the namespace knows");
     server.reply(&empty());
     // The other way round: the reply comes from someone who is root where the client is.
     assert_eq!(client.wait_reply().sender_euid, 0);
-}
+});

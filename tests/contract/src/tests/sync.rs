@@ -1,37 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Synchronous calls and their replies: what arrives, and what it arrives with.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
-cases! { "sync":
-    every_size ["TXN-29", "TXN-17", "TXN-18", "ALLOC-1"],
-    up_to_the_whole_space ["ALLOC-2", "ALLOC-1"],
-    beyond_the_space ["ALLOC-2", "TXN-19"],
-    sizes_that_overflow ["OBJ-3", "TXN-19"],
-    code_and_flags_are_verbatim ["TXN-3", "TXN-29"],
-    sender_cannot_lie ["TXN-3", "TXN-4", "TXN-5"],
-    sender_user_is_the_threads_own ["TXN-4"],
-    node_is_named_to_its_owner ["TXN-29", "NODE-1"],
-    acknowledgement_comes_with_the_reply ["TXN-18"],
-    acknowledgement_does_not_wake ["TXN-18", "LOOP-10"],
-    one_call_at_a_time_per_thread ["TXN-10"],
-    call_waits_until_it_is_read ["TXN-21"],
-    scatter_gather_commands_without_objects ["OBJ-8", "TXN-1"],
-    unknown_handle ["TXN-7", "TXN-19"],
-    dead_owner ["TXN-7", "NODE-12"],
-    self_call_is_refused ["TXN-9"],
-    data_must_be_readable ["TXN-1", "TXN-19"],
-    delivery_resumes_where_a_signal_cut_it ["TXN-21", "WR-7"],
-    hundreds_of_calls ["TXN-29", "OBJ-12"],
-    offsets_address_follows_the_data ["TXN-29", "OBJ-3"],
-}
-
-fn every_size(t: &Stage) {
+case!(every_size, ["TXN-29", "TXN-17", "TXN-18", "ALLOC-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let sizes = [0, 1, 2, 3, 4, 7, 8, 9, 100, 4095, 4096, 4097, 8191, 8192, 65536, 65537, 300_000];
     for (seed, size) in sizes.into_iter().enumerate() {
@@ -39,9 +11,9 @@ fn every_size(t: &Stage) {
         let got = client.round_trip(0, &server, &bytes(&question), &bytes(&answer));
         assert_eq!(got, answer, "the answer of {size} bytes");
     }
-}
+});
 
-fn up_to_the_whole_space(t: &Stage) {
+case!(up_to_the_whole_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let space = 64 << 10;
     let (server, client) = (t.manager_with(space), t.client_with(space));
     let (question, answer) = (pattern(space, 1), pattern(space, 2));
@@ -49,9 +21,9 @@ fn up_to_the_whole_space(t: &Stage) {
         let got = client.round_trip(0, &server, &bytes(&question), &bytes(&answer));
         assert_eq!(got, answer);
     }
-}
+});
 
-fn beyond_the_space(t: &Stage) {
+case!(beyond_the_space, ["ALLOC-2", "TXN-19"], |t| {
     let space = 64 << 10;
     let (server, client) = (t.manager_with(space), t.client_with(space));
     for size in [space + 1, space + 8, 2 * space] {
@@ -60,9 +32,9 @@ fn beyond_the_space(t: &Stage) {
     }
     assert!(client.passed().is_empty(), "a failed call is not acknowledged");
     client.round_trip(0, &server, &bytes(&pattern(space, 0)), &empty());
-}
+});
 
-fn sizes_that_overflow(t: &Stage) {
+case!(sizes_that_overflow, ["OBJ-3", "TXN-19"], |t| {
     let (server, client) = (t.manager(), t.client());
     let base = client.place(0, 0, &bytes(b"12345678"));
     let wrong = [
@@ -77,34 +49,32 @@ fn sizes_that_overflow(t: &Stage) {
         assert_ne!(client.extended_error().1, 0);
     }
     client.round_trip(0, &server, &bytes(b"after that"), &bytes(b"all is well"));
-}
+});
 
 /// Sends a call, and returns what arrives; the call is answered and done.
 fn delivered(server: &Port, client: &Port, data: &BinderTransactionData) -> BinderTransactionData {
     client.start_transaction(data);
     let call = server.wait_call();
     server.free(&call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
     call
 }
 
-fn code_and_flags_are_verbatim(t: &Stage) {
+case!(code_and_flags_are_verbatim, ["TXN-3", "TXN-29"], |t| {
     let (server, client) = (t.manager(), t.client());
     for (code, flags) in [(0, 0), (u32::MAX, 0), (0x5f50_4e47, 0x10), (1, 0x0200_0004), (2, !0x1 & !0x40)] {
         let data = BinderTransactionData { flags, ..client.place(0, code, &empty()) };
         let call = delivered(&server, &client, &data);
         assert_eq!((call.code, call.flags), (code, flags));
     }
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     let data = BinderTransactionData { flags: 0x8, code: 77, ..server.place(0, 0, &empty()) };
     server.reply_with(&data);
     let reply = client.wait_reply();
     assert_eq!((reply.code, reply.flags), (77, 0x8), "a reply's, too");
-}
+});
 
-fn sender_cannot_lie(t: &Stage) {
+case!(sender_cannot_lie, ["TXN-3", "TXN-4", "TXN-5"], |t| {
     let (server, client) = (t.manager(), t.client());
     let data = BinderTransactionData {
         cookie: 0xbad,
@@ -114,74 +84,68 @@ fn sender_cannot_lie(t: &Stage) {
     };
     let call = delivered(&server, &client, &data);
     assert_eq!((call.sender_pid, call.sender_euid, call.cookie), (client.actor.pid(), 0, 0));
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply_with(&BinderTransactionData { target: 7, ..data });
     let reply = client.wait_reply();
     assert_eq!((reply.sender_pid, reply.sender_euid), (0, 0), "a reply names no process");
     assert_eq!((reply.target, reply.cookie), (0, 0));
-}
+});
 
-fn sender_user_is_the_threads_own(t: &Stage) {
+case!(sender_user_is_the_threads_own, ["TXN-4"], |t| {
     let (server, client) = (t.manager(), t.client());
     client.actor.number(crate::ops::Op::SetUser { uid: 1234 }).expect("change the user");
     let call = delivered(&server, &client, &client.place(0, 0, &empty()));
     assert_eq!(call.sender_euid, 1234, "the user now, not the one who opened the device");
-}
+});
 
-fn node_is_named_to_its_owner(t: &Stage) {
+case!(node_is_named_to_its_owner, ["TXN-29", "NODE-1"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let node = FlatBinderObject::binder(0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00);
     let handle = introduce(&manager, &owner, node, &holder);
     let call = delivered(&owner, &holder, &holder.place(handle, 3, &empty()));
     assert_eq!((call.target, call.cookie), (node.binder, node.cookie));
-}
+});
 
-fn acknowledgement_comes_with_the_reply(t: &Stage) {
+case!(acknowledgement_comes_with_the_reply, ["TXN-18"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply(&empty());
     let outcome = client.finish_raw();
     let items = outcome.returns();
     assert_eq!(items[..2], [Return::Noop, Return::TransactionComplete]);
     assert!(matches!(items[2..], [Return::Reply(_)]), "{items:?}");
-}
+});
 
-fn acknowledgement_does_not_wake(t: &Stage) {
+case!(acknowledgement_does_not_wake, ["TXN-18", "LOOP-10"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     client.park();
     server.wait_call();
     assert!(client.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn one_call_at_a_time_per_thread(t: &Stage) {
+case!(one_call_at_a_time_per_thread, ["TXN-10"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::FailedReply);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(client.extended_error(), failed(errno));
     // The first call is not disturbed.
     assert_eq!(server.wait_call().code, 1);
-    server.reply(&bytes(b"one"));
-    assert_eq!(client.data(&client.wait_reply()), b"one");
-}
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
+});
 
-fn call_waits_until_it_is_read(t: &Stage) {
+case!(call_waits_until_it_is_read, ["TXN-21"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"patient"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(b"patient"));
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"patient");
     assert!(client.actor.is_blocked());
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn scatter_gather_commands_without_objects(t: &Stage) {
+case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let data = client.place(0, 5, &bytes(b"question"));
     let mut commands = Commands::new();
@@ -197,14 +161,13 @@ fn scatter_gather_commands_without_objects(t: &Stage) {
     assert_eq!(client.data(&client.wait_reply()), b"answer");
     for buffers_size in [4, 7, 1 << 40, u64::MAX - 7] {
         let data = client.place(0, 5, &bytes(b"question"));
-        let mut commands = Commands::new();
-        commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size });
+        let commands = stream(|c| c.transaction_sg(&BinderTransactionDataSg { data, buffers_size }));
         client.start(&commands);
         assert_eq!(client.wait_refusal(), Return::FailedReply, "{buffers_size}");
     }
-}
+});
 
-fn unknown_handle(t: &Stage) {
+case!(unknown_handle, ["TXN-7", "TXN-19"], |t| {
     let client = t.client();
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     for handle in [1, NO_HANDLE, u32::MAX] {
@@ -212,30 +175,29 @@ fn unknown_handle(t: &Stage) {
         assert_eq!(client.extended_error(), failed(errno));
     }
     assert!(client.passed().is_empty(), "nothing is acknowledged");
-}
+});
 
-fn dead_owner(t: &Stage) {
+case!(dead_owner, ["TXN-7", "NODE-12"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     owner.kill();
     for _ in 0..2 {
         assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
     }
-}
+});
 
-fn self_call_is_refused(t: &Stage) {
+case!(self_call_is_refused, ["TXN-9"], |t| {
     // A process never gets a handle on its own node; sent to itself it stays a node.
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 1)));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 1)));
     let handle = manager.object(&call).handle();
     manager.reply(&object(FlatBinderObject::strong_handle(handle)));
     let back = client.object(&client.wait_reply());
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0x10, 1));
     assert_eq!(client.refused(&client.place(1, 0, &empty())), Return::FailedReply);
-}
+});
 
-fn data_must_be_readable(t: &Stage) {
+case!(data_must_be_readable, ["TXN-1", "TXN-19"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut data = client.place(0, 0, &bytes(&pattern(8192, 0)));
     data.buffer = BAD_ADDRESS;
@@ -250,9 +212,9 @@ fn data_must_be_readable(t: &Stage) {
     client.round_trip(0, &server, &bytes(&all), &empty());
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-}
+});
 
-fn delivery_resumes_where_a_signal_cut_it(t: &Stage) {
+case!(delivery_resumes_where_a_signal_cut_it, ["TXN-21", "WR-7"], |t| {
     let (server, client) = (t.manager(), t.client());
     server.park();
     server.actor.interrupt();
@@ -265,33 +227,30 @@ fn delivery_resumes_where_a_signal_cut_it(t: &Stage) {
     });
     let call = taken.unwrap_or_else(|| server.wait_call());
     assert_eq!(call.code, 9);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn hundreds_of_calls(t: &Stage) {
+case!(hundreds_of_calls, ["TXN-29", "OBJ-12"], |t| {
     let (server, client) = (t.manager_with(4096), t.client_with(4096));
     for i in 0..150 {
         let size = i * 37 % 500;
         let (question, answer) = (pattern(size, i), pattern(500 - size, i + 1));
         assert_eq!(client.round_trip(0, &server, &bytes(&question), &bytes(&answer)), answer);
     }
-}
+});
 
-fn offsets_address_follows_the_data(t: &Stage) {
+case!(offsets_address_follows_the_data, ["TXN-29", "OBJ-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     for size in [0, 1, 7, 8, 9, 4095] {
         let mut parcel = bytes(&pattern(size, 0));
         parcel.object(&FlatBinderObject::binder(0x10, 0));
-        client.start_call(0, 0, &parcel);
-        let call = server.wait_call();
+        let call = client.call(&server, 0, 0, &parcel);
         assert_eq!(call.offsets, call.buffer + call.data_size.next_multiple_of(8));
         assert_eq!(call.offsets_size, 8);
         assert_eq!(call.buffer % 8, 0);
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE);
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
         client.settle_counts();
     }
-}
+});

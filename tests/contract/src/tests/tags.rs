@@ -2,32 +2,9 @@
 //! Pointers whose top byte is a tag, as Android's programs for arm64 have them: who asks for it gives them to the driver as to any system
 //! call. What the driver takes for numbers comes and goes as it is.
 
-use super::{failed, pattern, NO_HANDLE};
-use crate::cases;
-use crate::ops::{Op, WriteReadOp};
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port, ROOM};
-use crate::sg::SgParcel;
-use crate::stage::Stage;
+use super::*;
 use crate::tagging::{tagged, PROT_MTE};
-use binder_sys::*;
-use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, ProtFlags};
-
-cases! { "tags":
-    argument_of_an_ioctl ["IOCTL-VERSION"],
-    commands_and_returns ["IOCTL-WRITE_READ", "WR-1"],
-    data_and_offsets ["TXN-1"],
-    blocks ["OBJ-PTR", "OBJ-2"],
-    refused_from_who_has_not_asked ["WR-3", "TXN-1", "IOCTL-VERSION"],
-    names_of_nodes_keep_theirs ["NODE-1"],
-    buffers_are_freed_by_the_address_that_was_told ["OBJ-12"],
-    checked_in_data ["TXN-1"],
-    checked_in_blocks ["OBJ-PTR"],
-    checked_in_commands_and_returns ["WR-3", "WR-12"],
-    checked_in_the_argument_of_an_ioctl ["IOCTL-VERSION"],
-    space_has_none ["MMAP-2"],
-}
 
 const TAG: u8 = 0xa5;
 /// Of memory, which has four bits, and another one.
@@ -35,45 +12,39 @@ const RIGHT: u8 = 0x5;
 const WRONG: u8 = 0x6;
 const DONE: Errno = Errno::UnknownErrno;
 
-/// Has a client give tagged pointers. `false` if there is no such thing here.
-fn takes_tags(t: &Stage, client: &Port) -> bool {
+/// Has a client give tagged pointers.
+fn take_tags(t: &Stage, client: &Port) {
     let asked = client.actor.number(Op::TakeTags { on: true, check: false });
-    t.needs("pointers with tags (arm64, CONFIG_ARM64_TAGGED_ADDR_ABI)", asked.is_ok())
+    t.needs("pointers with tags (arm64, CONFIG_ARM64_TAGGED_ADDR_ABI)", asked.is_ok());
 }
 
-/// Memory of a client's whose tag is [`RIGHT`]; the processor compares it with pointers'. [`None`] if there is no such thing here.
-fn checked(t: &Stage, client: &Port) -> Option<u64> {
-    if !takes_tags(t, client) {
-        return None;
-    }
+/// Memory of a client's whose tag is [`RIGHT`]; the processor compares it with pointers'.
+fn checked(t: &Stage, client: &Port) -> u64 {
+    take_tags(t, client);
     let asked = client.actor.number(Op::TakeTags { on: true, check: true });
-    let is_there = t.needs("memory with tags (MTE)", asked.is_ok());
-    let made = is_there.then(|| client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }));
-    made.map(|made| made.expect("memory with tags"))
+    t.needs("memory with tags (MTE)", asked.is_ok());
+    client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }).expect("memory with tags")
 }
 
 /// Serves a call that has come, and has the caller take the reply.
 #[track_caller]
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(client, &empty()));
 }
 
 /// Asks for the version into memory that may be tagged.
 fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
-    client.actor.number(Op::IoctlAt { slot: client.slot, number: ioctl::BINDER_VERSION, address })
+    client.actor.number(Op::IoctlAt { slot: client.slot, number: BINDER_VERSION, address })
 }
 
-fn argument_of_an_ioctl(t: &Stage) {
+case!(argument_of_an_ioctl, ["IOCTL-VERSION"], |t| {
     let client = t.client();
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let place = client.arena.place(&[0; 4]);
     assert_eq!(version_at(&client, tagged(place, TAG)), Ok(0));
     assert_eq!(client.arena.fetch(place, 4), 8u32.to_ne_bytes());
-}
+});
 
 /// Writes a command that asks for nothing and reads what there is, by pointers with tags; what was read, and how that ended.
 fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Errno, u64, u64) {
@@ -87,13 +58,10 @@ fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Err
     (outcome.errno, outcome.write_consumed, outcome.read_consumed)
 }
 
-fn commands_and_returns(t: &Stage) {
+case!(commands_and_returns, ["IOCTL-WRITE_READ", "WR-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer")));
+    take_tags(t, &client);
+    let commands = stream(|c| c.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer"))));
     let size = commands.len() as u64;
     let write = client.arena.place(commands.as_bytes());
     let read = client.arena.reserve(ROOM);
@@ -113,13 +81,11 @@ fn commands_and_returns(t: &Stage) {
     let read = client.arena.fetch(read, outcome.read_consumed as usize);
     let told: Vec<Return> = Returns::new(&read).map(|item| item.expect("whole items")).collect();
     assert_eq!(told[..2], [Return::Noop, Return::TransactionComplete]);
-}
+});
 
-fn data_and_offsets(t: &Stage) {
+case!(data_and_offsets, ["TXN-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     for length in [8, 100, 3 * page()] {
         let mut parcel = bytes(&pattern(length, 1));
         parcel.object(&FlatBinderObject::binder(0x10, 0x20));
@@ -136,31 +102,26 @@ fn data_and_offsets(t: &Stage) {
         finish(&server, &client, &call);
         client.ignore_passed();
     }
-}
+});
 
-fn blocks(t: &Stage) {
+case!(blocks, ["OBJ-PTR", "OBJ-2"], |t| {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let mut parcel = SgParcel::new();
     for seed in 0..2 {
         let place = client.arena.place(&pattern(100, seed));
         parcel.block_at(tagged(place, TAG), 100);
     }
-    client.start_sg(&parcel.call(&client));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel.call(&client));
     for seed in 0..2 {
         assert_eq!(server.received_block(&call, seed as u64), pattern(100, seed));
     }
     finish(&server, &client, &call);
-}
+});
 
-fn refused_from_who_has_not_asked(t: &Stage) {
+case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], |t| {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     client.actor.number(Op::TakeTags { on: false, check: false }).expect("give none any more");
     let place = tagged(client.arena.place(&[0; 4]), TAG);
     // As where nothing is mapped.
@@ -173,43 +134,33 @@ fn refused_from_who_has_not_asked(t: &Stage) {
     assert_eq!(client.refused(&call), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EFAULT));
     client.round_trip(0, &server, &bytes(b"without"), &empty());
-}
+});
 
-/// Who owns a node gets back what it has named it by, tag and all.
-fn names_of_nodes_keep_theirs(t: &Stage) {
+// Who owns a node gets back what it has named it by, tag and all.
+case!(names_of_nodes_keep_theirs, ["NODE-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    if !takes_tags(t, &client) {
-        return;
-    }
+    take_tags(t, &client);
     let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));
-    client.start_call(0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
     let handle = server.object(&call).handle();
-    server.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let reply = client.wait_reply();
+    let reply = server.answer(&client, &object(FlatBinderObject::strong_handle(handle)));
     let back = client.object(&reply);
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, ptr, cookie));
     assert_eq!(client.node_debug_info(0).ptr, ptr);
     // By the same address without its tag it is another one.
     client.free(&reply);
-    client.start_call(0, 0, &object(FlatBinderObject::binder(0x1000, 0x2000)));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x1000, 0x2000)));
     assert_ne!(server.object(&call).handle(), handle);
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     client.ignore_passed();
-}
+});
 
-fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
+case!(buffers_are_freed_by_the_address_that_was_told, ["OBJ-12"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
-    if !takes_tags(t, &server) {
-        return;
-    }
-    client.start_call(0, 0, &bytes(&pattern(page(), 1)));
-    let call = server.wait_call();
+    take_tags(t, &server);
+    let call = client.call(&server, 0, 0, &bytes(&pattern(page(), 1)));
     assert_eq!(call.buffer >> 56, 0, "the driver's addresses have no tags");
-    server.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&server.answer(&client, &empty()));
     server.send(|c| c.free_buffer(tagged(call.buffer, TAG)));
     assert_eq!(
         client.refused(&client.place(0, 0, &bytes(b"full"))),
@@ -218,11 +169,11 @@ fn buffers_are_freed_by_the_address_that_was_told(t: &Stage) {
     );
     server.free(&call);
     client.round_trip(0, &server, &bytes(b"free"), &empty());
-}
+});
 
-fn checked_in_data(t: &Stage) {
+case!(checked_in_data, ["TXN-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     let call = |tag| {
         let plain = client.place(0, 0, &empty());
         BinderTransactionData { buffer: tagged(memory, tag), data_size: 100, ..plain }
@@ -234,27 +185,26 @@ fn checked_in_data(t: &Stage) {
     assert_eq!(client.refused(&call(WRONG)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EFAULT));
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
-}
+});
 
-fn checked_in_blocks(t: &Stage) {
+case!(checked_in_blocks, ["OBJ-PTR"], |t| {
     let (server, client) = (t.manager(), t.client());
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     let parcel = |tag| {
         let mut parcel = SgParcel::new();
         parcel.block_at(tagged(memory, tag), 64);
         parcel.call(&client)
     };
-    client.start_sg(&parcel(RIGHT));
-    let call = server.wait_call();
+    let call = client.call_sg(&server, &parcel(RIGHT));
     assert_eq!(server.received_block(&call, 0), [0; 64]);
     finish(&server, &client, &call);
     assert_eq!(client.refused_sg(&parcel(WRONG)), failed(Errno::EINVAL));
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
-}
+});
 
-fn checked_in_commands_and_returns(t: &Stage) {
+case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], |t| {
     let client = t.client();
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     let commands = client.arena.place(Commands::new().enter_looper().as_bytes());
     // Its content is no command; it is not looked at.
     assert_eq!(write_and_read(&client, tagged(memory, WRONG), 4, commands), (Errno::EFAULT, 0, 0));
@@ -262,30 +212,27 @@ fn checked_in_commands_and_returns(t: &Stage) {
     client.nonblocking(true);
     for (tag, errno) in [(WRONG, Errno::EFAULT), (RIGHT, DONE)] {
         // An error on the thread is work that needs no second process.
-        let mut refused = Commands::new();
-        refused.transaction(&client.place(NO_HANDLE, 0, &empty()));
+        let refused = stream(|c| c.transaction(&client.place(NO_HANDLE, 0, &empty())));
         client.try_write(&refused);
         assert_eq!(write_and_read(&client, commands, 0, tagged(memory, tag)).0, errno, "tag {tag}");
     }
-}
+});
 
-fn checked_in_the_argument_of_an_ioctl(t: &Stage) {
+case!(checked_in_the_argument_of_an_ioctl, ["IOCTL-VERSION"], |t| {
     let client = t.client();
-    let Some(memory) = checked(t, &client) else { return };
+    let memory = checked(t, &client);
     assert_eq!(version_at(&client, tagged(memory, WRONG)), Err(Errno::EINVAL));
     assert_eq!(version_at(&client, tagged(memory, RIGHT)), Ok(0));
-}
+});
 
-/// The kernel gives tags to a program's own memory alone.
-fn space_has_none(t: &Stage) {
+// The kernel gives tags to a program's own memory alone.
+case!(space_has_none, ["MMAP-2"], |t| {
     let client = t.opened();
-    if checked(t, &client).is_none() {
-        return;
-    }
+    checked(t, &client);
     let protection = ProtFlags::PROT_READ | ProtFlags::from_bits_retain(PROT_MTE);
     assert_eq!(client.map_with(4 * page(), protection, MapFlags::MAP_PRIVATE), Err(Errno::EINVAL));
     let mut port = t.client();
     let (address, length) = port.space.take().expect("a space");
     let protection = protection.bits();
     assert_eq!(port.actor.number(Op::Protect { address, length, protection }), Err(Errno::EINVAL));
-}
+});

@@ -2,42 +2,26 @@
 //! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
 //! become other programs. Nothing that was on its way is lost.
 
-use crate::actor::{patience, Actor};
-use crate::cases;
-use crate::ops::Op;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 use nix::sys::ptrace;
-use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
-use nix::unistd::Pid;
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::time::Instant;
 
-cases! { "tasks":
-    stopped_while_waiting_for_work ["WR-7", "LOOP-8"],
-    stopped_while_waiting_for_a_reply ["WR-7", "LOOP-8"],
-    stopped_while_serving ["LOOP-8"],
-    traced_while_waiting_for_work ["WR-7"],
-    traced_while_waiting_for_a_reply ["WR-7"],
-    stepped_through_calls ["WR-7"],
-    frozen_while_waiting_for_work ["LOOP-8"],
-    frozen_while_waiting_for_a_reply ["LOOP-8"],
-    frozen_while_serving ["LOOP-8"],
-    killed_while_frozen ["LOOP-8", "REL-2"],
-    child_comes_and_goes ["FORK-1", "REL-1", "MMAP-8"],
-    another_program_has_the_descriptor ["OPEN-1", "MMAP-1", "MMAP-7"],
-    another_program_by_a_second_thread ["TREL-1", "FORK-1"],
-    another_program_without_the_descriptor ["REL-2"],
-    heir_of_a_number_is_not_the_opener ["FORK-1"],
-    heir_of_a_number_calls_the_context_manager ["TXN-1", "lesson R14"],
-    heir_of_a_number_supersedes_nothing ["TXN-23"],
-    descriptor_outlives_its_sender ["FORK-1", "REL-2"],
-}
+case!(stopped_while_waiting_for_work, ["WR-7", "LOOP-8"], |t| held_while_waiting_for_work(t, |_| Box::new(
+    Stop
+)));
+case!(stopped_while_waiting_for_a_reply, ["WR-7", "LOOP-8"], |t| held_while_waiting_for_a_reply(t, |_| {
+    Box::new(Stop)
+}));
+case!(stopped_while_serving, ["LOOP-8"], |t| held_while_serving(t, |_| Box::new(Stop)));
+case!(traced_while_waiting_for_work, ["WR-7"], |t| held_while_waiting_for_work(t, |_| Box::new(Trace)));
+case!(traced_while_waiting_for_a_reply, ["WR-7"], |t| held_while_waiting_for_a_reply(t, |_| Box::new(Trace)));
+case!(frozen_while_waiting_for_work, ["LOOP-8"], |t| held_while_waiting_for_work(t, |port| Box::new(
+    Freezer::new(port)
+)));
+case!(frozen_while_waiting_for_a_reply, ["LOOP-8"], |t| held_while_waiting_for_a_reply(t, |port| Box::new(
+    Freezer::new(port)
+)));
+case!(frozen_while_serving, ["LOOP-8"], |t| held_while_serving(t, |port| Box::new(Freezer::new(port))));
 
 fn pid(port: &Port) -> Pid {
     Pid::from_raw(port.actor.pid())
@@ -151,14 +135,12 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
     for code in 0..3 {
         server.park();
         holder.hold(&server);
-        client.start_call(0, code, &bytes(b"meanwhile"));
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, code, &bytes(b"meanwhile"));
         holder.let_go(&server);
         let call = call_after_a_disturbance(&server);
         assert_eq!((call.code, server.data(&call)), (code, b"meanwhile".to_vec()));
         server.free(&call);
-        server.reply(&empty());
-        client.free(&client.wait_reply());
+        client.free(&server.answer(&client, &empty()));
     }
 }
 
@@ -167,8 +149,7 @@ fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold
     let (server, client) = (t.manager(), t.client());
     let holder = how(&client);
     for code in 0..3 {
-        client.start_call(0, code, &empty());
-        server.free(&server.wait_call());
+        server.free(&client.call(&server, 0, code, &empty()));
         client.actor.expect_blocked();
         holder.hold(&client);
         server.reply(&bytes(b"meanwhile"));
@@ -183,46 +164,22 @@ fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold
 fn held_while_serving(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     let (server, client) = (t.manager(), t.client());
     let holder = how(&server);
-    client.start_call(0, 0, &empty());
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &empty());
     holder.hold(&server);
     client.actor.expect_blocked();
     let other = t.client();
-    other.send(|c| c.transaction(&other.place(0, 1, &empty())));
+    other.send_call(0, 1, &empty());
     holder.let_go(&server);
     server.free(&call);
-    server.reply(&bytes(b"at last"));
-    assert_eq!(client.data(&client.wait_reply()), b"at last");
+    assert_eq!(client.data(&server.answer(&client, &bytes(b"at last"))), b"at last");
     assert_eq!(server.wait_call().code, 1);
-    server.reply(&empty());
-    other.wait_reply();
+    server.answer(&other, &empty());
 }
 
-fn stopped_while_waiting_for_work(t: &Stage) {
-    held_while_waiting_for_work(t, |_| Box::new(Stop));
-}
-
-fn stopped_while_waiting_for_a_reply(t: &Stage) {
-    held_while_waiting_for_a_reply(t, |_| Box::new(Stop));
-}
-
-fn stopped_while_serving(t: &Stage) {
-    held_while_serving(t, |_| Box::new(Stop));
-}
-
-fn traced_while_waiting_for_work(t: &Stage) {
-    held_while_waiting_for_work(t, |_| Box::new(Trace));
-}
-
-fn traced_while_waiting_for_a_reply(t: &Stage) {
-    held_while_waiting_for_a_reply(t, |_| Box::new(Trace));
-}
-
-/// A debugger steps through system calls, each of which is cut into pieces by its stops.
-fn stepped_through_calls(t: &Stage) {
+// A debugger steps through system calls, each of which is cut into pieces by its stops.
+case!(stepped_through_calls, ["WR-7"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     ptrace::attach(pid(&client)).expect("attach");
     waitpid(pid(&client), None).expect("wait for the stop");
@@ -243,32 +200,19 @@ fn stepped_through_calls(t: &Stage) {
     ptrace::detach(pid(&client), None).expect("detach");
     assert_eq!(client.data(&reply_after_a_disturbance(&client)), b"between two steps");
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn frozen_while_waiting_for_work(t: &Stage) {
-    held_while_waiting_for_work(t, |port| Box::new(Freezer::new(port)));
-}
-
-fn frozen_while_waiting_for_a_reply(t: &Stage) {
-    held_while_waiting_for_a_reply(t, |port| Box::new(Freezer::new(port)));
-}
-
-fn frozen_while_serving(t: &Stage) {
-    held_while_serving(t, |port| Box::new(Freezer::new(port)));
-}
-
-fn killed_while_frozen(t: &Stage) {
+case!(killed_while_frozen, ["LOOP-8", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::new(&server);
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.park();
     freezer.hold(&server);
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});
 
-fn child_comes_and_goes(t: &Stage) {
+case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], |t| {
     let (server, client) = (t.manager(), t.client());
     let parent = server.thread();
     server.park();
@@ -279,21 +223,17 @@ fn child_comes_and_goes(t: &Stage) {
         child.exit();
         client.start_call(0, code, &empty());
         assert_eq!(server.wait_call().code, code);
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
     }
-}
+});
 
-fn another_program_has_the_descriptor(t: &Stage) {
+case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     let (manager, client, owner) = (t.manager(), t.client(), t.server());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     owner.settle_counts();
     let slot = owner.actor.number(Op::Exec { slot: Some(owner.slot) }).expect("exec") as usize;
     let mut after = Port::at(owner.actor.clone(), &owner.arena, slot);
-    assert_eq!(
-        after.ioctl(ioctl::BINDER_VERSION, BinderVersion::default()).map(|v| v.protocol_version),
-        Ok(8)
-    );
+    assert_eq!(after.ioctl(BINDER_VERSION, BinderVersion::default()).map(|v| v.protocol_version), Ok(8));
     // Its memory is another; what received data is gone.
     assert_eq!(after.map(4096), Err(Errno::EINVAL));
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::DeadReply);
@@ -307,10 +247,10 @@ fn another_program_has_the_descriptor(t: &Stage) {
     commands.transaction(&data);
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
     assert_eq!(manager.wait_call().code, 9);
-}
+});
 
-/// A thread that executes a program goes on by the number of its group's leader, which ends. So it has the record of that one.
-fn another_program_by_a_second_thread(t: &Stage) {
+// A thread that executes a program goes on by the number of its group's leader, which ends. So it has the record of that one.
+case!(another_program_by_a_second_thread, ["TREL-1", "FORK-1"], |t| {
     let (manager, first) = (t.manager(), t.client());
     let second = first.thread();
     for thread in [&first, &second] {
@@ -320,40 +260,37 @@ fn another_program_by_a_second_thread(t: &Stage) {
     let slot = second.actor.number(Op::Exec { slot: Some(second.slot) }).expect("exec") as usize;
     let after = Port::at(second.actor.clone(), &second.arena, slot);
     assert_ne!(after.extended_error(), super::NO_ERROR);
-    let mut commands = Commands::new();
-    commands.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY));
+    let commands = stream(|c| c.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY)));
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
     assert_eq!(manager.wait_call().code, 9);
     // The record ends, and is made again.
-    assert_eq!(after.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(after.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(after.extended_error(), super::NO_ERROR);
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
-}
+});
 
-fn another_program_without_the_descriptor(t: &Stage) {
+case!(another_program_without_the_descriptor, ["REL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     manager.actor.number(Op::Exec { slot: None }).expect("exec");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     let next = t.manager();
     client.round_trip(0, &next, &empty(), &empty());
-}
+});
 
-/// A device's descriptor lies in a socket, its sender is gone: it is still open.
-fn descriptor_outlives_its_sender(t: &Stage) {
+// A device's descriptor lies in a socket, its sender is gone: it is still open.
+case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let keeper = Rc::new(Actor::new());
     let slot = client.actor.hand_over(client.slot, &keeper);
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     client.kill();
     // The file is not released: the caller's record is still there, though nobody can read the reply.
     manager.reply(&empty());
     keeper.number(Op::Close { slot }).expect("close");
     let other = t.client();
     other.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
 /// Ends a process whose device somebody keeps, and has another one come that is known by the same numbers.
 fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
@@ -364,24 +301,24 @@ fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
     (Rc::new(Actor::with_numbers(&numbers)), keeper, slot)
 }
 
-fn heir_of_a_number_is_not_the_opener(t: &Stage) {
+case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], |t| {
     let opener = t.opened();
     let arena = opener.arena.clone();
     let (heir, keeper, kept) = heir_of(t, opener);
     let slot = keeper.hand_over(kept, &heir);
     let mut port = Port::at(heir, &arena, slot);
     assert_eq!(port.map(4096), Err(Errno::EINVAL));
-    let allowed = port.ioctl(ioctl::BINDER_SET_MAX_THREADS, 1u32);
+    let allowed = port.ioctl(BINDER_SET_MAX_THREADS, 1u32);
     let why = "a descriptor in another process works as one of the opener's";
     if t.known_difference(Driver::C, why, allowed == Err(Errno::EINVAL)) {
         let outcome = port.try_write(Commands::new().enter_looper());
         assert_eq!(outcome.errno, Errno::EINVAL);
     }
-}
+});
 
-/// Who has the number of a context manager that has ended, but whose device is open, is not that, and hears that
-/// it is dead.
-fn heir_of_a_number_calls_the_context_manager(t: &Stage) {
+// Who has the number of a context manager that has ended, but whose device is open, is not that, and hears that
+// it is dead.
+case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     let (heir, _keeper, _) = heir_of(t, t.manager());
     let port = t.open_by(heir);
     let flags = TransactionFlags::ONE_WAY.bits();
@@ -389,10 +326,10 @@ fn heir_of_a_number_calls_the_context_manager(t: &Stage) {
     let told = port.finish_raw().returns();
     let why = "whoever has the number of the context manager is refused as if it were that";
     t.known_difference(Driver::C, why, told == [Return::Noop, Return::DeadReply]);
-}
+});
 
-/// What another has said whose number was the same is not taken back.
-fn heir_of_a_number_supersedes_nothing(t: &Stage) {
+// What another has said whose number was the same is not taken back.
+case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], |t| {
     let (manager, sender) = (t.manager(), t.client());
     let freezer = crate::freezer::Freezer::of(t, &manager);
     let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
@@ -419,4 +356,4 @@ fn heir_of_a_number_supersedes_nothing(t: &Stage) {
     if t.known_difference(Driver::C, why, first == b"first") {
         assert_eq!(next(), b"second");
     }
-}
+});

@@ -2,50 +2,27 @@
 //! A thread that leaves the driver with `BINDER_THREAD_EXIT`, with each kind of business unfinished.
 
 use super::nested::couple;
-use crate::cases;
-use crate::pages::page;
-use crate::port::{bytes, empty, object, Port};
-use crate::stage::Stage;
-use crate::suite::Driver;
-use binder_sys::ioctl::BINDER_THREAD_EXIT;
-use binder_sys::*;
-
-cases! { "threads":
-    exit_while_serving ["TREL-1"],
-    exit_while_serving_nested_calls ["TREL-1"],
-    exit_while_calling ["TREL-1", "TXN-13"],
-    exit_with_a_reply_unread ["TREL-1"],
-    exit_with_a_call_back_unread ["TREL-1"],
-    exit_with_an_error_unread ["TREL-1", "TREL-3"],
-    lesson_r11_c16_exit_with_counts_unread ["TREL-2"],
-    exit_and_return ["TREL-3"],
-    exit_leaves_the_others_alone ["TREL-1"],
-    many_threads_keep_apart ["TREL-1", "TREL-3"],
-    end_of_a_thread_without_exit ["TREL-1", "REL-2"],
-}
+use super::*;
 
 fn exit(port: &Port) {
     assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
 }
 
-fn exit_while_serving(t: &Stage) {
+case!(exit_while_serving, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"never answered"));
-    let call = server.wait_call();
+    let call = client.call(&server, 0, 0, &bytes(b"never answered"));
     exit(&server);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     // The buffer is still the process's to free.
     server.free(&call);
     server.enter_looper();
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn exit_while_serving_nested_calls(t: &Stage) {
+case!(exit_while_serving_nested_calls, ["TREL-1"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     // a serves the inner call and waits for the outer one.
     exit(&a);
     assert_eq!(b.wait_refusal(), Return::DeadReply);
@@ -53,29 +30,28 @@ fn exit_while_serving_nested_calls(t: &Stage) {
     assert_eq!(a.drain(), []);
     a.enter_looper();
     b.round_trip(on_a, &a, &empty(), &empty());
-}
+});
 
-fn exit_while_calling(t: &Stage) {
+case!(exit_while_calling, ["TREL-1", "TXN-13"], |t| {
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 1, &empty())));
+    client.send_call(0, 1, &empty());
     exit(&client);
     // The call is on its way all the same.
     let call = server.wait_call();
     t.known_difference(Driver::Upstream, "a caller that has gone is named", call.sender_pid == 0);
     server.reply(&empty());
     client.round_trip(0, &server, &empty(), &empty());
-}
+});
 
-fn exit_with_a_reply_unread(t: &Stage) {
+case!(exit_with_a_reply_unread, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client_with(page()));
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(&vec![7; page()]));
     exit(&client);
     assert_eq!(client.drain(), []);
     // The unread reply took all the space. Is it free again?
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply(&bytes(&vec![8; page()]));
     let answered = client.wait("a reply or a refusal", |item| match item {
         Return::Reply(_) => Some(true),
@@ -83,34 +59,32 @@ fn exit_with_a_reply_unread(t: &Stage) {
         _ => None,
     });
     t.known_difference(Driver::C, "the space of an unread reply is lost when the thread exits", answered);
-}
+});
 
-fn exit_with_a_call_back_unread(t: &Stage) {
+case!(exit_with_a_call_back_unread, ["TREL-1"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send(|c| c.transaction(&a.place(on_b, 1, &empty())));
+    a.send_call(on_b, 1, &empty());
     b.wait_call();
-    b.start_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
-    b.actor.expect_blocked();
+    b.start_blocking_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
     exit(&a);
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     b.reply(&empty());
     a.enter_looper();
     b.round_trip(on_a, &a, &empty(), &empty());
-}
+});
 
-fn exit_with_an_error_unread(t: &Stage) {
+case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], |t| {
     let client = t.client();
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
     exit(&client);
     assert_eq!(client.drain(), []);
     assert_eq!(client.extended_error(), super::NO_ERROR);
-}
+});
 
-fn lesson_r11_c16_exit_with_counts_unread(t: &Stage) {
+case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], |t| {
     let (manager, owner) = (t.manager(), t.server());
-    owner.send(|c| c.transaction(&owner.place(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)))));
+    owner.send_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let call = manager.wait_call();
     exit(&owner);
     owner.enter_looper();
@@ -123,9 +97,9 @@ fn lesson_r11_c16_exit_with_counts_unread(t: &Stage) {
         seen == [Return::Increfs(id), Return::Acquire(id)],
     );
     manager.free(&call);
-}
+});
 
-fn exit_and_return(t: &Stage) {
+case!(exit_and_return, ["TREL-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     for i in 0..20u8 {
         exit(&client);
@@ -133,32 +107,28 @@ fn exit_and_return(t: &Stage) {
         exit(&server);
         server.enter_looper();
     }
-}
+});
 
-fn exit_leaves_the_others_alone(t: &Stage) {
+case!(exit_leaves_the_others_alone, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client());
     let (helper, other) = (server.looper(), client.thread());
-    client.start_call(0, 1, &empty());
-    server.wait_call();
-    other.start_call(0, 2, &empty());
-    helper.wait_call();
+    client.call(&server, 0, 1, &empty());
+    other.call(&helper, 0, 2, &empty());
     exit(&server);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert!(other.actor.is_blocked());
-    helper.reply(&bytes(b"fine"));
-    assert_eq!(other.data(&other.wait_reply()), b"fine");
-}
+    assert_eq!(other.data(&helper.answer(&other, &bytes(b"fine"))), b"fine");
+});
 
-/// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
-fn many_threads_keep_apart(t: &Stage) {
+// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
+case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], |t| {
     let (server, client) = (t.manager(), t.client());
     let mut threads: Vec<Port> = (0..40).map(|_| client.thread()).collect();
     for round in 0..3u8 {
         for (number, thread) in threads.iter().enumerate() {
             let said = bytes(&[round, number as u8]);
             thread.round_trip(0, &server, &said, &said);
-            let mut commands = Commands::new();
-            commands.transaction(&thread.place(super::NO_HANDLE, 0, &empty()));
+            let commands = stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty())));
             thread.try_write(&commands);
             if number % 3 == 0 {
                 exit(thread);
@@ -175,16 +145,15 @@ fn many_threads_keep_apart(t: &Stage) {
         }
         threads.extend((30..40).map(|_| client.thread()));
     }
-}
+});
 
-fn end_of_a_thread_without_exit(t: &Stage) {
+case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], |t| {
     let (server, client) = (t.manager(), t.client());
     let helper = server.looper();
-    client.start_call(0, 1, &empty());
-    helper.wait_call();
+    client.call(&helper, 0, 1, &empty());
     helper.actor.start(crate::ops::Op::EndThread);
     // The driver is not told of a task's end; the call ends with the process.
     assert!(client.actor.is_blocked());
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});

@@ -7,39 +7,15 @@
 use super::fd_arrays::with_array;
 use super::fds::Line;
 use super::log_files::{text_of, with_logs, Debugfs};
-use crate::actor::{patience, Actor};
-use crate::cases;
+use super::*;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
 use crate::netlink::{binder_family, Listener};
-use crate::ops::Op;
 use crate::pages::pages_of;
-use crate::port::{bytes, empty, Port};
 use crate::sg::file_object;
 use crate::shrinker::Shrinker;
-use crate::stage::Stage;
-use binder_sys::*;
-use nix::errno::Errno;
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
-
-cases! { "unload":
-    lesson_s05_while_a_task_has_yet_to_close_descriptors ["PARAM-7", "OBJ-11"],
-    lesson_s05_while_a_task_has_yet_to_close_a_device ["PARAM-7", "OBJ-11"],
-    after_pages_were_taken ["PARAM-7"],
-    while_epoll_knows_a_device ["PARAM-7", "POLL-5"],
-    while_a_device_is_in_a_socket ["PARAM-7"],
-    while_a_device_is_mapped ["PARAM-7", "MMAP-8"],
-    while_others_are_killed ["PARAM-7", "REL-1"],
-    while_reclaim_goes_round ["PARAM-7"],
-    while_paths_are_walked ["PARAM-7", "BFS-15"],
-    while_a_log_is_open ["PARAM-7", "BFS-12", "BFS-15"],
-    while_a_log_of_debugfs_is_open ["PARAM-7", "OPEN-2"],
-    while_reports_are_listened_to ["PARAM-7", "NL-1"],
-    while_slow_calls_are_looked_for ["PARAM-7"],
-}
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// The device's number in the process of a port.
 fn number_of_device(port: &Port) -> i32 {
@@ -64,8 +40,7 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
     let mut parcel = empty();
     parcel.object(&file_object(client.actor.give(&file)));
     drop(file);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    let oneway = BinderTransactionData { flags, ..client.place(0, 0, &parcel) };
+    let oneway = client.place_oneway(0, 0, &parcel);
     client.send(|c| c.transaction(&oneway));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.actor.kill();
@@ -77,28 +52,20 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
 fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     // So that the oneway call cannot be delivered.
     port.actor.limit_all_files();
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let commands = stream(|c| c.free_buffer(call.buffer));
     port.start(&commands);
     port.actor.expect_stuck();
 }
 
-fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(lesson_s05_while_a_task_has_yet_to_close_descriptors, ["PARAM-7", "OBJ-11"], |t| {
+    t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
+    server.answer(&client, &empty());
     let other = server.actor.thread();
     let device = number_of_device(&server);
-    let Some(lingering) = send_lingering(&client) else {
-        t.needs("userfaultfd", false);
-        return;
-    };
+    let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
     free_and_linger(&server, &call);
     // Another thread takes away all that the process has of the driver.
     let (address, length) = server.space.expect("a space");
@@ -109,23 +76,16 @@ fn lesson_s05_while_a_task_has_yet_to_close_descriptors(t: &Stage) {
     drop(lingering);
     server.finish_raw();
     line.expect_cut("the closed descriptor's");
-}
+});
 
-fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(lesson_s05_while_a_task_has_yet_to_close_a_device, ["PARAM-7", "OBJ-11"], |t| {
+    t.needs_driver_alone();
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    client.start_sg(&with_array(&client, 0, &[line.theirs], 0).call(&client));
-    let call = server.wait_call();
-    server.reply(&empty());
-    client.wait_reply();
+    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
+    server.answer(&client, &empty());
     let number = server.received_array(&call, 1)[0];
-    let Some(lingering) = send_lingering(&client) else {
-        t.needs("userfaultfd", false);
-        return;
-    };
+    let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
     // The number stands for the device itself now, which has no other descriptor and no mapping.
     let slot = server.actor.number(Op::DeviceAs { slot: server.slot, fd: number }).expect("a new number");
     server.close();
@@ -138,36 +98,27 @@ fn lesson_s05_while_a_task_has_yet_to_close_a_device(t: &Stage) {
     drop(lingering);
     device.finish_raw();
     expect_gone(t);
-}
+});
 
-/// Reclaim has taken pages a moment ago.
-fn after_pages_were_taken(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("debugfs with shrinkers", false);
-        return;
-    };
+// Reclaim has taken pages a moment ago.
+case!(after_pages_were_taken, ["PARAM-7"], |t| {
+    t.needs_driver_alone();
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let data = vec![1; 2 << 20];
-    client.start_call(0, 0, &bytes(&data));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&data));
     manager.free(&call);
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     assert!(shrinker.pages() >= pages_of(data.len()));
     shrinker.squeeze();
     manager.actor.kill();
     client.actor.kill();
     t.unmount();
     expect_gone(t);
-}
+});
 
-fn while_epoll_knows_a_device(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], |t| {
+    t.needs_driver_alone();
     let port = t.client();
     let set =
         port.actor.number(Op::EpollCreate { slot: port.slot, edge: false }).expect("an epoll set") as usize;
@@ -182,12 +133,10 @@ fn while_epoll_knows_a_device(t: &Stage) {
     assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     waiting.interrupt();
     waiting.finish();
-}
+});
 
-fn while_a_device_is_in_a_socket(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(while_a_device_is_in_a_socket, ["PARAM-7"], |t| {
+    t.needs_driver_alone();
     let port = t.opened();
     // Until it is given to somebody, it waits in a socket; who gets it cannot use it, and keeps it.
     let heir = Rc::new(Actor::new());
@@ -197,48 +146,37 @@ fn while_a_device_is_in_a_socket(t: &Stage) {
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
     heir.kill();
     expect_gone(t);
-}
+});
 
-fn while_a_device_is_mapped(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(while_a_device_is_mapped, ["PARAM-7", "MMAP-8"], |t| {
+    t.needs_driver_alone();
     let port = t.client();
     port.close();
     t.unmount();
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK), "the mapping needs the driver");
     port.unmap();
     expect_gone(t);
-}
+});
 
-/// Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
-fn while_others_are_killed(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+// Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
+case!(while_others_are_killed, ["PARAM-7", "REL-1"], |t| {
+    t.needs_driver_alone();
     let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
-    clients[0].start_call(0, 0, &bytes(b"served"));
-    manager.wait_call();
+    clients[0].call(&manager, 0, 0, &bytes(b"served"));
     for client in &clients[1..] {
-        client.start_call(0, 0, &bytes(b"waiting"));
-        client.actor.expect_blocked();
+        client.start_blocking_call(0, 0, &bytes(b"waiting"));
     }
     for port in clients.iter().chain([&manager]) {
         port.actor.kill();
     }
     t.unmount();
     expect_gone(t);
-}
+});
 
-/// Somebody asks for memory all the time, or rather has the driver asked for it.
-fn while_reclaim_goes_round(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
-    let Some(shrinker) = Shrinker::find(&t.directory("debugfs")) else {
-        t.needs("debugfs with shrinkers", false);
-        return;
-    };
+// Somebody asks for memory all the time, or rather has the driver asked for it.
+case!(while_reclaim_goes_round, ["PARAM-7"], |t| {
+    t.needs_driver_alone();
+    let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(&vec![1; 100_000]), &empty());
     let going = AtomicBool::new(true);
@@ -257,13 +195,11 @@ fn while_reclaim_goes_round(t: &Stage) {
         going.store(false, Relaxed);
         let _ = asking.join().expect("the thread that asks");
     });
-}
+});
 
-/// Somebody looks for a device by its path, as long as there is one.
-fn while_paths_are_walked(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+// Somebody looks for a device by its path, as long as there is one.
+case!(while_paths_are_walked, ["PARAM-7", "BFS-15"], |t| {
+    t.needs_driver_alone();
     let device = t.device("binder");
     let walks = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -278,21 +214,19 @@ fn while_paths_are_walked(t: &Stage) {
         t.unmount();
         expect_gone(t);
     });
-}
+});
 
-fn while_a_log_is_open(t: &Stage) {
-    if t.has_driver_alone() {
-        hold_logs(t, &with_logs(t));
-    }
-}
+case!(while_a_log_is_open, ["PARAM-7", "BFS-12", "BFS-15"], |t| {
+    t.needs_driver_alone();
+    hold_logs(t, &with_logs(t));
+});
 
-fn while_a_log_of_debugfs_is_open(t: &Stage) {
-    if t.has_driver_alone() {
-        let debugfs = Debugfs::of(t);
-        hold_logs(t, &debugfs.logs());
-        assert!(!debugfs.logs().exists());
-    }
-}
+case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], |t| {
+    t.needs_driver_alone();
+    let debugfs = Debugfs::of(t);
+    hold_logs(t, &debugfs.logs());
+    assert!(!debugfs.logs().exists());
+});
 
 /// A log of all processes and one of a process are opened, and read when everybody else has left the driver.
 fn hold_logs(t: &Stage, logs: &Path) {
@@ -308,10 +242,8 @@ fn hold_logs(t: &Stage, logs: &Path) {
     expect_gone(t);
 }
 
-fn while_reports_are_listened_to(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], |t| {
+    t.needs_driver_alone();
     let (client, listener) = (t.client(), Listener::join().expect("join the group"));
     client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     client.kill();
@@ -319,18 +251,15 @@ fn while_reports_are_listened_to(t: &Stage) {
     expect_gone(t);
     assert_eq!(binder_family().expect("ask for the family"), None);
     assert_eq!(listener.news().len(), 1, "what was told stays to be read");
-}
+});
 
-fn while_slow_calls_are_looked_for(t: &Stage) {
-    if !t.has_driver_alone() {
-        return;
-    }
+case!(while_slow_calls_are_looked_for, ["PARAM-7"], |t| {
+    t.needs_driver_alone();
     let parameter = t.driver.parameter("slow_call_ms");
     std::fs::write(&parameter, "1").expect("set the parameter");
     let listener = Listener::of_slow_calls().expect("join the group");
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     // It is looked for, and will be again and again until the driver is gone; and others go on asking for that.
     while listener.slow_calls().is_empty() {
         std::thread::yield_now();
@@ -343,4 +272,4 @@ fn while_slow_calls_are_looked_for(t: &Stage) {
     t.unmount();
     expect_gone(t);
     setter.join().expect("a thread");
-}
+});

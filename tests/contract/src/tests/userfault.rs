@@ -1,48 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A copy that waits for user space, for as long as that likes, holds up nobody else.
 
-use super::pattern;
-use crate::cases;
+use super::*;
 use crate::linger::Lingering;
-use crate::logs::{until, Logs};
-use crate::ops::Op;
-use crate::pages::{page, pages_of};
-use crate::port::{bytes, empty, object, Port};
+use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use crate::stage::{Stage, SPACE};
 use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
-use binder_sys::*;
-use nix::errno::Errno;
 use std::fs::File;
 use std::io::Read;
-use std::time::Duration;
-
-cases! { "userfault":
-    space_cannot_be_watched ["MMAP-2", "MMAP-5"],
-    sender_waits_while_pages_are_reclaimed ["TXN-1", "ALLOC-5"],
-    offsets_are_waited_for ["TXN-1", "ALLOC-5"],
-    target_dies_meanwhile ["REL-2", "ALLOC-5", "TXN-1"],
-    secret_does_not_outlive_its_target ["OBJ-10", "ALLOC-6", "REL-2"],
-    target_unmaps_meanwhile ["MMAP-7", "ALLOC-5"],
-    sender_dies_meanwhile ["REL-2", "ALLOC-1"],
-    receiver_waits_for_its_own_memory ["REL-2", "ALLOC-5"],
-    deaths_are_told_while_logs_are_listed ["REL-2", "LOG-11"],
-}
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
 /// Memory of a process that will be there when we provide it, and the driver's shrinker; `None` if the
 /// kernel has not both.
-fn absent(t: &Stage, port: &Port, pages: usize) -> Option<(Absent, Shrinker)> {
+fn absent(t: &Stage, port: &Port, pages: usize) -> (Absent, Shrinker) {
     let start = port.arena.reserve((pages + 1) * page()).next_multiple_of(page() as u64);
     let made = Absent::of(&port.actor, start, pages * page());
-    if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
-        return None;
-    }
-    let shrinker = Shrinker::find(&t.directory("debugfs"));
-    t.needs("CONFIG_SHRINKER_DEBUG", shrinker.is_some());
-    Some((made.expect("memory that is missing"), shrinker?))
+    t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS));
+    (made.expect("memory that is missing"), Shrinker::needed(t))
 }
 
 /// Sends a call whose data are the pages that are missing, and waits until the driver waits for the first.
@@ -59,13 +35,12 @@ fn send_absent_with(client: &Port, absent: &Absent, pages: usize, flags: Transac
 }
 
 fn answer(client: &Port, manager: &Port) {
-    manager.reply(&empty());
-    client.free(&client.wait_reply());
+    client.free(&manager.answer(client, &empty()));
 }
 
-fn space_cannot_be_watched(t: &Stage) {
+case!(space_cannot_be_watched, ["MMAP-2", "MMAP-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    let Some((_, shrinker)) = absent(t, &manager, 1) else { return };
+    let (_, shrinker) = absent(t, &manager, 1);
     let (address, length) = manager.space.expect("a space");
     for length in [length, page()] {
         for (mode, features) in [(MISSING, 0), (WRITE_PROTECTED, 0), (WRITE_PROTECTED, WRITES_PASS)] {
@@ -77,11 +52,11 @@ fn space_cannot_be_watched(t: &Stage) {
     client.round_trip(0, &manager, &bytes(&data), &empty());
     shrinker.squeeze();
     client.round_trip(0, &manager, &bytes(&data), &empty());
-}
+});
 
-fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
+case!(sender_waits_while_pages_are_reclaimed, ["TXN-1", "ALLOC-5"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 3) else { return };
+    let (absent, shrinker) = absent(t, &client, 3);
     let data = pattern(3 * page(), 1);
     send_absent(&client, &absent, 3);
     for (index, page) in data.chunks(page()).enumerate() {
@@ -105,11 +80,11 @@ fn sender_waits_while_pages_are_reclaimed(t: &Stage) {
     assert_eq!(manager.data(&call), data);
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn offsets_are_waited_for(t: &Stage) {
+case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 1) else { return };
+    let (absent, shrinker) = absent(t, &client, 1);
     let call = client.place(0, 0, &object(FlatBinderObject::binder(0x50, 0)));
     client.start_transaction(&BinderTransactionData { offsets: absent.start, ..call });
     assert_eq!(absent.wait(), 0);
@@ -120,11 +95,11 @@ fn offsets_are_waited_for(t: &Stage) {
     assert_ne!(manager.object(&call).handle(), 0);
     manager.free(&call);
     answer(&client, &manager);
-}
+});
 
-fn target_dies_meanwhile(t: &Stage) {
+case!(target_dies_meanwhile, ["REL-2", "ALLOC-5", "TXN-1"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 2) else { return };
+    let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
     manager.kill();
     shrinker.squeeze();
@@ -136,11 +111,11 @@ fn target_dies_meanwhile(t: &Stage) {
     }
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     client.round_trip(0, &next, &bytes(b"question"), &empty());
-}
+});
 
-fn secret_does_not_outlive_its_target(t: &Stage) {
+case!(secret_does_not_outlive_its_target, ["OBJ-10", "ALLOC-6", "REL-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    let Some((absent, _)) = absent(t, &client, 2) else { return };
+    let (absent, _) = absent(t, &client, 2);
     send_absent_with(&client, &absent, 2, TransactionFlags::CLEAR_BUF);
     let secret = pattern(page(), 1);
     absent.provide(0, &secret);
@@ -156,11 +131,11 @@ fn secret_does_not_outlive_its_target(t: &Stage) {
     let mut left = vec![1; 2 * page()];
     kept.read_exact(&mut left).expect("both pages");
     assert!(left.iter().all(|byte| *byte == 0), "the data are still in the pages");
-}
+});
 
-fn target_unmaps_meanwhile(t: &Stage) {
+case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 2) else { return };
+    let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
     manager.unmap();
     shrinker.squeeze();
@@ -176,8 +151,7 @@ fn target_unmaps_meanwhile(t: &Stage) {
     match arrived {
         Some(call) => {
             manager.free(&call);
-            manager.reply(&empty());
-            client.free(&client.wait_reply());
+            client.free(&manager.answer(&client, &empty()));
         }
         None => {
             client.wait_refusal();
@@ -186,21 +160,21 @@ fn target_unmaps_meanwhile(t: &Stage) {
     shrinker.squeeze();
     client.start_call(0, 0, &empty());
     assert_eq!(client.wait_refusal(), Return::DeadReply, "a call to where nothing is mapped");
-}
+});
 
-fn sender_dies_meanwhile(t: &Stage) {
+case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &client, 4) else { return };
+    let (absent, shrinker) = absent(t, &client, 4);
     send_absent(&client, &absent, 4);
     client.kill();
     shrinker.squeeze();
     // What it had reserved is free again.
     other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * page(), 1)), &empty());
-}
+});
 
-fn receiver_waits_for_its_own_memory(t: &Stage) {
+case!(receiver_waits_for_its_own_memory, ["REL-2", "ALLOC-5"], |t| {
     let (manager, client, other) = (t.manager(), t.client(), t.client());
-    let Some((absent, shrinker)) = absent(t, &manager, 1) else { return };
+    let (absent, shrinker) = absent(t, &manager, 1);
     super::gaps::start_read_into(&manager, &absent);
     client.start_call(0, 0, &bytes(&pattern(5 * PIECE, 1)));
     assert_eq!(absent.wait(), 0);
@@ -216,19 +190,17 @@ fn receiver_waits_for_its_own_memory(t: &Stage) {
     }
     let next = manager.looper();
     other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * page(), 2)), &empty());
-}
+});
 
-/// The file of a process cannot go while somebody lists them, which takes as long as that one likes.
-fn deaths_are_told_while_logs_are_listed(t: &Stage) {
+// The file of a process cannot go while somebody lists them, which takes as long as that one likes.
+case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], |t| {
     let logs = Logs::of(t);
     let (manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0).request_death(0, 7));
     let file = logs.path(&format!("proc/{}", t.global_pid(&manager)));
     assert!(file.exists());
     let made = Lingering::in_directory(&logs.path("proc"));
-    if !t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS)) {
-        return;
-    }
+    t.needs("CONFIG_USERFAULTFD", made.as_ref().err() != Some(&Errno::ENOSYS));
     let listing = made.expect("somebody who lists them");
     manager.unmap();
     manager.actor.start(Op::Close { slot: manager.slot });
@@ -244,4 +216,4 @@ fn deaths_are_told_while_logs_are_listed(t: &Stage) {
     if !is_told {
         holder.wait_for(Return::DeadBinder(7));
     }
-}
+});

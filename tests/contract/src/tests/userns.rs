@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! binderfs mounted by those who are root only in a user namespace of their own.
 
-use crate::cases;
-use crate::child;
+use super::*;
 use crate::kernel_namespaces;
-use crate::stage::Stage;
 use binder_sys::fs::{add_device, mount_at};
-use binder_sys::Device;
-use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use nix::sched::{unshare, CloneFlags};
+use nix::sched::unshare;
 use nix::unistd::{setresgid, setresuid, Gid, Uid};
 use std::os::unix::fs::MetadataExt;
-
-cases! { "userns":
-    mount_and_use ["BFS-1", "BFS-2", "BFS-3"],
-    statistics_need_the_real_root ["BFS-4", "LSM-2"],
-    another_user_cannot_reach_the_devices ["BFS-7", "BFS-8"],
-}
 
 /// Becomes root in new user, mount and IPC namespaces, as an ordinary user of the machine.
 fn enter(t: &Stage) -> std::path::PathBuf {
@@ -37,7 +26,7 @@ fn enter(t: &Stage) -> std::path::PathBuf {
     path
 }
 
-fn mount_and_use(t: &Stage) {
+case!(mount_and_use, ["BFS-1", "BFS-2", "BFS-3"], |t| {
     child::run(|| {
         let path = enter(t);
         mount_at(&path, None).expect("mount in a user namespace");
@@ -48,23 +37,21 @@ fn mount_and_use(t: &Stage) {
         add_device(&path, "extra").expect("add a device");
         assert_eq!(Device::open(&path.join("extra")).expect("open").version(), Ok(8));
     });
-}
+});
 
-fn statistics_need_the_real_root(t: &Stage) {
+case!(statistics_need_the_real_root, ["BFS-4", "LSM-2"], |t| {
     child::run(|| {
         let path = enter(t);
         assert_eq!(mount_at(&path, Some("stats=global")), Err(Errno::EPERM));
         mount_at(&path, Some("max=10")).expect("other options need nothing");
     });
-}
+});
 
-fn another_user_cannot_reach_the_devices(t: &Stage) {
-    if !t.has_new_devices() {
-        return;
-    }
+case!(another_user_cannot_reach_the_devices, ["BFS-7", "BFS-8"], |t| {
+    t.needs_new_devices();
     child::run(|| {
         setresuid(Uid::from_raw(1000), Uid::from_raw(1000), Uid::from_raw(1000)).expect("drop the user");
         assert_eq!(Device::open(&t.device("binder")).err(), Some(Errno::EACCES));
         assert_eq!(Device::open(&t.device("binder-control")).err(), Some(Errno::EACCES));
     });
-}
+});

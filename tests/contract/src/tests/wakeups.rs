@@ -2,40 +2,11 @@
 //! Wake-ups when the command comes from another thread than the one that waits: each in a read, in
 //! `poll` and in `epoll_wait`.
 
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::ops::{Answer, Op};
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use binder_sys::*;
 
-cases! { "wakeups":
-    death_withdrawn ["DN-3", "DN-4", "POLL-4"],
-    death_confirmed_that_was_withdrawn ["DN-3", "DN-4", "POLL-4"],
-    death_of_the_dead_requested ["DN-1", "POLL-4"],
-    death_of_the_owner ["DN-2", "POLL-4"],
-    freeze_requested ["FRZN-1", "POLL-4"],
-    freeze_withdrawn ["FRZN-4", "POLL-4"],
-    freeze_confirmed_that_has_changed ["FRZN-2", "FRZN-3", "POLL-4"],
-    freeze_confirmed_that_was_withdrawn ["FRZN-4", "POLL-4"],
-    frozen_and_thawed ["FRZN-2", "POLL-4"],
-    buffer_freed_that_held_the_node ["NODE-7", "OBJ-11", "POLL-4"],
-    handle_released ["NODE-7", "POLL-4"],
-    weak_handle_released ["NODE-7", "POLL-4"],
-    holder_dies ["NODE-7", "REL-2", "POLL-4"],
-    counts_confirmed_that_nobody_needs ["NODE-8", "NODE-7", "POLL-4"],
-    own_buffer_freed_that_held_the_node ["NODE-7", "OBJ-11", "POLL-4"],
-    next_oneway_call ["TXN-22", "POLL-4"],
-    next_oneway_call_after_one_that_is_undeliverable ["TXN-22", "TXN-27"],
-    call ["TXN-21", "POLL-4"],
-    oneway_call ["TXN-21", "POLL-4"],
-    reply ["TXN-17", "POLL-2"],
-    refusal_when_the_server_exits ["TREL-1", "POLL-2"],
-    refusal_when_the_server_dies ["TREL-1", "POLL-2"],
-    refusal_of_what_is_undeliverable ["TXN-28", "POLL-2"],
-    call_back ["TXN-11", "POLL-2"],
-}
+case!(refusal_when_the_server_dies, ["TREL-1", "POLL-2"], |t| woken(t, called, Port::kill, |told| *told
+    == REFUSED));
 
 const COOKIE: u64 = 0x77;
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
@@ -140,7 +111,7 @@ impl Held {
     }
 }
 
-fn death_withdrawn(t: &Stage) {
+case!(death_withdrawn, ["DN-3", "DN-4", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (holder, held) = held(t, manager);
         held.stranger.send(|c| c.request_death(held.handle, COOKIE));
@@ -148,9 +119,9 @@ fn death_withdrawn(t: &Stage) {
     };
     let event = |held: &Held| held.stranger.send(|c| c.clear_death(held.handle, COOKIE));
     woken(t, scene, event, |told| *told == [ClearDone(COOKIE)]);
-}
+});
 
-fn death_confirmed_that_was_withdrawn(t: &Stage) {
+case!(death_confirmed_that_was_withdrawn, ["DN-3", "DN-4", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (holder, held) = held(t, manager);
         held.stranger.send(|c| c.request_death(held.handle, COOKIE));
@@ -161,9 +132,9 @@ fn death_confirmed_that_was_withdrawn(t: &Stage) {
     };
     let event = |held: &Held| held.stranger.send(|c| c.dead_binder_done(COOKIE));
     woken(t, scene, event, |told| *told == [ClearDone(COOKIE)]);
-}
+});
 
-fn death_of_the_dead_requested(t: &Stage) {
+case!(death_of_the_dead_requested, ["DN-1", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (holder, held) = held(t, manager);
         held.end_owner();
@@ -171,16 +142,16 @@ fn death_of_the_dead_requested(t: &Stage) {
     };
     let event = |held: &Held| held.stranger.send(|c| c.request_death(held.handle, COOKIE));
     woken(t, scene, event, |told| *told == [DeadBinder(COOKIE)]);
-}
+});
 
-fn death_of_the_owner(t: &Stage) {
+case!(death_of_the_owner, ["DN-2", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (holder, held) = held(t, manager);
         held.stranger.send(|c| c.request_death(held.handle, COOKIE));
         (holder, held)
     };
     woken(t, scene, Held::end_owner, |told| *told == [DeadBinder(COOKIE)]);
-}
+});
 
 fn news(is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
@@ -205,17 +176,17 @@ fn listening(t: &Stage, manager: Port) -> (Port, Held) {
     (holder, held)
 }
 
-fn freeze_requested(t: &Stage) {
+case!(freeze_requested, ["FRZN-1", "POLL-4"], |t| {
     let event = |held: &Held| held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
     woken(t, held, event, |told| *told == [news(0)]);
-}
+});
 
-fn freeze_withdrawn(t: &Stage) {
+case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
     let event = |held: &Held| held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE));
     woken(t, listening, event, |told| *told == [cleared()]);
-}
+});
 
-fn freeze_confirmed_that_has_changed(t: &Stage) {
+case!(freeze_confirmed_that_has_changed, ["FRZN-2", "FRZN-3", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (holder, held) = linked(t, manager);
         assert_eq!(held.freezer.freeze(0), Ok(()));
@@ -223,9 +194,9 @@ fn freeze_confirmed_that_has_changed(t: &Stage) {
     };
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
     woken(t, scene, event, |told| *told == [news(1)]);
-}
+});
 
-fn freeze_confirmed_that_was_withdrawn(t: &Stage) {
+case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (holder, held) = linked(t, manager);
         held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE));
@@ -233,9 +204,9 @@ fn freeze_confirmed_that_was_withdrawn(t: &Stage) {
     };
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
     woken(t, scene, event, |told| *told == [cleared()]);
-}
+});
 
-fn frozen_and_thawed(t: &Stage) {
+case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
     let event = |held: &Held| assert_eq!(held.freezer.freeze(0), Ok(()));
     woken(t, listening, event, |told| *told == [news(1)]);
     let scene = |t: &Stage, manager: Port| {
@@ -247,7 +218,7 @@ fn frozen_and_thawed(t: &Stage) {
     };
     let event = |held: &Held| assert_eq!(held.freezer.thaw(), Ok(()));
     woken(t, scene, event, |told| *told == [news(0)]);
-}
+});
 
 /// An owner whose node the manager got in a call that has not been freed, and who has confirmed his counts
 /// or not.
@@ -259,10 +230,8 @@ fn given(
 ) -> (Port, (Port, Port, BinderTransactionData)) {
     let owner = t.server();
     let stranger = owner.thread();
-    owner.start_call(0, 0, &object(node));
-    let call = manager.wait_call();
-    manager.reply(&empty());
-    owner.free(&owner.wait_reply());
+    let call = owner.call(&manager, 0, 0, &object(node));
+    owner.free(&manager.answer(&owner, &empty()));
     owner.ignore_passed();
     if confirmed {
         stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
@@ -272,15 +241,15 @@ fn given(
 
 const LET_GO: [Return; 2] = [Return::Release(ID), Return::Decrefs(ID)];
 
-fn buffer_freed_that_held_the_node(t: &Stage) {
+case!(buffer_freed_that_held_the_node, ["NODE-7", "OBJ-11", "POLL-4"], |t| {
     let scene = |t: &Stage, manager| given(t, manager, NODE, true);
     woken(t, scene, |(manager, _, call)| manager.free(call), |told| *told == LET_GO);
     let weak = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
     let scene = |t: &Stage, manager| given(t, manager, weak, true);
     woken(t, scene, |(manager, _, call)| manager.free(call), |told| *told == LET_GO[1..]);
-}
+});
 
-fn counts_confirmed_that_nobody_needs(t: &Stage) {
+case!(counts_confirmed_that_nobody_needs, ["NODE-8", "NODE-7", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (owner, (manager, stranger, call)) = given(t, manager, NODE, false);
         manager.free(&call);
@@ -299,7 +268,7 @@ fn counts_confirmed_that_nobody_needs(t: &Stage) {
     };
     let event = |stranger: &Port| stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie));
     woken(t, scene, event, |told| *told == LET_GO[1..]);
-}
+});
 
 /// An owner whose node another process holds by one handle, and that process.
 fn owned(t: &Stage, manager: Port, weakly: bool) -> (Port, (Port, u32)) {
@@ -313,7 +282,7 @@ fn owned(t: &Stage, manager: Port, weakly: bool) -> (Port, (Port, u32)) {
     (owner, (holder, handle))
 }
 
-fn handle_released(t: &Stage) {
+case!(handle_released, ["NODE-7", "POLL-4"], |t| {
     let event = |(holder, handle): &(Port, u32)| holder.send(|c| c.release(*handle));
     woken(t, |t, manager| owned(t, manager, false), event, |told| *told == LET_GO);
     let scene = |t: &Stage, manager: Port| {
@@ -322,45 +291,41 @@ fn handle_released(t: &Stage) {
         (owner, (holder, handle))
     };
     woken(t, scene, event, |told| *told == LET_GO[..1]);
-}
+});
 
-fn weak_handle_released(t: &Stage) {
+case!(weak_handle_released, ["NODE-7", "POLL-4"], |t| {
     let event = |(holder, handle): &(Port, u32)| holder.send(|c| c.decrefs(*handle));
     woken(t, |t, manager| owned(t, manager, true), event, |told| *told == LET_GO[1..]);
-}
+});
 
-fn holder_dies(t: &Stage) {
+case!(holder_dies, ["NODE-7", "REL-2", "POLL-4"], |t| {
     // Of a strong handle C lets go in two steps, between which one may read.
     woken(t, |t, manager| owned(t, manager, true), |(holder, _)| holder.kill(), |told| *told == LET_GO[1..]);
-}
+});
 
-/// An owner with a buffer in which a handle has come home that nobody has any more.
-fn own_buffer_freed_that_held_the_node(t: &Stage) {
+// An owner with a buffer in which a handle has come home that nobody has any more.
+case!(own_buffer_freed_that_held_the_node, ["NODE-7", "OBJ-11", "POLL-4"], |t| {
     let scene = |t: &Stage, manager: Port| {
         let (owner, (manager, stranger, call)) = given(t, manager, NODE, true);
         let handle = manager.object(&call).handle();
-        owner.start_call(0, 0, &empty());
-        manager.wait_call();
-        manager.reply(&object(FlatBinderObject::strong_handle(handle)));
-        let reply = owner.wait_reply();
+        owner.call(&manager, 0, 0, &empty());
+        let reply = manager.answer(&owner, &object(FlatBinderObject::strong_handle(handle)));
         manager.free(&call);
         (owner, (manager, stranger, reply))
     };
     let event = |(_, stranger, reply): &(Port, Port, BinderTransactionData)| stranger.free(reply);
     woken(t, scene, event, |told| *told == LET_GO);
-}
+});
 
 fn oneway(client: &Port, data: &[u8]) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(data)) });
-    client.wait_for(Return::TransactionComplete);
+    client.tell(0, 0, &bytes(data));
 }
 
 fn is_call(told: &[Return], length: u64) -> bool {
     matches!(told, [Return::Transaction(call)] if call.data_size == length)
 }
 
-fn next_oneway_call(t: &Stage) {
+case!(next_oneway_call, ["TXN-22", "POLL-4"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
         let stranger = server.thread();
@@ -371,7 +336,7 @@ fn next_oneway_call(t: &Stage) {
     };
     let event = |(stranger, first, _): &(Port, BinderTransactionData, Port)| stranger.free(first);
     woken(t, scene, event, |told| is_call(told, 2));
-}
+});
 
 /// A file that nobody has room for.
 pub(super) fn file(port: &Port) -> Parcel {
@@ -382,13 +347,10 @@ pub(super) fn file(port: &Port) -> Parcel {
 }
 
 pub(super) fn oneway_file(client: &Port) {
-    let call = client.place(0, 0, &file(client));
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..call });
-    client.wait_for(Return::TransactionComplete);
+    client.tell(0, 0, &file(client));
 }
 
-fn next_oneway_call_after_one_that_is_undeliverable(t: &Stage) {
+case!(next_oneway_call_after_one_that_is_undeliverable, ["TXN-22", "TXN-27"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let other = server.looper();
     oneway_file(&client);
@@ -398,22 +360,23 @@ fn next_oneway_call_after_one_that_is_undeliverable(t: &Stage) {
     let items = other.read_once();
     assert!(is_call(&items, 2), "{items:?}");
     assert_eq!(server.drain(), []);
-}
+});
 
 fn call(t: &Stage) {
     let scene = |t: &Stage, server: Port| (server, t.client());
     woken(t, scene, |client| client.start_call(0, 0, &bytes(b"22")), |told| is_call(told, 2));
 }
+case!(call, ["TXN-21", "POLL-4"], call);
 
-fn oneway_call(t: &Stage) {
+case!(oneway_call, ["TXN-21", "POLL-4"], |t| {
     let scene = |t: &Stage, server: Port| (server, t.client());
     woken(t, scene, |client| oneway(client, b"22"), |told| is_call(told, 2));
-}
+});
 
 /// A client that has made a call and waits, and the server that serves it.
 fn called(t: &Stage, server: Port) -> (Port, Port) {
     let client = t.client();
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     (client, server)
 }
@@ -422,27 +385,24 @@ fn reply(t: &Stage) {
     let answered = |told: &[Return]| matches!(told, [Return::TransactionComplete, Return::Reply(_)]);
     woken(t, called, |server| server.reply(&empty()), answered);
 }
+case!(reply, ["TXN-17", "POLL-2"], reply);
 
 const REFUSED: [Return; 2] = [Return::TransactionComplete, Return::DeadReply];
 
-fn refusal_when_the_server_exits(t: &Stage) {
-    let event = |server: &Port| assert_eq!(server.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32), Ok(0));
+case!(refusal_when_the_server_exits, ["TREL-1", "POLL-2"], |t| {
+    let event = |server: &Port| assert_eq!(server.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     woken(t, called, event, |told| *told == REFUSED);
-}
+});
 
-fn refusal_when_the_server_dies(t: &Stage) {
-    woken(t, called, Port::kill, |told| *told == REFUSED);
-}
-
-fn refusal_of_what_is_undeliverable(t: &Stage) {
+case!(refusal_of_what_is_undeliverable, ["TXN-28", "POLL-2"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+        client.send_call(0, 0, &empty());
         (client, server)
     };
     let event = |server: &Port| unwritable_read(server);
     woken(t, scene, event, |told| *told == [Return::TransactionComplete, Return::FailedReply]);
-}
+});
 
 /// A read whose buffer cannot be written beyond `BR_NOOP`.
 #[track_caller]
@@ -456,10 +416,10 @@ pub(super) fn unwritable_read(port: &Port) {
     assert_eq!(port.raw(args).errno, nix::errno::Errno::EFAULT);
 }
 
-fn call_back(t: &Stage) {
+case!(call_back, ["TXN-11", "POLL-2"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        client.send(|c| c.transaction(&client.place(0, 0, &object(NODE))));
+        client.send_call(0, 0, &object(NODE));
         let call = server.wait_call();
         let handle = server.object(&call).handle();
         (client, (server, handle))
@@ -469,4 +429,4 @@ fn call_back(t: &Stage) {
         matches!(told, [Return::Increfs(_), Return::Acquire(_), rest @ ..]
         if rest.first() == Some(&Return::TransactionComplete) && is_call(&rest[1..], 2))
     });
-}
+});

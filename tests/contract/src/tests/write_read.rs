@@ -1,73 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `BINDER_WRITE_READ`: how far it gets, and what it leaves for the next time.
 
-use super::{pattern, NO_HANDLE};
-use crate::cases;
-use crate::ops::WriteReadOp;
-use crate::port::{bytes, empty, Port, ROOM};
-use crate::stage::Stage;
-use crate::suite::Driver;
+use super::*;
 use binder_sys::codes::*;
-use binder_sys::*;
-use nix::errno::Errno;
-
-cases! { "write_read":
-    nothing_to_do ["WR-13"],
-    noop_comes_first ["WR-6"],
-    continued_read_has_no_noop ["WR-6"],
-    continued_read_of_an_acknowledgement ["WR-6"],
-    continued_write_starts_where_it_stopped ["WR-2"],
-    unknown_command_stops_the_write ["WR-2", "WR-3"],
-    every_unknown_code_is_invalid ["WR-3"],
-    rejected_commands ["WR-3"],
-    fatal_error_skips_the_read ["WR-3"],
-    unreadable_commands ["WR-3"],
-    unreadable_transaction_payload ["WR-3", "TXN-1"],
-    commands_before_an_unreadable_one_run ["WR-2", "WR-3"],
-    lesson_c15_unwritable_returns ["WR-12"],
-    lesson_c15_unwritable_error ["WR-12", "WR-3"],
-    unwritable_returns_are_noticed_before_a_wait ["WR-12", "WR-6"],
-    reply_is_not_lost_to_unwritable_returns ["WR-12"],
-    acknowledgement_is_not_lost_to_unwritable_returns ["WR-12", "TXN-17"],
-    unread_failed_reply_stops_the_next_write ["WR-2", "WR-12", "TXN-25"],
-    commands_beyond_the_last_address ["WR-2"],
-    returns_beyond_the_last_address ["WR-12"],
-    failed_reply_stops_the_write ["WR-2", "TXN-25"],
-    failed_call_stops_the_write ["WR-2", "TXN-20"],
-    small_read_room_keeps_the_work ["WR-8"],
-    room_for_less_than_a_code ["WR-4", "WR-6"],
-    would_block ["WR-7"],
-    interrupted ["WR-7"],
-    write_is_done_before_an_interrupted_read ["WR-1", "WR-7"],
-    lesson_c17_payload_beyond_the_size ["WR-4"],
-    trailing_bytes ["WR-4"],
-    misuse_is_no_error ["WR-5", "OBJ-12", "NODE-8", "NODE-9"],
-    one_call_per_read ["WR-9"],
-    other_items_are_batched ["WR-9"],
-    rest_goes_to_another_waiter ["WR-11"],
-    large_streams ["WR-1", "WR-2"],
-}
 
 const NONE: Errno = Errno::UnknownErrno;
 
-fn nothing_to_do(t: &Stage) {
+case!(nothing_to_do, ["WR-13"], |t| {
     let outcome = t.client().raw(WriteReadOp::default());
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (NONE, 0, 0));
-}
+});
 
-/// Where the buffer begins is a number, to which how much of it is filled is added.
-fn returns_beyond_the_last_address(t: &Stage) {
+// Where the buffer begins is a number, to which how much of it is filled is added.
+case!(returns_beyond_the_last_address, ["WR-12"], |t| {
     let port = t.client();
     leave_work(&port);
     let (read_buffer, read_size) = (Some(u64::MAX - 2), Some(ROOM as u64));
     let outcome = port.raw(WriteReadOp { read_buffer, read_size, read_consumed: 4, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 4));
-}
+});
 
 /// Leaves an error on the thread: work that needs no second process.
 fn leave_work(port: &Port) {
-    let mut commands = Commands::new();
-    commands.transaction(&port.place(NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())));
     port.try_write(&commands);
 }
 
@@ -75,31 +30,29 @@ fn code_at(buffer: &[u8], offset: usize) -> u32 {
     u32::from_ne_bytes(buffer[offset..offset + 4].try_into().expect("four bytes"))
 }
 
-fn noop_comes_first(t: &Stage) {
+case!(noop_comes_first, ["WR-6"], |t| {
     let port = t.client();
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
     assert_eq!(outcome.read_consumed, 8);
-}
+});
 
-fn continued_read_has_no_noop(t: &Stage) {
+case!(continued_read_has_no_noop, ["WR-6"], |t| {
     let port = t.client();
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, read_consumed: 12, ..Default::default() });
     assert_eq!(outcome.read_consumed, 16);
     assert_eq!(outcome.buffer[..12], [0; 12], "what was there is left alone");
     assert_eq!(code_at(&outcome.buffer, 12), BR_FAILED_REPLY);
-}
+});
 
-fn continued_read_of_an_acknowledgement(t: &Stage) {
+case!(continued_read_of_an_acknowledgement, ["WR-6"], |t| {
     let (manager, client) = (t.manager(), t.client());
     // A driver may acknowledge later replies in another way than the first.
     for _ in 0..2 {
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
-        let mut reply = Commands::new();
-        reply.reply(&manager.place(0, 0, &empty()));
+        client.call(&manager, 0, 0, &empty());
+        let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
         let commands = reply.as_bytes().to_vec();
         let outcome =
             manager.raw(WriteReadOp { commands, room: ROOM, read_consumed: 12, ..Default::default() });
@@ -108,37 +61,36 @@ fn continued_read_of_an_acknowledgement(t: &Stage) {
         assert_eq!(code_at(&outcome.buffer, 12), BR_TRANSACTION_COMPLETE);
         client.wait_reply();
     }
-}
+});
 
-fn continued_write_starts_where_it_stopped(t: &Stage) {
+case!(continued_write_starts_where_it_stopped, ["WR-2"], |t| {
     let port = t.client();
     let mut commands = Commands::new();
     commands.raw(&[0xff; 8]).enter_looper();
     let commands = commands.as_bytes().to_vec();
     let outcome = port.raw(WriteReadOp { commands, write_consumed: 8, ..Default::default() });
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 12));
-}
+});
 
-fn unknown_command_stops_the_write(t: &Stage) {
+case!(unknown_command_stops_the_write, ["WR-2", "WR-3"], |t| {
     let port = t.client();
-    let mut commands = Commands::new();
-    commands.free_buffer(0).enter_looper().command(0xdead_beef, &0u32).enter_looper();
+    let commands = stream(|c| c.free_buffer(0).enter_looper().command(0xdead_beef, &0u32).enter_looper());
     let outcome = port.try_write(&commands);
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 16));
-}
+});
 
-fn every_unknown_code_is_invalid(t: &Stage) {
+case!(every_unknown_code_is_invalid, ["WR-3"], |t| {
     let port = t.client();
-    let number = |nr, size| ioctl::number(ioctl::WRITE, b'c', nr, size);
+    let of_size = |nr, size| number(WRITE, b'c', nr, size);
     let wrong = [
         0,
         u32::MAX,
-        number(22, 8),
-        number(255, 0),
-        number(0, 0),
-        number(0, 63),
-        number(3, 4),
-        number(14, 16),
+        of_size(22, 8),
+        of_size(255, 0),
+        of_size(0, 0),
+        of_size(0, 63),
+        of_size(3, 4),
+        of_size(14, 16),
         BC_ENTER_LOOPER + (1 << 30),
         BR_NOOP,
     ];
@@ -148,19 +100,18 @@ fn every_unknown_code_is_invalid(t: &Stage) {
         let outcome = port.try_write(&commands);
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 0), "{code:#x}");
     }
-}
+});
 
-fn rejected_commands(t: &Stage) {
+case!(rejected_commands, ["WR-3"], |t| {
     let port = t.client();
     for code in [BC_ATTEMPT_ACQUIRE, BC_ACQUIRE_RESULT] {
-        let mut commands = Commands::new();
-        commands.enter_looper().command(code, &0u64);
+        let commands = stream(|c| c.enter_looper().command(code, &0u64));
         let outcome = port.try_write(&commands);
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 4), "{code:#x}");
     }
-}
+});
 
-fn fatal_error_skips_the_read(t: &Stage) {
+case!(fatal_error_skips_the_read, ["WR-3"], |t| {
     let port = t.client();
     leave_work(&port);
     let outcome = port.raw(WriteReadOp {
@@ -180,9 +131,9 @@ fn fatal_error_skips_the_read(t: &Stage) {
         ..Default::default()
     });
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (Errno::EINVAL, 0, 0));
-}
+});
 
-fn unreadable_commands(t: &Stage) {
+case!(unreadable_commands, ["WR-3"], |t| {
     let port = t.client();
     let outcome = port.raw(WriteReadOp {
         write_buffer: Some(BAD_ADDRESS),
@@ -191,9 +142,9 @@ fn unreadable_commands(t: &Stage) {
         ..Default::default()
     });
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, 0));
-}
+});
 
-fn unreadable_transaction_payload(t: &Stage) {
+case!(unreadable_transaction_payload, ["WR-3", "TXN-1"], |t| {
     let (manager, client) = (t.manager(), t.client());
     // The arena's last bytes: the code is readable, its payload reaches beyond the mapping.
     let address = client.arena.end() - 4;
@@ -202,9 +153,9 @@ fn unreadable_transaction_payload(t: &Stage) {
         client.raw(WriteReadOp { write_buffer: Some(address), write_size: Some(68), ..Default::default() });
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, 0));
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn commands_before_an_unreadable_one_run(t: &Stage) {
+case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], |t| {
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.increfs(0));
     // The arena's last bytes: a whole command, behind which nothing is readable.
@@ -222,12 +173,11 @@ fn commands_before_an_unreadable_one_run(t: &Stage) {
     // It has run: the count is there to be dropped, once.
     client.send(|c| c.release(0));
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn lesson_c15_unwritable_returns(t: &Stage) {
+case!(lesson_c15_unwritable_returns, ["WR-12"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     let outcome = manager.raw(WriteReadOp {
         read_buffer: Some(BAD_ADDRESS),
         read_size: Some(ROOM as u64),
@@ -237,15 +187,14 @@ fn lesson_c15_unwritable_returns(t: &Stage) {
     // It fails at the first four bytes, before it takes the call.
     if t.known_difference(Driver::Upstream, "the call fails", client.actor.is_blocked()) {
         manager.wait_call();
-        manager.reply(&empty());
-        client.wait_reply();
+        manager.answer(&client, &empty());
     } else {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
     client.round_trip(0, &manager, &empty(), &empty());
-}
+});
 
-fn lesson_c15_unwritable_error(t: &Stage) {
+case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], |t| {
     let port = t.client();
     leave_work(&port);
     let (read_buffer, read_size) = (Some(BAD_ADDRESS), Some(ROOM as u64));
@@ -253,7 +202,7 @@ fn lesson_c15_unwritable_error(t: &Stage) {
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
     let is_kept = port.drain() == [Return::FailedReply];
     t.known_difference(Driver::Upstream, "the error is lost", is_kept);
-}
+});
 
 /// Reads into memory that cannot be written, and fails.
 fn read_in_vain(port: &Port, commands: &Commands) {
@@ -263,48 +212,43 @@ fn read_in_vain(port: &Port, commands: &Commands) {
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
 }
 
-fn unwritable_returns_are_noticed_before_a_wait(t: &Stage) {
+case!(unwritable_returns_are_noticed_before_a_wait, ["WR-12", "WR-6"], |t| {
     let port = t.client();
     assert_eq!(port.drain(), []);
     read_in_vain(&port, &Commands::new());
     port.nonblocking(true);
     read_in_vain(&port, &Commands::new());
-}
+});
 
-fn reply_is_not_lost_to_unwritable_returns(t: &Stage) {
+case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
     read_in_vain(&client, &Commands::new());
     assert_eq!(client.data(&client.wait_reply()), b"answer");
-}
+});
 
-fn acknowledgement_is_not_lost_to_unwritable_returns(t: &Stage) {
+case!(acknowledgement_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..2 {
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
-        let mut commands = Commands::new();
-        commands.reply(&manager.place(0, 0, &empty()));
+        client.call(&manager, 0, 0, &empty());
+        let commands = stream(|c| c.reply(&manager.place(0, 0, &empty())));
         read_in_vain(&manager, &commands);
         client.wait_reply();
         assert_eq!(manager.drain(), [Return::TransactionComplete]);
     }
-}
+});
 
-/// Of a reply that failed its sender has to read that it is done with, also if that was to be in the same ioctl and could
-/// not be: until then none of his commands is carried out.
-fn unread_failed_reply_stops_the_next_write(t: &Stage) {
+// Of a reply that failed its sender has to read that it is done with, also if that was to be in the same ioctl and could
+// not be: until then none of his commands is carried out.
+case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..2 {
         // Who has replied well has a place for the next completion.
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
-        manager.reply(&empty());
-        client.wait_reply();
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
+        manager.answer(&client, &empty());
+        client.call(&manager, 0, 0, &empty());
         let mut commands = Commands::new();
         commands.reply(&BinderTransactionData {
             data_size: 8,
@@ -313,8 +257,7 @@ fn unread_failed_reply_stops_the_next_write(t: &Stage) {
         });
         read_in_vain(&manager, &commands);
         assert_eq!(client.wait_refusal(), Return::FailedReply);
-        let mut wrong = Commands::new();
-        wrong.command(0xdead_beef, &0u32);
+        let wrong = stream(|c| c.command(0xdead_beef, &0u32));
         let outcome = manager.raw(WriteReadOp {
             commands: wrong.as_bytes().to_vec(),
             room: ROOM,
@@ -325,34 +268,31 @@ fn unread_failed_reply_stops_the_next_write(t: &Stage) {
         // From then on they run again.
         manager.send(|c| c.free_buffer(0));
     }
-}
+});
 
-/// A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
-fn commands_beyond_the_last_address(t: &Stage) {
+// A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
+case!(commands_beyond_the_last_address, ["WR-2"], |t| {
     let port = t.client();
-    let mut commands = Commands::new();
-    commands.enter_looper().command(0xdead_beef, &0u32);
+    let commands = stream(|c| c.enter_looper().command(0xdead_beef, &0u32));
     let outcome = port.raw(WriteReadOp {
         commands: commands.as_bytes().to_vec(),
         write_size: Some(u64::MAX),
         ..Default::default()
     });
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 0));
-}
+});
 
-/// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
-fn failed_reply_stops_the_write(t: &Stage) {
+// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
+case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], |t| {
     let (manager, client) = (t.manager(), t.client());
     for with_objects in [false, true] {
-        client.start_call(0, 0, &empty());
-        manager.wait_call();
+        client.call(&manager, 0, 0, &empty());
         let mut reply = manager.place(0, 0, &empty());
         (reply.data_size, reply.buffer) = (8, BAD_ADDRESS);
         if with_objects {
             (reply.offsets_size, reply.offsets) = (8, BAD_ADDRESS);
         }
-        let mut commands = Commands::new();
-        commands.reply(&reply).command(0xdead_beef, &0u32);
+        let commands = stream(|c| c.reply(&reply).command(0xdead_beef, &0u32));
         manager.start(&commands);
         let outcome = manager.finish_raw();
         assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
@@ -361,29 +301,28 @@ fn failed_reply_stops_the_write(t: &Stage) {
         // From then on they run again.
         manager.send(|c| c.free_buffer(0));
     }
-}
+});
 
-fn failed_call_stops_the_write(t: &Stage) {
+case!(failed_call_stops_the_write, ["WR-2", "TXN-20"], |t| {
     let port = t.client();
-    let mut commands = Commands::new();
-    commands.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32);
+    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32));
     port.start(&commands);
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
-}
+});
 
-fn small_read_room_keeps_the_work(t: &Stage) {
+case!(small_read_room_keeps_the_work, ["WR-8"], |t| {
     let port = t.client();
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: 79, ..Default::default() });
     assert_eq!((outcome.errno, outcome.returns()), (NONE, vec![Return::Noop]));
     let outcome = port.raw(WriteReadOp { room: 80, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
-}
+});
 
-/// C writes its `BR_NOOP` where there is no room for it (lesson C17).
-fn room_for_less_than_a_code(t: &Stage) {
+// C writes its `BR_NOOP` where there is no room for it (lesson C17).
+case!(room_for_less_than_a_code, ["WR-4", "WR-6"], |t| {
     let port = t.server();
     port.nonblocking(true);
     for room in 1..4 {
@@ -392,24 +331,23 @@ fn room_for_less_than_a_code(t: &Stage) {
         let is_refused = outcome.errno == Errno::EFAULT;
         t.ours_alone("a code is written beyond read_size (lesson C17)", is_refused);
     }
-}
+});
 
-fn would_block(t: &Stage) {
+case!(would_block, ["WR-7"], |t| {
     let port = t.server();
     port.nonblocking(true);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EAGAIN, 0));
-    let mut commands = Commands::new();
-    commands.enter_looper().free_buffer(0);
+    let commands = stream(|c| c.enter_looper().free_buffer(0));
     port.start(&commands);
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EAGAIN, 16), "the write was carried out");
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (NONE, 8));
-}
+});
 
-fn interrupted(t: &Stage) {
+case!(interrupted, ["WR-7"], |t| {
     let port = t.server();
     for _ in 0..3 {
         port.park();
@@ -417,26 +355,22 @@ fn interrupted(t: &Stage) {
         let outcome = port.finish_raw();
         assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EINTR, 0));
     }
-}
+});
 
-fn write_is_done_before_an_interrupted_read(t: &Stage) {
+case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 5, &bytes(b"once"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 5, &bytes(b"once"));
     client.actor.interrupt();
     let outcome = client.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINTR, 68));
     assert_eq!(manager.wait_call().code, 5);
-    manager.reply(&bytes(b"answer"));
-    assert_eq!(client.data(&client.wait_reply()), b"answer");
-}
+    assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
+});
 
-fn lesson_c17_payload_beyond_the_size(t: &Stage) {
+case!(lesson_c17_payload_beyond_the_size, ["WR-4"], |t| {
     let (manager, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &pattern_parcel());
-    let call = manager.wait_call();
-    let mut commands = Commands::new();
-    commands.free_buffer(call.buffer);
+    let call = client.call(&manager, 0, 0, &pattern_parcel());
+    let commands = stream(|c| c.free_buffer(call.buffer));
     let commands = commands.as_bytes().to_vec();
     let outcome = manager.raw(WriteReadOp { commands, write_size: Some(6), ..Default::default() });
     match outcome.errno {
@@ -450,15 +384,14 @@ fn lesson_c17_payload_beyond_the_size(t: &Stage) {
             assert_eq!(outcome.write_consumed, 0);
         }
     }
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
 fn pattern_parcel() -> Parcel {
     bytes(&pattern(64, 0))
 }
 
-fn trailing_bytes(t: &Stage) {
+case!(trailing_bytes, ["WR-4"], |t| {
     let port = t.client();
     let mut commands = Commands::new();
     commands.enter_looper().raw(&[0; 3]);
@@ -470,9 +403,9 @@ fn trailing_bytes(t: &Stage) {
         Driver::Upstream => (outcome.errno, outcome.write_consumed),
     };
     assert_eq!((outcome.errno, outcome.write_consumed), wanted);
-}
+});
 
-fn misuse_is_no_error(t: &Stage) {
+case!(misuse_is_no_error, ["WR-5", "OBJ-12", "NODE-8", "NODE-9"], |t| {
     let port = t.client();
     port.send(|c| {
         c.free_buffer(0)
@@ -495,14 +428,12 @@ fn misuse_is_no_error(t: &Stage) {
             .increfs(0)
     });
     assert_eq!(port.drain(), []);
-}
+});
 
-fn one_call_per_read(t: &Stage) {
+case!(one_call_per_read, ["WR-9"], |t| {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
-    first.start_call(0, 1, &empty());
-    first.actor.expect_blocked();
-    second.start_call(0, 2, &empty());
-    second.actor.expect_blocked();
+    first.start_blocking_call(0, 1, &empty());
+    second.start_blocking_call(0, 2, &empty());
     let outcome = manager.raw(WriteReadOp { room: 4096, ..Default::default() });
     let calls: Vec<_> = outcome
         .returns()
@@ -513,20 +444,18 @@ fn one_call_per_read(t: &Stage) {
         })
         .collect();
     assert_eq!(calls, [1]);
-    manager.reply(&empty());
-    first.wait_reply();
+    manager.answer(&first, &empty());
     assert_eq!(manager.wait_call().code, 2);
-    manager.reply(&empty());
-    second.wait_reply();
-}
+    manager.answer(&second, &empty());
+});
 
-fn other_items_are_batched(t: &Stage) {
+case!(other_items_are_batched, ["WR-9"], |t| {
     let (manager, client) = (t.manager(), t.client());
     let mut parcel = empty();
     for ptr in 1..=3 {
         parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
     }
-    client.send(|c| c.transaction(&client.place(0, 0, &parcel)));
+    client.send_call(0, 0, &parcel);
     manager.wait_call();
     manager.reply(&empty());
     let outcome = client.raw(WriteReadOp { room: ROOM, ..Default::default() });
@@ -535,25 +464,22 @@ fn other_items_are_batched(t: &Stage) {
     assert_eq!(counts, 6, "{items:?}");
     assert!(items.contains(&Return::TransactionComplete));
     assert!(matches!(items.last(), Some(Return::Reply(_))), "the reply ends the read: {items:?}");
-}
+});
 
-fn rest_goes_to_another_waiter(t: &Stage) {
+case!(rest_goes_to_another_waiter, ["WR-11"], |t| {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
     // Two calls are queued to the process while nobody waits; two threads then serve both.
-    first.start_call(0, 1, &empty());
-    first.actor.expect_blocked();
-    second.start_call(0, 2, &empty());
-    second.actor.expect_blocked();
+    first.start_blocking_call(0, 1, &empty());
+    second.start_blocking_call(0, 2, &empty());
     let helper = manager.looper();
     assert_eq!(manager.wait_call().code, 1);
     assert_eq!(helper.wait_call().code, 2);
     helper.reply(&bytes(b"2"));
-    manager.reply(&bytes(b"1"));
-    assert_eq!(first.data(&first.wait_reply()), b"1");
+    assert_eq!(first.data(&manager.answer(&first, &bytes(b"1"))), b"1");
     assert_eq!(second.data(&second.wait_reply()), b"2");
-}
+});
 
-fn large_streams(t: &Stage) {
+case!(large_streams, ["WR-1", "WR-2"], |t| {
     let port = t.client();
     let mut commands = Commands::new();
     for address in 0..4000 {
@@ -563,4 +489,4 @@ fn large_streams(t: &Stage) {
     commands.raw(&0u32.to_ne_bytes());
     let outcome = port.try_write(&commands);
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, commands.len() as u64 - 4));
-}
+});

@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `stats`: how much there is, and how often what was done.
 
-use super::{known, oneway, tell};
-use crate::cases;
-use crate::logs::{until, Logs};
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce};
-use crate::stage::{Stage, SPACE};
+use super::*;
 use binder_logs::{Counters, Pages, ReferenceCounts, RequestedThreads};
-use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
-use binder_sys::*;
-
-cases! { "logs":
-    commands_and_returns_of_a_process ["LOG-12"],
-    rejected_commands_count ["LOG-12", "WR-3"],
-    nothing_done_nothing_said ["LOG-12"],
-    sums_of_all ["LOG-12"],
-    sums_keep_what_the_dead_have_done ["LOG-12"],
-    sums_of_threads_that_have_exited ["LOG-12", "TREL-1"],
-    objects_of_all ["LOG-12"],
-    threads_of_a_process ["LOG-12", "LOOP-5"],
-    most_threads_of_a_process ["LOG-12", "IOCTL-SET_MAX_THREADS"],
-    nodes_and_references_of_a_process ["LOG-12"],
-    space_of_a_process ["LOG-12", "ALLOC-3", "ALLOC-8"],
-    pages_of_a_process ["LOG-12", "ALLOC-8"],
-    process_without_a_space ["LOG-12"],
-}
 
 fn named(counters: &[binder_logs::Counter]) -> Vec<(&str, i64)> {
     counters.iter().map(|counter| (counter.name.as_str(), counter.count)).collect()
 }
 
-fn commands_and_returns_of_a_process(t: &Stage) {
+case!(commands_and_returns_of_a_process, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     client.send(|c| c.acquire(0).increfs(0));
@@ -48,32 +25,30 @@ fn commands_and_returns_of_a_process(t: &Stage) {
     let Counters { commands, returns, .. } = logs.stats_of(&server).counters;
     assert_eq!(named(&commands), [("BC_REPLY", 3), ("BC_FREE_BUFFER", 3), ("BC_ENTER_LOOPER", 1)]);
     assert_eq!(named(&returns), [("BR_TRANSACTION", 4), ("BR_TRANSACTION_COMPLETE", 3)]);
-}
+});
 
-fn rejected_commands_count(t: &Stage) {
+case!(rejected_commands_count, ["LOG-12", "WR-3"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
-    let mut commands = Commands::new();
-    commands.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper();
+    let commands = stream(|c| c.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper());
     let outcome = client.try_write(&commands);
     assert_eq!(outcome.errno, nix::errno::Errno::EINVAL, "there is no handle 3");
     let wanted = [("BC_FREE_BUFFER", 1), ("BC_DEAD_BINDER_DONE", 1), ("BC_REQUEST_FREEZE_NOTIFICATION", 1)];
     assert_eq!(named(&logs.stats_of(&client).counters.commands), wanted);
-    let mut unknown = Commands::new();
-    unknown.command(codes::BC_ACQUIRE_RESULT, &0u32);
+    let unknown = stream(|c| c.command(codes::BC_ACQUIRE_RESULT, &0u32));
     client.try_write(&unknown);
     let refused = client.refused(&client.place(7, 0, &empty()));
     assert_eq!(refused, Return::FailedReply);
     let counters = logs.stats_of(&client).counters;
     assert_eq!((counters.count("BC_ACQUIRE_RESULT"), counters.count("BR_FAILED_REPLY")), (1, 1));
-}
+});
 
-fn nothing_done_nothing_said(t: &Stage) {
+case!(nothing_done_nothing_said, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     assert_eq!(logs.stats_of(&t.opened()).counters, Counters::default());
-}
+});
 
-fn sums_of_all(t: &Stage) {
+case!(sums_of_all, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let before = logs.stats().total;
@@ -85,9 +60,9 @@ fn sums_of_all(t: &Stage) {
     let more = |name: &str| after.count(name) - before.count(name);
     assert_eq!([more("BC_TRANSACTION"), more("BC_REPLY"), more("BC_FREE_BUFFER")], [6, 5, 10]);
     assert_eq!([more("BR_TRANSACTION"), more("BR_REPLY"), more("BR_TRANSACTION_COMPLETE")], [5, 5, 11]);
-}
+});
 
-fn sums_keep_what_the_dead_have_done(t: &Stage) {
+case!(sums_keep_what_the_dead_have_done, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let before = logs.stats().total.count("BC_TRANSACTION");
@@ -99,21 +74,21 @@ fn sums_keep_what_the_dead_have_done(t: &Stage) {
         stats.processes.iter().all(|process| process.pid != pid).then_some(())
     });
     assert_eq!(logs.stats().total.count("BC_TRANSACTION"), before + 1);
-}
+});
 
-fn sums_of_threads_that_have_exited(t: &Stage) {
+case!(sums_of_threads_that_have_exited, ["LOG-12", "TREL-1"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let helper = client.thread();
     helper.round_trip(0, &server, &empty(), &empty());
     client.round_trip(0, &server, &empty(), &empty());
-    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     let stats = logs.stats_of(&client);
     assert_eq!((stats.counters.count("BC_TRANSACTION"), stats.counters.count("BR_REPLY")), (2, 2));
     assert_eq!(stats.threads, Some(1));
-}
+});
 
-fn objects_of_all(t: &Stage) {
+case!(objects_of_all, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     known(&client);
@@ -138,9 +113,9 @@ fn objects_of_all(t: &Stage) {
     let active = logs.stats().total.objects("node").0;
     assert!(active >= 2, "{active}");
     let _ = (third.drain(), client.answer_counts());
-}
+});
 
-fn threads_of_a_process(t: &Stage) {
+case!(threads_of_a_process, ["LOG-12", "LOOP-5"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     let stats = || {
@@ -164,10 +139,10 @@ fn threads_of_a_process(t: &Stage) {
         port.finish_raw();
     }
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
-}
+});
 
-/// As a signed number, whatever it is.
-fn most_threads_of_a_process(t: &Stage) {
+// As a signed number, whatever it is.
+case!(most_threads_of_a_process, ["LOG-12", "IOCTL-SET_MAX_THREADS"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     for number in [0, 15, i32::MAX as u32, 1 << 31, u32::MAX] {
@@ -175,9 +150,9 @@ fn most_threads_of_a_process(t: &Stage) {
         let wanted = RequestedThreads { outstanding: 0, started: 0, max: i64::from(number as i32) };
         assert_eq!(logs.stats_of(&client).requested_threads, Some(wanted));
     }
-}
+});
 
-fn nodes_and_references_of_a_process(t: &Stage) {
+case!(nodes_and_references_of_a_process, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     let (manager, client, holder) = (t.manager(), t.client(), t.client());
     for number in 1..=5 {
@@ -192,9 +167,9 @@ fn nodes_and_references_of_a_process(t: &Stage) {
     let count = references.len() as i64;
     assert_eq!((count, stats.references), (5, Some(ReferenceCounts { count, strong, weak })));
     let _ = client.answer_counts();
-}
+});
 
-fn space_of_a_process(t: &Stage) {
+case!(space_of_a_process, ["LOG-12", "ALLOC-3", "ALLOC-8"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     let stats = || {
@@ -203,12 +178,10 @@ fn space_of_a_process(t: &Stage) {
     };
     let all = SPACE as i64 / 2;
     assert_eq!(stats(), (all, 0, Some(0)));
-    client.start_call(0, 0, &bytes(&[1; 1000]));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &bytes(&[1; 1000]));
     assert_eq!(stats(), (all, 1, Some(1)), "a call takes none of it");
     let call = manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     tell(&client, 0, &[2; 1000]);
     let (free, buffers, pending) = stats();
     assert!((1000..1100).contains(&(all - free)), "{free}");
@@ -217,9 +190,9 @@ fn space_of_a_process(t: &Stage) {
     manager.free(&told);
     manager.free(&call);
     assert_eq!(stats(), (all, 0, Some(0)));
-}
+});
 
-fn pages_of_a_process(t: &Stage) {
+case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager_with(16 * page()), t.client());
     let stats = || {
@@ -228,11 +201,9 @@ fn pages_of_a_process(t: &Stage) {
     };
     let pages = |active, lru| Pages { active, lru, free: 16 - active - lru };
     assert_eq!(stats(), (pages(0, 0), 0));
-    client.start_call(0, 0, &bytes(&vec![1; 3 * page()]));
-    let call = manager.wait_call();
+    let call = client.call(&manager, 0, 0, &bytes(&vec![1; 3 * page()]));
     assert_eq!(stats(), (pages(3, 0), 3));
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     manager.free(&call);
     assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
     client.start_transaction(&oneway(&client, 0, &vec![2; page()]));
@@ -242,9 +213,9 @@ fn pages_of_a_process(t: &Stage) {
     manager.unmap();
     let none = Pages { active: 0, lru: 0, free: 0 };
     assert_eq!(stats(), (none, 3), "of what is not mapped none are counted");
-}
+});
 
-fn process_without_a_space(t: &Stage) {
+case!(process_without_a_space, ["LOG-12"], |t| {
     let logs = Logs::of(t);
     let port = t.opened();
     let stats = logs.stats_of(&port);
@@ -254,4 +225,4 @@ fn process_without_a_space(t: &Stage) {
         (Some(0), Some(0), Some(0))
     );
     assert_eq!(logs.process(&port).buffers, []);
-}
+});

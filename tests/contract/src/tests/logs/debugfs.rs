@@ -2,26 +2,14 @@
 //! The log files in debugfs, which are those for devices without binderfs: they say what those of a mount say.
 
 use super::files::{expect_hidden_pointers, expect_names_and_modes};
-use super::tell;
-use crate::cases;
-use crate::logs::{only, until, Logs};
-use crate::port::{bytes, empty, introduce};
-use crate::stage::Stage;
+use super::*;
 use crate::tests::log_files::Debugfs;
 use binder_logs::{LogEntry, Process};
-use binder_sys::FlatBinderObject;
 
-cases! { "logs":
-    debugfs_has_the_same_files ["LOG-1"],
-    debugfs_says_the_same ["LOG-1", "LOG-2", "LOG-11"],
-    debugfs_hides_the_same ["LOG-1", "LOG-10"],
-    debugfs_has_processes_of_all_mounts ["LOG-1", "LOG-11"],
-}
-
-fn debugfs_has_the_same_files(t: &Stage) {
+case!(debugfs_has_the_same_files, ["LOG-1"], |t| {
     let debugfs = Debugfs::of(t);
     expect_names_and_modes(&Logs::at(t, debugfs.logs()));
-}
+});
 
 /// A process without what changes from one look to the next.
 fn at_any_time(mut process: Process) -> Process {
@@ -31,15 +19,14 @@ fn at_any_time(mut process: Process) -> Process {
     process
 }
 
-fn debugfs_says_the_same(t: &Stage) {
+case!(debugfs_says_the_same, ["LOG-1", "LOG-2", "LOG-11"], |t| {
     let (mount, debugfs) = (Logs::of(t), Debugfs::of(t));
     let there = Logs::at(t, debugfs.logs());
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &client);
     let _ = owner.answer_counts();
     client.refused(&client.place(77, 1, &empty()));
-    client.start_call(handle, 2, &bytes(b"question"));
-    owner.wait_call();
+    client.call(&owner, handle, 2, &bytes(b"question"));
     // All looks are to find it asleep.
     client.actor.expect_blocked();
     for port in [&manager, &owner, &client] {
@@ -59,16 +46,15 @@ fn debugfs_says_the_same(t: &Stage) {
     let failed = its(there.failed().entries);
     assert_eq!(failed.len(), 1);
     assert_eq!(failed, its(mount.failed().entries));
-    owner.reply(&empty());
-    client.wait_reply();
-}
+    owner.answer(&client, &empty());
+});
 
-fn debugfs_hides_the_same(t: &Stage) {
+case!(debugfs_hides_the_same, ["LOG-1", "LOG-10"], |t| {
     let debugfs = Debugfs::of(t);
     expect_hidden_pointers(t, &Logs::at(t, debugfs.logs()));
-}
+});
 
-fn debugfs_has_processes_of_all_mounts(t: &Stage) {
+case!(debugfs_has_processes_of_all_mounts, ["LOG-1", "LOG-11"], |t| {
     let debugfs = Debugfs::of(t);
     let logs = Logs::at(t, debugfs.logs());
     // This mount has no logs of its own.
@@ -83,4 +69,4 @@ fn debugfs_has_processes_of_all_mounts(t: &Stage) {
     client.kill();
     until("its file goes", || (!path.exists()).then_some(()));
     assert_eq!(only(logs.file_of(&manager)).pid, t.global_pid(&manager) as i32);
-}
+});

@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which files there are, and whom they are about.
 
-use super::{known, tell};
-use crate::cases;
+use super::*;
 use crate::kernel_namespaces;
-use crate::logs::{only, until, Logs};
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::{Stage, SPACE};
 use binder_logs::{Log, Mode, Pointer, State};
 use binder_sys::fs::mount_at;
-use binder_sys::{FlatBinderObject, Return};
-use nix::sched::CloneFlags;
-use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::rc::Rc;
 
-cases! { "logs":
-    names_and_modes ["LOG-1", "BFS-12"],
-    none_without_the_option ["LOG-1", "BFS-12"],
-    file_of_a_process ["LOG-1", "LOG-11", "OPEN-2"],
-    file_of_a_process_with_two_devices ["LOG-11", "OPEN-2"],
-    file_of_a_process_that_is_gone ["LOG-11", "OPEN-2", "REL-2"],
-    every_instance_is_about_all ["LOG-1"],
-    device_that_was_unlinked ["LOG-2", "BFS-10"],
-    names_are_as_they_are ["LOG-2", "LOG-12", "LOG-13"],
-    names_are_parts_of_lines ["LOG-2"],
-    pids_are_global ["LOG-2"],
-    hashed_ones_hide_pointers ["LOG-10"],
-    longer_than_a_page ["LOG-2"],
-    read_in_pieces_while_processes_come_and_go ["LOG-2", "REL-2"],
-}
+case!(hashed_ones_hide_pointers, ["LOG-10"], |t| expect_hidden_pointers(t, &Logs::of(t)));
 
 const FILES: [&str; 7] = [
     "failed_transaction_log",
@@ -42,11 +20,11 @@ const FILES: [&str; 7] = [
     "transactions_hashed",
 ];
 
-fn names_and_modes(t: &Stage) {
+case!(names_and_modes, ["LOG-1", "BFS-12"], |t| {
     let logs = Logs::of(t);
     expect_names_and_modes(&logs);
     assert!(std::fs::remove_file(logs.path("state")).is_err(), "it cannot be removed");
-}
+});
 
 /// That all files are there, and nothing else, and who may read them.
 #[track_caller]
@@ -65,16 +43,15 @@ pub(super) fn expect_names_and_modes(logs: &Logs<'_>) {
     assert_eq!(folder.permissions().mode() & 0o7777, 0o755);
 }
 
-fn none_without_the_option(t: &Stage) {
+case!(none_without_the_option, ["LOG-1", "BFS-12"], |t| {
     let _client = t.client();
     assert!(!t.device("binder_logs").exists());
-}
+});
 
-fn file_of_a_process(t: &Stage) {
+case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     // Both logs are to find it asleep.
     client.actor.expect_blocked();
     for port in [&server, &client] {
@@ -90,9 +67,8 @@ fn file_of_a_process(t: &Stage) {
         }
         assert_eq!(there, wanted);
     }
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
 /// The same process with another device open.
 fn with_another_device(t: &Stage, port: &Port, name: &str) -> Port {
@@ -102,7 +78,7 @@ fn with_another_device(t: &Stage, port: &Port, name: &str) -> Port {
     other
 }
 
-fn file_of_a_process_with_two_devices(t: &Stage) {
+case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     let other = with_another_device(t, &client, "hwbinder");
@@ -114,9 +90,9 @@ fn file_of_a_process_with_two_devices(t: &Stage) {
     assert_eq!(contexts(), ["binder", "hwbinder"]);
     other.give_up();
     until("the other device is closed", || (contexts() == ["binder"]).then_some(()));
-}
+});
 
-fn file_of_a_process_that_is_gone(t: &Stage) {
+case!(file_of_a_process_that_is_gone, ["LOG-11", "OPEN-2", "REL-2"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     let pid = t.global_pid(&client) as i32;
@@ -135,9 +111,9 @@ fn file_of_a_process_that_is_gone(t: &Stage) {
             []
         );
     }
-}
+});
 
-fn every_instance_is_about_all(t: &Stage) {
+case!(every_instance_is_about_all, ["LOG-1"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     tell(&client, 1, b"told");
@@ -152,19 +128,17 @@ fn every_instance_is_about_all(t: &Stage) {
     }
     let name = format!("binder_logs/proc/{}", pids[0]);
     assert!(!other.join(name).exists(), "it has no device of that instance");
-}
+});
 
-fn device_that_was_unlinked(t: &Stage) {
+case!(device_that_was_unlinked, ["LOG-2", "BFS-10"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     std::fs::remove_file(t.device("binder")).expect("unlink");
-    client.start_call(0, 0, &empty());
-    manager.wait_call();
+    client.call(&manager, 0, 0, &empty());
     assert_eq!(only(logs.process(&client).threads).stack.len(), 1);
     assert_eq!(only(logs.file_of(&manager)).context, "binder");
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
 /// A process with a new device of this name open.
 fn with_device_named(t: &Stage, name: &str) -> (Port, Port) {
@@ -174,7 +148,7 @@ fn with_device_named(t: &Stage, name: &str) -> (Port, Port) {
     (client, other)
 }
 
-fn names_are_as_they_are(t: &Stage) {
+case!(names_are_as_they_are, ["LOG-2", "LOG-12", "LOG-13"], |t| {
     let logs = Logs::of(t);
     for name in ["é", "名前 🐧", r"a\b", r"\", "~"] {
         let (client, other) = with_device_named(t, name);
@@ -190,10 +164,10 @@ fn names_are_as_they_are(t: &Stage) {
             "{entries:?}"
         );
     }
-}
+});
 
-/// And no two names look alike.
-fn names_are_parts_of_lines(t: &Stage) {
+// And no two names look alike.
+case!(names_are_parts_of_lines, ["LOG-2"], |t| {
     let logs = Logs::of(t);
     for (name, shown) in [("a\nb", r"a\x0ab"), (r"a\x0ab", r"a\x5cx0ab"), ("\u{85}", r"\xc2\x85")] {
         let (client, other) = with_device_named(t, name);
@@ -207,9 +181,9 @@ fn names_are_parts_of_lines(t: &Stage) {
         let is_gone = || !std::fs::read_to_string(logs.path("state")).expect("a log").contains(name);
         until("it is gone", || is_gone().then_some(()));
     }
-}
+});
 
-fn pids_are_global(t: &Stage) {
+case!(pids_are_global, ["LOG-2"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
     let logs = Logs::of(t);
     let client = t.client();
@@ -221,11 +195,7 @@ fn pids_are_global(t: &Stage) {
     assert_eq!(process.pid, first.process);
     let threads: BTreeSet<_> = process.threads.iter().map(|thread| thread.id).collect();
     assert_eq!(threads, BTreeSet::from([first.thread, second.thread]));
-}
-
-fn hashed_ones_hide_pointers(t: &Stage) {
-    expect_hidden_pointers(t, &Logs::of(t));
-}
+});
 
 /// That the hashed files differ from the others in the pointers of nodes, and in nothing else.
 #[track_caller]
@@ -253,7 +223,7 @@ pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
     assert_eq!(only(block.nodes).work.len(), 1);
 }
 
-fn longer_than_a_page(t: &Stage) {
+case!(longer_than_a_page, ["LOG-2"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     const COUNT: u64 = 300;
@@ -264,8 +234,7 @@ fn longer_than_a_page(t: &Stage) {
     client.start_call(0, 0, &parcel);
     // Its buffer is kept, and the handles with it.
     manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
+    manager.answer(&client, &empty());
     let helpers: Vec<_> = (0..40).map(|_| client.thread()).collect();
     helpers.iter().for_each(known);
     let process = logs.process(&client);
@@ -278,16 +247,16 @@ fn longer_than_a_page(t: &Stage) {
         logs.process(&manager).references.iter().map(|reference| reference.handle).collect();
     assert_eq!(handles, (1..=COUNT as i64).collect::<Vec<_>>());
     let _ = client.answer_counts();
-}
+});
 
-fn read_in_pieces_while_processes_come_and_go(t: &Stage) {
+case!(read_in_pieces_while_processes_come_and_go, ["LOG-2", "REL-2"], |t| {
+    on_all_cpus();
     let logs = Logs::of(t);
     let (manager, witness) = (t.manager(), t.client());
     for _ in 0..5 {
         let clients: Vec<_> = (0..4).map(|_| t.client()).collect();
         for client in &clients {
-            client.start_call(0, 0, &bytes(b"waits"));
-            client.actor.expect_blocked();
+            client.start_blocking_call(0, 0, &bytes(b"waits"));
         }
         let mut text = Vec::new();
         let mut file = std::fs::File::open(logs.path("state")).expect("open");
@@ -308,4 +277,4 @@ fn read_in_pieces_while_processes_come_and_go(t: &Stage) {
             manager.reply(&empty());
         }
     }
-}
+});

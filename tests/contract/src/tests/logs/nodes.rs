@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes with their counts, and references to them.
 
-use crate::cases;
-use crate::logs::{only, until, Logs};
-use crate::port::{empty, give_in_a_call, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{Node, NodeCounts, Pointer};
-use binder_sys::*;
-
-cases! { "logs":
-    node_of_the_manager ["LOG-4", "NODE-15"],
-    node_that_is_held ["LOG-4", "LOG-5", "NODE-15"],
-    node_that_is_held_weakly ["LOG-4", "LOG-5"],
-    node_in_a_call ["LOG-4"],
-    node_that_its_owner_has_not_heard_of ["LOG-4"],
-    holders_are_named ["LOG-4"],
-    handle_with_its_counts ["LOG-5"],
-    dead_nodes ["LOG-5", "LOG-8", "NODE-12"],
-    numbers_are_of_one_counter ["NODE-15", "LOG-3", "LOG-4", "LOG-5"],
-}
 
 const NODE: u64 = 0x1230;
 
@@ -48,16 +32,16 @@ fn sorted(mut pids: Vec<i32>) -> Vec<i32> {
     pids
 }
 
-fn node_of_the_manager(t: &Stage) {
+case!(node_of_the_manager, ["LOG-4", "NODE-15"], |t| {
     let logs = Logs::of(t);
     let manager = t.manager();
     let node = only(logs.process(&manager).nodes);
     assert_eq!((node.ptr, node.cookie), (Pointer::Value(0), Pointer::Value(0)));
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (true, true, [1, 1, 0, 0]));
     assert_eq!((node.holders, node.work), (vec![], vec![]));
-}
+});
 
-fn node_that_is_held(t: &Stage) {
+case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, made(), &holder);
@@ -73,9 +57,9 @@ fn node_that_is_held(t: &Stage) {
     holder.send(|c| c.release(handle));
     owner.expect_forgotten();
     assert_eq!(logs.process(&owner).nodes, []);
-}
+});
 
-fn node_that_is_held_weakly(t: &Stage) {
+case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, made(), &holder);
@@ -86,16 +70,15 @@ fn node_that_is_held_weakly(t: &Stage) {
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (false, true, [0, 0, 0, 1]));
     let reference = logs.process(&holder).references.into_iter().find(|one| one.node == node.id);
     assert_eq!(reference.map(|reference| (reference.strong, reference.weak)), Some((0, 1)));
-}
+});
 
-fn node_in_a_call(t: &Stage) {
+case!(node_in_a_call, ["LOG-4"], |t| {
     let logs = Logs::of(t);
     let (manager, owner) = (t.manager(), t.server());
     let handle = give_in_a_call(&manager, &owner, made());
     owner.settle_counts();
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
-    manager.start_call(handle, 0, &empty());
-    let call = owner.wait_call();
+    let call = manager.call(&owner, handle, 0, &empty());
     assert_eq!(counts(&logs.node(&owner, NODE)), [1, 0, 1, 1], "a buffer keeps the node that it is for");
     owner.reply(&empty());
     assert_eq!(counts(&logs.node(&owner, NODE)), [1, 0, 1, 1]);
@@ -103,20 +86,17 @@ fn node_in_a_call(t: &Stage) {
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
     manager.wait_reply();
     // One of its own objects sent to itself is no reference.
-    manager.start_call(handle, 0, &object(FlatBinderObject::strong_handle(handle)));
-    let call = owner.wait_call();
+    let call = manager.call(&owner, handle, 0, &object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(counts(&logs.node(&owner, NODE)), [2, 0, 1, 1]);
     owner.free(&call);
-    owner.reply(&empty());
-    manager.wait_reply();
+    owner.answer(&manager, &empty());
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
-}
+});
 
-fn node_that_its_owner_has_not_heard_of(t: &Stage) {
+case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], |t| {
     let logs = Logs::of(t);
     let (manager, owner) = (t.manager(), t.server());
-    let flags = TransactionFlags::ONE_WAY.bits();
-    owner.send(|c| c.transaction(&BinderTransactionData { flags, ..owner.place(0, 0, &object(made())) }));
+    owner.send(|c| c.transaction(&owner.place_oneway(0, 0, &object(made()))));
     let node = logs.node(&owner, NODE);
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (false, false, [0, 0, 1, 1]));
     let told = owner.read_once();
@@ -132,9 +112,9 @@ fn node_that_its_owner_has_not_heard_of(t: &Stage) {
     owner.send(|c| c.increfs_done(news.ptr, news.cookie).acquire_done(news.ptr, news.cookie));
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
     manager.wait_call();
-}
+});
 
-fn holders_are_named(t: &Stage) {
+case!(holders_are_named, ["LOG-4"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, one, other) = (t.manager(), t.server(), t.client(), t.client());
     introduce(&manager, &owner, made(), &one);
@@ -149,9 +129,9 @@ fn holders_are_named(t: &Stage) {
     });
     assert_eq!(left, pids(t, &[&other]));
     let _ = owner.answer_counts();
-}
+});
 
-fn handle_with_its_counts(t: &Stage) {
+case!(handle_with_its_counts, ["LOG-5"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.acquire(0).acquire(0).increfs(0).increfs(0).increfs(0));
@@ -163,9 +143,9 @@ fn handle_with_its_counts(t: &Stage) {
     assert_eq!((counts(&node), node.holders), ([1, 1, 1, 1], pids(t, &[&client])));
     let stats = logs.stats_of(&client).references.expect("a line");
     assert_eq!((stats.count, stats.strong, stats.weak), (1, 2, 3));
-}
+});
 
-fn dead_nodes(t: &Stage) {
+case!(dead_nodes, ["LOG-5", "LOG-8", "NODE-12"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, made(), &holder);
@@ -180,18 +160,16 @@ fn dead_nodes(t: &Stage) {
     assert_eq!(reference.map(|one| (one.is_dead, one.node)), Some((true, alive.id)));
     holder.send(|c| c.release(handle));
     until("nobody holds it", || dead().is_none().then_some(()));
-}
+});
 
-fn numbers_are_of_one_counter(t: &Stage) {
+case!(numbers_are_of_one_counter, ["NODE-15", "LOG-3", "LOG-4", "LOG-5"], |t| {
     let logs = Logs::of(t);
     let (manager, owner) = (t.manager(), t.server());
-    owner.start_call(0, 0, &object(made()));
-    manager.wait_call();
+    owner.call(&manager, 0, 0, &object(made()));
     let (call, node) = (only(logs.thread(&owner).stack).transaction.id, logs.node(&owner, NODE).id);
     let reference = only(logs.process(&manager).references);
     assert_eq!(reference.node, node);
     let older = logs.node(&manager, 0).id;
     assert!(older < call && call < node && node < reference.id, "{older} {call} {node} {}", reference.id);
-    manager.reply(&empty());
-    owner.wait_reply();
-}
+    manager.answer(&owner, &empty());
+});

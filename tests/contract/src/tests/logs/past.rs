@@ -2,36 +2,8 @@
 //! `transaction_log` and `failed_transaction_log`: the last 32 transactions, and the last that failed.
 
 use super::super::{failed, NO_HANDLE};
-use super::{oneway, tell};
-use crate::bystander::has_two_cpus;
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::logs::{only, Logs};
-use crate::port::{bytes, empty, introduce, object, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{Kind, LogEntry, Task, TransactionLog};
-use binder_sys::*;
-use nix::errno::Errno;
-use std::collections::BTreeSet;
-use std::rc::Rc;
-
-cases! { "logs":
-    call_and_reply ["LOG-13"],
-    oneway_call ["LOG-13"],
-    call_back_names_the_thread ["LOG-13", "TXN-11"],
-    last_ones_in_their_order ["LOG-13"],
-    last_ones_of_two_cpus ["LOG-13"],
-    last_ones_of_two_processes ["LOG-13", "NODE-15"],
-    fewer_than_there_is_room_for ["LOG-13"],
-    number_is_that_of_the_call ["LOG-13", "LOG-3"],
-    context_is_the_devices_name ["LOG-13", "BFS-9"],
-    all_devices_in_one ["LOG-13"],
-    failures_of_calls ["LOG-14", "TXN-1", "TXN-3"],
-    failures_at_different_lines ["LOG-14"],
-    failures_of_replies ["LOG-14", "TXN-12"],
-    failed_ones_are_among_all ["LOG-13", "LOG-14"],
-    what_succeeds_is_not_among_the_failed ["LOG-14"],
-}
 
 /// How many each of the two keeps.
 const ROOM: usize = 32;
@@ -49,15 +21,13 @@ fn check_no_failure(entry: &LogEntry) {
     assert_eq!(entry.context, "binder");
 }
 
-fn call_and_reply(t: &Stage) {
+case!(call_and_reply, ["LOG-13"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&[1; 40]);
     parcel.object(&FlatBinderObject::binder(8, 0));
-    client.start_call(0, 0x77, &parcel);
-    server.wait_call();
-    server.reply(&bytes(b"answer"));
-    client.wait_reply();
+    client.call(&server, 0, 0x77, &parcel);
+    server.answer(&client, &bytes(b"answer"));
     let (from, to) = (t.task_of(&client), t.task_of(&server));
     let call = only(sent_by(t, logs.log(), &client));
     check_no_failure(&call);
@@ -70,9 +40,9 @@ fn call_and_reply(t: &Stage) {
     assert_eq!((reply.node, reply.handle, reply.data_size, reply.offsets_size), (0, 0, 6, 0));
     assert!(reply.id > call.id);
     let _ = client.answer_counts();
-}
+});
 
-fn oneway_call(t: &Stage) {
+case!(oneway_call, ["LOG-13"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(8, 0), &client);
@@ -85,24 +55,20 @@ fn oneway_call(t: &Stage) {
     assert_eq!((entry.kind, entry.from, entry.to), (Kind::Async, t.task_of(&client), to));
     assert_eq!((entry.node, entry.handle), (logs.node(&owner, 8).id, i64::from(handle)));
     owner.wait_call();
-}
+});
 
-fn call_back_names_the_thread(t: &Stage) {
+case!(call_back_names_the_thread, ["LOG-13", "TXN-11"], |t| {
     let logs = Logs::of(t);
     let (_manager, a, b, on_b, on_a) = super::super::nested::couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     let entry = sent_by(t, logs.log(), &b).pop().expect("the call back");
     assert_eq!((entry.from, entry.to), (t.task_of(&b), t.task_of(&a)));
-    a.reply(&empty());
-    b.wait_reply();
-    b.reply(&empty());
-    a.wait_reply();
-}
+    a.answer(&b, &empty());
+    b.answer(&a, &empty());
+});
 
-fn last_ones_in_their_order(t: &Stage) {
+case!(last_ones_in_their_order, ["LOG-13"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     for length in 0..50 {
@@ -115,12 +81,10 @@ fn last_ones_in_their_order(t: &Stage) {
     assert_eq!(sizes, (50 - ROOM as i64..50).collect::<Vec<_>>());
     assert!(entries.windows(2).all(|pair| pair[0].id < pair[1].id));
     assert_eq!(logs.log().entries.len(), ROOM);
-}
+});
 
-fn last_ones_of_two_cpus(t: &Stage) {
-    if !has_two_cpus(t) {
-        return;
-    }
+case!(last_ones_of_two_cpus, ["LOG-13"], |t| {
+    needs_two_cpus(t);
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut sent = 0;
@@ -136,9 +100,9 @@ fn last_ones_of_two_cpus(t: &Stage) {
         let sizes: Vec<_> = entries.iter().map(|entry| entry.data_size as usize).collect();
         assert_eq!(sizes, (sent - ROOM..sent).collect::<Vec<_>>(), "the last ones on CPU {cpu}");
     }
-}
+});
 
-fn last_ones_of_two_processes(t: &Stage) {
+case!(last_ones_of_two_processes, ["LOG-13", "NODE-15"], |t| {
     let logs = Logs::of(t);
     let (server, clients) = (t.manager(), [t.client(), t.client()]);
     let mut sent = 0;
@@ -157,9 +121,9 @@ fn last_ones_of_two_processes(t: &Stage) {
     let wanted: Vec<_> = (0..ROOM).map(|turn| (sent - ROOM + turn, pids[turn % 3 % 2])).collect();
     assert_eq!(seen, wanted, "the last ones in their order");
     assert!(entries.iter().all(|entry| numbers.insert(entry.id)), "{entries:?}");
-}
+});
 
-fn fewer_than_there_is_room_for(t: &Stage) {
+case!(fewer_than_there_is_room_for, ["LOG-13"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let before = logs.log().entries;
@@ -172,20 +136,18 @@ fn fewer_than_there_is_room_for(t: &Stage) {
     wanted.extend_from_slice(&after[after.len() - 6..]);
     wanted.drain(..wanted.len().saturating_sub(ROOM));
     assert_eq!(after, wanted, "the oldest go first");
-}
+});
 
-fn number_is_that_of_the_call(t: &Stage) {
+case!(number_is_that_of_the_call, ["LOG-13", "LOG-3"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     let id = only(logs.thread(&client).stack).transaction.id;
     assert_eq!(only(sent_by(t, logs.log(), &client)).id, id);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn context_is_the_devices_name(t: &Stage) {
+case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], |t| {
     let logs = Logs::of(t);
     let name = "a device node 5";
     binder_sys::fs::add_device(t.root(), name).expect("add a device");
@@ -195,9 +157,9 @@ fn context_is_the_devices_name(t: &Stage) {
     assert_eq!(refused, Return::DeadReply, "there is no manager");
     assert_eq!(only(sent_by(t, logs.log(), &client)).context, name);
     assert_eq!(only(sent_by(t, logs.failed(), &client)).context, name);
-}
+});
 
-fn all_devices_in_one(t: &Stage) {
+case!(all_devices_in_one, ["LOG-13"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     let actor = Rc::new(client.actor.thread());
@@ -210,7 +172,7 @@ fn all_devices_in_one(t: &Stage) {
     let contexts: Vec<_> = sent_by(t, logs.log(), &client).into_iter().map(|entry| entry.context).collect();
     assert_eq!(contexts, ["binder", "hwbinder", "binder", "hwbinder"]);
     let _ = manager.drain();
-}
+});
 
 /// Has a call refused, and compares the log with what the caller is told.
 #[track_caller]
@@ -228,7 +190,7 @@ fn check_refused(t: &Stage, logs: &Logs<'_>, client: &Port, data: &BinderTransac
     assert_eq!(sent_by(t, logs.log(), client).last(), Some(&entry), "it is the same in both");
 }
 
-fn failures_of_calls(t: &Stage) {
+case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager_with(64 << 10), t.client());
     let gone = t.server();
@@ -254,8 +216,8 @@ fn failures_of_calls(t: &Stage) {
     check(&data, error);
     freezer.thaw().expect("thaw");
     // Before the first one is answered.
-    let mut commands = Commands::new();
-    commands.transaction(&client.place(0, 7, &empty())).transaction(&client.place(0, 8, &empty()));
+    let commands =
+        stream(|c| c.transaction(&client.place(0, 7, &empty())).transaction(&client.place(0, 8, &empty())));
     client.start(&commands);
     client.wait_refusal();
     let (made, refused) = (sent_by(t, logs.log(), &client), sent_by(t, logs.failed(), &client));
@@ -264,11 +226,10 @@ fn failures_of_calls(t: &Stage) {
     assert_eq!((refused.return_error, refused.errno), failed(Errno::EPROTO));
     assert!(made.node != 0 && refused.node == made.node, "{made:?} {refused:?}");
     manager.wait_call();
-    manager.reply(&empty());
-    client.wait_reply();
-}
+    manager.answer(&client, &empty());
+});
 
-fn failures_at_different_lines(t: &Stage) {
+case!(failures_at_different_lines, ["LOG-14"], |t| {
     let logs = Logs::of(t);
     let (_manager, client) = (t.manager_with(64 << 10), t.client());
     let line_of = |data: &BinderTransactionData| {
@@ -279,15 +240,14 @@ fn failures_at_different_lines(t: &Stage) {
     let unreadable =
         BinderTransactionData { buffer: client.arena.end(), data_size: 8, ..client.place(0, 0, &empty()) };
     assert_ne!(line_of(&too_much), line_of(&unreadable));
-}
+});
 
-fn failures_of_replies(t: &Stage) {
+case!(failures_of_replies, ["LOG-14", "TXN-12"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     // There is nothing to reply to.
     let data = server.place(0, 0, &bytes(b"why"));
-    let mut commands = Commands::new();
-    commands.reply(&data);
+    let commands = stream(|c| c.reply(&data));
     server.start(&commands);
     server.wait_refusal();
     let entry = only(sent_by(t, logs.failed(), &server));
@@ -295,16 +255,15 @@ fn failures_of_replies(t: &Stage) {
     assert_eq!((entry.return_error, entry.errno), server.extended_error());
     assert_eq!(entry.data_size, 3);
     // There is no room for it.
-    client.start_call(0, 0, &empty());
-    server.wait_call();
+    client.call(&server, 0, 0, &empty());
     server.reply_with(&server.place(0, 0, &bytes(&vec![0; 2 << 20])));
     client.wait_refusal();
     let entry = sent_by(t, logs.failed(), &server).pop().expect("a failure");
     assert_eq!((entry.return_error, entry.errno), failed(Errno::ENOSPC));
     assert_eq!((entry.kind, entry.to), (Kind::Reply, t.task_of(&client)));
-}
+});
 
-fn failed_ones_are_among_all(t: &Stage) {
+case!(failed_ones_are_among_all, ["LOG-13", "LOG-14"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     for _ in 0..3 {
@@ -318,9 +277,9 @@ fn failed_ones_are_among_all(t: &Stage) {
     assert_eq!(failed.len(), 3);
     let all = sent_by(t, logs.log(), &client);
     assert!(failed.iter().all(|entry| all.contains(entry)));
-}
+});
 
-fn what_succeeds_is_not_among_the_failed(t: &Stage) {
+case!(what_succeeds_is_not_among_the_failed, ["LOG-14"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let data = client.place(NO_HANDLE, 0, &empty());
@@ -334,4 +293,4 @@ fn what_succeeds_is_not_among_the_failed(t: &Stage) {
     }
     assert_eq!(logs.failed(), failed, "it is not pushed out by what succeeds");
     assert!(sent_by(t, logs.log(), &client).iter().all(|entry| entry.return_error == 0));
-}
+});

@@ -2,34 +2,10 @@
 //! Threads: what state they are in, and what calls they make and serve.
 
 use super::super::nested::couple;
-use super::known;
-use crate::cases;
-use crate::logs::{only, until, Logs};
-use crate::ops::{Op, WriteReadOp};
-use crate::port::{bytes, empty, Port, ROOM};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{BufferState, Held, Looper, Role};
-use binder_sys::ioctl::BINDER_SET_MAX_THREADS;
-use binder_sys::*;
-use nix::errno::Errno;
 
-cases! { "logs":
-    looper_states ["LOG-2", "LOOP-1"],
-    looper_that_was_asked_for ["LOG-2", "LOOP-1", "LOOP-3"],
-    looper_of_one_who_polls ["LOG-2", "LOOP-1"],
-    need_return ["LOG-2", "REL-1"],
-    thread_that_has_exited_is_gone ["LOG-2", "TREL-1"],
-    call_being_served ["LOG-3", "LOG-6"],
-    buffer_that_was_given_back ["LOG-3", "LOG-6"],
-    buffer_that_is_kept ["LOG-6"],
-    nested_calls ["LOG-3", "TXN-11"],
-    caller_that_is_gone ["LOG-3", "TREL-1"],
-    nice_value ["LOG-3", "TXN-28"],
-    idle_processes_have_no_transactions ["LOG-9"],
-    transactions_name_who_has_any ["LOG-9"],
-}
-
-fn looper_states(t: &Stage) {
+case!(looper_states, ["LOG-2", "LOOP-1"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.client(), t.client());
     let looper = |port: &Port| logs.thread(port).looper;
@@ -52,9 +28,9 @@ fn looper_states(t: &Stage) {
     let helper = manager.thread();
     helper.send(|c| c.register_looper());
     assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);
-}
+});
 
-fn looper_that_was_asked_for(t: &Stage) {
+case!(looper_that_was_asked_for, ["LOG-2", "LOOP-1", "LOOP-3"], |t| {
     let logs = Logs::of(t);
     let (manager, client) = (t.manager(), t.client());
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("a limit");
@@ -66,16 +42,16 @@ fn looper_that_was_asked_for(t: &Stage) {
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED);
     helper.send(|c| c.enter_looper());
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED | Looper::ENTERED | Looper::INVALID);
-}
+});
 
-fn looper_of_one_who_polls(t: &Stage) {
+case!(looper_of_one_who_polls, ["LOG-2", "LOOP-1"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     assert_eq!(client.poll(0), 0);
     assert_eq!(logs.thread(&client).looper, Looper::POLL);
-}
+});
 
-fn need_return(t: &Stage) {
+case!(need_return, ["LOG-2", "REL-1"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     known(&client);
@@ -90,23 +66,23 @@ fn need_return(t: &Stage) {
     let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
     client.actor.number(Op::Close { slot: again as usize }).expect("close");
     until("a flush has every thread return", || logs.thread(&client).need_return.then_some(()));
-    assert_eq!(client.ioctl(ioctl::BINDER_VERSION, 0i32), Ok(8));
+    assert_eq!(client.ioctl(BINDER_VERSION, 0i32), Ok(8));
     assert!(!logs.thread(&client).need_return);
     client.nonblocking(true);
     assert_eq!(client.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
-}
+});
 
-fn thread_that_has_exited_is_gone(t: &Stage) {
+case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], |t| {
     let logs = Logs::of(t);
     let client = t.client();
     let helper = client.thread();
     [&client, &helper].into_iter().for_each(known);
     assert_eq!(logs.process(&client).threads.len(), 2);
-    helper.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32).expect("exit");
+    helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(only(logs.process(&client).threads).id, t.task_of(&client).thread);
-}
+});
 
-fn call_being_served(t: &Stage) {
+case!(call_being_served, ["LOG-3", "LOG-6"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let data = BinderTransactionData {
@@ -139,31 +115,26 @@ fn call_being_served(t: &Stage) {
     assert_eq!((buffer.id, buffer.state), (Some(sent.transaction.id), BufferState::Active));
     assert_eq!((buffer.offset, buffer.data_size), (0, 9));
     assert_eq!((buffer.offsets_size, buffer.extra_size), (Some(0), Some(0)));
-    server.reply(&empty());
-    client.wait_reply();
+    server.answer(&client, &empty());
     assert_eq!((logs.thread(&client).stack, logs.thread(&server).stack), (vec![], vec![]));
-}
+});
 
-fn buffer_that_was_given_back(t: &Stage) {
+case!(buffer_that_was_given_back, ["LOG-3", "LOG-6"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 0, &bytes(b"short-lived"));
-    server.free(&server.wait_call());
+    server.free(&client.call(&server, 0, 0, &bytes(b"short-lived")));
     assert_eq!(only(logs.thread(&server).stack).transaction.held, Held::Free);
     assert_eq!(logs.process(&server).buffers, []);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn buffer_that_is_kept(t: &Stage) {
+case!(buffer_that_is_kept, ["LOG-6"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut parcel = bytes(&[0; 40]);
     parcel.object(&FlatBinderObject::binder(0x10, 0));
-    client.start_call(0, 0, &parcel);
-    let call = server.wait_call();
-    server.reply(&bytes(b"answer"));
-    client.wait_reply();
+    let call = client.call(&server, 0, 0, &parcel);
+    server.answer(&client, &bytes(b"answer"));
     let buffer = only(logs.process(&server).buffers);
     assert_eq!((buffer.state, buffer.data_size, buffer.offsets_size), (BufferState::Delivered, 64, Some(8)));
     let answer = only(logs.process(&client).buffers);
@@ -172,15 +143,13 @@ fn buffer_that_is_kept(t: &Stage) {
     server.free(&call);
     assert_eq!(logs.process(&server).buffers, []);
     let _ = client.answer_counts();
-}
+});
 
-fn nested_calls(t: &Stage) {
+case!(nested_calls, ["LOG-3", "TXN-11"], |t| {
     let logs = Logs::of(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.start_call(on_b, 1, &empty());
-    b.wait_call();
-    b.start_call(on_a, 2, &empty());
-    a.wait_call();
+    a.call(&b, on_b, 1, &empty());
+    b.call(&a, on_a, 2, &empty());
     let stack = |port: &Port| {
         let stack = logs.thread(port).stack.into_iter();
         stack.map(|entry| (entry.role, entry.transaction.code, entry.transaction.to)).collect::<Vec<_>>()
@@ -188,19 +157,16 @@ fn nested_calls(t: &Stage) {
     let (at_a, at_b) = (t.task_of(&a), t.task_of(&b));
     assert_eq!(stack(&a), [(Role::Incoming, 2, at_a), (Role::Outgoing, 1, at_b)]);
     assert_eq!(stack(&b), [(Role::Outgoing, 2, at_a), (Role::Incoming, 1, at_b)]);
-    a.reply(&empty());
-    b.wait_reply();
+    a.answer(&b, &empty());
     assert_eq!(stack(&a), [(Role::Outgoing, 1, at_b)]);
     assert_eq!(stack(&b), [(Role::Incoming, 1, at_b)]);
-    b.reply(&empty());
-    a.wait_reply();
-}
+    b.answer(&a, &empty());
+});
 
-fn caller_that_is_gone(t: &Stage) {
+case!(caller_that_is_gone, ["LOG-3", "TREL-1"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 7, &empty());
-    server.wait_call();
+    client.call(&server, 0, 7, &empty());
     let from = t.task_of(&client);
     client.kill();
     until("its process is forgotten", || {
@@ -210,9 +176,9 @@ fn caller_that_is_gone(t: &Stage) {
     let served = only(logs.thread(&server).stack).transaction;
     assert_eq!((served.from, served.to), (from, t.task_of(&server)), "it is told who it was");
     server.reply(&empty());
-}
+});
 
-fn nice_value(t: &Stage) {
+case!(nice_value, ["LOG-3", "TXN-28"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let set = |nice| {
@@ -222,30 +188,27 @@ fn nice_value(t: &Stage) {
     };
     for nice in [-3, 5] {
         set(nice);
-        client.start_call(0, 0, &empty());
-        server.wait_call();
+        client.call(&server, 0, 0, &empty());
         assert_eq!(only(logs.thread(&server).stack).transaction.priority, Some(i64::from(nice)));
-        server.reply(&empty());
-        client.wait_reply();
+        server.answer(&client, &empty());
     }
-}
+});
 
-fn idle_processes_have_no_transactions(t: &Stage) {
+case!(idle_processes_have_no_transactions, ["LOG-9"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     server.park();
     assert_eq!((logs.transactions(&server), logs.transactions(&client)), (None, None));
     server.actor.interrupt();
     server.finish_raw();
-}
+});
 
-fn transactions_name_who_has_any(t: &Stage) {
+case!(transactions_name_who_has_any, ["LOG-9"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let (_idle, helper) = (client.thread(), server.looper());
     helper.park();
-    client.start_call(0, 0, &empty());
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 0, &empty());
     helper.wait_call();
     let calling = logs.transactions(&client).expect("it calls");
     let thread = only(calling.threads);
@@ -255,6 +218,5 @@ fn transactions_name_who_has_any(t: &Stage) {
     let serving = logs.transactions(&server).expect("it serves");
     assert_eq!(only(serving.threads).id, t.task_of(&helper).thread);
     assert_eq!((serving.nodes, serving.buffers.len()), (vec![], 1));
-    helper.reply(&empty());
-    client.wait_reply();
-}
+    helper.answer(&client, &empty());
+});

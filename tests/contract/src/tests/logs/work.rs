@@ -1,32 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What waits for threads and processes: transactions, and news of every kind.
 
-use super::{oneway, tell};
-use crate::cases;
-use crate::freezer::Freezer;
-use crate::logs::{only, until, Logs};
-use crate::pages::page;
-use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
+use super::*;
 use binder_logs::{BufferState, Held, Transaction, Work};
-use binder_sys::ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION;
-use binder_sys::*;
-
-cases! { "logs":
-    call_for_any_thread ["LOG-3", "LOG-6", "LOG-7"],
-    call_for_a_thread ["LOG-3", "LOG-7"],
-    reply_that_is_not_read ["LOG-3", "LOG-7"],
-    oneway_calls_wait_at_their_node ["LOG-3", "LOG-4", "LOG-7", "LOG-9", "TXN-22"],
-    completion ["LOG-7"],
-    completions_without_words ["LOG-7", "TXN-16", "TXN-17"],
-    failure ["LOG-7"],
-    news_of_a_node ["LOG-7"],
-    news_of_deaths ["LOG-5", "LOG-7", "DN-2"],
-    deaths_that_are_cleared ["LOG-7", "DN-3"],
-    death_that_was_told ["LOG-7", "DN-4"],
-    news_of_freezes ["LOG-7", "FRZN-2"],
-    calls_to_the_frozen ["LOG-3", "LOG-7", "FRZ-4"],
-}
 
 const COOKIE: u64 = 0x5eed;
 
@@ -38,11 +14,10 @@ fn transaction(work: Work) -> Transaction {
     }
 }
 
-fn call_for_any_thread(t: &Stage) {
+case!(call_for_any_thread, ["LOG-3", "LOG-6", "LOG-7"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.start_call(0, 5, &bytes(b"waits"));
-    client.actor.expect_blocked();
+    client.start_blocking_call(0, 5, &bytes(b"waits"));
     let process = logs.process(&server);
     let call = transaction(only(process.work));
     let server_pid = t.task_of(&server).process;
@@ -57,11 +32,10 @@ fn call_for_any_thread(t: &Stage) {
     assert_eq!(logs.stats_of(&server).pending_transactions, Some(1));
     server.wait_call();
     assert_eq!((logs.process(&server).work, logs.stats_of(&server).pending_transactions), (vec![], Some(0)));
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn call_for_a_thread(t: &Stage) {
+case!(call_for_a_thread, ["LOG-3", "LOG-7"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     server.park_without_room();
@@ -72,14 +46,13 @@ fn call_for_a_thread(t: &Stage) {
     assert_eq!(logs.process(&server).work, []);
     server.wait_call();
     assert_eq!(logs.thread(&server).work, []);
-    server.reply(&empty());
-    client.wait_reply();
-}
+    server.answer(&client, &empty());
+});
 
-fn reply_that_is_not_read(t: &Stage) {
+case!(reply_that_is_not_read, ["LOG-3", "LOG-7"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 3, &empty())));
+    client.send_call(0, 3, &empty());
     server.wait_call();
     server.reply(&bytes(b"answer"));
     let thread = logs.thread(&client);
@@ -90,9 +63,9 @@ fn reply_that_is_not_read(t: &Stage) {
     assert_eq!(reply.held, Held::Here { node: None, data_size: 6, offsets_size: 0, offset: Some(0) });
     assert!(logs.transactions(&client).is_some());
     client.wait_reply();
-}
+});
 
-fn oneway_calls_wait_at_their_node(t: &Stage) {
+case!(oneway_calls_wait_at_their_node, ["LOG-3", "LOG-4", "LOG-7", "LOG-9", "TXN-22"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     for code in 1..=3 {
@@ -116,19 +89,19 @@ fn oneway_calls_wait_at_their_node(t: &Stage) {
     server.free(&call);
     assert_eq!(transaction(only(logs.process(&server).work)).code, 2, "any thread may have the next");
     assert_eq!(codes_of(logs.node(&server, 0)), [3]);
-}
+});
 
-fn completion(t: &Stage) {
+case!(completion, ["LOG-7"], |t| {
     let logs = Logs::of(t);
     let (_server, client) = (t.manager(), t.client());
     client.send(|c| c.transaction(&oneway(&client, 0, b"told")));
     assert_eq!(logs.thread(&client).work, [Work::Complete]);
     client.wait_for(Return::TransactionComplete);
     assert_eq!(logs.thread(&client).work, []);
-}
+});
 
-/// C has no words for these completions; it prints the number of its kind of work.
-fn completions_without_words(t: &Stage) {
+// C has no words for these completions; it prints the number of its kind of work.
+case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager_with(2 * page()), t.client());
     let freezer = Freezer::of(t, &server);
@@ -144,12 +117,12 @@ fn completions_without_words(t: &Stage) {
     client.send(|c| c.transaction(&oneway(&client, 0, &vec![0; page() * 100 / 4096])));
     assert_eq!(logs.thread(&client).work, [Work::Unknown(4)]);
     client.wait_for(Return::OnewaySpamSuspect);
-}
+});
 
-fn failure(t: &Stage) {
+case!(failure, ["LOG-7"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     server.wait_call();
     server.kill();
     let work = until("the caller is told", || {
@@ -158,9 +131,9 @@ fn failure(t: &Stage) {
     });
     assert_eq!(work, [Work::Complete, Work::Error(codes::BR_DEAD_REPLY)]);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-}
+});
 
-fn news_of_a_node(t: &Stage) {
+case!(news_of_a_node, ["LOG-7"], |t| {
     let logs = Logs::of(t);
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
@@ -172,7 +145,7 @@ fn news_of_a_node(t: &Stage) {
     let _ = owner.answer_counts();
     assert_eq!(logs.process(&owner).work, []);
     let _ = owner.answer_counts();
-}
+});
 
 /// A manager that dies, and one who asks to be told of that.
 fn dying(t: &Stage) -> (Port, Port) {
@@ -186,7 +159,7 @@ fn work_of(logs: &Logs<'_>, port: &Port, wanted: Work) {
     until(&format!("{wanted:?}"), || (logs.process(port).work == [wanted.clone()]).then_some(()));
 }
 
-fn news_of_deaths(t: &Stage) {
+case!(news_of_deaths, ["LOG-5", "LOG-7", "DN-2"], |t| {
     let logs = Logs::of(t);
     let (server, holder) = dying(t);
     let reference = || only(logs.process(&holder).references);
@@ -196,9 +169,9 @@ fn news_of_deaths(t: &Stage) {
     assert!(reference().is_dead);
     assert_eq!(holder.drain(), [Return::DeadBinder(COOKIE)]);
     holder.send(|c| c.dead_binder_done(COOKIE));
-}
+});
 
-fn deaths_that_are_cleared(t: &Stage) {
+case!(deaths_that_are_cleared, ["LOG-7", "DN-3"], |t| {
     let logs = Logs::of(t);
     let (server, holder) = dying(t);
     holder.send(|c| c.clear_death(0, COOKIE));
@@ -213,9 +186,9 @@ fn deaths_that_are_cleared(t: &Stage) {
     assert_eq!(holder.drain(), [Return::DeadBinder(COOKIE)]);
     holder.send(|c| c.dead_binder_done(COOKIE));
     assert_eq!(holder.drain(), [Return::ClearDeathNotificationDone(COOKIE)]);
-}
+});
 
-fn death_that_was_told(t: &Stage) {
+case!(death_that_was_told, ["LOG-7", "DN-4"], |t| {
     let logs = Logs::of(t);
     let (server, holder) = dying(t);
     let told = || logs.process(&holder).has_delivered_death;
@@ -226,9 +199,9 @@ fn death_that_was_told(t: &Stage) {
     assert!(told());
     holder.send(|c| c.dead_binder_done(COOKIE));
     assert!(!told());
-}
+});
 
-fn news_of_freezes(t: &Stage) {
+case!(news_of_freezes, ["LOG-7", "FRZN-2"], |t| {
     let logs = Logs::of(t);
     let (server, holder) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
@@ -250,9 +223,9 @@ fn news_of_freezes(t: &Stage) {
     work_of(&logs, &holder, Work::ClearedFreeze);
     assert_eq!(holder.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
     freezer.thaw().expect("thaw");
-}
+});
 
-fn calls_to_the_frozen(t: &Stage) {
+case!(calls_to_the_frozen, ["LOG-3", "LOG-7", "FRZ-4"], |t| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
@@ -266,4 +239,4 @@ fn calls_to_the_frozen(t: &Stage) {
     assert_eq!(stack, [], "what is refused is on no stack");
     freezer.thaw().expect("thaw");
     server.wait_call();
-}
+});

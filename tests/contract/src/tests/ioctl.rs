@@ -1,55 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The small ioctls: what each returns, and its errno for every kind of bad input.
 
-use super::{failed, NO_ERROR, NO_HANDLE};
-use crate::cases;
-use crate::port::{empty, give_in_a_call, introduce, object};
-use crate::stage::Stage;
-use binder_sys::ioctl::*;
-use binder_sys::*;
-use nix::errno::Errno;
+use super::*;
 
-cases! { "ioctl":
-    version_is_eight ["ABI-1", "IOCTL-VERSION"],
-    version_fault ["IOCTL-VERSION"],
-    unknown_commands_are_invalid ["IOCTL-1"],
-    match_is_on_the_whole_number ["IOCTL-1"],
-    never_implemented_commands_are_invalid ["IOCTL-1"],
-    max_threads_takes_any_number ["IOCTL-SET_MAX_THREADS"],
-    max_threads_fault ["IOCTL-SET_MAX_THREADS"],
-    thread_exit_always_succeeds ["IOCTL-THREAD_EXIT", "TREL-3"],
-    write_read_fault ["IOCTL-WRITE_READ"],
-    node_debug_info_walks_own_nodes_upwards ["IOCTL-GET_NODE_DEBUG_INFO"],
-    node_debug_info_without_nodes_is_zero ["IOCTL-GET_NODE_DEBUG_INFO"],
-    node_debug_info_fault ["IOCTL-GET_NODE_DEBUG_INFO"],
-    node_info_for_ref_counts ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    node_info_for_ref_counts_all_holders ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"],
-    node_info_for_ref_after_failures ["IOCTL-GET_NODE_INFO_FOR_REF", "OBJ-10"],
-    node_info_for_ref_is_for_the_manager ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    node_info_for_ref_wants_zeros ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    node_info_for_ref_of_an_unknown_handle ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    node_info_for_ref_fault ["IOCTL-GET_NODE_INFO_FOR_REF"],
-    lesson_r08_extended_error_is_read_once ["IOCTL-GET_EXTENDED_ERROR", "TXN-2", "TXN-7"],
-    extended_error_after_success ["TXN-2"],
-    extended_error_belongs_to_the_thread ["IOCTL-GET_EXTENDED_ERROR"],
-    extended_error_fault_resets ["IOCTL-GET_EXTENDED_ERROR"],
-}
+case!(version_fault, ["IOCTL-VERSION"], |t| assert!(is_fault(t.opened().ioctl_fault(BINDER_VERSION))));
+case!(max_threads_fault, ["IOCTL-SET_MAX_THREADS"], |t| assert!(is_fault(
+    t.opened().ioctl_fault(BINDER_SET_MAX_THREADS)
+)));
+case!(write_read_fault, ["IOCTL-WRITE_READ"], |t| assert_eq!(
+    t.opened().ioctl_fault(BINDER_WRITE_READ),
+    Err(Errno::EFAULT)
+));
+case!(node_debug_info_fault, ["IOCTL-GET_NODE_DEBUG_INFO"], |t| assert_eq!(
+    t.opened().ioctl_fault(BINDER_GET_NODE_DEBUG_INFO),
+    Err(Errno::EFAULT)
+));
+case!(node_info_for_ref_fault, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| assert_eq!(
+    t.manager().ioctl_fault(BINDER_GET_NODE_INFO_FOR_REF),
+    Err(Errno::EFAULT)
+));
 
-fn version_is_eight(t: &Stage) {
+case!(version_is_eight, ["ABI-1", "IOCTL-VERSION"], |t| {
     let version = t.opened().ioctl(BINDER_VERSION, BinderVersion { protocol_version: -1 });
     assert_eq!(version, Ok(BinderVersion { protocol_version: PROTOCOL_VERSION }));
-}
+});
 
 /// The incumbents disagree on the errno of an unreadable argument here.
 fn is_fault(result: nix::Result<()>) -> bool {
     matches!(result, Err(Errno::EINVAL | Errno::EFAULT))
 }
 
-fn version_fault(t: &Stage) {
-    assert!(is_fault(t.opened().ioctl_fault(BINDER_VERSION)));
-}
-
-fn unknown_commands_are_invalid(t: &Stage) {
+case!(unknown_commands_are_invalid, ["IOCTL-1"], |t| {
     let port = t.opened();
     for number in [0, plain(b'b', 0), plain(b'b', 2), plain(b'b', 10), write::<u32>(b'b', 99), u32::MAX >> 1]
     {
@@ -58,9 +39,9 @@ fn unknown_commands_are_invalid(t: &Stage) {
     // A thread's first contact with the driver may be a wrong one.
     let thread = port.thread();
     assert_eq!(thread.ioctl(plain(b'b', 0), 0u32).err(), Some(Errno::EINVAL));
-}
+});
 
-fn match_is_on_the_whole_number(t: &Stage) {
+case!(match_is_on_the_whole_number, ["IOCTL-1"], |t| {
     let port = t.opened();
     let wrong = [
         read_write::<u64>(b'b', 9),
@@ -73,48 +54,38 @@ fn match_is_on_the_whole_number(t: &Stage) {
     for number in wrong {
         assert_eq!(port.ioctl(number, [0u64; 8]).err(), Some(Errno::EINVAL), "{number:#x}");
     }
-}
+});
 
-fn never_implemented_commands_are_invalid(t: &Stage) {
+case!(never_implemented_commands_are_invalid, ["IOCTL-1"], |t| {
     let port = t.opened();
     assert_eq!(port.ioctl(BINDER_SET_IDLE_TIMEOUT, 0i64).err(), Some(Errno::EINVAL));
     assert_eq!(port.ioctl(BINDER_SET_IDLE_PRIORITY, 0i32).err(), Some(Errno::EINVAL));
-}
+});
 
-fn max_threads_takes_any_number(t: &Stage) {
+case!(max_threads_takes_any_number, ["IOCTL-SET_MAX_THREADS"], |t| {
     let port = t.opened();
     for number in [0, 1, 15, u32::MAX, 3] {
         assert_eq!(port.ioctl(BINDER_SET_MAX_THREADS, number), Ok(number));
     }
-}
+});
 
-fn max_threads_fault(t: &Stage) {
-    assert!(is_fault(t.opened().ioctl_fault(BINDER_SET_MAX_THREADS)));
-}
-
-fn thread_exit_always_succeeds(t: &Stage) {
+case!(thread_exit_always_succeeds, ["IOCTL-THREAD_EXIT", "TREL-3"], |t| {
     let port = t.opened();
     for _ in 0..3 {
         assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
     assert_eq!(port.ioctl_fault(BINDER_THREAD_EXIT), Ok(()), "the argument is not looked at");
     assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "the thread is known anew");
-}
+});
 
-fn write_read_fault(t: &Stage) {
-    assert_eq!(t.opened().ioctl_fault(BINDER_WRITE_READ), Err(Errno::EFAULT));
-}
-
-fn node_debug_info_walks_own_nodes_upwards(t: &Stage) {
+case!(node_debug_info_walks_own_nodes_upwards, ["IOCTL-GET_NODE_DEBUG_INFO"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let mut parcel = empty();
     for ptr in [0x3000, 0x1000, 0x2000] {
         parcel.object(&FlatBinderObject::binder(ptr, ptr + 1));
     }
-    owner.start_call(0, 0, &parcel);
-    let call = manager.wait_call();
-    manager.reply(&empty());
-    owner.wait_reply();
+    let call = owner.call(&manager, 0, 0, &parcel);
+    manager.answer(&owner, &empty());
     let mut found = Vec::new();
     let mut last = 0;
     loop {
@@ -129,17 +100,13 @@ fn node_debug_info_walks_own_nodes_upwards(t: &Stage) {
     }
     assert_eq!(found, [(0x1000, 0x1001), (0x2000, 0x2001), (0x3000, 0x3001)]);
     manager.free(&call);
-}
+});
 
-fn node_debug_info_without_nodes_is_zero(t: &Stage) {
+case!(node_debug_info_without_nodes_is_zero, ["IOCTL-GET_NODE_DEBUG_INFO"], |t| {
     assert_eq!(t.opened().node_debug_info(0), BinderNodeDebugInfo::default());
     // The manager's node has pointer 0, and only pointers above the given one are looked for.
     assert_eq!(t.manager().node_debug_info(0), BinderNodeDebugInfo::default());
-}
-
-fn node_debug_info_fault(t: &Stage) {
-    assert_eq!(t.opened().ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT));
-}
+});
 
 fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
     let question = BinderNodeInfoForRef { handle, ..Default::default() };
@@ -149,10 +116,9 @@ fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
     Ok((strong_count, weak_count))
 }
 
-fn node_info_for_ref_counts(t: &Stage) {
+case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let (manager, owner) = (t.manager(), t.client());
-    owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let call = manager.wait_call();
+    let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
     expect((1, 0), "the handle, which the buffer keeps");
@@ -160,8 +126,7 @@ fn node_info_for_ref_counts(t: &Stage) {
     expect((1, 0), "a handle counts once, however often it is held");
     manager.free(&call);
     expect((1, 0), "the manager's own counts keep it");
-    manager.reply(&empty());
-    owner.wait_reply();
+    manager.answer(&owner, &empty());
     expect((2, 1), "the owner was asked to take a count of each kind, and has not said so");
     owner.send(|c| c.increfs_done(0x10, 0));
     expect((2, 0), "it has taken the weak one");
@@ -178,7 +143,7 @@ fn node_info_for_ref_counts(t: &Stage) {
     );
     manager.send(|c| c.decrefs(handle));
     assert!(counts_of(&manager, handle).is_err(), "the handle is gone");
-}
+});
 
 /// What the manager is told of a node, exactly.
 #[track_caller]
@@ -188,35 +153,31 @@ fn counted(t: &Stage, manager: &crate::port::Port, handle: u32, counts: (u32, u3
     t.known_difference(crate::suite::Driver::Upstream, &words, seen == Ok(counts));
 }
 
-fn node_info_for_ref_counts_all_holders(t: &Stage) {
+case!(node_info_for_ref_counts_all_holders, ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     owner.settle_counts();
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
     expect((2, 0), "two handles");
-    holder.start_call(on_owner, 0, &object(FlatBinderObject::weak_handle(on_owner)));
-    let call = owner.wait_call();
+    let call = holder.call(&owner, on_owner, 0, &object(FlatBinderObject::weak_handle(on_owner)));
     expect((3, 1), "a call, and its buffer has a weak object that has come home");
-    owner.reply(&empty());
-    holder.free(&holder.wait_reply());
+    holder.free(&owner.answer(&holder, &empty()));
     expect((3, 1), "until the buffer is freed");
     owner.free(&call);
     expect((2, 0), "which gives both back");
-    holder.start_call(on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
-    let call = owner.wait_call();
+    let call = holder.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
     expect((4, 0), "the same with a strong object");
     owner.free(&call);
-    owner.reply(&empty());
-    holder.free(&holder.wait_reply());
+    holder.free(&owner.answer(&holder, &empty()));
     expect((2, 0), "it is given back as well");
     holder.send(|c| c.increfs(on_owner).release(on_owner));
     expect((1, 0), "a handle that is weak");
     holder.send(|c| c.decrefs(on_owner));
     expect((1, 0), "and none");
-}
+});
 
-fn node_info_for_ref_after_failures(t: &Stage) {
+case!(node_info_for_ref_after_failures, ["IOCTL-GET_NODE_INFO_FOR_REF", "OBJ-10"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     owner.settle_counts();
@@ -230,8 +191,7 @@ fn node_info_for_ref_after_failures(t: &Stage) {
             assert_eq!(holder.refused(&holder.place(target, 0, &parcel)), Return::FailedReply);
             expect("a call that failed");
         }
-        holder.start_call(0, 0, &empty());
-        let call = manager.wait_call();
+        let call = holder.call(&manager, 0, 0, &empty());
         let mut parcel = object(FlatBinderObject { binder: u64::from(handle), ..good });
         parcel.object(&FlatBinderObject { kind: 1, ..good });
         manager.reply(&parcel);
@@ -242,16 +202,16 @@ fn node_info_for_ref_after_failures(t: &Stage) {
     manager.send(|c| c.release(handle));
     holder.send(|c| c.release(here));
     assert_eq!(owner.answer_counts().len(), 2, "nobody else holds it");
-}
+});
 
-fn node_info_for_ref_is_for_the_manager(t: &Stage) {
+case!(node_info_for_ref_is_for_the_manager, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let (manager, owner, holder) = (t.manager(), t.client(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     assert_eq!(counts_of(&holder, handle), Err(Errno::EPERM));
     drop(manager);
-}
+});
 
-fn node_info_for_ref_wants_zeros(t: &Stage) {
+case!(node_info_for_ref_wants_zeros, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let (manager, owner) = (t.manager(), t.client());
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let base = BinderNodeInfoForRef { handle, ..Default::default() };
@@ -269,9 +229,9 @@ fn node_info_for_ref_wants_zeros(t: &Stage) {
     for info in wrong {
         assert_eq!(manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).err(), Some(Errno::EINVAL), "{info:?}");
     }
-}
+});
 
-fn node_info_for_ref_of_an_unknown_handle(t: &Stage) {
+case!(node_info_for_ref_of_an_unknown_handle, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let result = counts_of(&t.manager(), NO_HANDLE);
     t.known_difference(
         crate::suite::Driver::Upstream,
@@ -279,11 +239,7 @@ fn node_info_for_ref_of_an_unknown_handle(t: &Stage) {
         result == Err(Errno::EINVAL),
     );
     assert!(result.is_err());
-}
-
-fn node_info_for_ref_fault(t: &Stage) {
-    assert_eq!(t.manager().ioctl_fault(BINDER_GET_NODE_INFO_FOR_REF), Err(Errno::EFAULT));
-}
+});
 
 /// Sends a call that fails with `EINVAL`, and leaves the extended error behind.
 fn fail(t: &Stage, port: &crate::port::Port) {
@@ -292,31 +248,31 @@ fn fail(t: &Stage, port: &crate::port::Port) {
     assert_eq!(port.extended_error(), failed(errno));
 }
 
-fn lesson_r08_extended_error_is_read_once(t: &Stage) {
+case!(lesson_r08_extended_error_is_read_once, ["IOCTL-GET_EXTENDED_ERROR", "TXN-2", "TXN-7"], |t| {
     let port = t.client();
     assert_eq!(port.extended_error(), NO_ERROR);
     fail(t, &port);
     assert_eq!(port.extended_error(), NO_ERROR);
-}
+});
 
-fn extended_error_after_success(t: &Stage) {
+case!(extended_error_after_success, ["TXN-2"], |t| {
     let (manager, client) = (t.manager(), t.client());
     assert_eq!(client.refused(&client.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     client.round_trip(0, &manager, &empty(), &empty());
     let error = client.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("an answer");
     assert_eq!((error.command, error.param), NO_ERROR, "a later success replaces an earlier failure");
     assert_ne!(error.id, 0, "the id is that of the transaction");
-}
+});
 
-fn extended_error_belongs_to_the_thread(t: &Stage) {
+case!(extended_error_belongs_to_the_thread, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
     let port = t.client();
     let other = port.thread();
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(other.extended_error(), NO_ERROR);
     assert_ne!(port.extended_error(), NO_ERROR);
-}
+});
 
-fn extended_error_fault_resets(t: &Stage) {
+case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
     let port = t.client();
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(port.ioctl_fault(BINDER_GET_EXTENDED_ERROR), Err(Errno::EFAULT));
@@ -325,4 +281,4 @@ fn extended_error_fault_resets(t: &Stage) {
         "a fault keeps the extended error",
         port.extended_error() == NO_ERROR,
     );
-}
+});
