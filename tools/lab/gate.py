@@ -154,9 +154,6 @@ def stage_of_weights(tally):
     dearer = [f"a traced null call takes {ours['traced']:.0f} instructions, C's {base['traced']:.0f}"] if ours["traced"] > base["traced"] else []
     _tell(tally, "instructions of a traced call next to C's", [""], dearer)
     _tell(tally, "memory kept", ours["kept"], kept_too_much(base["kept"], ours["kept"]))
-    boot = bench.Boot("what stays when the driver is unloaded", "rust", _UNLOADED, timeout=1500)
-    ours = bench.counted("unloaded", boot, lambda files: kept(json.loads(files["kept.json"])["cells"]))
-    _tell(tally, "memory kept when the driver is unloaded", ours, kept_too_much({}, ours))
 
 
 def stage_of_lines(tally):

@@ -161,6 +161,6 @@ impl<N> DeliveredNotifications<N> {
     /// Removes all notifications at once and returns them, to be dropped after the lock is
     /// released.
     pub(crate) fn take_all(&mut self) -> impl Sized {
-        core::mem::replace(&mut self.notifications, RBTree::new())
+        core::mem::take(&mut self.notifications)
     }
 }

@@ -104,7 +104,7 @@ pub fn all() -> impl Iterator<Item = &'static Test> {
     let (first, end) = ((&raw const FIRST).cast::<&Test>(), (&raw const END).cast::<&Test>());
     // SAFETY: the linker defines both symbols, one at the beginning and one behind the end of the section, in which there is
     // nothing but the references that `case!` puts there.
-    let row = unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
+    let row = unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) };
     let mut tests = row.to_vec();
     tests.sort_by_key(|test| test.place);
     tests.into_iter()

@@ -31,7 +31,7 @@ case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], |t| {
     for port in [&first, &second] {
         let call = port.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
         handles.push(manager.object(&call).handle());
-        manager.answer(&port, &empty());
+        manager.answer(port, &empty());
     }
     assert_ne!(handles[0], handles[1]);
 });

@@ -477,16 +477,16 @@ case!(lesson_c19_all_devices_or_none, ["FRZ-1"], |t| {
     let freezer = Freezer::of(t, &devices[0].0);
     for busy in [0, 1] {
         let (server, client) = &devices[busy];
-        client.call(&server, 0, 0, &empty());
+        client.call(server, 0, 0, &empty());
         assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
-        server.answer(&client, &empty());
+        server.answer(client, &empty());
         // C leaves those frozen that come before the busy one in its list.
         let (server, client) = &devices[1 - busy];
         client.start_call(0, 0, &empty());
         let why = "one device stays frozen where another could not be";
         if t.known_difference(Driver::C, why, client.actor.is_blocked()) {
             server.wait_call();
-            server.answer(&client, &empty());
+            server.answer(client, &empty());
         } else {
             assert_eq!(client.wait_refusal(), Return::FrozenReply);
         }

@@ -142,7 +142,7 @@ case!(each_process_has_its_own, ["NODE-2"], |t| {
     for (port, handle) in [(&a, on_a), (&b, on_b)] {
         port.start_call(handle, 0, &empty());
         assert_eq!(owner.wait_call().target, 0x20);
-        owner.answer(&port, &empty());
+        owner.answer(port, &empty());
     }
 });
 

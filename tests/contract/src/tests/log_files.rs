@@ -318,7 +318,7 @@ case!(deep_stacks, ["TXN-11", "BFS-12"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {
         let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };
-        caller.call(&server, handle, depth, &empty());
+        caller.call(server, handle, depth, &empty());
     }
     let log = text(&logs.join("transactions"));
     for (port, is_outgoing) in [(&a, 0), (&b, 1)] {
@@ -330,6 +330,6 @@ case!(deep_stacks, ["TXN-11", "BFS-12"], |t| {
     }
     for depth in (0..DEPTH).rev() {
         let (caller, server) = if depth % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        server.answer(&caller, &empty());
+        server.answer(caller, &empty());
     }
 });

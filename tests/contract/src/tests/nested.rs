@@ -70,13 +70,13 @@ case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
     let depth = 40;
     for level in 0..depth {
         let (caller, callee, handle) = if level % 2 == 0 { (&a, &b, on_b) } else { (&b, &a, on_a) };
-        let call = caller.call(&callee, handle, level, &bytes(&level.to_ne_bytes()));
+        let call = caller.call(callee, handle, level, &bytes(&level.to_ne_bytes()));
         assert_eq!(call.code, level);
         callee.free(&call);
     }
     for level in (0..depth).rev() {
         let (caller, callee) = if level % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        let reply = callee.answer(&caller, &bytes(&level.to_ne_bytes()));
+        let reply = callee.answer(caller, &bytes(&level.to_ne_bytes()));
         assert_eq!(caller.data(&reply), level.to_ne_bytes());
         caller.free(&reply);
     }

@@ -126,7 +126,7 @@ case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
         manager.free(&calls[index]);
     }
     for (client, looper) in clients.iter().zip(&loopers) {
-        looper.answer(&client, &empty());
+        looper.answer(client, &empty());
     }
 });
 

@@ -150,11 +150,14 @@ pub const OF_SCHEDULER: Wanted = Wanted {
     make: |_| What::Ended,
 };
 
+/// The number of an event, where its fields are, and what they make.
+type Reader = (i64, Vec<Slot>, fn(&[i64]) -> What);
+
 /// Makes events of records.
 #[derive(Debug, Default)]
 pub struct Decoder {
     common: Option<(Slot, Slot)>,
-    readers: Vec<(i64, Vec<Slot>, fn(&[i64]) -> What)>,
+    readers: Vec<Reader>,
 }
 
 impl Decoder {
