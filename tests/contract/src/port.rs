@@ -569,12 +569,24 @@ impl Port {
         self.object_at(transaction, 0)
     }
 
+    /// All objects of a received transaction: nodes and handles.
+    pub fn objects(&self, transaction: &BinderTransactionData) -> Vec<FlatBinderObject> {
+        // The offsets lie behind the data.
+        let all = self.memory(
+            transaction.buffer,
+            (transaction.offsets + transaction.offsets_size - transaction.buffer) as usize,
+        );
+        let offsets = all[(transaction.offsets - transaction.buffer) as usize..].chunks_exact(8);
+        let object = |offset: &[u8]| {
+            let offset = u64::from_ne_bytes(offset.try_into().expect("eight bytes")) as usize;
+            FlatBinderObject::read_from_prefix(&all[offset..]).expect("a whole object").0
+        };
+        offsets.map(object).collect()
+    }
+
     /// An object of a received transaction, by its place in the offsets.
     pub fn object_at(&self, transaction: &BinderTransactionData, index: u64) -> FlatBinderObject {
-        assert!(index * 8 < transaction.offsets_size, "there are fewer objects");
-        let offset = self.memory(transaction.offsets + index * 8, 8);
-        let offset = u64::from_ne_bytes(offset.try_into().expect("eight bytes"));
-        self.read_object(transaction.buffer + offset)
+        self.objects(transaction)[index as usize]
     }
 
     /// An object of any kind somewhere in this process's memory.

@@ -118,7 +118,7 @@ case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], |t| {
         parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
     }
     let call = owner.call(&manager, 0, 0, &parcel);
-    let handles: Vec<u32> = (0..NODES).map(|at| manager.object_at(&call, at).handle()).collect();
+    let handles: Vec<u32> = manager.objects(&call).iter().map(FlatBinderObject::handle).collect();
     assert_eq!(handles.iter().collect::<BTreeSet<_>>().len() as u64, NODES, "one handle for two nodes");
     manager.answer(&owner, &empty());
     owner.settle_counts();

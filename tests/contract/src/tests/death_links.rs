@@ -615,7 +615,7 @@ case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], |t| {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
     }
     let call = owner.call(manager, 0, 0, &parcel);
-    let handles: Vec<u32> = (0..500).map(|i| manager.object_at(&call, i).handle()).collect();
+    let handles: Vec<u32> = manager.objects(&call).iter().map(FlatBinderObject::handle).collect();
     for handle in &handles {
         manager.send(|c| c.acquire(*handle).request_death(*handle, u64::from(*handle)));
     }

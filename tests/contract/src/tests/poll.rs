@@ -158,8 +158,7 @@ case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], |t| {
     }
     let call = owner.call(&manager, 0, 0, &nodes);
     let (mut requests, mut releases) = (Commands::new(), Commands::new());
-    for index in 0..200 {
-        let handle = manager.object_at(&call, index).handle();
+    for handle in manager.objects(&call).iter().map(FlatBinderObject::handle) {
         requests.acquire(handle).request_death(handle, u64::from(handle));
         releases.release(handle);
     }
