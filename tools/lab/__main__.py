@@ -62,7 +62,7 @@ def _parser():
     target("torture", _torture, "the long runs outside `make test`")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: mutants, load, fuzz, aosp, packages, patches, 32_bit, arm64, ...")(
         "--seed", type=int, help="what random choices start from")("--count", type=int, help="how many mutants or programs")(
-        "--seconds", type=int, help="how long the load runs")
+        "--seconds", type=int, help="how long the load runs")("--guest", type=_guest, help="where aosp runs")
     option = driver_of(guest_of(target("contract", _contract, "the contract suite in one guest on one driver")))
     option("--only", default="", metavar="PART,...", help="tests whose names contain one of these")(
         "--near-limits", help="1: our driver's numbers start near their ends")("--width", type=int, default=64, choices=(32, 64), help="bits of the tasks")(
@@ -85,7 +85,8 @@ def _parser():
     target("install", _install, "lay the driver into a kernel tree")("--kernel", dest="tree", required=True, help="an unpacked Linux tree")
     target("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")
     target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: tables go into docs")(
-        "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")
+        "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")(
+        "--guest", type=_guest, default=stock.NAMES[0], help="where limits are recorded: debian or arm64")
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(
         "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
         "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: the table goes into docs")
@@ -96,7 +97,7 @@ def _parser():
 
 
 def _torture(arguments):
-    for name in ("seed", "count", "seconds"):
+    for name in ("seed", "count", "seconds", "guest"):
         os.environ[f"TORTURE_{name.upper()}"] = str(getattr(arguments, name) or "")
     return test.run(arguments.only, torture=True)
 
@@ -170,7 +171,7 @@ def _report(result, quiet_status=False):
 
 def _goals(arguments):
     if arguments.update:
-        return gate.run(update=True)
+        return gate.run(update=True, name=arguments.guest)
     return goals.run(bool(arguments.docs), bool(arguments.again))
 
 

@@ -16,7 +16,7 @@ PARTS = ("count", "time", "lines", "paired")
 DOCUMENT = ROOT / "docs/performance.md"
 FIGURES = ROOT / "docs/figures"
 NEXT = ("make bench FULL=1       times on three drivers, and cache lines that move between CPUs",
-        "make test QUICK=1       what has to hold, on the same kernel",
+        "make contract GUEST=debian  the contract suite on the same kernel",
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
 # For how long each of the 150 or so points is timed in a boot; several boots show more than one long one.
 SECONDS, ROUNDS = 0.25, 3

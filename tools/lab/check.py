@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import doc, kernel, layers, litmus, module, packages, programs, proc, say, toolchain
+from . import commands, doc, kernel, layers, litmus, module, packages, programs, proc, say, toolchain
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -210,6 +210,7 @@ CHECKS = {
     "shell and Python syntax": (_scripts, ("tools/", "tests/", "packaging/"), 2),
     "links in the docs": (_links, _DOCUMENTS, 1),
     "names in the docs": (_names, (*_DOCUMENTS, *_RUST), 5),
+    "commands in the docs": (commands.complaints, (*_DOCUMENTS, "Makefile"), 1),
     "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),
     "who uses whom in the driver": (layers.complaints, ("drivers/", "rust/", "docs/architecture.md"), 2),
     "clippy: driver": (_clippy_driver, ("drivers/", "rust/"), 40),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bench-gate`: our driver's exact figures, most of them as a ratio to the C driver's, may not get worse unnoticed.
+"""`make goals`: our driver's exact figures, most of them as a ratio to the C driver's, may not get worse unnoticed.
 
 All of it is counted, in one boot of each driver and another one for cache lines; a tolerance is what a harmless change may move. The
-figures are recorded in tools/binder-bench/limits.toml, and `make bench-gate UPDATE=1` records those of now.
+figures are recorded in tools/binder-bench/limits.toml, and `make goals UPDATE=1` records those of now.
 """
 
 import dataclasses
@@ -192,7 +192,7 @@ def run(update=False, name=bench.COUNTED):
 def judge(kind, recorded, measured, name=bench.COUNTED):
     """A line for each figure of a kind, and what is wrong."""
     rows, failures = [], []
-    command = "make bench-gate UPDATE=1" + ("" if name == bench.COUNTED else f" GUEST={name}")
+    command = "make goals UPDATE=1" + ("" if name == bench.COUNTED else f" GUEST={name}")
     for case in sorted(recorded.keys() | measured.keys()):
         was, now = recorded.get(case), measured.get(case)
         text = f"  {case:<48} {kind.shown(was):>9} {kind.shown(now):>9}"

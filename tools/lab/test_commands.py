@@ -8,7 +8,7 @@ GOOD = "# Title\n```sh\nmake boot   # a shell\nmake -C linux\nmake client-stress
 
 def test_fences_without_a_language_and_commands_that_are_gone(tmp_path):
     (tmp_path / "docs").mkdir()
-    (tmp_path / "Makefile").write_text(".PHONY: boot help\n")
+    (tmp_path / "Makefile").write_text("TARGETS := boot\n")
     (tmp_path / "README.md").write_text(GOOD)
     assert commands.complaints(tmp_path) == []
     (tmp_path / "docs/a.md").write_text("One\n```\nls\n```\n```sh\n$ make gone ONLY=x\n```\n")

@@ -33,7 +33,7 @@ def test_more_passes_where_nodes_are_found_among_many():
 
 def test_a_failure_names_the_operation_and_both_figures_and_what_to_do():
     (failure,) = failures({"call": 0.7, "fine": 1.0}, {"call": 0.8, "fine": 1.0})
-    for word in ("call", "0.8000", "0.7000", "make bench-gate UPDATE=1"):
+    for word in ("call", "0.8000", "0.7000", "make goals UPDATE=1"):
         assert word in failure
 
 

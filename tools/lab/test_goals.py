@@ -4,7 +4,7 @@
 from . import goals
 
 NAMED = {
-    "instructions": goals.Table("instructions", "make bench-gate", [
+    "instructions": goals.Table("instructions", "make goals", [
         goals.Goal("null call", "call", 0.62), goals.Goal("nested call", "deep / flat", 1.0)]),
     "locked": goals.Table("locked operations", "make bench", [goals.Goal("null call", "call", 44, short=True)]),
 }

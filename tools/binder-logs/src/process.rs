@@ -152,7 +152,11 @@ pub enum Work {
     /// That its call has failed, with this `BR_` code.
     Error(u32),
     Complete,
-    Node { id: DebugId, ptr: Pointer, cookie: Pointer },
+    Node {
+        id: DebugId,
+        ptr: Pointer,
+        cookie: Pointer,
+    },
     DeadBinder,
     ClearedDeadBinder,
     ClearedDeath,

@@ -265,7 +265,7 @@ if [ $all = yes ]; then
 	"$contract" scene full true >/dev/null
 	ends 0 "FAILED: caller ended" trace
 	holds "a call is below the call that it is nested in" awk '
-		/code 0x2a 0 B FAILED: caller ended$/ { at[++n] = match($0, /[0-9]+:[0-9]+ -> /) }
+		/code 0x2a 0 B FAILED: caller ended$/ { at[++n] = match($0, /[^ ]+ -> /) }
 		END { exit !(at[2] == at[1] + 2) }' "$log"
 	holds "a oneway call that has no room fails" grep -q ' oneway .*FAILED: BR_FAILED_REPLY$' "$log"
 	in_background "CALL" trace --brief --code 42 --count 2

@@ -376,7 +376,8 @@ case!(receive_files, ["TXN-27", "TXN-28", "TXN-32"], |t| {
         // The C driver leaves files behind (lesson C15).
         if t.driver == Driver::Rust || errno == 0 {
             // The channel of the thread before may have been closed in between.
-            let more: Vec<i32> = cast.server.actor.open_files().into_iter().filter(|file| !idle.contains(file)).collect();
+            let more: Vec<i32> =
+                cast.server.actor.open_files().into_iter().filter(|file| !idle.contains(file)).collect();
             assert!(more.is_empty(), "{more:?} with place {nth} failing");
             expect_no_files(cast, line);
         }
