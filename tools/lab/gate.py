@@ -27,8 +27,6 @@ _COUNT = "$b run --count --carriers binder $words --output /out/count.json"
 _SCRIPT = (f"{_COUNT} && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
            f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
            f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
-# Only ours can be unloaded.
-_UNLOADED = f"$b retention --steps {_STEPS} --endings unloaded --module /lab/binder_rust.ko $words --output /out/kept.json"
 # What ours may keep of something that has ended, in bytes and more than C. Of a process of which others hold nodes: its record, by
 # whose lock those are guarded, and its struct pid. Of a thread: its struct pid, and what it has ready for its next call.
 KEPT = {"process": 1280, "device": 1280, "thread": 512}

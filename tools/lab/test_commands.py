@@ -3,7 +3,7 @@
 
 from . import commands
 
-GOOD = "# Title\n```sh\nmake boot   # a shell\nmake -C linux\nmake client-stress\n```\n- an item\n\n```text\nnothing to make\n```\n"
+GOOD = "# Title\n```sh\nmake boot   # a shell\nmake -C linux\n```\n- an item\n\n```text\nnothing to make\n```\n"
 
 
 def test_fences_without_a_language_and_commands_that_are_gone(tmp_path):

@@ -89,16 +89,15 @@ class Tally:
 def test_a_stage_judges_all_that_the_boot_has_counted(monkeypatch):
     ours, base = weighed(0.5), weighed(1)
     recorded = gate.figures(ours, base)
-    monkeypatch.setattr(gate.bench, "counted", lambda *_: {"module": [0, 0]})
     monkeypatch.setattr(gate, "read", lambda: recorded)
     monkeypatch.setattr(gate, "weighed", lambda driver: ours if driver == "rust" else base)
     tally = Tally()
     gate.stage_of_weights(tally)
-    assert [row[1] for row in tally.rows.values()] == [0] * 6
+    assert [row[1] for row in tally.rows.values()] == [0] * 5
     worse = {"counts": weighed(0.6)["counts"], "memory": {"node": 80}, "traced": 2, "kept": {"call answered": [100, 0]}}
     monkeypatch.setattr(gate, "weighed", lambda driver: worse if driver == "rust" else base)
     gate.stage_of_weights(tally := Tally())
-    assert [row[1] for row in tally.rows.values()] == [len(bench_run._MAIN)] * 2 + [1] * 3 + [0]
+    assert [row[1] for row in tally.rows.values()] == [len(bench_run._MAIN)] * 2 + [1] * 3
 
 
 LIMITS = """\
