@@ -5,7 +5,7 @@ import re
 import subprocess
 import threading
 
-from . import callbacks, emulator, guest, kernel, module, packages, proc, programs, recall, say, stock
+from . import emulator, guest, kernel, module, packages, proc, programs, recall, say, stock
 from .run import Tally, counts_of, run
 from .versions import BUILD, ROOT
 
@@ -33,13 +33,13 @@ TWO_CPUS = (
 
 
 def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), width=64, near_limits=False, kunit=False, policy=False,
-          recalled=False, watched=False):
+          recalled=False):
     """Run the suite in guest `name` and add its counts; the guest's result.
 
     `only`: the tests whose names contain one of these. `part`: those that want so many CPUs. `boot`: words for the
     guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's numbers start near their ends. `kunit`: so they do, and
     the driver runs its KUnit suites when it is loaded. `policy`: the security module gets that of the tests. `recalled`: a run that
-    passed on the C driver is not repeated. `watched`: kprobes count the callbacks that the kernel calls.
+    passed on the C driver is not repeated.
     """
     title = title or " ".join(["contract", name, driver, *boot])
     built, program = kernel.build(name), programs.build_for(name, CRATE, width)
@@ -55,8 +55,6 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
         argv += ["--policy", "/lab/policy"]
     if driver == "rust" and (near_limits or kunit):
         argv = [*_FEW_PIDS, *argv, "--near-limits"]
-    if watched:
-        argv = callbacks.watched(argv)
     checked = driver == "rust" and (near_limits or kunit)
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus,
                     boot=boot if kunit or not checked else (*boot, "kunit.enable=0"), module=module.build_checked(built) if checked else None,

@@ -186,7 +186,7 @@ def first_filesystem(kernel, job, token):
     for applet in _applets():
         archive.link(f"bin/{applet}", "busybox")
     archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
-    for script in ("cycle", "devices", "counted", "reached", "faults", "traced", "retraced", "recorded",
+    for script in ("cycle", "devices", "reached", "faults", "traced", "retraced", "recorded",
                    "recorded_by_perfetto", "listen", "taken", "unnamed"):
         archive.file(f"lab/{script}", (SCRIPTS / script).read_bytes(), 0o755)
     for driver, path in _modules(kernel, job).items():
