@@ -53,7 +53,7 @@ pub const OBJECTS: &[&str] = &["FD", "FDA", "PTR"];
 
 /// Why a rule has no test.
 pub const REASONS: &[(&str, &str)] = &[
-    ("ABI-2", "the whole suite, compiled for 32-bit tasks: `make contract-32`, and of `make test` a part"),
+    ("ABI-2", "the whole suite, compiled for 32-bit tasks: `make torture ONLY=32_bit`, and of `make test` a part"),
     (
         "ABI-3",
         "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
@@ -92,7 +92,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r09", "freeze listeners outlived their node, edges were lost", ""),
     lesson("r10", "dropping a superseded oneway call advanced the node's queue", ""),
     lesson("r11", "thread exit dropped pending work on counts", ""),
-    lesson("r12", "a sleeping lock on the handle table blocked a caller", "handles are under a spinlock; a debug kernel (`x86_64-debug`) fails the suite when one sleeps or allocates under it"),
+    lesson("r12", "a sleeping lock on the handle table blocked a caller", "handles are under a spinlock; a debug kernel (`um`) fails the suite when one sleeps or allocates under it"),
     lesson("r13", "tables of names and numbers slipped", ""),
     lesson("r14", "the context manager could call itself", ""),
     lesson("r15", "empty fd arrays and unaligned offsets were parsed wrongly", ""),
@@ -105,7 +105,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("r22", "freezing failed at once while a call was served", ""),
     lesson("r23", "a failed log file failed open() and left the process behind", ""),
     lesson("r24", "messages without a rate limit", ""),
-    lesson("r25", "Rust saw other offsets of task_struct than C", "the driver compares them when it is loaded; so does `tests/layouts` without it, in `make test` on each kernel (`make layouts`)"),
+    lesson("r25", "Rust saw other offsets of task_struct than C", "the driver compares them when it is loaded; so does `tests/layouts` without it, in `make test` on each kernel (`make test ONLY=layouts`)"),
     lesson("c01", "a thread was freed while epoll had its wait queue", ""),
     lesson("c02", "a buffer was looked up while another thread freed it", ""),
     lesson("c03", "a parent index escaped its bounds", ""),
@@ -118,7 +118,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson(
         "c10",
         "the list of devices against eviction",
-        "`lesson_c10_mounts_come_and_go` of `make client-stress`, in `make test`",
+        "`lesson_c10_mounts_come_and_go` of `make test ONLY=client`, in `make test`",
     ),
     lesson("c11", "a bitmap was freed on a failed growth and again", ""),
     lesson("c12", "a transaction used its target after the lock was gone", ""),
@@ -145,7 +145,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("s13", "the table of handles did not compile for 32-bit kernels", "`make check` compiles the rooms that need no kernel for 32 bits"),
     lesson("s14", "opening a device took 2 984 bytes of stack", "`make check` and `make test` read each function's frame from the module (`tools/lab/frames.py`); a mutation shows it"),
     lesson("s15", "an inherited policy reads otherwise than Android's", ""),
-    lesson("s16", "what must be done once could be done again", "`lesson_s16_devices_are_made_once`, which KUnit runs (`make kunit`)"),
+    lesson("s16", "what must be done once could be done again", "`lesson_s16_devices_are_made_once`, which KUnit runs (`make test ONLY=kunit`)"),
     lesson("s17", "a space could not give up idle pages while it was given others", ""),
     lesson("s18", "fields of task_struct were read where bindgen has them", "the driver compares its structs with C's when it is loaded, and does not stay where they differ; a mutation shows it"),
     lesson("s19", "a thread's own completion did not wake who polls", ""),

@@ -4,7 +4,7 @@
 //! A seed decides everything: who is next, what it writes, and with it what everybody is told. Nobody
 //! waits and nobody runs at the same time as another, so the outcome depends on the driver alone. What
 //! comes back goes into a trace from which all is left out that may differ: pids are roles, buffers are
-//! numbered as they come. A digest of the trace is printed for each seed; `make fuzz` compares those of
+//! numbered as they come. A digest of the trace is printed for each seed; `make torture ONLY=fuzz` compares those of
 //! two drivers, and the traces where they differ.
 
 use crate::child::caught;

@@ -4,7 +4,7 @@
 //! A test makes one operation again and again, and each time another place in it fails, until it has
 //! gone through without a failure. What must hold each time: the error is one of those that the
 //! contract has for it, nobody waits for ever, and what was tried works when tried again. What is leaked
-//! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`x86_64-debug`).
+//! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`um`).
 
 use super::fds::Line;
 use super::*;
