@@ -54,7 +54,7 @@ def test_trace_events_recorded_by_perfetto(tally):
         tally.nothing_wrong(title, wrong, result.good)
 
 
-@stage(*TRACE, "tools/lab/bpftrace.py", "docs/observability.md", takes=36)
+@stage(*TRACE, "tools/lab/bpftrace.py", "docs/observability.md", takes=150, torture=True)
 def test_one_liners_for_bpftrace(tally):
     """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
     for driver in ("c", "rust"):

@@ -18,7 +18,7 @@ DRIVERS = (*bench.DRIVERS, "upstream")
 _TIMEOUT, _PATIENCE = 1500, {"upstream": 300}
 # For `make test`: where growth was once a fault, or is likely to become one; four sizes, for three give two differences, and memory that
 # is given back in pieces bends a line through two points.
-SHORT = ("own nodes, weak then strong", "depth of nesting", "oneway calls, frozen", "files of one call")
+SHORT = ("own nodes, weak then strong", "depth of nesting", "files of one call")
 SHORT_STEPS = 4
 
 

@@ -53,7 +53,10 @@ pub const OBJECTS: &[&str] = &["FD", "FDA", "PTR"];
 
 /// Why a rule has no test.
 pub const REASONS: &[(&str, &str)] = &[
-    ("ABI-2", "the whole suite, compiled for 32-bit tasks: `make torture ONLY=32_bit`, and of `make test` a part"),
+    (
+        "ABI-2",
+        "the whole suite, compiled for 32-bit tasks: `make torture ONLY=32_bit`, and of `make test` a part",
+    ),
     (
         "ABI-3",
         "an alignment of 8 is what every test of layout sees; there is no 32-bit kernel to compare with",
