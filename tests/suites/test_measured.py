@@ -15,7 +15,7 @@ def test_instructions_and_memory_next_to_c(tally):
     gate.stage_of_weights(tally)
 
 
-@stage(*MEASURE, "rust/", takes=30)
+@stage(*MEASURE, "rust/", takes=300, torture=True)
 def test_lines_that_move_between_cpus(tally):
     gate.stage_of_lines(tally)
 
