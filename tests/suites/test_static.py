@@ -28,7 +28,7 @@ def test_patches(tally):
     patch_suite.quick_suite(tally)
 
 
-@stage("tests/mutants.toml", "tools/mutants/", "tools/lab/mutants.py", *DRIVER, takes=20)
+@stage("tests/mutants.toml", "tools/mutants/", "tools/lab/mutants.py", *DRIVER, takes=60, torture=True)
 def test_mutants_of_today(tally):
     """Some faults that lessons are about, put into the driver on purpose: each must make its test fail."""
     tally.nothing_wrong("places of faults made by hand", mutants.misplaced())

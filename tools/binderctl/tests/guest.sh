@@ -65,6 +65,8 @@ nodes() {
 in_background() {
 	words=$1
 	shift
+	# What the last command printed must not count.
+	: >"$log"
 	"$tool" "$@" >"$log" 2>&1 &
 	watcher=$!
 	until grep -qF -e "$words" "$log"; do sleep 0.02; done
@@ -295,6 +297,7 @@ holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
 
 # What is watched goes. A device that is removed stays with those who have it open.
 "$tool" add watched >/dev/null
+: >"$log"
 "$tool" top --device watched -d 0.1 --no-trace >"$log" 2>&1 &
 watcher=$!
 until grep -q PROCESS "$log"; do sleep 0.02; done
