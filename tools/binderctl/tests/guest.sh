@@ -69,7 +69,7 @@ in_background() {
 	: >"$log"
 	"$tool" "$@" >"$log" 2>&1 &
 	watcher=$!
-	until grep -qF -e "$words" "$log"; do sleep 0.02; done
+	until grep -qF -e "$words" "$log" || ! kill -0 $watcher 2>/dev/null; do sleep 0.02; done
 }
 
 # ends STATUS WORDS WHAT: the command in the background must end like this.
@@ -276,8 +276,8 @@ if [ $all = yes ]; then
 	holds "a brief trace has no sizes" awk '/ B / { exit 1 }' "$log"
 	"$tool" trace --failed --json --count 1 >"$log" 2>&1 &
 	watcher=$!
-	# JSON has no head. The instance is there before the events are on.
-	until grep -qs 1 $tracing/instances/*/events/binder/binder_transaction/enable; do sleep 0.02; done
+	# JSON has no head. This event is the last one that a trace switches on.
+	until grep -qs 1 $tracing/instances/*/events/sched/sched_process_exit/enable; do sleep 0.02; done
 	"$contract" scene frozen true >/dev/null
 	ends 0 '"error":"BR_FROZEN_REPLY"' "trace --failed"
 fi
@@ -297,10 +297,7 @@ holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
 
 # What is watched goes. A device that is removed stays with those who have it open.
 "$tool" add watched >/dev/null
-: >"$log"
-"$tool" top --device watched -d 0.1 --no-trace >"$log" 2>&1 &
-watcher=$!
-until grep -q PROCESS "$log"; do sleep 0.02; done
+in_background "PROCESS" top --device watched -d 0.1 --no-trace
 "$tool" rm watched >/dev/null
 ends 7 "/watched is gone: it was removed" "top --device"
 "$tool" mount --logs /tmp/watched >/dev/null
