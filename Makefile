@@ -5,7 +5,7 @@
 PYTHON := /usr/bin/python3
 LAB := PYTHONPATH=tools $(PYTHON) -B -m lab
 # For the environment, not for a target.
-ENVIRONMENT := RUST_BINDER_CACHE KERNEL_SRC CARGO_HOME CI PYTHON
+ENVIRONMENT := RUST_BINDER_CACHE CARGO_HOME CI PYTHON
 NAMES := $(filter-out $(ENVIRONMENT),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 quoted = '$(subst ','\'',$(1))'
 OPTIONS = $(foreach name,$(NAMES),--$(shell echo $(name) | tr A-Z_ a-z-)=$(call quoted,$($(name))))

@@ -53,12 +53,6 @@ class Suite:
             raise say.LabError(f"the package lists of {self.name} cannot be read from {mirror()}: {wrong}. "
                                "Check the network, then run this again")
 
-    def offered(self, package):
-        """Read the package lists; the version that they have of `package`, or None, and why there is none."""
-        wrong = self.update()
-        version = None if wrong else self.candidate(package)
-        return version, wrong or "no such package"
-
     def candidate(self, package):
         """The version that this suite has of `package`, or None."""
         policy = proc.output("apt-cache", *self._options, "policy", package)
@@ -98,6 +92,20 @@ class Suite:
         """Lay the original archive of a source package, without Debian's changes, into `folder`."""
         argv = ["apt-get", *self._options, "source", "--download-only", "--tar-only", package]
         proc.logged(title, log, argv, cwd=folder)
+
+
+def suite_with(section, state):
+    """The first of the suites of a section of versions.toml that has the section's package; its package lists are below `state`."""
+    package, tried = section["package"], []
+    for name in section["suites"]:
+        suite = Suite(state / name, name, section.get("keyring", KEYRING), without=section.get("without", ()), architecture=section.get("architecture"))
+        wrong = suite.update()
+        version = None if wrong else suite.candidate(package)
+        if version:
+            say.note(f"{package} {version} from {name}" + ("" if version == section["tested"] else f" (tested with {section['tested']})"))
+            return suite
+        tried.append(f"{name} ({wrong or 'no such package'})")
+    raise say.LabError(f"no suite of {mirror()} gave {package}: tried {', '.join(tried)}. Check the network and the suites in versions.toml")
 
 
 def unpack(packages, root):

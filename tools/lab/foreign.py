@@ -90,16 +90,6 @@ def _libraries(root, arch):
 
 def _download(section, folder):
     """The package files of a section and of what it needs, in `folder`."""
-    tried = []
-    for name in section["suites"]:
-        suite = debian.Suite(folder / "apt" / name, name, without=section.get("without", ()), architecture=section.get("architecture"))
-        version, missing = suite.offered(section["package"])
-        if not version:
-            tried.append(f"{name} ({missing})")
-            continue
-        note = "" if version == section["tested"] else f" (tested with {section['tested']})"
-        say.note(f"{section['package']} {version} from {name}{note}")
-        packages = suite.with_dependencies(section["package"], *section.get("with", ()))
-        return suite.download(f"downloading {section['package']} and {len(packages) - 1} packages that it needs",
-                              f"apt-{section['package']}", folder, *packages)
-    raise say.LabError(f"no suite of {debian.mirror()} gave {section['package']}: tried {', '.join(tried)}")
+    suite, package = debian.suite_with(section, folder / "apt"), section["package"]
+    names = suite.with_dependencies(package, *section.get("with", ()))
+    return suite.download(f"downloading {package} and {len(names) - 1} packages that it needs", f"apt-{package}", folder, *names)

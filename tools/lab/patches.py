@@ -61,7 +61,7 @@ def base(tree=None, flavour="replace"):
     if lacking := next((path for path in paths if not path.exists()), None):
         raise say.LabError(f"there is no {lacking}: the patches are for a whole Linux tree")
     texts = {str(path.relative_to(folder)): path.read_text() for path in paths}
-    return texts if tree else texts | {"drivers/android/Kconfig": source.untouched_kconfig()}
+    return texts if tree else texts | {"drivers/android/Kconfig": source.untouched_kconfig(folder)}
 
 
 def write(folder, flavour, sender, texts):

@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel trees: Debian's source package, or the user's own tree, made ready for our kernels.
+"""The tree of Debian's kernel source package, made ready for our kernels.
 
 The package comes from a newer suite of the archive that the machine already uses.
 """
-
-import os
-import pathlib
-import re
-import subprocess
 
 from . import cache, debian, proc, say
 from .versions import PINNED
@@ -17,13 +12,13 @@ SELFTESTS = "tools/testing/selftests"
 # Part of the key of every tree: raise it when `_prepare` does something else.
 PREPARATION = 2
 _KCONFIG = "drivers/android/Kconfig"
+_UNPACK = """set -o pipefail
+dpkg-deb --fsys-tarfile "$1" | tar -xO --wildcards "./usr/src/linux-source-*.tar.xz" | tar -xJ --strip-components=1 -C "$2"
+"""
 
 
 def tree():
     """A kernel tree in the cache in which all drivers can be chosen as modules."""
-    own = os.environ.get("KERNEL_SRC")
-    if own:
-        return _from_folder(pathlib.Path(own).absolute())
     archive = _package()
 
     def make(part):
@@ -38,30 +33,15 @@ def unpack(archive, folder):
     cache.need_space(2.5, "unpacking the kernel source")
     folder.mkdir()
     with say.Step("unpacking the kernel source"):
-        _pipe(
-            ["dpkg-deb", "--fsys-tarfile", archive],
-            ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"],
-            ["tar", "-xJ", "--strip-components=1", "-C", folder],
-        )
+        proc.output("bash", "-c", _UNPACK, "bash", archive, folder)
 
 
-def untouched_kconfig():
-    """The file that `_prepare` changes as the source package has it; of one's own tree as it is there."""
-    own = os.environ.get("KERNEL_SRC")
-    if own:
-        return (pathlib.Path(own) / _KCONFIG).read_text()
-    archive = _package()
-
-    def make(part):
-        part.mkdir()
-        with say.Step("unpacking a file of the kernel source"):
-            _pipe(
-                ["dpkg-deb", "--fsys-tarfile", archive],
-                ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"],
-                ["tar", "-xJ", "--strip-components=1", "-C", part, "--wildcards", f"*/{_KCONFIG}"],
-            )
-
-    return (cache.entry(f"source/kconfig/{cache.key(archive.name)}", make) / _KCONFIG).read_text()
+def untouched_kconfig(tree):
+    """The Kconfig of a tree in the cache, as the source package has it."""
+    text = (tree / _KCONFIG).read_text()
+    for old, new in _EDITS[_KCONFIG]:
+        text = text.replace(new, old)
+    return text
 
 
 def builtin_tree(base, name):
@@ -84,67 +64,21 @@ def _package():
         unfinished = part.with_name(part.name + ".deb")
         cache.need_space(0.5, "downloading the kernel source", unfinished)
         unfinished.mkdir(exist_ok=True)
-        _download(unfinished)
+        debian.suite_with(KERNEL, unfinished / "apt").download("downloading the kernel source (165 MB)", "apt-source", unfinished, KERNEL["package"])
+        proc.output("rm", "-rf", unfinished / "apt")
         unfinished.rename(part)
 
     folder = cache.entry(f"download/linux-source-{cache.key(KERNEL)}", make)
     return next(folder.glob("*.deb"))
 
 
-def _download(folder):
-    state = folder / "apt"
-    tried = []
-    for name in KERNEL["suites"]:
-        suite = debian.Suite(state / name, name, KERNEL["keyring"])
-        version, missing = suite.offered(KERNEL["package"])
-        if not version:
-            tried.append(f"{name} ({missing})")
-            continue
-        say.note(f"{KERNEL['package']} {version} from {name}")
-        if version != KERNEL["tested"]:
-            say.note(f"  (tested with {KERNEL['tested']})")
-        suite.download("downloading the kernel source (165 MB)", "apt-source", folder, KERNEL["package"])
-        proc.output("rm", "-rf", state)
-        return
-    raise say.LabError(
-        f"no suite of {debian.mirror()} gave {KERNEL['package']}: tried {', '.join(tried)}. "
-        "Check the network, or set KERNEL_SRC to an unpacked Linux "
-        f"{KERNEL['series']} tree"
-    )
-
-
-def _from_folder(folder):
-    makefile = folder / "Makefile"
-    head = makefile.read_text()[:400] if makefile.is_file() else ""
-    version = ".".join(re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", head, re.M))
-    if version != KERNEL["series"]:
-        what = f"Linux {version}" if version else "no kernel tree"
-        raise say.LabError(f"KERNEL_SRC={folder} is {what}: point it at a Linux {KERNEL['series']} tree")
-    if (folder / ".config").exists():
-        raise say.LabError(f"KERNEL_SRC={folder} has been built in: run `make -C {folder} mrproper`")
-    if not re.search(r"config ANDROID_BINDER_IPC\n\ttristate ", (folder / _KCONFIG).read_text()):
-        raise say.LabError(f"KERNEL_SRC={folder} can have Binder drivers built in only, and exports to modules not all that they need: "
-                           f"take {KERNEL['package']} of Debian, or lay our driver into it by tools/install-into-kernel")
-
-    def make(part):
-        cache.need_space(2.5, "copying the kernel source")
-        with say.Step(f"copying {folder}"):
-            proc.output("rsync", "-a", "--exclude=/.git", f"{folder}/", f"{part}/")
-        _prepare(part)
-
-    return cache.entry(f"source/own-{cache.key(_fingerprint(folder), PREPARATION)}", make)
-
-
-def _fingerprint(folder):
-    """Names, sizes and times of all files: what tells one state of a user's tree from another."""
-    return proc.output(
-        "find", folder, "-path", folder / ".git", "-prune", "-o", "-type", "f",
-        "-printf", "%P %s %T@\n",
-    )
-
-
 # What is replaced in a file of the tree, each once.
 _EDITS = {
+    # Both incumbents can be modules of one kernel.
+    _KCONFIG: (
+        ('\tbool "Rust version of Android Binder', '\ttristate "Rust version of Android Binder'),
+        ("depends on RUST && MMU && NET && !ANDROID_BINDER_IPC\n", "depends on RUST && MMU && NET\n"),
+    ),
     # clang's large code model has sections of its own. Without these, static lock classes lie outside of the kernel's data, and
     # lockdep turns itself off.
     "arch/um/kernel/dyn.lds.S": (
@@ -171,38 +105,13 @@ _EDITS = {
 
 
 def _prepare(part):
-    """Let both incumbents be modules of one kernel (upstream's Rust driver is built in or nothing), and mend User Mode Linux."""
-    kconfig = part / _KCONFIG
-    text = kconfig.read_text()
-    block = re.search(r"config ANDROID_BINDER_IPC_RUST\n(\t.*\n)+", text)
-    if not block:
-        raise say.LabError(f"{kconfig} has no ANDROID_BINDER_IPC_RUST: not a Linux {KERNEL['series']} tree")
-    changed = block.group(0).replace("\tbool ", "\ttristate ").replace(" && !ANDROID_BINDER_IPC", "")
-    _replace(kconfig, block.group(0), changed)
+    """Make the edits in new files: other trees may have links to the old ones."""
     for name, edits in _EDITS.items():
+        path = part / name
+        text = path.read_text()
         for old, new in edits:
-            _replace(part / name, old, new)
-
-
-def _replace(path, old, new):
-    """Replace what stands in a file once, in a new file: other trees may have links to the old one."""
-    text = path.read_text()
-    if text.count(old) != 1:
-        raise say.LabError(f"{path} has {text.count(old)} times {old!r}: not a Linux {KERNEL['series']} tree")
-    path.unlink()
-    path.write_text(text.replace(old, new))
-
-
-def _pipe(*commands):
-    """Run commands as a pipeline; every one must succeed."""
-    running, source = [], subprocess.DEVNULL
-    for argv in commands:
-        last = argv is commands[-1]
-        child = subprocess.Popen(
-            [str(a) for a in argv], stdin=source, stdout=None if last else subprocess.PIPE
-        )
-        running.append(child)
-        source = child.stdout
-    for child, argv in reversed([*zip(running, commands)]):
-        if child.wait():
-            raise say.LabError(f"{argv[0]} could not unpack the kernel source: is the disk full?")
+            if text.count(old) != 1:
+                raise say.LabError(f"{path} has {text.count(old)} times {old!r}: not a Linux {KERNEL['series']} tree")
+            text = text.replace(old, new)
+        path.unlink()
+        path.write_text(text)

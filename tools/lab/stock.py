@@ -10,7 +10,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import subprocess
 
 from . import cache, debian, foreign, proc, say, source
 from .versions import PINNED, ROOT
@@ -33,6 +32,10 @@ while [ "$1" != -- ]; do mount --rbind "$1" "$root/$2"; shift 2; done
 shift
 exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C.UTF-8 "$@"
 """
+
+
+# A file of a package that may lack it.
+_TAKE_OUT = 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" 2>/dev/null | xz -dc >"$3" 2>/dev/null; [ -s "$3" ] || rm "$3"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,12 +154,7 @@ def _unpack(folder, archives, release):
                    if not path.name.startswith(("linux-modules-", "linux-source-"))], folder)
     modules = next(archives.glob("linux-modules-*.deb"))
     path = f"./usr/lib/modules/{release}/kernel/drivers/android/binder_linux.ko.xz"
-    listed = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", modules], stdout=subprocess.PIPE)
-    found = subprocess.run(["tar", "-xO", path], stdin=listed.stdout, capture_output=True)
-    listed.communicate()
-    if found.returncode == 0:
-        (folder / "binder_linux.ko").write_bytes(
-            subprocess.run(["xz", "-dc"], input=found.stdout, capture_output=True, check=True).stdout)
+    proc.output("sh", "-c", _TAKE_OUT, "sh", modules, path, folder / "binder_linux.ko")
 
 
 def _prepare(folder, archives, name, release):

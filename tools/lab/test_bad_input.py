@@ -1,197 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is said of words that nothing reads, of mirrors that have not what is asked for, and of disks that are full; what an
-interrupted download leaves."""
+"""What is said of words that nothing reads, of crates that are missing, and of a disk that is full."""
 
-import contextlib
-import errno
 import argparse
-import http.server
-import io
-import os
-import pathlib
-import re
 import shlex
 import socket
 import subprocess
-import sys
-import tempfile
-import threading
-import unittest
-from unittest import mock
 
-from lab import __main__, cache, debian, proc, programs, say, source, stock
-from lab.versions import ROOT
+import pytest
+
+from . import __main__, cache, proc, programs, say
+from .versions import ROOT
 
 
-class Words(unittest.TestCase):
-    def make(self, *words):
-        """The status of a make, and what it complains of."""
-        done = subprocess.run(["make", *words], cwd=ROOT, env=proc.environment(), text=True, capture_output=True, timeout=60)
-        return done.returncode, done.stderr
-
-    def test_what_make_is_given_reaches_a_command_as_it_is(self):
-        done = subprocess.run(["make", "-n", "test", "ONLY=it's \"so\"", "NEAR_LIMITS=1"], cwd=ROOT, env=proc.environment(), text=True,
-                              capture_output=True, check=True, timeout=60)
-        self.assertEqual(sorted(shlex.split(done.stdout)[-2:]), ["--near-limits=1", "--only=it's \"so\""])
-
-    def test_an_unknown_option_ends_with_the_known_ones(self):
-        for command, says in (
-            (("bench", "FUL=1"), "unrecognized arguments: --ful=1"),
-            (("bench", "ONLY=nonsense"), "error: no part nonsense: there are count"),
-            (("boot", "DRIVER=nonsense"), "invalid choice: 'nonsense' (choose from 'rust', 'c', 'upstream'"),
-            (("contract", "GUEST=nonsense"), "invalid choice: 'nonsense' (choose from 'um'"),
-            (("install", "KERNEL=/nonexistent"), "error: /nonexistent is no kernel tree"),
-            (("nonsense",), "No rule to make target 'nonsense'"),
-        ):
-            with self.subTest(" ".join(command)):
-                status, said = self.make(*command)
-                self.assertEqual(status, 2)
-                self.assertIn(says, said)
-
-    def test_parts_of_names_that_no_test_of_the_contract_has(self):
-        listed = mock.patch.object(proc, "output", lambda *argv: "deaths::one\n" if argv[-1] == "deaths::" else "")
-        arguments = argparse.Namespace(table=None, only="dead::,deaths::,gone")
-        with listed, mock.patch.object(programs, "build", return_value="contract"):
-            with self.assertRaisesRegex(say.LabError, "no test of the contract has dead::, gone in its name: `contract list`"):
-                __main__._contract(arguments)
+def make(*words):
+    return subprocess.run(["make", *words], cwd=ROOT, env=proc.environment(), text=True, capture_output=True, timeout=60)
 
 
-class Nothing(http.server.BaseHTTPRequestHandler):
-    """A mirror that has nothing."""
-
-    def do_GET(self):
-        self.send_error(404)
-
-    def log_message(self, *_):
-        pass
+def test_what_make_is_given_reaches_a_command_as_it_is():
+    said = make("-n", "test", "ONLY=it's \"so\"", "NEAR_LIMITS=1").stdout
+    assert sorted(shlex.split(said)[-2:]) == ["--near-limits=1", "--only=it's \"so\""]
 
 
-class Mirrors(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
-        self.addCleanup(self.server.server_close)
-        self.enterContext(mock.patch.object(debian, "mirror", lambda: f"http://127.0.0.1:{self.server.server_port}/debian"))
-        self.enterContext(contextlib.redirect_stdout(io.StringIO()))
-
-    def serve(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.addCleanup(self.server.shutdown)
-
-    def refusal(self):
-        with self.assertRaises(say.LabError) as caught:
-            stock._download(self.folder / "packages", {"suite": "trixie-backports", "series": "7.3", "flavour": "amd64"})
-        return str(caught.exception)
-
-    def test_a_suite_that_the_mirror_has_not(self):
-        self.serve()
-        self.assertRegex(self.refusal(), r"lists of trixie-backports cannot be read from http://127.0.0.1:\d+/debian: .* "
-                                         r"does not have a Release file\. Check the network, then run this again")
-
-    def test_a_mirror_that_cannot_be_reached(self):
-        self.server.server_close()
-        self.assertRegex(self.refusal(), r"cannot be read from http://127.0.0.1:\d+/debian: .*[Cc]onnect")
-
-    def test_each_suite_that_was_tried_is_told_with_its_reason(self):
-        self.serve()
-        with self.assertRaisesRegex(say.LabError, r"tried trixie-backports \(.*no.*Release file.*\), experimental \(.*, sid \("):
-            source._download(self.folder)
+@pytest.mark.parametrize("command, says", [
+    ("bench FUL=1", "unrecognized arguments: --ful=1"),
+    ("bench ONLY=nonsense", "error: no part nonsense: there are count"),
+    ("boot DRIVER=nonsense", "invalid choice: 'nonsense' (choose from 'rust', 'c', 'upstream'"),
+    ("contract GUEST=nonsense", "invalid choice: 'nonsense' (choose from 'um'"),
+    ("install KERNEL=/nonexistent", "error: /nonexistent is no kernel tree"),
+    ("nonsense", "No rule to make target 'nonsense'"),
+])
+def test_an_unknown_option_ends_with_the_known_ones(command, says):
+    done = make(*command.split())
+    assert done.returncode == 2 and says in done.stderr
 
 
-class Crates(unittest.TestCase):
-    """Cargo's home is empty."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.home = pathlib.Path(folder.name)
-        self.enterContext(mock.patch.dict("os.environ", {"CARGO_HOME": folder.name, "RUST_BINDER_CACHE": f"{folder.name}/cache"}))
-        self.enterContext(contextlib.redirect_stdout(io.StringIO()))
-
-    def test_without_network_it_is_told_what_to_do(self):
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            (self.home / "config.toml").write_text(f'''
-[source.crates-io]
-replace-with = "nobody"
-[source.nobody]
-registry = "sparse+http://127.0.0.1:{nobody.getsockname()[1]}/"
-[net]
-retry = 0
-''')
-            with self.assertRaisesRegex(say.LabError, "failed, see above: not all crates are here .* Check the network.* run this again"):
-                # Not what this run has built already.
-                programs.build.__wrapped__("tools/binderctl")
-
-    def test_what_fails_with_all_crates_is_not_the_network(self):
-        crate = self.home / "crate"
-        (crate / "src").mkdir(parents=True)
-        (crate / "src/main.rs").write_text("not Rust")
-        (crate / "Cargo.toml").write_text('[package]\nname = "alone"\n[workspace]\n')
-        (crate / "Cargo.lock").write_text('version = 3\n[[package]]\nname = "alone"\nversion = "0.0.0"\n')
-        self.assertEqual(programs._of_missing_crates(crate, "", programs.environment()), "")
+def test_parts_of_names_that_no_test_of_the_contract_has(monkeypatch):
+    monkeypatch.setattr(proc, "output", lambda *argv: "deaths::one\n" if argv[-1] == "deaths::" else "")
+    monkeypatch.setattr(programs, "build", lambda _: "contract")
+    with pytest.raises(say.LabError, match="no test of the contract has dead::, gone in its name: `contract list`"):
+        __main__._contract(argparse.Namespace(table=None, only="dead::,deaths::,gone"))
 
 
-class Downloads(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.enterContext(mock.patch.dict("os.environ", {"RUST_BINDER_CACHE": folder.name}))
-
-    def test_what_was_there_before_an_interruption_is_not_downloaded_again(self):
-        def interrupted(folder):
-            (folder / "half").write_text("of it")
-            raise KeyboardInterrupt
-
-        def rest(folder):
-            self.assertEqual((folder / "half").read_text(), "of it")
-            (folder / "linux.deb").write_text("all")
-
-        with mock.patch.object(source, "_download", interrupted), self.assertRaises(KeyboardInterrupt):
-            source._package()
-        with mock.patch.object(source, "_download", rest):
-            self.assertEqual(source._package().read_text(), "all")
-
-    def test_a_disk_that_is_full_is_seen_before_anything_is_downloaded(self):
-        with mock.patch.object(cache.shutil, "disk_usage") as usage, mock.patch.object(stock, "_download") as download:
-            usage.return_value.free = 1e9
-            with self.assertRaisesRegex(say.LabError, "needs 4.0 GB in .*, 1.0 GB are free"):
-                stock.prepared("debian-7.3")
-        download.assert_not_called()
-
-    def test_after_a_download_that_was_interrupted_the_next_run_goes_on(self):
-        with mock.patch.object(stock, "_download", side_effect=[say.LabError("cut off"), "7.3.4-amd64"]), \
-                mock.patch.object(stock, "_unpack"), mock.patch.object(stock, "_prepare"), mock.patch.object(cache, "need_space"), \
-                contextlib.redirect_stdout(io.StringIO()):
-            with self.assertRaisesRegex(say.LabError, "cut off"):
-                stock.prepared("debian-7.3")
-            self.assertTrue((stock.prepared("debian-7.3") / ".complete").exists())
-
-    def test_what_a_full_disk_leaves_of_a_download_does_not_look_finished(self):
-        def fills(path, _):
-            path.touch()
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        with mock.patch.object(stock.debian, "Suite"), mock.patch.object(stock, "newest", return_value="7.3.4-amd64"), \
-                mock.patch.object(pathlib.Path, "write_text", fills), contextlib.redirect_stdout(io.StringIO()):
-            for _ in range(2):
-                with self.assertRaisesRegex(OSError, "No space left"):
-                    stock._download(self.folder / "packages", {"suite": "sid", "series": "7.3", "flavour": "amd64", "tested": ""})
-
-    def test_a_disk_that_fills_up_meanwhile_is_told_with_what_to_do(self):
-        def fills():
-            with open("/dev/full", "w") as full:
-                full.write("x" * 100_000)
-
-        said = io.StringIO()
-        with mock.patch.object(sys, "argv", ["lab", "purge"]), mock.patch("lab.cache.purge", fills), \
-                contextlib.redirect_stderr(said):
-            self.assertEqual(__main__.main(), 1)
-        self.assertRegex(said.getvalue(), r"^error: .*No space left on device\nerror: free some of what .*, then run this again")
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Cargo's home, which is empty."""
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
+    monkeypatch.setenv("RUST_BINDER_CACHE", str(tmp_path / "cache"))
+    return tmp_path
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_crates_that_cannot_be_had_are_told_with_what_to_do(home):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        registry = f'registry = "sparse+http://127.0.0.1:{nobody.getsockname()[1]}/"'
+        (home / "config.toml").write_text(f'[source.crates-io]\nreplace-with = "nobody"\n[source.nobody]\n{registry}\n[net]\nretry = 0\n')
+        with pytest.raises(say.LabError, match="failed, see above: not all crates are here .* Check the network.* run this again"):
+            # Not what this run has built already.
+            programs.build.__wrapped__("tools/binderctl")
+
+
+def test_what_fails_with_all_crates_is_not_the_network(home):
+    (home / "crate/src").mkdir(parents=True)
+    for name, text in (("src/main.rs", "not Rust"), ("Cargo.toml", '[package]\nname = "alone"\n[workspace]\n'),
+                       ("Cargo.lock", 'version = 3\n[[package]]\nname = "alone"\nversion = "0.0.0"\n')):
+        (home / "crate" / name).write_text(text)
+    assert programs._of_missing_crates(home / "crate", "", programs.environment()) == ""
+
+
+def test_a_disk_that_fills_up_meanwhile_is_told_with_what_to_do(monkeypatch, capsys):
+    def fills():
+        with open("/dev/full", "w") as full:
+            full.write("x" * 100_000)
+
+    monkeypatch.setattr(__main__.sys, "argv", ["lab", "purge"])
+    monkeypatch.setattr(cache, "purge", fills)
+    assert __main__.main() == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("No space left on device") and second.startswith("error: free some of what ") and "then run this again" in second

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is said of trees that KERNEL_SRC names and kernels for the guests cannot be built from."""
+"""What of Debian's kernel tree is other in ours."""
 
-import pathlib
-import tempfile
-import unittest
-from unittest import mock
+import os
 
-from lab import cache, say, source
+import pytest
 
-_KCONFIG = """config ANDROID_BINDER_IPC
+from . import say, source
+
+KCONFIG = """config ANDROID_BINDER_IPC
 	tristate "Android Binder IPC Driver"
 
 config ANDROID_BINDER_IPC_RUST
@@ -17,59 +16,17 @@ config ANDROID_BINDER_IPC_RUST
 """
 
 
-class OwnTree(unittest.TestCase):
-    """A tree of the user's."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.tree = pathlib.Path(folder.name) / "linux"
-        self.write("Makefile", "VERSION = 7\nPATCHLEVEL = 3\n")
-        self.write("drivers/android/Kconfig", _KCONFIG)
-        for name, edits in source._EDITS.items():
-            self.write(name, "".join(old for old, _ in edits))
-        environment = {"KERNEL_SRC": str(self.tree), "RUST_BINDER_CACHE": f"{folder.name}/cache"}
-        changed = mock.patch.dict("os.environ", environment)
-        changed.start()
-        self.addCleanup(changed.stop)
-        # It may be a small disk that tests run on.
-        room = mock.patch.object(cache, "need_space")
-        room.start()
-        self.addCleanup(room.stop)
-
-    def write(self, name, text):
-        path = self.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def refused(self, words):
-        with self.assertRaisesRegex(say.LabError, words):
-            source.tree()
-
-    def test_it_is_copied_and_both_drivers_can_be_modules(self):
-        copy = source.tree()
-        kconfig = (copy / "drivers/android/Kconfig").read_text()
-        self.assertEqual(kconfig.count("\ttristate "), 2)
-        self.assertNotIn("!ANDROID_BINDER_IPC", kconfig)
-        self.assertEqual((self.tree / "drivers/android/Kconfig").read_text(), _KCONFIG)
-        self.assertEqual(source.tree(), copy)
-
-    def test_another_version(self):
-        self.write("Makefile", "VERSION = 7\nPATCHLEVEL = 4\n")
-        self.refused("is Linux 7.4: point it at a Linux 7.3 tree")
-
-    def test_no_tree(self):
-        (self.tree / "Makefile").unlink()
-        self.refused("is no kernel tree")
-
-    def test_a_tree_that_was_built_in(self):
-        self.write(".config", "")
-        self.refused("make -C .* mrproper")
-
-    def test_a_tree_without_debians_changes(self):
-        self.write("drivers/android/Kconfig", _KCONFIG.replace("tristate", "bool"))
-        self.refused("built in only(.|\n)*linux-source-7.3 of Debian(.|\n)*tools/install-into-kernel")
-
-
-if __name__ == "__main__":
-    unittest.main()
+def test_both_drivers_can_be_modules_and_other_trees_stay_what_they_are(tmp_path):
+    texts = {name: "".join(old for old, _ in edits) for name, edits in source._EDITS.items()} | {source._KCONFIG: KCONFIG}
+    for name, text in texts.items():
+        for tree in ("other", "ours"):
+            (tmp_path / tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "other" / name).write_text(text)
+        os.link(tmp_path / "other" / name, tmp_path / "ours" / name)
+    source._prepare(tmp_path / "ours")
+    made = (tmp_path / "ours" / source._KCONFIG).read_text()
+    assert made.count("\ttristate ") == 2 and "!ANDROID_BINDER_IPC" not in made
+    assert {name: (tmp_path / "other" / name).read_text() for name in texts} == texts
+    assert source.untouched_kconfig(tmp_path / "ours") == KCONFIG
+    with pytest.raises(say.LabError, match="not a Linux 7.3 tree"):
+        source._prepare(tmp_path / "ours")

@@ -33,27 +33,16 @@ def versions():
 
 def bindgen():
     """The folder of the pinned bindgen, built by cargo on first use. Of what it is made of, its own crate alone has to be fast."""
-    fast = "profile.release.package.bindgen.opt-level=1"
-    return _installed("bindgen", "bindgen-cli", "--config", "profile.release.opt-level=0", "--config", fast)
-
-
-def inferno():
-    """The folder of the pinned inferno, which draws flame graphs."""
-    return _installed("inferno", "inferno", "--no-default-features", "--features", "cli", "--bin", "inferno-flamegraph")
-
-
-def _installed(name, crate, *options):
-    version = PINNED[name]["version"]
+    version = PINNED["bindgen"]["version"]
 
     def make(part):
-        argv = [RUST["cargo"], "install", crate, "--locked", "--version", version, *options,
-                "--root", part, "--target-dir", str(part) + ".target"]
-        env = proc.environment(RUSTC=RUST["rustc"])
+        argv = [RUST["cargo"], "install", "bindgen-cli", "--locked", "--version", version, "--config", "profile.release.opt-level=0",
+                "--config", "profile.release.package.bindgen.opt-level=1", "--root", part, "--target-dir", str(part) + ".target"]
         # Elsewhere than in this tree, whose programs are static.
-        proc.logged(f"building {name} {version}", name, argv, env=env, cwd=cache.root())
+        proc.logged(f"building bindgen {version}", "bindgen", argv, env=proc.environment(RUSTC=RUST["rustc"]), cwd=cache.root())
         proc.output("rm", "-rf", str(part) + ".target")
 
-    return cache.entry(f"{name}/{cache.key(version, rustc())}", make) / "bin"
+    return cache.entry(f"bindgen/{cache.key(version, rustc())}", make) / "bin"
 
 
 def kernel_environment():
