@@ -4,7 +4,6 @@
 `make bench FULL=1` adds times in User Mode Linux on three drivers, and cache lines that move; `ONLY=` names parts of that.
 """
 
-import json
 import os
 import platform
 

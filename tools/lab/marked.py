@@ -11,11 +11,6 @@ def put(document, name, made):
     document.write_text(replaced(document.read_text(), name, made, document.name))
 
 
-def must_have(document, name):
-    """Fail if there is no such place: before something is measured for it."""
-    replaced(document.read_text(), name, "", document.name)
-
-
 def replaced(text, name, made, document="the document"):
     """The text with `made` in its one place of this name."""
     begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"

@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 
-from . import kunit, module, programs, say, toolchain
+from . import module, programs, say, toolchain
 from .versions import BUILD, ROOT
 
 HOME = BUILD / "mutants"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is read of a disassembly."""
 
-import unittest
-
 from .frames import of_disassembly
 
 SMALL = """
@@ -31,14 +29,6 @@ OTHERS = """
 """
 
 
-class Frames(unittest.TestCase):
-    def test_room_and_what_is_pushed_before(self):
-        self.assertEqual(of_disassembly((SMALL + LARGE).splitlines()), {"small": 40, "large": 16 + 0xBA8})
-
-    def test_other_ways_to_make_room(self):
-        frames = of_disassembly(OTHERS.splitlines())
-        self.assertEqual(frames, {"leaf": 0, "of_128": 128, "of_any_size": float("inf")})
-
-
-if __name__ == "__main__":
-    unittest.main()
+def test_room_and_what_is_pushed_before():
+    assert of_disassembly((SMALL + LARGE + OTHERS).splitlines()) == {
+        "small": 40, "large": 16 + 0xBA8, "leaf": 0, "of_128": 128, "of_any_size": float("inf")}

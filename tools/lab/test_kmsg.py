@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which lines of a kernel's log make a run fail.
+"""Which lines of a kernel's log make a run fail."""
 
-    PYTHONPATH=tools python3 -m unittest lab.test_kmsg
-"""
-
-import unittest
+import pytest
 
 from . import guest, kmsg
 
@@ -32,26 +29,20 @@ INNOCENT = (
 )
 
 
-class Complaints(unittest.TestCase):
-    def test_each_is_heard(self):
-        for line in COMPLAINTS:
-            self.assertEqual(len(kmsg.complaints([line])), 1, line)
-            # As it stands on the console.
-            self.assertEqual(kmsg.complaints([line.split(">", 1)[1]]), kmsg.complaints([line]), line)
-
-    def test_nothing_else_is(self):
-        self.assertEqual(kmsg.complaints(INNOCENT), [])
-
-    def test_a_run_fails_for_them_whatever_its_program_says(self):
-        for where in ("log", "console"):
-            speech = guest._Speech("cafe", None)
-            speech.hear(b"\n@@cafe exit 0\n\n@@cafe end\n")
-            speech.dmesg = list(COMPLAINTS[:1] if where == "log" else INNOCENT)
-            console = [] if where == "log" else list(COMPLAINTS[:1])
-            result = guest._judge(speech, True, console, guest.Job(argv=[]))
-            self.assertEqual(result.status, 0)
-            self.assertFalse(result.good, where)
+@pytest.mark.parametrize("line", COMPLAINTS)
+def test_each_is_heard_in_the_log_and_on_the_console(line):
+    [found] = kmsg.complaints([line])
+    assert kmsg.complaints([line.split(">", 1)[1]]) == [found]
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_nothing_else_is():
+    assert kmsg.complaints(INNOCENT) == []
+
+
+@pytest.mark.parametrize("log, console", [(COMPLAINTS[:1], ()), (INNOCENT, COMPLAINTS[:1])])
+def test_a_run_fails_for_them_whatever_its_program_says(log, console):
+    speech = guest._Speech("cafe", None)
+    speech.hear(b"\n@@cafe exit 0\n\n@@cafe end\n")
+    speech.dmesg = list(log)
+    result = guest._judge(speech, True, list(console), guest.Job(argv=[]))
+    assert result.status == 0 and not result.good
