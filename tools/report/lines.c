@@ -8,7 +8,7 @@
  *
  *	chain ID CALLER PLACE			the chain CALLER, and then a call at PLACE; chain 0 has no call
  *	event KIND WHAT AT CHAIN ADDRESS TIMES	what the instruction at ADDRESS did to a line, in all windows of a kind
- *	unknown ACCESSES			whose physical address QEMU did not tell
+ *	unknown ACCESSES			whose physical address QEMU did not tell, and calls that were too deep
  *	end
  *
  * AT is the physical address that was accessed. KIND is short or long. WHAT is read (of a line that another CPU has changed), write (of a line that others have), locked
@@ -26,7 +26,7 @@
  */
 #include "caches.h"
 #include "stacks.h"
-#include "windows.h"
+#include "marks.h"
 
 enum what { READ, WRITE, LOCKED, PAUSE };
 static const char *const names[] = { "read", "write", "locked", "pause" };
@@ -51,11 +51,10 @@ struct tally {
 #define BUCKETS (1 << 16)
 static struct tally *tallies[BUCKETS];
 
-static uint64_t usual_turn, random_state = 1;
+static uint64_t usual_turn, random_state;
 static uint64_t left_of_turn;
 static unsigned int whose_turn;
 static uint64_t unknown;
-static FILE *out;
 
 /* What is measured now: the kind of its window, and how many processes measure. */
 static enum kind kind = NEITHER;
@@ -182,22 +181,17 @@ static void executed(unsigned int cpu, void *data)
 
 static void starts(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	following = true;
 	measuring++;
 }
 
 static void ends(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	measuring--;
 }
 
 static void window_starts(unsigned int cpu, void *data)
 {
-	(void)cpu;
 	kind = (enum kind)(uintptr_t)data;
 }
 
@@ -212,13 +206,11 @@ static void write_tally(struct tally *tally)
 
 static void windows_end(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	write_chains(out, &outermost);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct tally *tally = tallies[i]; tally; tally = tally->next)
 			write_tally(tally);
-	fprintf(out, "unknown %" PRIu64 "\nend\n", unknown);
+	fprintf(out, "unknown %" PRIu64 "\nend\n", unknown + too_deep);
 	fflush(out);
 	kind = NEITHER;
 	unknown = 0;
@@ -232,7 +224,6 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	bool kernel = is_kernel(qemu_plugin_tb_vaddr(tb));
 	struct place *places = make(length * sizeof(*places));
 
-	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, CB_NO_REGS, (void *)(uintptr_t)length);
 	for (size_t i = 0; i < length; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -254,37 +245,13 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		watch_marks(tb, &at_marks);
 }
 
-static void at_exit(qemu_plugin_id_t id, void *data)
-{
-	(void)id;
-	(void)data;
-	if (too_deep)
-		fprintf(stderr, "lines: %" PRIu64 " calls were deeper than %d\n", too_deep, DEPTH);
-	if (fclose(out))
-		perror("lines");
-}
-
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	const char *value;
-
-	(void)info;
-	for (int i = 0; i < argc; i++) {
-		if ((value = option(argv[i], "turn")))
-			usual_turn = strtoull(value, NULL, 10);
-		else if ((value = option(argv[i], "seed")))
-			random_state = strtoull(value, NULL, 10);
-	}
-	out = output(argc, argv);
-	if (!out || !usual_turn || !random_state) {
-		fprintf(stderr, "lines: say out=FILE,turn=INSTRUCTIONS,seed=SEED\n");
+	usual_turn = number_option(argc, argv, "turn", 10);
+	random_state = number_option(argc, argv, "seed", 10);
+	if (!usual_turn || !random_state || !qemu_get_cpu || !cpu_exit) {
+		fprintf(stderr, "lines: turn=INSTRUCTIONS or seed=SEED is missing, or this QEMU has no function that ends a CPU's turn\n");
 		return 1;
 	}
-	if (!qemu_get_cpu || !cpu_exit) {
-		fprintf(stderr, "lines: this QEMU has no function that ends a CPU's turn\n");
-		return 1;
-	}
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
-	return 0;
+	return begin(id, argc, argv, translated);
 }

@@ -15,7 +15,7 @@
  *	qemu-system-x86_64 ... -plugin ./locked.so,out=FILE
  */
 #include "decode.h"
-#include "windows.h"
+#include "marks.h"
 
 struct window {
 	enum kind kind;
@@ -28,7 +28,6 @@ struct window {
 /* Since the guest was started, and when what is measured last started or went on. */
 static uint64_t instructions, locked;
 static uint64_t instructions_at_start, locked_at_start;
-static FILE *out;
 
 /* Those since the last ones were written. The last of them is the one that is measured. */
 static struct window windows[WINDOWS];
@@ -37,8 +36,6 @@ static bool counting;
 
 static void starts(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	counting = window_count;
 	instructions_at_start = instructions;
 	locked_at_start = locked;
@@ -46,8 +43,6 @@ static void starts(unsigned int cpu, void *data)
 
 static void ends(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	if (!counting)
 		return;
 	counting = false;
@@ -57,7 +52,6 @@ static void ends(unsigned int cpu, void *data)
 
 static void window_starts(unsigned int cpu, void *data)
 {
-	(void)cpu;
 	if (window_count == WINDOWS)
 		abort();
 	windows[window_count++] = (struct window){ .kind = (enum kind)(uintptr_t)data };
@@ -65,8 +59,6 @@ static void window_starts(unsigned int cpu, void *data)
 
 static void windows_end(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	for (size_t i = 0; i < window_count; i++)
 		fprintf(out, "window %s %" PRIu64 " %" PRIu64 "\n", kind_names[windows[i].kind], windows[i].instructions,
 			windows[i].locked);
@@ -83,7 +75,6 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	bool kernel = is_kernel(qemu_plugin_tb_vaddr(tb));
 	uint64_t of_block = 0;
 
-	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &instructions, sure);
 	if (sure < count) {
 		struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, sure);
@@ -102,23 +93,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &locked, of_block);
 }
 
-static void at_exit(qemu_plugin_id_t id, void *data)
-{
-	(void)id;
-	(void)data;
-	if (fclose(out))
-		perror("locked");
-}
-
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	(void)info;
-	out = output(argc, argv);
-	if (!out) {
-		fprintf(stderr, "locked: say where to write, with out=FILE\n");
-		return 1;
-	}
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
-	return 0;
+	return begin(id, argc, argv, translated);
 }

@@ -62,21 +62,47 @@ static inline void *make(size_t size)
 	return memory;
 }
 
-/* What follows the name of an option and "=", if the argument is that option. */
-static inline const char *option(const char *argument, const char *name)
+/* What follows the name of an option and "="; NULL without that option. */
+static inline const char *option(int argc, char **argv, const char *name)
 {
 	size_t length = strlen(name);
 
-	return strncmp(argument, name, length) || argument[length] != '=' ? NULL : argument + length + 1;
+	for (int i = 0; i < argc; i++)
+		if (!strncmp(argv[i], name, length) && argv[i][length] == '=')
+			return argv[i] + length + 1;
+	return NULL;
 }
 
-/* The file that a plugin writes, which its option `out` names; NULL without that option, or if it cannot be written. */
-static inline FILE *output(int argc, char **argv)
+/* An option's number; 0 without that option. */
+static inline uint64_t number_option(int argc, char **argv, const char *name, int base)
 {
-	for (int i = 0; i < argc; i++)
-		if (option(argv[i], "out"))
-			return fopen(option(argv[i], "out"), "w");
-	return NULL;
+	const char *value = option(argc, argv, name);
+
+	return value ? strtoull(value, NULL, base) : 0;
+}
+
+/* The file that a plugin writes. */
+static FILE *out;
+
+static void close_out(qemu_plugin_id_t id, void *data)
+{
+	if (fclose(out))
+		perror("what a plugin has seen");
+}
+
+/* Open the file that option `out` names, and have QEMU tell of blocks; what qemu_plugin_install() returns. */
+static inline int begin(qemu_plugin_id_t id, int argc, char **argv, translated_cb translated)
+{
+	const char *name = option(argc, argv, "out");
+
+	out = name ? fopen(name, "w") : NULL;
+	if (!out) {
+		fprintf(stderr, "a plugin needs out=FILE\n");
+		return 1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, close_out, NULL);
+	return 0;
 }
 
 /*

@@ -113,8 +113,6 @@ static void called(unsigned int cpu, uint32_t info, uint64_t slot, void *place)
 
 static void returned(unsigned int cpu, uint32_t info, uint64_t slot, void *data)
 {
-	(void)info;
-	(void)data;
 	if (following)
 		end_frames(cpu, stack_of(slot), slot);
 }

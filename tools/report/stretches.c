@@ -76,7 +76,6 @@ static unsigned int depth;
 static uint64_t driver_place, driver_ran;
 static uint64_t count_address, entry_address;
 static bool measuring;
-static FILE *out;
 
 /* What has been executed before an instruction: its whole block has been counted already. */
 static uint64_t now(const struct watched *at)
@@ -139,7 +138,6 @@ static void counted(unsigned int cpu, void *data)
 	const struct watched *at = data;
 	uint64_t when = now(at);
 
-	(void)cpu;
 	preempt_count += at->delta;
 	if (at->delta == HARDIRQ || at->delta == SOFTIRQ)
 		interrupted(when, at->delta == SOFTIRQ);
@@ -153,14 +151,12 @@ static void counted(unsigned int cpu, void *data)
 
 static void masked(unsigned int cpu, void *data)
 {
-	(void)cpu;
 	if (!depth && !irqs_off.on)
 		start(&irqs_off, now(data));
 }
 
 static void unmasked(unsigned int cpu, void *data)
 {
-	(void)cpu;
 	if (!depth)
 		end(&irqs_off, now(data), &irqs_longest);
 }
@@ -168,8 +164,6 @@ static void unmasked(unsigned int cpu, void *data)
 /* Nobody comes from user space with preemption off: what was missed until now does not last. */
 static void entered(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	preempt_count = 0;
 	depth = 0;
 	preempt_off.on = false;
@@ -178,7 +172,6 @@ static void entered(unsigned int cpu, void *data)
 
 static void driver_runs(unsigned int cpu, void *data)
 {
-	(void)cpu;
 	driver_place = (uint64_t)(uintptr_t)data;
 	driver_ran = executed;
 	if (preempt_off.on && !depth && !preempt_off.place)
@@ -196,8 +189,6 @@ static uint64_t busy(void)
 
 static void phase_starts(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	entered(0, NULL);
 	preempt_longest = irqs_longest = (struct longest){ 0 };
 	measuring = true;
@@ -206,12 +197,12 @@ static void phase_starts(unsigned int cpu, void *data)
 
 static void phase_ends(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	(void)data;
 	measuring = false;
 	fprintf(out, "%" PRIu64 " %" PRIu64 " %016" PRIx64 " %" PRIu64 " %016" PRIx64 "\n", busy() - at_start,
 		preempt_longest.instructions, preempt_longest.place, irqs_longest.instructions, irqs_longest.place);
 }
+
+static const struct at_marks at_marks = { .starts = phase_starts, .ends = phase_ends };
 
 /* By how much an instruction changes __preempt_count: GS, REX.W, opcode, a place relative to the next instruction. */
 static int64_t change_of_count(const struct qemu_plugin_insn *insn)
@@ -255,17 +246,13 @@ static void translate_user(struct qemu_plugin_tb *tb, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
-		int32_t said = mark(insn);
 
-		if (said == MARK_START)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, phase_starts, CB_NO_REGS, NULL);
-		else if (said == MARK_END)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, phase_ends, CB_NO_REGS, NULL);
-		else if (said == MARK_IDLE)
+		if (mark(insn) == MARK_IDLE)
 			idle_address = address + qemu_plugin_insn_size(insn);
 		if (idle_address && address - idle_address < IDLE_BYTES)
 			idle++;
 	}
+	watch_marks(tb, &at_marks);
 	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &user_executed, count - idle);
 }
 
@@ -274,7 +261,6 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t count = qemu_plugin_tb_n_insns(tb);
 	uint64_t address = qemu_plugin_tb_vaddr(tb);
 
-	(void)id;
 	if (!is_kernel(address)) {
 		translate_user(tb, count);
 		return;
@@ -300,31 +286,13 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-static void at_exit(qemu_plugin_id_t id, void *data)
-{
-	(void)id;
-	(void)data;
-	if (fclose(out))
-		perror("stretches");
-}
-
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	const char *value;
-
-	(void)info;
-	for (int i = 0; i < argc; i++) {
-		if ((value = option(argv[i], "count")))
-			count_address = strtoull(value, NULL, 16);
-		else if ((value = option(argv[i], "entry")))
-			entry_address = strtoull(value, NULL, 16);
-	}
-	out = output(argc, argv);
-	if (!out || !count_address || !entry_address) {
-		fprintf(stderr, "stretches: say out=FILE,count=ADDRESS,entry=ADDRESS\n");
+	count_address = number_option(argc, argv, "count", 16);
+	entry_address = number_option(argc, argv, "entry", 16);
+	if (!count_address || !entry_address) {
+		fprintf(stderr, "stretches: count=ADDRESS or entry=ADDRESS is missing\n");
 		return 1;
 	}
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
-	return 0;
+	return begin(id, argc, argv, translated);
 }
