@@ -36,8 +36,6 @@ KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
 _PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
 # A failure after so many milliseconds may be the machine's, and is looked at twice.
 _SLOW = 7000
-# Milliseconds of the tests that are tried first.
-_QUICK = 3000
 # The host's tests, by the room that they are about where they are not called like it.
 _HOST_HOME = ROOT / "tests/host/rooms/src/tests"
 _HOST_TESTS = {"range_alloc": "range_", "defs": "wire"}
@@ -79,17 +77,14 @@ class _Complained(Exception):
     """The kernel has complained: nothing counts that the guest does after that."""
 
 
-def run(seed=1, count=150, only=""):
-    """Try a sample of the faults made by the machine, and those made by hand; with `only`, of these alone those whose
-    lesson or name has one of its words. Returns how much is wrong."""
-    chosen = [fault for fault in _table() if any(word in _title(fault) for word in only.split(","))]
-    if not chosen:
-        raise say.LabError(f"no fault has {only} in its lesson or name: see {TABLE.relative_to(ROOT)}")
-    ends = _switched([fault for fault in chosen if not _is_apart(fault)])
-    ends |= {fault["name"]: _apart(fault) for fault in chosen if _is_apart(fault)}
-    alive = [_title(fault) for fault in chosen if not ends[fault["name"]].killed]
-    say.lines(*(f"  not killed: {title}" for title in alive), f"{len(chosen) - len(alive)} of {len(chosen)} made by hand killed")
-    return len(alive) + (0 if only else _sample(seed, count))
+def run(seed=1, count=150):
+    """Try a sample of the faults made by the machine, and those made by hand. Returns how much is wrong."""
+    faults = _table()
+    ends = _switched([fault for fault in faults if not _is_apart(fault)])
+    ends |= {fault["name"]: _apart(fault) for fault in faults if _is_apart(fault)}
+    alive = [_title(fault) for fault in faults if not ends[fault["name"]].killed]
+    say.lines(*(f"  not killed: {title}" for title in alive), f"{len(faults) - len(alive)} of {len(faults)} made by hand killed")
+    return len(alive) + _sample(seed, count)
 
 
 def of_today(tally):
@@ -159,20 +154,18 @@ def _sample(seed, count):
     done = {row["key"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
     runs.learn()
     host = None
-    for stage, plan in (("quick", runs.quick), ("all", runs.all)):
-        left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn
-                if key not in done or not done[key]["killed"] and done[key]["stage"] != "all" and stage == "all"}
-        for number, end in runs.tried({number: plan(number) for number in left}):
-            site = left[number]
-            if stage == "all" and not end.killed:
-                host = host or mutant_module.build_host(Copy("all-host", only=None))
-                end = _on_host(host, site["key"], _room(site))
-            end = _told(f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
-                        f"{site['mutated'][:60]!r}", end)
-            row = {name: site[name] for name in ("key", "file", "line", "function", "operator", "original", "mutated")}
-            done[site["key"]] = row | {"stage": stage, "killed": end.killed, "by": end.by, "why": end.why[:200]}
-            with open(kept, "a") as file:
-                file.write(json.dumps(done[site["key"]]) + "\n")
+    left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in done}
+    for number, end in runs.tried({number: runs.all(number) for number in left}):
+        site = left[number]
+        if not end.killed:
+            host = host or mutant_module.build_host(Copy("all-host", only=None))
+            end = _on_host(host, site["key"], _room(site))
+        end = _told(f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
+                    f"{site['mutated'][:60]!r}", end)
+        row = {name: site[name] for name in ("key", "file", "line", "function", "operator", "original", "mutated")}
+        done[site["key"]] = row | {"killed": end.killed, "by": end.by, "why": end.why[:200]}
+        with open(kept, "a") as file:
+            file.write(json.dumps(done[site["key"]]) + "\n")
     killed = sum(done[key]["killed"] for key in drawn)
     say.lines(f"{killed} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {kept}")
     return int(killed < LEAST * len(drawn))
@@ -215,8 +208,8 @@ class Runs:
         self.content = cache.content(self.module, self._program)[:12]
         names = subprocess.run([self._program, "list"], text=True, capture_output=True, check=True).stdout
         self._names = [line.split()[0] for line in names.splitlines()]
-        # Of each way: the places that each test reaches, and its milliseconds.
-        self._reach, self._ms = {}, {}
+        # Of each way: the places that each test reaches.
+        self._reach = {}
 
     def ways_of(self, wanted):
         """How the tests are run whose names contain `wanted`."""
@@ -236,12 +229,10 @@ class Runs:
             kept = self._home / f"reached-{way.name}-{self.content}.json"
             if not kept.exists():
                 kept.write_text(json.dumps(self._recorded(way, [n for n in self._names if n.startswith(way.groups)])))
-            tests = json.loads(kept.read_text())
-            self._reach[way] = {name: _numbers(bits) for name, _, bits in tests}
-            self._ms[way] = {name: ms for name, ms, _ in tests}
+            self._reach[way] = {name: _numbers(bits) for name, bits in json.loads(kept.read_text()).items()}
 
     def _recorded(self, way, names):
-        """Of each test that passes its name, its milliseconds and the places that it reaches, as a parameter shows them."""
+        """Of each test that passes the places that it reaches, as a parameter shows them."""
         with tempfile.NamedTemporaryFile("w", suffix=".tests") as file:
             file.write("\n".join(names) + "\n")
             file.flush()
@@ -254,26 +245,14 @@ class Runs:
             raise say.LabError(f"the driver with its faults off: {(result.problems or ['a bad status'])[0]}")
         lines = result.files["reached"].decode().splitlines()
         tests = [(*head.split(), bits) for head, bits in zip(lines[::2], lines[1::2])]
-        failed = [name for name, _, end, _ in tests if end == "failed"]
+        failed = [name for name, end, _ in tests if end == "failed"]
         say.lines(*(f"  {name} fails with all faults off: it kills none" for name in failed))
-        return [(name, int(ms), bits) for name, ms, end, bits in tests if end != "failed" and name != "(load)"]
+        return {name: bits for name, end, bits in tests if end != "failed" and name != "(load)"}
 
     def all(self, number):
-        """All that may kill a fault, the tests first that tell most: of each group in turn the one that reaches least else."""
-        return {way: tests for way in WAYS[:-1] if (tests := self._reaching(way, number))} | self.ways_of(KUNIT)
-
-    def quick(self, number):
-        """Some of the tests that reach a fault in the first way that has any; loading and unloading, if none does."""
-        for way in WAYS[:-1]:
-            if tests := self._reaching(way, number):
-                taken, time = [], 0
-                for name in tests:
-                    time += self._ms[way][name] + 20
-                    if time > _QUICK and len(taken) >= 5:
-                        break
-                    taken.append(name)
-                return {way: taken}
-        return self.ways_of(DEVICES)
+        """All that may kill a fault, the tests first that tell most: of each group in turn the one that reaches least else. If no test
+        reaches it, loading and unloading."""
+        return ({way: tests for way in WAYS[:-1] if (tests := self._reaching(way, number))} or self.ways_of(DEVICES)) | self.ways_of(KUNIT)
 
     def _reaching(self, way, number):
         reach, groups = self._reach[way], collections.defaultdict(list)

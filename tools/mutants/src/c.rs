@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on C. Nothing outside of functions is broken.
 
-use crate::find::{is_in, Found, Place, Site};
-use crate::same::overlap;
+use crate::find::{is_in, Found, Site};
 use crate::tree::{children, first_child, Source};
 use tree_sitter::Node;
 
@@ -93,42 +92,15 @@ fn expression<'a>(found: &mut Found<'a>, node: Node<'a>) {
 }
 
 fn statements<'a>(found: &mut Found<'a>, block: Node<'a>) {
-    let (source, all) = (found.source, children(block));
+    let all = children(block);
     for (index, node) in all.iter().enumerate() {
         if is_simple(*node) || is_in(node.kind(), "return_statement goto_statement break_statement") {
             found.drop_statement(*node);
         }
-        let next = all.get(index + 1).filter(|next| is_simple(**next) && is_simple(*node));
-        if let Some(next) = next.filter(|next| !are_independent(source, *node, **next)) {
-            let (text, next) = (source.at(*node), source.at(*next));
-            let (first, second) = (format!("{text} {next}"), format!("{next} {text}"));
-            found.add(*node, Place::Swapped, "swap statements", first, second);
+        if let Some(next) = all.get(index + 1).filter(|next| is_simple(**next) && is_simple(*node)) {
+            found.swap_statements(*node, *next);
         }
     }
-}
-
-/// Whether two statements set variables or fields of different names, and neither reads what the other one
-/// sets: either order does the same.
-fn are_independent(source: &Source, one: Node<'_>, other: Node<'_>) -> bool {
-    let (Some((first, from_first)), Some((second, from_second))) =
-        (assignment(source, one), assignment(source, other))
-    else {
-        return false;
-    };
-    let name = |text: &str| text.rsplit(['.', '>']).next().unwrap_or("").to_string();
-    let (first_name, second_name) = (name(first), name(second));
-    first_name != second_name
-        && !overlap(&first.replace("->", "."), &second.replace("->", "."))
-        && ![first, from_first].iter().any(|text| text.contains(&second_name))
-        && ![second, from_second].iter().any(|text| text.contains(&first_name))
-}
-
-/// What a statement sets, and from what, if it calls nothing and follows no pointer but to a field.
-fn assignment<'a>(source: &'a Source, node: Node<'_>) -> Option<(&'a str, &'a str)> {
-    let inner = first_child(node).filter(|inner| inner.kind() == "assignment_expression")?;
-    let sides = (source.field(inner, "left"), source.field(inner, "right"));
-    let is_plain = |text: &str| !text.contains(['(', '*', '[', '?', '{', '=']);
-    (is_plain(sides.0) && is_plain(sides.1)).then_some(sides)
 }
 
 fn is_simple(node: Node<'_>) -> bool {
@@ -153,8 +125,6 @@ mod tests {
         has("int f(int a) { if (a) return -EINVAL; return 0; }", "negate condition", "!(a)");
         has("int f(int a) { if (a) return -EINVAL; return 0; }", "errno", "EPERM");
         has("int f(void) { g(); h(); return 0; }", "swap statements", "h(); g();");
-        has("int f(void) { a->b = c; d->b = e; return 0; }", "swap statements", "d->b = e; a->b = c;");
-        has("int f(void) { a = c; d = a->b; return 0; }", "swap statements", "d = a->b; a = c;");
         let apart = faults(&Source::new("a.c", "int f(void) { a->b = c; a->d = &e; return 0; }".into()));
         assert!(apart.iter().all(|fault| fault.operator != "swap statements"), "{apart:?}");
         has("static void *f(void) { return g(); }", "return at once", "return NULL;");

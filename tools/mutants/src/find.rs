@@ -98,6 +98,15 @@ impl<'a> Found<'a> {
         self.add(body, Place::First, "return at once", String::new(), value);
     }
 
+    /// Two statements that change places, unless both set something and call nothing.
+    pub fn swap_statements(&mut self, node: Node<'a>, next: Node<'a>) {
+        let (text, next) = (self.source.at(node), self.source.at(next));
+        if text.contains('(') || next.contains('(') {
+            let swapped = format!("{}; {};", next.trim_end_matches(';'), text.trim_end_matches(';'));
+            self.add(node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
+        }
+    }
+
     /// A condition that is turned round, unless another operator does the same to it.
     pub fn condition(&mut self, node: Node<'a>) {
         let is_covered = matches!(self.source.field(node, "operator"), "==" | "!=" | "!");

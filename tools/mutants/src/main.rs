@@ -5,14 +5,12 @@
 //! usage: mutants ROOT COPY, with what is [`Wanted`] as JSON on the standard input
 //!
 //! - [`find`] walks through syntax trees and notes faults; [`rust`] and [`c`] find them, an operator at a time;
-//! - [`same`] recognises changes that make no difference;
 //! - [`site`] gives each fault a number and a key, and finds a place for the edits of faults made by hand;
 //! - [`write`] makes the copy and lists which bytes of it belong to which fault.
 
 mod c;
 mod find;
 mod rust;
-mod same;
 mod site;
 mod tree;
 mod write;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The operators on Rust: what can be wrong with an expression, a statement, a function.
 
-use crate::find::{is_in, Found, Place, Site};
-use crate::same;
+use crate::find::{is_in, Found, Site};
 use crate::tree::{children, first_child, Source};
 use std::collections::HashMap;
 use tree_sitter::Node;
@@ -280,18 +279,25 @@ impl<'a> Walk<'a> {
             if !self.does_something(*node) {
                 continue;
             }
-            if !same::is_dropped_anyway(self.source, *node, &all) {
+            if !self.is_dropped_anyway(*node, &all) {
                 self.found.drop_statement(*node);
             }
             let next = all.get(index + 1).filter(|next| is_simple(**next) && self.does_something(**next));
-            let next =
-                next.filter(|next| is_simple(*node) && !same::are_independent(self.source, *node, **next));
-            if let Some(next) = next {
-                let (text, next) = (self.source.at(*node), self.source.at(*next));
-                let swapped = format!("{}; {};", next.trim_end_matches(';'), text.trim_end_matches(';'));
-                self.found.add(*node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
+            if let Some(next) = next.filter(|_| is_simple(*node)) {
+                self.found.swap_statements(*node, *next);
             }
         }
+    }
+
+    /// Whether a statement, one of all those of a block, drops what the end of the block drops first of all anyway.
+    fn is_dropped_anyway(&self, node: Node<'_>, all: &[Node<'_>]) -> bool {
+        let is_last = all.last().is_some_and(|last| last.id() == node.id());
+        let newest = all.iter().rev().find(|statement| statement.kind() == "let_declaration");
+        is_last
+            && newest.is_some_and(|newest| {
+                let name = self.source.field(*newest, "pattern");
+                self.source.at(node) == format!("drop({name});")
+            })
     }
 
     fn does_something(&self, node: Node<'_>) -> bool {
@@ -366,10 +372,19 @@ mod tests {
     fn statements_and_functions() {
         has("fn f() { g(); h(); }", "drop statement", "");
         has("fn f() { g(); h(); }", "swap statements", "h(); g();");
-        has("fn f() { a = 1; b = a; }", "swap statements", "b = a; a = 1;");
+        has("fn f() { a = g(); b = a; }", "swap statements", "b = a; a = g();");
         has("fn f() -> Option<u8> { g() }", "return at once", "return None");
         has("fn f() -> bool { g() }", "return at once", "return false");
         has("fn f(a: u8) { match a { 1 => g(), _ => h() } }", "skip arm", "()");
+    }
+
+    #[test]
+    fn what_makes_no_difference_stays() {
+        let count = |text, operator: &str| found(text).iter().filter(|fault| fault.0 == operator).count();
+        assert_eq!(count("fn f() { s.a = 1; s.b += 2; }", "swap statements"), 0);
+        assert_eq!(count("fn f() { let mut b = g(); drop(b); }", "drop statement"), 0);
+        assert_eq!(count("fn f() { let b = g(); let c = h(); drop(b); }", "drop statement"), 1);
+        assert_eq!(count("fn f() { let b = g(); drop(b); i(); }", "drop statement"), 2);
     }
 
     #[test]
