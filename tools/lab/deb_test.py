@@ -7,6 +7,7 @@ import re
 import tempfile
 
 from . import clients, deb, debian, machine, packages, proc, say, stock
+from .run import Tally
 from .versions import PINNED, ROOT
 
 _PACKAGES = PINNED["machine"]["packages"]
@@ -35,14 +36,12 @@ def run(names=MACHINES):
     packages.ensure("um", "deb_test")
     made = {f"lab/{path.name}": path for path in deb.build()}
     later = deb.build_next(_LATER, {"drivers/android/rust_binder.rs": ('description: "Android Binder"', f'description: "Android Binder {_LATER}"')})
-    steps = _Steps()
+    tally = Tally()
     for pin in (releases(PINNED["machine"][name]) for name in names):
         base = machine.debian_of(pin["suites"], _versions(pin, pin["release"], "image", "headers"), _PACKAGES)
         with _copy_of(machine.Machine(base)) as box:
-            _life(box, steps, pin, made, later)
-    print("\n".join(steps.lines))
-    print(f"\n{steps.passed} passed, {steps.failed} failed")
-    return 1 if steps.failed else 0
+            _life(box, tally, pin, made, later)
+    return tally.finish()
 
 
 @contextlib.contextmanager
@@ -65,76 +64,75 @@ def releases(pin):
     return {"suites": pin["suites"], "release": first, **({"later": later[0]} if later else {})}
 
 
-class _Steps:
-    """What the steps have found."""
-
-    def __init__(self):
-        self.lines, self.passed, self.failed = [], 0, 0
-
-    def add(self, where, words):
-        """The checks among the words of a script."""
-        words = _ESCAPES.sub("", words)
-        found = [match.group() for match in _LINE.finditer(words)]
-        wrong = [line for line in found if line.startswith("not")]
-        planned = int(_PLAN.search(words).group(1))
-        if len(found) != planned:
-            wrong.append(f"of {planned} checks {len(found)} are told: {words[:300]!r}")
-        good = sum(not line.startswith("not") for line in found)
-        self.passed, self.failed = self.passed + good, self.failed + len(wrong)
-        self.lines += [f"{where}: {good} of {planned}", *wrong]
-
-    def check(self, name, good, words=""):
-        """One check of its own."""
-        self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
-        self.lines += [f"{name}: {'yes' if good else 'no'}", *([] if good else words.splitlines()[-15:])]
+def checks(words):
+    """(good ones, what is wrong) of the checks that a script has printed."""
+    words = _ESCAPES.sub("", words)
+    found = [match.group() for match in _LINE.finditer(words)]
+    wrong = [line for line in found if line.startswith("not")]
+    planned = int(_PLAN.search(words).group(1))
+    good = len(found) - len(wrong)
+    if len(found) != planned:
+        wrong.append(f"of {planned} checks {len(found)} are told: {words[:300]!r}")
+    return good, wrong
 
 
-def _life(box, steps, pin, made, later):
+def _add(tally, where, words):
+    good, wrong = checks(words)
+    say.lines(*wrong)
+    tally.add(where, good, len(wrong))
+
+
+def _check(tally, name, good, words=""):
+    """One check, with the end of what a script has printed."""
+    tally.nothing_wrong(name, [] if good else words.splitlines()[-15:], good)
+
+
+def _life(box, tally, pin, made, later):
     """Of the packages on one machine."""
     before = _files(box)
     last = pin.get("later", pin["release"])
-    _install(box, steps, pin, made)
+    _install(box, tally, pin, made)
     scripts = ("check", "used", "purged", "locked", "upgraded")
     box.put({f"lab/{name}": _SCRIPTS / name for name in scripts} | _clients())
-    _lock(box, steps, pin["release"])
+    _lock(box, tally, pin["release"])
     if last != pin["release"]:
         with _copy_of(box) as other:
-            _use(other, steps, pin["release"], ". /lab/purged")
-        _upgrade_kernel(box, steps, pin)
-        _lock(box, steps, last)
-    _upgrade(box, steps, last, later)
-    _use(box, steps, last, ". /lab/upgraded\n. /lab/purged")
+            _use(other, tally, pin["release"], ". /lab/purged")
+        _upgrade_kernel(box, tally, pin)
+        _lock(box, tally, last)
+    _upgrade(box, tally, last, later)
+    _use(box, tally, last, ". /lab/upgraded\n. /lab/purged")
     left = sorted(path for path in _files(box) - before if last not in path and "linux-" not in path)
-    steps.check(f"nothing is left on {last}", not left, "\n".join(left))
+    _check(tally, f"nothing is left on {last}", not left, "\n".join(left))
 
 
-def _install(box, steps, pin, made):
+def _install(box, tally, pin, made):
     """First without the kernel's source, which then comes, at the second attempt."""
     release = pin["release"]
     # The machine may have been made before its suites went on.
     words = box.off("installing the packages without source", f"{_APT}apt-get -qq update\n$install ./*.deb\n", made)
-    steps.check(f"{release} without its source is told how to get it", f"apt install {_source(release)}=" in words, words)
+    _check(tally, f"{release} without its source is told how to get it", f"apt install {_source(release)}=" in words, words)
     # As if the power failed while the headers are prepared.
     begun = f"/var/lib/rust-binder/{release}.source"
     box.off("installing source, which is interrupted", f"{_APT}$install {_versions(pin, release, 'source')[0]} & apt=$!\n"
             f"while kill -0 $apt && [ ! -e {begun} ]; do sleep 0.2; done\nkill -KILL -1\nls -d {begun}")
     words = box.off(f"going on, and compiling for {release}", f"{_APT}dpkg --configure -a\nmodinfo -k {release} binder_rust\n! ls -d {begun}")
-    steps.check(f"the module is compiled for {release} after an interruption", "vermagic" in words, words)
+    _check(tally, f"the module is compiled for {release} after an interruption", "vermagic" in words, words)
 
 
-def _use(box, steps, release, more=""):
-    steps.add(f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend", timeout=1200))
+def _use(box, tally, release, more=""):
+    _add(tally, f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend", timeout=1200))
 
 
-def _upgrade_kernel(box, steps, pin):
+def _upgrade_kernel(box, tally, pin):
     first, later = pin["release"], pin["later"]
     words = box.off(f"installing {later}, and compiling for it", f"{_APT}$install "
                     f"{' '.join(_versions(pin, later, 'image', 'headers', 'source'))}\n"
                     f"modinfo -k {later} binder_rust; modinfo -k {first} binder_rust")
-    steps.check(f"the module is compiled for {later} as that is installed", words.count("vermagic") == 2, words)
+    _check(tally, f"the module is compiled for {later} as that is installed", words.count("vermagic") == 2, words)
 
 
-def _upgrade(box, steps, release, later):
+def _upgrade(box, tally, release, later):
     """To a later version of the package, with the module of the first one kept aside."""
     words = box.off("installing a later version of the package", f"""{_APT}
 module() {{ modinfo -k {release} "$@" binder_rust; }}
@@ -145,11 +143,11 @@ dkms status -m rust-binder
 ! ls -d /usr/src/rust-binder-0.1 /var/lib/dkms/rust-binder/0.1
 """, {f"lab/{later.name}": later})
     good = f"described: Android Binder {_LATER}\n" in words and "rust-binder/0.1," not in words
-    steps.check(f"a later version of the package takes the place of the first on {release}", good, words)
+    _check(tally, f"a later version of the package takes the place of the first on {release}", good, words)
 
 
-def _lock(box, steps, release):
-    steps.add(f"locked down, {release}", box.on(f"starting {release} locked down", release, ". /lab/locked\nend",
+def _lock(box, tally, release):
+    _add(tally, f"locked down, {release}", box.on(f"starting {release} locked down", release, ". /lab/locked\nend",
                                                 boot=("lockdown=integrity",), timeout=1200))
 
 

@@ -65,19 +65,9 @@ until umount "$root" 2>/dev/null; do
 done
 exit $status
 """
-_COPY = """
-root=$1
-mount -o loop "$2" "$root"
-shift 2
-while [ $# -gt 0 ]; do mkdir -p "$(dirname "$root/$2")"; cp -pL "$1" "$root/$2"; shift 2; done
-umount "$root"
-"""
-_KERNEL = """
-mount -o loop,ro "$2" "$1"
-cp -L "$1/boot/vmlinuz-$3" "$1/boot/initrd.img-$3" "$4"
-umount "$1"
-"""
-_MOUNT_AND_RUN = 'mount -o loop "$2" "$1"; root=$1; shift 2; "$@"; umount "$root"'
+# Runs a command in the root of the disk.
+_MOUNTED = 'mount -o loop "$2" "$1"; root=$1; shift 2; cd "$root"; "$@"; cd /; umount "$root"'
+_COPY = 'while [ $# -gt 0 ]; do mkdir -p "$(dirname "$2")"; cp -pL "$1" "$2"; shift 2; done'
 
 
 class Machine:
@@ -89,8 +79,11 @@ class Machine:
     def put(self, files):
         """Lay files of the host at paths of the machine, which is off."""
         words = [word for where, path in files.items() for word in (path, where.lstrip("/"))]
+        self._mounted("sh", "-euc", _COPY, "sh", *words)
+
+    def _mounted(self, *argv):
         with _mount_point() as root:
-            proc.output(*_inside(_COPY, root, self.disk, *words))
+            proc.output(*_inside(_MOUNTED, root, self.disk, *argv))
 
     def off(self, title, script, files=None):
         """What the shell script `script` prints in the machine's root while it is off; it must succeed."""
@@ -107,8 +100,7 @@ class Machine:
             folder = pathlib.Path(folder)
             (folder / "step").write_text(script)
             self.put({**(files or {}), "lab/step": folder / "step"})
-            with _mount_point() as root:
-                proc.output(*_inside(_KERNEL, root, self.disk, release, folder))
+            self._mounted("cp", "-L", f"boot/vmlinuz-{release}", f"boot/initrd.img-{release}", folder)
             argv = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1536", "-display", "none",
                     "-no-reboot", "-nodefaults", "-serial", f"file:{folder}/console", "-serial", f"file:{folder}/words",
                     "-drive", f"file={self.disk},format=raw,if=virtio,cache=unsafe", "-kernel", folder / f"vmlinuz-{release}",
@@ -155,7 +147,7 @@ def _install(disk, suites):
         # Proxies, and what else the mirror needs.
         options.write(proc.output("apt-config", "dump", "Acquire"))
         options.flush()
-        argv = _inside(_MOUNT_AND_RUN, root, disk, "mmdebstrap", "--variant=minbase", f"--include={base}", f"--aptopt={options.name}",
+        argv = _inside(_MOUNTED, root, disk, "mmdebstrap", "--variant=minbase", f"--include={base}", f"--aptopt={options.name}",
                        "--aptopt=APT::Install-Recommends \"false\"", "--skip=check/empty,cleanup/apt/lists",
                        f"--customize-hook={_CUSTOMIZE}", f"--customize-hook={_INITRAMFS}", suites[0], root, *sources)
         try:

@@ -251,7 +251,7 @@ fn numbers(sites: &[&Site]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{site, tree};
+    use crate::site;
 
     fn written(path: &str, text: &str) -> String {
         let sources = [Source::new(path, text.into())];
@@ -262,22 +262,6 @@ mod tests {
             assert!(region.start < region.end && region.end <= writer.text.len());
         }
         writer.text
-    }
-
-    #[test]
-    fn what_cargo_made_beside_sources_is_not_copied() {
-        let home = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
-        std::fs::create_dir_all(home.join("from/src")).unwrap();
-        std::fs::create_dir_all(home.join("from/target/miri")).unwrap();
-        std::fs::write(home.join("from/src/lib.rs"), "fn main() {}").unwrap();
-        std::fs::write(home.join("from/target/miri/lib.rmeta"), [0xff]).unwrap();
-        let mut files = BTreeMap::new();
-        tree::read_folder(&home, "from", &mut files).unwrap();
-        assert_eq!(
-            files.into_iter().collect::<Vec<_>>(),
-            [("from/src/lib.rs".into(), "fn main() {}".into())]
-        );
-        std::fs::remove_dir_all(home).unwrap();
     }
 
     #[test]
