@@ -38,14 +38,6 @@ def content(*paths):
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
-def content_below(*folders):
-    """What names the files below folders and their contents."""
-    digest = hashlib.sha256()
-    for path in (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()):
-        digest.update(f"{path}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
 def need_space(gigabytes, what, begun=None):
     """Complain before a long step rather than in the middle of it. `begun`: the folder in which the step goes on where an
     interrupted one stopped; what that has left there is a part of what the step needs."""

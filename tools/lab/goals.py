@@ -28,26 +28,18 @@ class Goal:
     figure: float | None = None
 
     @property
-    def met(self):
-        return self.figure is not None and (round(self.figure) if self.counted else self.figure) <= self.most
-
-    @property
-    def counted(self):
-        return isinstance(self.most, int)
-
-    @property
     def verdict(self):
         if self.figure is None:
             return "not measured"
-        if self.met:
+        if (round(self.figure) if isinstance(self.most, int) else self.figure) <= self.most:
             return "met"
         return f"not met, {(self.figure / self.most - 1) * 100:+.1f} %" if self.most else "not met"
 
-    def shown(self, figure):
-        """A figure in the form of the goal."""
-        if figure is None:
-            return "–"
-        return charts.number(round(figure)) if self.counted else f"{figure:.3f}"
+    @property
+    def cells(self):
+        """The row, with both figures in the form of the goal."""
+        shown = lambda figure: "–" if figure is None else charts.number(round(figure)) if isinstance(self.most, int) else f"{figure:.3f}"
+        return self.row, shown(self.most), shown(self.figure), self.verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +63,7 @@ def run(into_docs=False, again=False):
 def read():
     """The tables of goals, by name."""
     content = tomllib.loads(gate.LIMITS.read_text())["goals"]
-    return {name: Table(table["title"], table["command"],
-                        [Goal(goal["row"], key, goal["most"], goal.get("short", False)) for key, goal in table["goals"].items()])
+    return {name: Table(table["title"], table["command"], [Goal(key=key, **goal) for key, goal in table["goals"].items()])
             for name, table in content.items()}
 
 
@@ -85,15 +76,24 @@ def filled(tables, figures):
 
 def figure(found, key):
     """What was measured by this name, or by two, one divided by the other."""
-    name, _, divisor = key.partition(" / ")
-    if not divisor:
-        return found.get(name)
-    return found[name] / found[divisor] if name in found and divisor in found else None
+    figures = [found.get(name) for name in key.split(" / ")]
+    return None if None in figures else figures[0] / figures[1] if len(figures) > 1 else figures[0]
+
+
+def _verdicts(tables):
+    return [goal.verdict for table in tables for goal in table.goals]
 
 
 def status(tables):
     """The exit status: 1 while a goal is not met or not measured."""
-    return 0 if all(goal.met for table in tables for goal in table.goals) else 1
+    return int({*_verdicts(tables)} != {"met"})
+
+
+def summary(tables):
+    """How many are met."""
+    verdicts = _verdicts(tables)
+    met, unknown = verdicts.count("met"), verdicts.count("not measured")
+    return f"{met} of {len(verdicts)} goals are met; not met: {len(verdicts) - met - unknown}; not measured: {unknown}"
 
 
 def lines(tables):
@@ -101,34 +101,20 @@ def lines(tables):
     shown = [f"  {'':<56}{'at most':>10}{'now':>10}"]
     for table in tables:
         shown += ["", f"  {table.title}   ({table.command})"]
-        shown += [f"    {goal.row:<54}{goal.shown(goal.most):>10}{goal.shown(goal.figure):>10}  {goal.verdict}"
-                  for goal in table.goals]
+        shown += ["    {:<54}{:>10}{:>10}  {}".format(*goal.cells) for goal in table.goals]
     return [*shown, "", f"  {summary(tables)}"]
-
-
-def summary(tables):
-    """How many are met."""
-    goals = [goal for table in tables for goal in table.goals]
-    met, unknown = sum(goal.met for goal in goals), sum(goal.figure is None for goal in goals)
-    return f"{met} of {len(goals)} goals are met; not met: {len(goals) - met - unknown}; not measured: {unknown}"
 
 
 def documented(text, tables, when):
     """The document with the tables of now between its marks: all of them, and what everyone reads."""
     short = [dataclasses.replace(table, goals=[goal for goal in table.goals if goal.short]) for table in tables]
     for name, shown in (("goals in short", short), ("goals", tables)):
-        text = marked.replaced(text, name, f"{when}: {summary(tables)}.\n\n{markdown(shown)}", DOCUMENT.name)
+        rows = ["| | at most | now | |", "|---|--:|--:|---|"]
+        for table in shown:
+            rows += [f"| **{table.title}** (`{table.command}`) | | | |"] if table.goals else []
+            rows += ["| {} | {} | {} | {} |".format(*goal.cells) for goal in table.goals]
+        text = marked.replaced(text, name, f"{when}: {summary(tables)}.\n\n" + "\n".join(rows) + "\n", DOCUMENT.name)
     return text
-
-
-def markdown(tables):
-    """Tables as one, for the docs."""
-    rows = ["| | at most | now | |", "|---|--:|--:|---|"]
-    for table in tables:
-        if table.goals:
-            rows.append(f"| **{table.title}** (`{table.command}`) | | | |")
-        rows += [f"| {goal.row} | {goal.shown(goal.most)} | {goal.shown(goal.figure)} | {goal.verdict} |" for goal in table.goals]
-    return "\n".join(rows) + "\n"
 
 
 def measure(again=False):

@@ -5,8 +5,6 @@ from . import cache, proc
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
-# What a module may be made of besides its own folder.
-SOURCES = (DRIVER, ROOT / "rust", ROOT / "include")
 # For numbers near their ends see drivers/android/pure/numbers.rs.
 CHECKED = ("CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y", "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y")
 # Where this process has brought our driver up to date: what is edited meanwhile is for the next command.

@@ -278,13 +278,10 @@ class Runs:
                 ended = self._guest(way, left, step.progress)
             if not ended:
                 raise say.LabError("the guest did not come to load a module with a fault")
-            # What the machine's load may have done has to pass without the fault: all of it at once, or each alone.
-            slow = sorted({end.by for number, end in ended.items() if end.is_doubtful and end.by and number})
-            are_fine = bool(slow) and not self._guest(way, {0: slow})[0].killed
             for number, end in ended.items():
                 names = left.pop(number)
-                is_in_doubt = end.is_doubtful and number and not (end.by and are_fine)
-                if is_in_doubt and self._guest(way, {0: [end.by] if end.by else names})[0].killed:
+                # What the machine's load may have done has to pass without the fault.
+                if end.is_doubtful and number and self._guest(way, {0: [end.by] if end.by else names})[0].killed:
                     rest = names[names.index(end.by) + 1:] if end.by in names else []
                     end = End(False)
                     if rest:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which goals count as met, and what is printed of them."""
 
+import pytest
+
 from . import goals
 
 NAMED = {
@@ -15,37 +17,21 @@ def changed(table, **figures):
     return REACHED | {table: REACHED[table] | figures}
 
 
-def verdicts(figures):
-    return [goal.verdict for table in goals.filled(NAMED, figures) for goal in table.goals]
-
-
-def status(figures):
-    return goals.status(goals.filled(NAMED, figures))
-
-
-def test_all_are_met():
-    assert verdicts(REACHED) == ["met"] * 3
-    assert status(REACHED) == 0
-
-
-def test_one_that_is_missed_fails_and_shows_by_how_much():
-    assert verdicts(changed("instructions", call=0.651)) == ["not met, +5.0 %", "met", "met"]
-    assert status(changed("instructions", call=0.6201)) == 1
-
-
-def test_a_quotient_is_of_two_figures():
-    assert verdicts(changed("instructions", deep=0.77))[1] == "not met, +10.0 %"
-    assert verdicts({"instructions": {"call": 0.5, "deep": 0.7}})[1] == "not measured"
-
-
-def test_what_is_counted_is_rounded_to_whole_things():
-    assert verdicts(changed("locked", call=44.6))[2] == "not met, +1.4 %"
-
-
-def test_one_that_is_not_measured_fails():
-    for figures in ({}, {"instructions": REACHED["instructions"]}, {"locked": REACHED["locked"]}):
-        assert "not measured" in verdicts(figures)
-        assert status(figures) == 1
+@pytest.mark.parametrize("figures, verdicts", [
+    (REACHED, ["met"] * 3),
+    (changed("instructions", call=0.651), ["not met, +5.0 %", "met", "met"]),
+    (changed("instructions", call=0.6201), ["not met, +0.0 %", "met", "met"]),
+    # A quotient is of two figures.
+    (changed("instructions", deep=0.77), ["met", "not met, +10.0 %", "met"]),
+    ({"instructions": {"call": 0.5, "deep": 0.7}}, ["met", "not measured", "not measured"]),
+    # What is counted is rounded to whole things.
+    (changed("locked", call=44.6), ["met", "met", "not met, +1.4 %"]),
+    ({}, ["not measured"] * 3),
+])
+def test_verdicts_and_the_exit_status(figures, verdicts):
+    tables = goals.filled(NAMED, figures)
+    assert [goal.verdict for table in tables for goal in table.goals] == verdicts
+    assert goals.status(tables) == (verdicts != ["met"] * 3)
 
 
 def test_goal_figure_and_verdict_are_in_one_line():
