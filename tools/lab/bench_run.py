@@ -106,7 +106,7 @@ def sections(tables, found, latency):
 def intervals(latency):
     """Rows for a chart: of each operation the ratio of medians to C, and the ends of its interval."""
     rows = []
-    for cell in data.ordered(latency):
+    for cell in data.cells(latency):
         measured = {who: row["ratios"]["p50"] for who in ("rust", "upstream") if (row := latency.get((cell, who))) and row["ratios"]}
         rows.append((cell.label, {who: (ratio["point"], ratio["low"], ratio["high"]) for who, ratio in measured.items()}))
     return [row for row in rows if row[1]]

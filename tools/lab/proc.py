@@ -29,7 +29,7 @@ def with_mounts(seen, argv):
     """The command line that runs `argv` where folders are seen at the paths of others, in a namespace that ends with it."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     pairs = [path for pair in seen.items() for path in pair]
-    mount = 'while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done; shift; exec "$@"'
+    mount = 'while [ "$1" != -- ]; do mount --rbind "$1" "$2"; shift 2; done; shift; exec "$@"'
     return ["unshare", "--mount", *user, "sh", "-ec", mount, "sh", *pairs, "--", *argv]
 
 

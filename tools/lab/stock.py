@@ -23,17 +23,6 @@ _LAYOUT = 3
 # Where things are in the root of the compilers. Of the headers there are links to themselves.
 _SOURCE, _OUTPUT, _TREE, _MADE = "work/source", "work/output", "work/tree", "work/made"
 _RUST_HEADERS = "packaging/dkms/rust-headers"
-# Mounts made in a namespace of their own, which ends with the command; without privileges in a user's.
-_ENTER = """
-root=$1; shift
-mount --rbind /dev "$root/dev"
-mount --rbind /proc "$root/proc"
-while [ "$1" != -- ]; do mount --rbind "$1" "$root/$2"; shift 2; done
-shift
-exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C.UTF-8 "$@"
-"""
-
-
 # A file of a package that may lack it.
 _TAKE_OUT = 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" 2>/dev/null | xz -dc >"$3" 2>/dev/null; [ -s "$3" ] || rm "$3"'
 
@@ -194,9 +183,9 @@ def enter(root, mounts, argv):
     """The command line that runs `argv` in a root in which folders of the host are mounted."""
     for where in ("dev", "proc", "tmp", *mounts.values()):
         (root / where).mkdir(parents=True, exist_ok=True)
-    pairs = [word for folder, where in mounts.items() for word in (folder, where)]
-    user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    return ["unshare", "--mount", *user, "sh", "-ec", _ENTER, "sh", root, *pairs, "--", *argv]
+    seen = {pathlib.Path("/dev"): root / "dev", pathlib.Path("/proc"): root / "proc", **{folder: root / where for folder, where in mounts.items()}}
+    clean = ["/usr/bin/env", "-i", "PATH=/usr/bin:/usr/sbin", "HOME=/tmp", "LC_ALL=C.UTF-8"]
+    return proc.with_mounts(seen, ["chroot", root, *clean, *argv])
 
 
 def _release(folder):

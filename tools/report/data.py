@@ -5,16 +5,14 @@ there.
 
 import dataclasses
 import json
-import re
 import subprocess
 
 from lab import say
 
 NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
-_ORDER = ("throughput", "rpc", "oneway", "nested", "fanin", "objects", "fds", "handles", "freeze", "death", "spam")
 
 
-@dataclasses.dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True)
 class Cell:
     """One point of the measurement, whoever carried the calls."""
 
@@ -29,13 +27,6 @@ class Cell:
     def of(cls, fields):
         return cls(fields["workload"], fields["case"], fields["size"], fields["reply"], fields["pairs"],
                    tuple(sorted(fields["parameters"].items())))
-
-    @property
-    def order(self):
-        """Where it stands among others: numbers within names count as numbers."""
-        place = _ORDER.index(self.workload) if self.workload in _ORDER else len(_ORDER)
-        case = [(word.isdigit(), int(word) if word.isdigit() else word) for word in re.split(r"(\d+)", self.case)]
-        return place, case, self.parameters, self.size, self.reply, self.pairs
 
     @property
     def name(self):
@@ -71,6 +62,6 @@ def report(program, paths):
     return {kind: {(Cell.of(row), next(iter(row["subject"].values()))): row for row in merged[kind]} for kind in ("latency", "growth")}
 
 
-def ordered(rows):
-    """The cells of {(cell, who): row}, in their order."""
-    return sorted({cell for cell, _ in rows}, key=lambda cell: cell.order)
+def cells(rows):
+    """The cells of {(cell, who): row}, in the order of binder-bench's report."""
+    return list(dict.fromkeys(cell for cell, _ in rows))

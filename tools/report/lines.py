@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from lab import say
-from . import plugins, symbols
+from . import symbols
 
 READ, WRITE, LOCKED, PAUSE = WHATS = ("read", "write", "locked", "pause")
 # A line moves when it is read, and when it is written.

@@ -92,7 +92,7 @@ def memory(ours, base):
 def times(latency):
     """Medians of what drivers take, from the rows of `binder-bench report`."""
     rows = []
-    for cell in data.ordered(latency):
+    for cell in data.cells(latency):
         of_c = latency.get((cell, "c"))
         for who in ("rust", "upstream"):
             row = latency.get((cell, who))
@@ -105,7 +105,7 @@ def times(latency):
 
 def yardsticks(latency):
     """What the kernel charges anyone: medians of pipes, sockets and futexes, by size."""
-    rows = [[cell.label, who, f"{row['p50_ns'] / 1000:.2f}"] for cell in data.ordered(latency) for who in ("pipe", "seqpacket", "futex")
+    rows = [[cell.label, who, f"{row['p50_ns'] / 1000:.2f}"] for cell in data.cells(latency) for who in ("pipe", "seqpacket", "futex")
             if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, who)))]
     return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
 

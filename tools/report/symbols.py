@@ -19,19 +19,10 @@ def read(text):
         address, kind, name, *inside = line.split()
         if kind in "tTwW" and int(address, 16):
             functions.setdefault(int(address, 16), (name, inside[0].strip("[]") if inside else ""))
-    names = _demangled([name for name, _ in functions.values()])
-    return sorted(Function(address, names.get(name, name), module) for address, (name, module) in functions.items())
-
-
-def _demangled(names):
-    rust = [name for name in names if name.startswith("_R")]
-    for tool in ("llvm-cxxfilt-22", "llvm-cxxfilt", "c++filt"):
-        try:
-            out = subprocess.run([tool], input="\n".join(rust), text=True, capture_output=True, check=True)
-        except FileNotFoundError:
-            continue
-        return dict(zip(rust, (shorten(line) for line in out.stdout.splitlines())))
-    return {}
+    names = [name for name, _ in functions.values()]
+    done = subprocess.run(["c++filt", "--format=rust"], input="\n".join(names), text=True, capture_output=True, check=True)
+    plain = dict(zip(names, map(shorten, done.stdout.splitlines())))
+    return sorted(Function(address, plain[name], module) for address, (name, module) in functions.items())
 
 
 def shorten(name):
