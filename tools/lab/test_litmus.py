@@ -32,30 +32,12 @@ Observation passed-on Never 0 3
 Time passed-on 0.01
 """
 SOURCES = {
-    "rust/kernel/one.rs": """
-// Nothing is said by a comment: a.load(Acquire)
-fn give(&self) {
-    self.0.store(KBox::into_raw(make(self)), Release);
-    self.0.cmpxchg(0, 1, ordering::Full);
-    let _ = full().ok_or(Full)?;
-    self.0.store(
-        self.0.load(Relaxed).wrapping_add(1),
-        Relaxed,
-    );
-}
-""",
+    "rust/kernel/one.rs": "fn give(&self) {\n    self.0.store(KBox::into_raw(make(self)),\n        Release);\n    self.0.load(Relaxed);\n}\n",
     "rust/kernel/one/tests.rs": "fn f() { a.load(Acquire) }",
-    "rust/kernel_ext/two.c": "/* smp_mb() */\nint f(void)\n{\n\tsmp_mb();\n\treturn READ_ONCE(x) + atomic_read_acquire(&y);\n}\n",
-    "drivers/android/none.rs": "fn f() { Command::Acquire }",
+    "rust/kernel_ext/two.c": "/* smp_mb() */\nint f(void)\n{\n\treturn READ_ONCE(x) + atomic_read_acquire(&y);\n}\n",
+    "drivers/android/none.rs": "// Nothing is said by a comment: a.load(Acquire)\nfn f() { Command::Acquire; full().ok_or(Full)?; }",
     "tests/litmus/passed-on.litmus": TEST,
-    "docs/ordering.md": """
-| give | `rust/kernel/one.rs:give` | `rust/kernel_ext/two.c:f` | [passed-on](../tests/litmus/passed-on.litmus) |
-
-| file | ordered | relaxed |
-|---|--:|--:|
-| `rust/kernel/one.rs` | 2 | 2 |
-| `rust/kernel_ext/two.c` | 2 | 1 |
-""",
+    "docs/ordering.md": "| give | `rust/kernel/one.rs:give` | `rust/kernel_ext/two.c:f` | [passed-on](../tests/litmus/passed-on.litmus) |\n",
 }
 
 
@@ -99,19 +81,16 @@ def test_verdicts(words, answers):
 
 @pytest.mark.parametrize("words, file, old, new", [
     (None, "rust/kernel/one.rs", "", ""),
-    ("one.rs has 3 ordered and 2 relaxed accesses, not 2 and 2", "rust/kernel/one.rs", "fn give", "fn get(&self) { self.0.load(Acquire) }\nfn give"),
-    ("two.c has 1 ordered and 1 relaxed", "rust/kernel_ext/two.c", "\tsmp_mb();\n", ""),
-    ("no row for drivers/android/none.rs", "drivers/android/none.rs", "Command::Acquire", "a.load(Relaxed)"),
-    ("none.rs is not there, or orders nothing", "docs/ordering.md", "|--:|--:|\n", "|--:|--:|\n| `drivers/android/none.rs` | 0 | 1 |\n"),
-    ("one.rs is in the table only", "docs/ordering.md", "`rust/kernel/one.rs:give`", "it"),
+    ("does not name drivers/android/none.rs", "drivers/android/none.rs", "Command::Acquire", "a.load(Relaxed)"),
+    ("does not name rust/kernel/one.rs", "docs/ordering.md", "`rust/kernel/one.rs:give`", "it"),
+    ("does not name rust/kernel_ext/two.c", "docs/ordering.md", "`rust/kernel_ext/two.c:f`", "it"),
     ("names no passed-on.litmus", "docs/ordering.md", "[passed-on](../tests/litmus/passed-on.litmus)", "–"),
     ("does not say which functions it models", "tests/litmus/passed-on.litmus", "Models: `rust/kernel/one.rs:give` (P0)", "Models: one who gives"),
 ])
-def test_the_document_says_what_the_sources_do(tmp_path, words, file, old, new):
+def test_the_document_names_what_the_sources_have(tmp_path, words, file, old, new):
     for name, text in SOURCES.items():
         assert name != file or old in text
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.replace(old, new) if name == file and old else text)
     wrong = litmus.complaints(tmp_path)
-    # A file without a row is not in the prose either.
-    assert words in wrong[0] and len(wrong) == 1 + words.startswith("no row") if words else wrong == []
+    assert words in wrong[0] and len(wrong) == 1 if words else wrong == []
