@@ -59,6 +59,8 @@ GUESTS = {
         Guest("arm64-16k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k"), machine=("mte=on",), boot=_NO_KASAN,
               watched=("call",)),
         Guest("arm64-64k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-64k"), watched=("memory", "call")),
+        Guest("arm64-16k-builtin", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k", "builtin"),
+              builtin="arm64-16k", machine=("mte=on",), boot=_NO_KASAN),
         Guest("riscv64", "riscv", ("common", "riscv64", "trace")),
         Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
         Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android", "android-qemu")),
@@ -66,8 +68,8 @@ GUESTS = {
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
-# Those of other processors than this machine's.
-FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv"))
+# Those of other processors than this machine's; the driver is a module.
+FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv") and not which.builtin)
 
 
 @dataclasses.dataclass(frozen=True)

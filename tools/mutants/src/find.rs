@@ -90,20 +90,51 @@ impl<'a> Found<'a> {
         }
     }
 
-    pub fn drop_statement(&mut self, node: Node<'a>) {
-        self.add(node, Place::Dropped, "drop statement", self.source.at(node).to_string(), String::new());
-    }
-
     pub fn return_at_once(&mut self, body: Node<'a>, value: String) {
         self.add(body, Place::First, "return at once", String::new(), value);
     }
 
-    /// Two statements that change places, unless both set something and call nothing.
-    pub fn swap_statements(&mut self, node: Node<'a>, next: Node<'a>) {
-        let (text, next) = (self.source.at(node), self.source.at(next));
-        if text.contains('(') || next.contains('(') {
-            let swapped = format!("{}; {};", next.trim_end_matches(';'), text.trim_end_matches(';'));
-            self.add(node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
+    /// The statements of a block: one may be left out, or come after the next, unless both set something and call nothing.
+    pub fn statements(
+        &mut self,
+        all: &[Node<'a>],
+        may_go: impl Fn(Node<'a>) -> bool,
+        may_swap: impl Fn(Node<'a>) -> bool,
+    ) {
+        for (index, node) in all.iter().enumerate() {
+            let text = self.source.at(*node);
+            if may_go(*node) {
+                self.add(*node, Place::Dropped, "drop statement", text.to_string(), String::new());
+            }
+            let Some(next) = all.get(index + 1).filter(|next| may_swap(*node) && may_swap(**next)) else {
+                continue;
+            };
+            let next = self.source.at(*next);
+            if text.contains('(') || next.contains('(') {
+                let swapped = format!("{}; {};", next.trim_end_matches(';'), text.trim_end_matches(';'));
+                self.add(*node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
+            }
+        }
+    }
+
+    /// What C and Rust write alike; the names of errnos begin with `path`.
+    pub fn expression(&mut self, node: Node<'a>, path: &str) {
+        let text = self.source.at(node);
+        match node.kind() {
+            "integer_literal" | "number_literal" => {
+                self.instead(node, "off by one", format!("({text} + 1)"));
+            }
+            "boolean_literal" | "true" | "false" => {
+                self.instead(node, "boolean", (text != "true").to_string());
+            }
+            "unary_expression" if text.starts_with(['!', '-']) => {
+                self.instead(node, "drop sign", text[1..].to_string());
+            }
+            "identifier" if is_errno(text) => {
+                let other = if text == "EINVAL" { "EPERM" } else { "EINVAL" };
+                self.instead(node, "errno", format!("{path}{other}"));
+            }
+            _ => {}
         }
     }
 
@@ -112,15 +143,6 @@ impl<'a> Found<'a> {
         let is_covered = matches!(self.source.field(node, "operator"), "==" | "!=" | "!");
         if !is_covered && (self.source.is_c || !self.source.at(node).starts_with('!')) {
             self.instead(node, "negate condition", format!("!({})", self.source.at(node)));
-        }
-    }
-
-    /// Another errno, whose name begins with `path`.
-    pub fn errno(&mut self, node: Node<'a>, path: &str) {
-        let name = self.source.at(node);
-        if is_errno(name) {
-            let other = if name == "EINVAL" { "EPERM" } else { "EINVAL" };
-            self.instead(node, "errno", format!("{path}{other}"));
         }
     }
 

@@ -108,7 +108,11 @@ impl<'a> Walk<'a> {
             _ => {
                 self.expression(node);
                 if node.kind() == "block" {
-                    self.statements(node);
+                    let (source, all) = (self.source, children(node));
+                    let may_go =
+                        |node| does_something(source, node) && !is_dropped_anyway(source, node, &all);
+                    let may_swap = |node| does_something(source, node) && is_simple(node);
+                    self.found.statements(&all, may_go, may_swap);
                 }
                 self.visit_all(children(node));
             }
@@ -228,7 +232,6 @@ impl<'a> Walk<'a> {
     }
 
     fn expression(&mut self, node: Node<'a>) {
-        let text = self.source.at(node);
         let condition = node.child_by_field_name("condition");
         match node.kind() {
             "if_expression" => {
@@ -246,14 +249,8 @@ impl<'a> Walk<'a> {
                     self.found.operator(node);
                 }
             }
-            "unary_expression" if text.starts_with('!') || text.starts_with('-') => {
-                self.found.instead(node, "drop sign", text[1..].to_string());
-            }
-            "integer_literal" => self.found.instead(node, "off by one", format!("({text} + 1)")),
-            "boolean_literal" => self.found.instead(node, "boolean", (text != "true").to_string()),
-            "identifier" => self.found.errno(node, "kernel::error::code::"),
             "scoped_identifier" => self.variant(node),
-            _ => {}
+            _ => self.found.expression(node, "kernel::error::code::"),
         }
     }
 
@@ -271,46 +268,26 @@ impl<'a> Walk<'a> {
             self.found.instead(node, "variant", format!("{path}::{other}"));
         }
     }
+}
 
-    /// The statements of a block: each that does something may be left out, or come after the next.
-    fn statements(&mut self, block: Node<'a>) {
-        let all = children(block);
-        for (index, node) in all.iter().enumerate() {
-            if !self.does_something(*node) {
-                continue;
-            }
-            if !self.is_dropped_anyway(*node, &all) {
-                self.found.drop_statement(*node);
-            }
-            let next = all.get(index + 1).filter(|next| is_simple(**next) && self.does_something(**next));
-            if let Some(next) = next.filter(|_| is_simple(*node)) {
-                self.found.swap_statements(*node, *next);
-            }
-        }
-    }
+/// Whether a statement, one of all those of a block, drops what the end of the block drops first of all anyway.
+fn is_dropped_anyway(source: &Source, node: Node<'_>, all: &[Node<'_>]) -> bool {
+    let is_last = all.last().is_some_and(|last| last.id() == node.id());
+    let newest = all.iter().rev().find(|statement| statement.kind() == "let_declaration");
+    let name = newest.map_or("", |newest| source.field(*newest, "pattern"));
+    is_last && source.at(node) == format!("drop({name});")
+}
 
-    /// Whether a statement, one of all those of a block, drops what the end of the block drops first of all anyway.
-    fn is_dropped_anyway(&self, node: Node<'_>, all: &[Node<'_>]) -> bool {
-        let is_last = all.last().is_some_and(|last| last.id() == node.id());
-        let newest = all.iter().rev().find(|statement| statement.kind() == "let_declaration");
-        is_last
-            && newest.is_some_and(|newest| {
-                let name = self.source.field(*newest, "pattern");
-                self.source.at(node) == format!("drop({name});")
-            })
-    }
-
-    fn does_something(&self, node: Node<'_>) -> bool {
-        let kinds =
-            "call_expression try_expression assignment_expression compound_assignment_expr return_expression
-            break_expression continue_expression for_expression while_expression";
-        match node.kind() {
-            "expression_statement" => first_child(node).is_some_and(|inner| is_in(inner.kind(), kinds)),
-            "call_expression" => !is_in(self.source.field(node, "function"), "Ok Err Some"),
-            "try_expression" | "for_expression" | "while_expression" => true,
-            "let_declaration" => self.source.field(node, "pattern") == "_",
-            _ => false,
-        }
+fn does_something(source: &Source, node: Node<'_>) -> bool {
+    let kinds =
+        "call_expression try_expression assignment_expression compound_assignment_expr return_expression
+        break_expression continue_expression for_expression while_expression";
+    match node.kind() {
+        "expression_statement" => first_child(node).is_some_and(|inner| is_in(inner.kind(), kinds)),
+        "call_expression" => !is_in(source.field(node, "function"), "Ok Err Some"),
+        "try_expression" | "for_expression" | "while_expression" => true,
+        "let_declaration" => source.field(node, "pattern") == "_",
+        _ => false,
     }
 }
 
