@@ -51,7 +51,7 @@ def run(parts=("count",), again=False, into_docs=False):
         _documents(tables, found, moved)
     drawn = BUILD / "report/index.html"
     drawn.parent.mkdir(parents=True, exist_ok=True)
-    drawn.write_text(page.render(sections(tables, found, latency), tiles(ours, base), _facts("time" in parts)))
+    drawn.write_text(page.render(sections(tables, found, latency), headline(ours, base), _facts("time" in parts)))
     following = [f"{'next' if not index else '':<9} {text}" for index, text in enumerate(NEXT)]
     print("\n" + "\n".join([*headline(ours, base), f"open      {drawn}", *following]))
     return 0
@@ -114,14 +114,6 @@ def intervals(latency):
 
 def memory_rows(found):
     return [(name, {who: found[who]["memory"][name] for who in bench.DRIVERS}) for name in found["rust"]["memory"]]
-
-
-def tiles(ours, base):
-    """The figures to read first: (figure, what it is, remark)."""
-    null = next(iter(_MAIN))
-    (now, locked), (was, locked_of_c) = ours["counts"][null], base["counts"][null]
-    return [(f"{now / was:.3f} × C", "instructions of a null call", f"{charts.number(now)}, C {charts.number(was)}"),
-            (f"{locked:.0f}", "locked operations of a null call", f"C {locked_of_c:.0f}")]
 
 
 def headline(ours, base):

@@ -71,10 +71,9 @@ def test_two_at_once_do_not_measure_the_same(step, monkeypatch):
     assert waits.is_set() and not step.made
 
 
-def test_headlines_and_tiles_are_of_the_null_call():
+def test_the_first_headline_is_of_the_null_call():
     ours, base = weighed(0.5), weighed(1)
     assert bench_run.headline(ours, base)[0].split() == "null call 0.500 × C's instructions, 0.500 × its locked operations".split()
-    assert bench_run.tiles(ours, base)[0][0] == "0.500 × C"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from .charts import number
 
 # A table is (headers, rows of texts); `words` are the columns that are no numbers.
 Table = collections.namedtuple("Table", "headers rows words", defaults=((0,),))
-Section = collections.namedtuple("Section", "anchor title note charts table", defaults=((), None))
+Section = collections.namedtuple("Section", "anchor title note charts table")
 # A longer table is shown on demand.
 _FEW = 50
 _CSS = """
@@ -18,48 +18,35 @@ html { background: PAPER; color: INK; font: 15px/1.5 system-ui, sans-serif; colo
 @media (prefers-color-scheme: dark) { html { background: DARK; color: LIGHT; } }
 main { max-width: 1240px; margin: 0 auto; padding: 28px 20px 60px; }
 h1 { font-size: 26px; margin: 0; } h2 { font-size: 19px; margin: 34px 0 4px; }
-p { max-width: 75ch; } small, dt { opacity: .7; }
-.tiles { display: flex; flex-wrap: wrap; gap: 12px 40px; } .tiles b { display: block; font-size: 26px; }
+p { max-width: 75ch; } dt { opacity: .7; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr)); gap: 18px; align-items: start; }
 svg { width: 100%; height: auto; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 14px 3px 0; text-align: left; white-space: nowrap; border-bottom: 1px solid #8884; }
-.number { text-align: right; }
+pre { overflow-x: auto; font-size: 13px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; font-size: 14px; } dd { margin: 0; }
 """
 
 
-def render(sections, tiles, facts):
-    """The page. `tiles` are (figure, what it is, remark), `facts` (name, value)."""
+def render(sections, headline, facts):
+    """The page. `headline` are lines to read first, `facts` (name, value)."""
     (paper, dark), (ink, light) = charts.PALETTE["paper"], charts.PALETTE["ink"]
     css = _CSS.replace("PAPER", paper).replace("DARK", dark).replace("INK", ink).replace("LIGHT", light)
-    tiled = "".join(f"<div><b>{html.escape(figure)}</b>{html.escape(what)}<br><small>{html.escape(remark)}</small></div>"
-                    for figure, what, remark in tiles)
     told = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in facts)
     return ("<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content='width=device-width, initial-scale=1'>\n"
-            f"<title>Binder drivers, measured</title>\n<style>{css}</style>\n<main>\n<h1>Binder drivers, measured</h1>\n"
-            f"<div class=tiles>{tiled}</div>\n" + "\n".join(map(_section, sections)) +
+            f"<title>Binder drivers, measured</title>\n<style>{css}</style>\n<main>\n<h1>Binder drivers, measured</h1>\n{_lines(headline)}\n"
+            + "\n".join(map(_section, sections)) +
             f"\n<section id=facts><h2>Machine and method</h2><dl>{told}</dl><p>Measure again: <code>make bench</code>. "
             "How: <code>docs/measuring.md</code>.</p></section>\n</main>\n</html>\n")
 
 
 def _section(section):
-    table = ""
-    if section.table:
-        shown = "open" if len(section.table.rows) <= _FEW else ""
-        table = f"<details {shown}><summary>The numbers</summary>{_table(section.table)}</details>"
+    shown = "open" if len(section.table.rows) <= _FEW else ""
     drawn = "".join(f"<figure>{chart}</figure>" for chart in section.charts)
-    return (f"<section id={section.anchor}><h2>{html.escape(section.title)}</h2><p>{html.escape(section.note)}</p>"
-            f"<div class=charts>{drawn}</div>{table}</section>")
+    return (f"<section id={section.anchor}><h2>{html.escape(section.title)}</h2><p>{html.escape(section.note)}</p><div class=charts>{drawn}</div>"
+            f"<details {shown}><summary>The numbers</summary>{_lines(plain(section.table))}</details></section>")
 
 
-def _table(table):
-    def row(cells, tag):
-        return "<tr>" + "".join(f"<{tag}{'' if index in table.words else ' class=number'}>{html.escape(cell)}</{tag}>"
-                                for index, cell in enumerate(cells)) + "</tr>"
-    rows = "".join(row(cells, "td") for cells in table.rows)
-    return f"<div class=scroll><table><thead>{row(table.headers, 'th')}</thead><tbody>{rows}</tbody></table></div>"
+def _lines(lines):
+    return "<pre>" + html.escape("\n".join(lines)) + "</pre>"
 
 
 def markdown(table):

@@ -18,13 +18,13 @@ def rendered():
     ours, base = found["rust"], found["c"]
     tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"]),
               "time": page.times(LATENCY), "yardsticks": page.yardsticks(LATENCY), "lines": page.Table(("of a call", "a < b"), [["<call>", "1"]])}
-    return page.render(bench_run.sections(tables, found, LATENCY), bench_run.tiles(ours, base), [("host", "<k>")])
+    return page.render(bench_run.sections(tables, found, LATENCY), bench_run.headline(ours, base), [("host", "<k>")])
 
 
 def test_every_section_is_there_and_text_is_escaped():
     text = rendered()
     assert re.findall(r"<section id=(\w+)>", text) == ["instructions", "memory", "time", "yardsticks", "lines", "facts"]
-    for found in ("0.500 × C", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "pipe"):
+    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "pipe"):
         assert found in text, found
     assert "<k>" not in text
 
