@@ -2,11 +2,14 @@
 """Debian packages: install what is missing, through the machine's own apt."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 
 from . import cache, proc, say
 from .versions import PINNED
+
+_LISTS = pathlib.Path("/var/lib/apt/lists")
 
 
 def ensure(*groups):
@@ -15,38 +18,25 @@ def ensure(*groups):
     if all(map(_installed, wanted)):
         return
     with cache.lock("packages"):
-        _install(sorted(p for p in wanted if not _installed(p)))
+        missing = sorted(p for p in wanted if not _installed(p))
+        if missing:
+            _install(missing)
 
 
 def _install(missing):
-    if not missing:
-        return
-    become_root = _become_root(missing)
-    update = [*become_root, "apt-get", "update"]
-    if not os.path.isdir("/var/lib/apt/lists") or not _known(missing):
-        _apt("reading the package lists", update)
-    unknown = [p for p in missing if not _known([p])]
-    if unknown:
-        raise say.LabError(
-            f"this machine's apt does not know {' '.join(unknown)}: Debian 12 with its current "
-            "updates is what this project is built on (see README)"
-        )
-    argv = [*become_root, "apt-get", "install", "-y", "--no-install-recommends", *missing]
-    title = f"installing {len(missing)} Debian packages"
+    become_root = [] if os.geteuid() == 0 else ["sudo"]
+    if become_root and not shutil.which("sudo"):
+        raise say.LabError(f"missing packages; as root run: apt-get install {' '.join(missing)}")
+    update = "reading the package lists", [*become_root, "apt-get", "update"]
+    install = f"installing {len(missing)} Debian packages", [*become_root, "apt-get", "install", "-y", "--no-install-recommends", *missing]
+    if not any(_LISTS.glob("*_Packages*")):
+        _apt(*update)
     try:
-        _apt(title, argv)
+        _apt(*install)
     except say.LabError:
-        # Old lists name versions that the mirror no longer has.
-        _apt("reading the package lists again", update)
-        _apt(title, argv)
-
-
-def _become_root(missing):
-    if os.geteuid() == 0:
-        return []
-    if shutil.which("sudo"):
-        return ["sudo"]
-    raise say.LabError(f"missing packages; as root run: apt-get install {' '.join(missing)}")
+        # Old lists lack packages, or name versions that the mirror no longer has.
+        _apt(*update)
+        _apt(*install)
 
 
 def _installed(package):
@@ -56,19 +46,11 @@ def _installed(package):
     return done.returncode == 0 and done.stdout.startswith("ii")
 
 
-def _known(packages):
-    policy = subprocess.run(
-        ["apt-cache", "policy", *packages], text=True, capture_output=True, env=proc.environment()
-    ).stdout
-    candidates = [l for l in policy.splitlines() if l.strip().startswith("Candidate:")]
-    return len(candidates) == len(packages) and not any("(none)" in l for l in candidates)
-
-
 def _apt(title, argv):
     try:
         proc.logged(title, "apt", argv, env=proc.environment(DEBIAN_FRONTEND="noninteractive"))
     except say.LabError as error:
         raise say.LabError(
-            f"{title} failed: is the Debian mirror reachable? `{' '.join(argv[:6])} ...` said:\n"
+            f"{title} failed: is this Debian 12 with its current updates (see README), and the mirror reachable? `{' '.join(argv[:6])} ...` said:\n"
             + str(error).split("\n", 1)[-1]
         ) from None
