@@ -52,8 +52,8 @@ def _parser():
         return option("--driver", default="rust", choices=[*guest.MODULES, *more])
 
     target("bench", _bench, "our driver next to the C driver on Debian's kernel, and build/report/index.html")(
-        "--full", help="1: times on all drivers, memory and cache lines, too")(
-        "--only", default="", help="of count, memory, lines, time, paired: some, with commas")(
+        "--full", help="1: all parts")(
+        "--only", default="", help=f"some of {', '.join(bench_run.PARTS)}, with commas")(
         "--again", help="1: measure what was measured already, too")("--docs", help="1: tables and figures go into docs")
     target("test", lambda a: test.run(a.only, a.since, resume=bool(a.resume)), "all that must hold")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: stages whose names match, such as 'client or trace'")(

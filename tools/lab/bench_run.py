@@ -74,11 +74,7 @@ def _time(title, driver):
     # User Mode Linux stays on one host CPU, or its system calls take either 7 or 50 µs. Interrupts tend to go to the first.
     job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": programs.build(bench.CRATE)}, timeout=1500,
                     pin=max(os.sched_getaffinity(0)))
-    with say.Step(title) as step:
-        result = guest.run(kernel.build(bench.TIMED), job, step.hear)
-    if not result.good:
-        raise say.LabError(f"{title}: {'; '.join(result.problems) or result.output[-300:]}")
-    return result.files["result.json"].decode()
+    return guest.succeed(title, kernel.build(bench.TIMED), job).files["result.json"].decode()
 
 
 def sections(tables, found, latency):

@@ -90,6 +90,15 @@ def run(kernel, job, on_output=None):
         return _judge(speech, ended, console.read_text(errors="replace").splitlines(), job)
 
 
+def succeed(title, kernel, job):
+    """The result of a job that has to succeed, as a step."""
+    with say.Step(title) as step:
+        result = run(kernel, job, step.hear)
+    if not result.good:
+        raise say.LabError(f"{title}: {'; '.join(result.problems) or f'status {result.status}: {result.output[-300:]}'}")
+    return result
+
+
 def _command(kernel, job, initrd, console):
     if kernel.guest.arch == "um":
         argv = [kernel.image, f"mem={job.memory}M", f"ncpus={job.cpus}", "seccomp=on", f"initrd={initrd}",

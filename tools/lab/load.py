@@ -43,8 +43,5 @@ def _traces(name, driver, program, first, count, *more):
     """The lines that the seeds print on a driver."""
     argv = ["/lab/contract", "fuzz", "--seed", str(first), "--count", str(count), *more]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=120 + count)
-    with say.Step(f"{count} seeds on {driver}"):
-        result = guest.run(kernel.build(name), job)
-    if not result.good:
-        raise say.LabError(f"{driver}: {(result.problems or [result.output[-300:]])[0]}")
+    result = guest.succeed(f"{count} seeds on {driver}", kernel.build(name), job)
     return [line for line in result.output.splitlines() if line]

@@ -35,11 +35,7 @@ def run(boots=BOOTS, seconds=SECONDS, into_docs=False):
         for title, placement, pin, parameters in SCENES:
             script = _SCRIPT.format(**guest.MODULES, parameters=parameters, placement=placement, seconds=seconds, sizes=",".join(map(str, SIZES)))
             job = guest.Job(argv=["/bin/sh", "-c", script], driver="none", files=files, pin=pin, timeout=len(SIZES) * seconds * 3 + 60)
-            with say.Step(f"paired, {title}, boot {boot}"):
-                result = guest.run(built, job)
-            if not result.good:
-                why = "; ".join(result.problems) or f"status {result.status}: {result.output[-300:]}"
-                raise say.LabError(f"the two drivers could not be measured beside each other: {why}")
+            result = guest.succeed(f"paired, {title}, boot {boot}", built, job)
             for row in json.loads(result.output.strip().splitlines()[-1])["rows"]:
                 found[title, row["size"]].append(row)
     bench.put(_RESULT, json.dumps([[*key, rows] for key, rows in found.items()]), key=_key())

@@ -12,51 +12,14 @@ HISTOGRAM = """
 [1K, 2K)               0 |                                                    |
 """
 
-PACKET = """packet {
-  ftrace_events {
-    event {
-      binder_transaction {
-        debug_id: 4
-        target_node: 1
-        to_proc: 75
-        to_thread: 0
-        reply: 0
-        code: 0
-        flags: 0
-      }
-      binder_transaction {
-        debug_id: 5
-        target_node: 0
-        to_proc: 77
-        to_thread: 77
-        reply: 1
-        code: 0
-        flags: 0
-      }
-      binder_transaction_received {
-        debug_id: 4
-      }
-      binder_transaction_alloc_buf {
-        data_size: 24
-        debug_id: 4
-        offsets_size: 8
-        extra_buffers_size: 0
-      }
-      binder_command {
-        cmd: 1077961472
-      }
-      binder_return {
-        cmd: 29190
-      }
-    }
-  }
-  ftrace_stats {
-    cpu_stats {
-      overrun: 0
-    }
-  }
-}
-"""
+def event(name, **values):
+    """An event of Perfetto's, as protoc writes it."""
+    fields = dict.fromkeys(perfetto.FIELDS[name], 4) | values
+    return f"      {name} {{\n" + "".join(f"        {field}: {value}\n" for field, value in fields.items()) + "      }\n"
+
+
+EVENTS = event("binder_transaction", reply=0) + event("binder_transaction", debug_id=5, reply=1) + "".join(map(event, list(perfetto.FIELDS)[1:]))
+PACKET = f"packet {{\n  ftrace_events {{\n    event {{\n{EVENTS}    }}\n  }}\n  ftrace_stats {{\n    cpu_stats {{\n      overrun: 0\n    }}\n  }}\n}}\n"
 
 
 def test_numbers_and_bars_are_not_compared():
@@ -74,8 +37,8 @@ def test_a_block_that_prints_nothing_is_wrong():
 
 
 @pytest.mark.parametrize("before, after, said", [
-    ("        code: 0\n", "", "2 of 2 binder_transaction lack"),
-    ("debug_id: 4\n      }\n      binder_transaction_alloc", "debug_id: 9\n      }\n      binder_transaction_alloc", "taken and not sent"),
+    ("        code: 4\n", "", "2 of 2 binder_transaction lack"),
+    (event("binder_transaction_received"), event("binder_transaction_received", debug_id=9), "taken and not sent"),
     ("reply: 1", "reply: 0", "no reply"),
     ("overrun: 0", "overrun: 3", "the recorder says overrun: 3"),
     ("binder_return", "binder_elsewhere", "no binder_return"),
