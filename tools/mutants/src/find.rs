@@ -6,22 +6,17 @@ use serde::Serialize;
 use tree_sitter::Node;
 
 /// How a fault stands in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In place of an expression.
+    #[default]
     Instead,
-    /// A statement is left out.
-    Dropped,
-    /// A statement and the next one change places.
-    Swapped,
-    /// Before the first statement of a body.
-    First,
-    /// In place of a statement or block, with all that is in it.
+    /// In place of a statement, a body or another block, with all that is in it.
     Around,
 }
 
 /// A fault: where it is and what it does.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Site {
     /// The value of the module's parameter for it: 1 and above.
     pub number: u32,
@@ -39,10 +34,16 @@ pub struct Site {
     pub node: usize,
     #[serde(skip)]
     pub place: Place,
+    /// A statement that is left out as well, as the mutated text has it.
+    #[serde(skip)]
+    pub absent: Option<usize>,
     /// The mutated text as it is written.
     #[serde(skip)]
     pub text: String,
 }
+
+/// The operator of faults that somebody wrote.
+pub const BY_HAND: &str = "by hand";
 
 /// The faults found so far.
 pub struct Found<'a> {
@@ -71,27 +72,23 @@ impl<'a> Found<'a> {
         text: String,
     ) {
         if let Some(function) = self.function.clone() {
-            let (file, line) = (self.source.path.clone(), node.start_position().row + 1);
-            let (number, key, node) = (0, String::new(), node.id());
-            let (original, mutated) = (plain(&original), plain(&text));
             self.sites.push(Site {
-                number,
-                key,
-                file,
-                line,
+                file: self.source.path.clone(),
+                line: node.start_position().row + 1,
                 function,
                 operator,
-                original,
-                mutated,
-                node,
+                original: plain(&original),
+                mutated: plain(&text),
+                node: node.id(),
                 place,
                 text,
+                ..Site::default()
             });
         }
     }
 
     pub fn return_at_once(&mut self, body: Node<'a>, value: String) {
-        self.add(body, Place::First, "return at once", String::new(), value);
+        self.add(body, Place::Around, "return at once", String::new(), value);
     }
 
     /// The statements of a block: one may be left out, or come after the next, unless both set something and call nothing.
@@ -104,15 +101,18 @@ impl<'a> Found<'a> {
         for (index, node) in all.iter().enumerate() {
             let text = self.source.at(*node);
             if may_go(*node) {
-                self.add(*node, Place::Dropped, "drop statement", text.to_string(), String::new());
+                self.add(*node, Place::Around, "drop statement", text.to_string(), String::new());
             }
             let Some(next) = all.get(index + 1).filter(|next| may_swap(*node) && may_swap(**next)) else {
                 continue;
             };
-            let next = self.source.at(*next);
+            let (absent, next) = (next.id(), self.source.at(*next));
             if text.contains('(') || next.contains('(') {
                 let swapped = format!("{}; {};", next.trim_end_matches(';'), text.trim_end_matches(';'));
-                self.add(*node, Place::Swapped, "swap statements", format!("{text} {next}"), swapped);
+                self.add(*node, Place::Around, "swap statements", format!("{text} {next}"), swapped);
+                if let Some(site) = self.sites.last_mut() {
+                    site.absent = Some(absent);
+                }
             }
         }
     }

@@ -3,7 +3,6 @@
 
 use crate::find::{is_in, Found, Site};
 use crate::tree::{children, first_child, Source};
-use std::collections::HashMap;
 use tree_sitter::Node;
 
 /// Whose contents mean other things at compile time than the text of a function.
@@ -19,53 +18,9 @@ const METHODS: &str =
 /// How the names of methods begin that return a bool.
 const PREDICATES: &str = "is_ has_ wants_ contains starts_with ptr_eq accepts_ exceeds_";
 
-/// The variants without data of each enum, by file and name.
-pub struct Enums(HashMap<(String, String), Vec<String>>);
-
-impl Enums {
-    pub fn of(sources: &[&Source]) -> Self {
-        let mut enums = Self(HashMap::new());
-        for source in sources.iter().filter(|source| !source.is_c) {
-            enums.collect(source, source.tree.root_node());
-        }
-        enums
-    }
-
-    fn collect(&mut self, source: &Source, node: Node<'_>) {
-        if node.kind() == "enum_item" {
-            let body = node.child_by_field_name("body").map(children).unwrap_or_default();
-            let is_unit =
-                |v: &&Node<'_>| v.kind() == "enum_variant" && v.child_by_field_name("body").is_none();
-            let names = body.iter().filter(is_unit).map(|variant| source.field(*variant, "name").to_string());
-            self.0.insert((source.path.clone(), source.field(node, "name").to_string()), names.collect());
-        }
-        for child in children(node) {
-            self.collect(source, child);
-        }
-    }
-
-    /// The variant after `name::variant`, if all enums of that name in sight are one.
-    fn other(&self, file: &str, name: &str, variant: &str) -> Option<&str> {
-        let here = self.0.get(&(file.to_string(), name.to_string()));
-        let variants = here.or_else(|| {
-            let mut with_name = self.0.iter().filter(|((_, other), _)| other == name);
-            let found = with_name.next()?;
-            with_name.next().is_none().then_some(found.1)
-        })?;
-        let index = variants.iter().position(|known| known == variant)?;
-        let next = &variants[(index + 1) % variants.len()];
-        (next != variant).then_some(next)
-    }
-
-    /// The first variant of `name`.
-    fn first(&self, file: &str, name: &str) -> Option<&str> {
-        self.0.get(&(file.to_string(), name.to_string()))?.first().map(String::as_str)
-    }
-}
-
 /// All faults of a source, in the order of the text.
-pub fn faults(source: &Source, enums: &Enums) -> Vec<Site> {
-    let mut walk = Walk { found: Found::new(source), source, enums, of_type: String::new() };
+pub fn faults(source: &Source) -> Vec<Site> {
+    let mut walk = Walk { found: Found::new(source), source, of_type: String::new() };
     walk.visit(source.tree.root_node());
     walk.found.sites
 }
@@ -73,7 +28,6 @@ pub fn faults(source: &Source, enums: &Enums) -> Vec<Site> {
 struct Walk<'a> {
     found: Found<'a>,
     source: &'a Source,
-    enums: &'a Enums,
     /// The type whose functions these are.
     of_type: String,
 }
@@ -172,9 +126,6 @@ impl<'a> Walk<'a> {
     /// A function that returns at once, with what its type allows.
     fn early_returns(&mut self, body: Node<'a>, returned: &str) {
         const REFUSED: &str = " Err(kernel::error::code::EPERM)";
-        let variant = self.enums.first(&self.source.path, returned);
-        let variant = variant.map(|variant| format!(" {returned}::{variant}"));
-        let variant = variant.as_deref();
         let values: &[&str] = match returned {
             "" => &[""],
             "bool" => &[" true", " false"],
@@ -183,7 +134,7 @@ impl<'a> Walk<'a> {
             _ if returned.starts_with("Result<(), ") => &[" Ok(())"],
             _ if returned.starts_with("Result<") && !returned.contains(", ") => &[REFUSED],
             _ if returned.starts_with("Option<") => &[" None"],
-            _ => variant.as_slice(),
+            _ => &[],
         };
         for value in values {
             self.found.return_at_once(body, format!("return{value}"));
@@ -249,7 +200,6 @@ impl<'a> Walk<'a> {
                     self.found.operator(node);
                 }
             }
-            "scoped_identifier" => self.variant(node),
             _ => self.found.expression(node, "kernel::error::code::"),
         }
     }
@@ -257,15 +207,6 @@ impl<'a> Walk<'a> {
     fn condition(&mut self, node: Node<'a>) {
         if !is_let(node) {
             self.found.condition(node);
-        }
-    }
-
-    fn variant(&mut self, node: Node<'a>) {
-        let (path, name) = (self.source.field(node, "path"), self.source.field(node, "name"));
-        let last = path.rsplit("::").next().unwrap_or("");
-        let of_enum = if last == "Self" { self.of_type.as_str() } else { last };
-        if let Some(other) = self.enums.other(&self.source.path, of_enum, name) {
-            self.found.instead(node, "variant", format!("{path}::{other}"));
         }
     }
 }
@@ -323,8 +264,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<(&'static str, String)> {
         let source = Source::new("a.rs", text.into());
-        let enums = Enums::of(&[&source]);
-        faults(&source, &enums).into_iter().map(|fault| (fault.operator, fault.mutated)).collect()
+        faults(&source).into_iter().map(|fault| (fault.operator, fault.mutated)).collect()
     }
 
     #[track_caller]
@@ -340,8 +280,6 @@ mod tests {
         has("fn f(a: T) { h(a.is_new()) }", "negate condition", "!a.is_new()");
         has("fn f() -> u32 { 4 }", "off by one", "(4 + 1)");
         has("fn f() -> Result { Err(EINVAL) }", "errno", "kernel::error::code::EPERM");
-        has("enum E { A, B(u8), C } fn f() { g(E::C) }", "variant", "E::A");
-        has("enum E { A, C } impl E { fn f() -> E { Self::A } }", "variant", "Self::C");
         has("fn f(q: Q) { q.push_back(1); }", "method", "q.push_front(1)");
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults with their names and places: those that operators find, and those that somebody wrote.
 
-use crate::find::{Found, Place, Site};
-use crate::rust::{is_const, Enums};
+use crate::find::{Found, Place, Site, BY_HAND};
+use crate::rust::is_const;
 use crate::tree::{children, Source};
 use crate::{c, rust};
 use anyhow::Context;
@@ -12,11 +12,9 @@ use tree_sitter::Node;
 
 /// All faults that the operators find in all sources, numbered.
 pub fn numbered(sources: &[Source]) -> Vec<Site> {
-    let sources: Vec<_> = sources.iter().filter(|source| !source.is_spared()).collect();
-    let enums = Enums::of(&sources);
     let mut seen = HashMap::new();
-    let found = |source: &&Source| if source.is_c { c::faults(source) } else { rust::faults(source, &enums) };
-    let mut sites: Vec<_> = sources.iter().flat_map(found).collect();
+    let found = |source: &Source| if source.is_c { c::faults(source) } else { rust::faults(source) };
+    let mut sites: Vec<_> = sources.iter().filter(|source| !source.is_spared()).flat_map(found).collect();
     for (site, number) in sites.iter_mut().zip(1..) {
         let what = [&site.file, &site.function, site.operator, &site.original, &site.mutated].join("\n");
         let times = seen.entry(what.clone()).or_insert(0u32);
@@ -62,7 +60,7 @@ pub fn by_hand(sources: &[Source], faults: &[ByHand], last: u32) -> anyhow::Resu
             let mut found = Found::new(source);
             found.function = Some(String::new());
             for (node, text) in placed(source, &edits).with_context(|| fault.name.clone())? {
-                found.add(node, Place::Around, "by hand", String::new(), text);
+                found.add(node, Place::Around, BY_HAND, String::new(), text);
             }
             sites.extend(found.sites.into_iter().map(|site| Site {
                 number,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The copy of the driver in which each fault stands beside what it replaces.
 
-use crate::find::{Place, Site};
+use crate::find::{Place, Site, BY_HAND};
 use crate::tree::Source;
 use anyhow::Context;
 use serde::Serialize;
@@ -90,7 +90,7 @@ fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result
 
 struct Writer<'a> {
     source: &'a Source,
-    /// By the node at which they stand.
+    /// By the node at which they stand, or that they leave out besides.
     sites: HashMap<usize, Vec<&'a Site>>,
     text: String,
     regions: Vec<Region>,
@@ -100,54 +100,56 @@ impl<'a> Writer<'a> {
     fn new(source: &'a Source, mine: impl Iterator<Item = &'a Site>) -> Self {
         let mut sites = HashMap::<_, Vec<_>>::new();
         for site in mine {
-            sites.entry(site.node).or_default().push(site);
+            for node in [Some(site.node), site.absent].into_iter().flatten() {
+                sites.entry(node).or_default().push(site);
+            }
         }
         Self { source, sites, text: String::new(), regions: Vec::new() }
     }
 
-    fn at(&self, node: Node<'_>, place: Place) -> Vec<&'a Site> {
-        let here = self.sites.get(&node.id()).into_iter().flatten();
-        here.filter(|site| site.place == place).copied().collect()
-    }
-
     /// A node with all that is wrong with it.
     fn node(&mut self, node: Node<'a>) {
-        let around = self.open_around(node);
-        let sites = self.at(node, Place::Instead);
-        if sites.is_empty() {
+        let start = self.text.len();
+        let here = self.sites.get(&node.id()).cloned().unwrap_or_default();
+        let (around, instead): (Vec<&Site>, Vec<&Site>) =
+            here.into_iter().partition(|site| site.place == Place::Around);
+        if !around.is_empty() {
+            self.text += "{ ";
+            for site in &around {
+                let text = if site.node == node.id() { site.text.as_str() } else { "" };
+                let test = self.is(site);
+                self.text +=
+                    &if self.source.is_c { format!("if ({test}) {{ ") } else { format!("if {test} {{ ") };
+                self.marked(site, text);
+                self.text += " } else ";
+            }
+            self.text += "{ ";
+        }
+        if instead.is_empty() {
             self.parts(node);
         } else {
-            let (start, numbers) = (self.text.len(), numbers(&sites));
+            let start = self.text.len();
             self.text.push('(');
-            for site in &sites {
+            for site in &instead {
                 let test = self.is(site);
                 self.text += &if self.source.is_c { format!("{test} ? (") } else { format!("if {test} {{ ") };
-                self.marked(site);
+                self.marked(site, &site.text);
                 self.text += if self.source.is_c { ") : " } else { " } else " };
             }
             self.text += if self.source.is_c { "(" } else { "{ " };
             self.parts(node);
             self.text += if self.source.is_c { "))" } else { " })" };
-            self.region(start, numbers);
+            self.region(start, instead.iter().map(|site| site.number).collect());
         }
-        self.text += around;
-    }
-
-    /// Faults in place of all of a statement or block, with the beginning of what is there else. Returns its end.
-    fn open_around(&mut self, node: Node<'a>) -> &'static str {
-        let sites = self.at(node, Place::Around);
-        if sites.is_empty() {
-            return "";
+        if !around.is_empty() {
+            self.text += " } }";
+            let is_statement =
+                node.parent().is_some_and(|parent| matches!(parent.kind(), "block" | "compound_statement"));
+            let made: Vec<_> = around.iter().filter(|site| site.operator != BY_HAND).collect();
+            if is_statement && !made.is_empty() {
+                self.region(start, made.iter().map(|site| site.number).collect());
+            }
         }
-        self.text += "{ ";
-        for site in sites {
-            self.test(&self.is(site));
-            self.text += "{ ";
-            self.marked(site);
-            self.text += " } else ";
-        }
-        self.text += "{ ";
-        " } }"
     }
 
     /// The parts of a node, and what stands between them.
@@ -155,23 +157,10 @@ impl<'a> Writer<'a> {
         let start = self.text.len();
         let mut here = node.start_byte();
         let mut cursor = node.walk();
-        let all: Vec<_> = node.children(&mut cursor).collect();
-        // Who swaps with the statement before.
-        let mut swapped = None;
-        let mut is_body_open = false;
-        for child in all {
+        for child in node.children(&mut cursor) {
             self.text.push_str(&self.source.text[here..child.start_byte()]);
             here = child.end_byte();
-            if std::mem::take(&mut is_body_open) {
-                self.first(node);
-            }
-            let is_statement = child.is_named() && !child.kind().contains("comment");
-            if is_statement && matches!(node.kind(), "block" | "compound_statement") {
-                swapped = self.statement(child, swapped);
-            } else {
-                self.node(child);
-            }
-            is_body_open = child.kind() == "{" && !self.at(node, Place::First).is_empty();
+            self.node(child);
         }
         self.text.push_str(&self.source.text[here..node.end_byte()]);
         if matches!(node.kind(), "function_item" | "function_definition") {
@@ -183,69 +172,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns at the start of a body.
-    fn first(&mut self, body: Node<'a>) {
-        for site in self.at(body, Place::First) {
-            let start = self.text.len();
-            self.text.push(' ');
-            self.test(&self.is(site));
-            self.text += &format!("{{ {} }} ", site.text);
-            self.region(start, vec![site.number]);
-        }
-    }
-
-    /// A statement that may be left out, or come after the next. Gives the second of these faults.
-    fn statement(&mut self, node: Node<'a>, before: Option<&'a Site>) -> Option<&'a Site> {
-        let dropped = self.at(node, Place::Dropped).first().copied();
-        let swaps = self.at(node, Place::Swapped).first().copied();
-        let absent: Vec<_> = dropped.into_iter().chain(before).collect();
-        if absent.is_empty() && swaps.is_none() {
-            self.node(node);
-            return None;
-        }
-        let start = self.text.len();
-        self.text += "{ ";
-        if let Some(site) = swaps {
-            self.test(&self.is(site));
-            self.text += "{ ";
-            self.marked(site);
-            self.text += " } else ";
-        }
-        if !absent.is_empty() {
-            let tests: Vec<_> = absent.iter().map(|site| format!("!{}", self.is(site))).collect();
-            self.test(&tests.join(" && "));
-        }
-        self.text += "{ ";
-        self.node(node);
-        self.text += " } }";
-        self.region(start, numbers(&absent.into_iter().chain(swaps).collect::<Vec<_>>()));
-        swaps
-    }
-
     fn is(&self, site: &Site) -> String {
         let function = if self.source.is_c { "rust_binder_mutant_is" } else { "crate::mutant::is" };
         format!("{function}({})", site.number)
     }
 
-    fn test(&mut self, condition: &str) {
-        self.text +=
-            &if self.source.is_c { format!("if ({condition}) ") } else { format!("if {condition} ") };
-    }
-
     /// What a fault writes.
-    fn marked(&mut self, site: &Site) {
+    fn marked(&mut self, site: &Site, text: &str) {
         let start = self.text.len();
-        self.text += &site.text;
-        self.region(start, vec![site.number]);
+        self.text += text;
+        if !text.is_empty() {
+            self.region(start, vec![site.number]);
+        }
     }
 
     fn region(&mut self, start: usize, numbers: Vec<u32>) {
         self.regions.push(Region { start, end: self.text.len(), numbers, is_function: false });
     }
-}
-
-fn numbers(sites: &[&Site]) -> Vec<u32> {
-    sites.iter().map(|site| site.number).collect()
 }
 
 #[cfg(test)]
@@ -294,7 +237,8 @@ mod tests {
     fn statements_that_change_places_run_once_each() {
         let written = written("a.rs", "fn f() { g(); h(); }");
         let bare: String = written.split_whitespace().collect();
-        assert!(bare.contains("ifcrate::mutant::is(3){h();g();}elseif!crate::mutant::is(2){g();}"), "{bare}");
-        assert!(bare.contains("if!crate::mutant::is(4)&&!crate::mutant::is(3){h();}"), "{bare}");
+        let is = |text: &str| text.replace("is(", "crate::mutant::is(");
+        assert!(bare.contains(&is("{ifis(2){}elseifis(3){h();g();}else{g();}}")), "{bare}");
+        assert!(bare.contains(&is("{ifis(3){}elseifis(4){}else{h();}}")), "{bare}");
     }
 }

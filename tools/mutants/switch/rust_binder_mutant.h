@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The switch: which of the faults are there at the moment. */
+/* The switch: which of the faults is there. */
 #ifndef _RUST_BINDER_MUTANT_H
 #define _RUST_BINDER_MUTANT_H
 
@@ -8,14 +8,14 @@
 
 #define RUST_BINDER_LAST_MUTANT	@LAST@
 
-extern u8 rust_binder_present[1 << 16];
+extern u16 rust_binder_mutant;
 extern u8 rust_binder_reached[1 << 16];
 
 /* Whether this fault is there; takes note that its place was reached. */
 static inline bool rust_binder_mutant_is(u32 number)
 {
 	WRITE_ONCE(rust_binder_reached[number], 1);
-	return READ_ONCE(rust_binder_present[number]);
+	return rust_binder_mutant == number;
 }
 
 #endif
