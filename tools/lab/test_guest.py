@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from . import emulator, guest, kernel, say
+from . import emulator, guest, kernel
 
 TOKEN = "cafe"
 SAID = "│ 12.5 µs │\n"
@@ -35,20 +35,6 @@ def test_pieces_of_any_length_say_the_same():
 def test_half_a_character_at_the_end_is_shown_as_such():
     cut = STREAM.replace("\n".encode() + f"\n@@{TOKEN} exit".encode(), b"\xe2\n@@%s exit" % TOKEN.encode())
     assert hear(cut, 1)[0] == SAID.rstrip("\n") + "\ufffd"
-
-
-@pytest.mark.parametrize("name, processor, fits", [
-    ("x86_64", 62, True), ("x86_64", 3, True), ("um", 62, True), ("um", 3, False), ("arm64", 183, True), ("arm64", 40, True),
-    ("arm64", 62, False), ("arm64-16k", 183, True), ("x86_64", 183, False), ("arm64", None, True),
-])
-def test_programs_for_another_processor_are_refused(tmp_path, name, processor, fits):
-    content = b"\x7fELF" + bytes(14) + bytes([processor, 0]) if processor else b"#!/bin/sh\n"
-    (tmp_path / "program").write_bytes(content)
-    if fits:
-        assert guest._fitting(kernel.GUESTS[name], tmp_path / "program") == content
-    else:
-        with pytest.raises(say.LabError, match="another processor"):
-            guest._fitting(kernel.GUESTS[name], tmp_path / "program")
 
 
 @pytest.mark.parametrize("name, icount", [*itertools.product(kernel.GUESTS, (False, True))])
