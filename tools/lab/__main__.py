@@ -72,9 +72,8 @@ def _parser():
     option = driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none")
     option("--run", dest="command", required=True, metavar="'PROGRAM ARGUMENT...'", help="a program of the guest or of this machine")(
         "--crate", help="build this crate of the tree first and lay its program into the guest")(
-        "--timeout", type=float, default=120.0, help="seconds")("--boot", action="append", default=[], metavar="WORD",
-                                                               help="for the kernel's command line, such as lsm=selinux")(
-        "--icount", action="store_true", help="the clock of a QEMU guest counts instructions")("--pin", type=int, help="the host CPU to stay on")
+        "--timeout", type=float, default=120.0, help="seconds")(
+        "--boot", action="append", default=[], metavar="WORD", help="for the kernel's command line, such as lsm=selinux")
     guest_of(target("kernel", lambda a: print(kernel.build(a.guest).image), "build a guest's kernel"))
     guest_of(target("module", lambda a: print(module.build(kernel.build(a.guest))), "build our driver as a module"))
     target("binderctl", lambda _: print(programs.build("tools/binderctl", profile="release")), "build the tool that looks at Binder drivers")
@@ -141,8 +140,7 @@ def _exec(arguments):
         files["/bin/" + program.name] = program
     elif "/" in first and shutil.which(first):
         files[first] = first
-    job = guest.Job(argv=argv, driver=arguments.driver, files=files, timeout=arguments.timeout, icount=arguments.icount, pin=arguments.pin,
-                    boot=tuple(arguments.boot))
+    job = guest.Job(argv=argv, driver=arguments.driver, files=files, timeout=arguments.timeout, boot=tuple(arguments.boot))
     result = guest.run(built, job, _echo)
     for name, content in result.files.items():
         path = BUILD / "out" / name
