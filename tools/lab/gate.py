@@ -40,8 +40,9 @@ SELDOM = {"oneway size=4096 reply=0": 0.02, "fanin size=0 reply=0 threads=4": 0.
 # differed by 4.9, 2.1 and 0.6 in the same builds.
 MORE_LOCKED = 0.5
 MORE_LOCKED_SELDOM = {"fanin size=0 reply=0 threads=4": 8, "death nodes die size=0 reply=0 nodes=1": 3, "handles size=0 reply=24 refs=1000": 1}
-# Bytes depend on where an object's pages begin and end. One more allocation of 32 bytes for each is beyond these, of 64 for a mapped process.
-MORE_BYTES, MORE_BYTES_OTHERWISE = {"process": 0.025, "process, 1 MiB mapped": 0.01, "node": 0.08}, 0.05
+# Bytes depend on where an object's pages begin and end, and on whose objects share its slabs: one driver built on two machines differed by
+# 7 % in the first row. An object that takes one more allocation of 128 bytes is beyond these.
+MORE_BYTES, MORE_BYTES_OTHERWISE = {"process": 0.10, "process, 1 MiB mapped": 0.035, "node": 0.12}, 0.08
 # A line that moves once more in each call on two CPUs is more than this.
 MORE_LINES = 0.01
 # A figure that is exactly at its tolerance is within.

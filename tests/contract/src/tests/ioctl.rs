@@ -282,3 +282,41 @@ case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
         port.extended_error() == NO_ERROR,
     );
 });
+
+/// `ioctl(2)` by the gate of 32-bit tasks, which 64-bit ones have as well. The argument lies where a 32-bit task could have it.
+#[cfg(target_arch = "x86_64")]
+fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: &mut u32) -> Result<(), i32> {
+    use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
+    const NUMBER: u64 = 54;
+    let (size, flags) = (std::num::NonZeroUsize::MIN, MapFlags::MAP_PRIVATE | MapFlags::MAP_32BIT);
+    // SAFETY: a new anonymous mapping replaces nothing.
+    let place = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags) };
+    let place = place.expect("memory below 2 GiB").cast::<u32>();
+    // SAFETY: the mapping is ours alone, has room for the number, and is aligned to a page.
+    unsafe { place.write(*argument) };
+    let mut result = NUMBER;
+    // SAFETY: the call reads and writes at most the number. The compiler keeps RBX for itself, so its content is put back. The gate
+    // clears the registers that are named as lost.
+    unsafe {
+        std::arch::asm!("xchg {fd}, rbx", "int 0x80", "xchg {fd}, rbx", fd = inout(reg) device.as_raw_fd() as u64 => _,
+            inout("rax") result, in("rcx") u64::from(command), in("rdx") place.as_ptr() as u64,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+        *argument = place.read();
+    }
+    match result as i32 {
+        0 => Ok(()),
+        errno => Err(-errno),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+case!(entry_of_32_bit_tasks, ["ABI-2"], |t| {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").expect("processors");
+    // The gate of a process there would lead to the host.
+    t.needs("a processor of its own", !processor.contains("User Mode Linux"));
+    let device = std::fs::File::options().read(true).write(true).open(t.device("binder")).expect("a device");
+    let mut version = 0;
+    assert_eq!(ioctl_of_32_bits(&device, BINDER_VERSION, &mut version), Ok(()));
+    assert_eq!(version, PROTOCOL_VERSION as u32);
+    assert_eq!(ioctl_of_32_bits(&device, plain(b'b', 0), &mut version), Err(libc::EINVAL));
+});
