@@ -8,9 +8,11 @@ from stages import CONTRACT, DRIVER, stage
 UM, DEBIAN = "um", stock.NAMES[0]
 # What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
 BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::", "quota::")
-# What the driver is told by numbers, sizes and addresses is what a task's width could change.
-NARROW = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::", "objects::", "handles::",
-          "fds::", "fd_arrays::", "pointers::", "freeze::")
+# What a machine does otherwise than User Mode Linux: memory of users and of its nodes, tasks and signals, time and priorities; and
+# what KASAN would weigh along.
+MACHINE_GROUPS = ("buffers::", "charging::", "death_races::", "depth::", "faults::", "fds::", "gaps::", "inversion::", "ioctl::", "lessons::",
+                  "limits::", "many::", "mmap::", "nice::", "placement::", "pointers::", "poll::", "quota::", "realtime::", "reclaim::",
+                  "retention::", "signals::", "sync::", "tags::", "tasks::", "threads::", "userfault::", "wakeups::", "write_read::")
 # Debian's C driver has one device and no binderfs. None of our own kernels has asynchronous I/O.
 STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wakes_asynchronous_io")
 # Where a part of the driver differs between architectures, or works on several CPUs at once.
@@ -44,15 +46,10 @@ def test_contract_um_c_two_cpus(tally):
     contract.suite(tally, UM, "c", "contract um c, two CPUs", part=2, recalled=True)
 
 
-@stage(*MACHINE, takes=115)
+@stage(*MACHINE, takes=100)
 def test_contract_debian_rust(tally):
     """On x86-64 with two CPUs and memory nodes."""
-    contract.suite(tally, DEBIAN, "rust")
-
-
-@stage(*MACHINE, takes=40)
-def test_contract_debian_rust_32_bit(tally):
-    contract.suite(tally, DEBIAN, "rust", "contract debian-7.3 rust 32-bit", only=NARROW, width=32)
+    contract.suite(tally, DEBIAN, "rust", only=MACHINE_GROUPS)
 
 
 @stage(*CONTRACT, takes=20)

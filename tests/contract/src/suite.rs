@@ -63,9 +63,10 @@ impl Test {
         self.place.0.split("::").nth(2).expect("a module of tests")
     }
 
-    /// Whether it has all CPUs.
-    pub fn at_once(&self) -> bool {
-        tests::AT_ONCE.contains(&self.group())
+    /// How many CPUs it has.
+    pub fn cpus(&self) -> usize {
+        let name = self.name();
+        1 + usize::from(tests::TWO_CPUS.iter().any(|beginning| name.starts_with(beginning)))
     }
 
     /// The full name, `group::test`.
@@ -123,18 +124,4 @@ pub fn select(filters: &[String]) -> impl Iterator<Item = &'static Test> + '_ {
 pub fn named(names: &str) -> Vec<&'static Test> {
     let by_name: HashMap<_, _> = all().map(|test| (test.name(), test)).collect();
     names.lines().filter_map(|name| by_name.get(name).copied()).collect()
-}
-
-#[cfg(test)]
-mod unit {
-    use std::collections::HashSet;
-
-    #[test]
-    fn names_are_unique_and_every_test_names_a_rule() {
-        let mut names = HashSet::new();
-        for test in super::all() {
-            assert!(names.insert(test.name()), "{} twice", test.name());
-            assert!(!test.rules.is_empty(), "{} names no rule", test.name());
-        }
-    }
 }

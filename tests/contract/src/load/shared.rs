@@ -223,31 +223,3 @@ fn upper_bound(bucket: usize) -> u64 {
     let shift = power.saturating_sub(STEPS.ilog2() as u64);
     ((STEPS + step + 1) << shift) - 1
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_in_the_bucket_that_ends_just_above_it() {
-        for time in (8..5000).chain([u64::from(u32::MAX), 1 << 40, (1 << 62) - 1]) {
-            let at = bucket(time);
-            assert!(upper_bound(at) >= time, "{time}");
-            assert!(upper_bound(at - 1) < time || time == 8, "{time}");
-            assert!(upper_bound(at) - time <= time / STEPS, "{time}");
-        }
-        assert!(bucket(u64::MAX) < BUCKETS);
-    }
-
-    #[test]
-    fn quantiles_are_those_of_the_calls_that_were_counted() {
-        let shared = Shared::new(1);
-        for microseconds in 1..=1000 {
-            shared.answered_after(Duration::from_micros(microseconds));
-        }
-        for (per_mille, microseconds) in [(500, 500.0), (990, 990.0), (1000, 1000.0)] {
-            let said = shared.quantile(per_mille);
-            assert!((microseconds..microseconds * 1.13).contains(&said), "{per_mille}: {said}");
-        }
-    }
-}

@@ -49,6 +49,7 @@ mod freeze_updates;
 mod freezer_wakeups;
 mod gaps;
 mod handles;
+mod inbox;
 mod inversion;
 mod ioctl;
 mod leaving;
@@ -95,34 +96,32 @@ mod userns;
 mod wakeups;
 mod write_read;
 
-/// Groups in which processes and threads go on by themselves and meet in the driver when they like: their tests have all CPUs. In
-/// all others a thread is told one step after the other, and a second CPU would only spin for locks of the first.
-pub const AT_ONCE: &[&str] = &[
-    "charging",
-    "containers",
-    "count_news",
-    "death_races",
-    "deaths",
-    "freeze",
-    "freeze_links",
-    "freezer_wakeups",
-    "gaps",
-    "leaving",
-    "lessons",
-    "limits",
-    "log_files",
-    "many",
-    "placement",
-    "quota",
-    "realtime",
-    "reclaim",
-    "retention",
-    "signals",
-    "strangers",
-    "tasks",
-    "unload",
-    "userfault",
-    "wakeups",
+/// By the beginnings of their names, the tests whose processes and threads meet in the driver when they like, or that are about
+/// where threads run: they have two CPUs. In all others a thread is told one step after the other, and a second CPU would only spin
+/// for locks of the first.
+pub const TWO_CPUS: &[&str] = &[
+    "count_news::lesson_s22_",
+    "count_news::lesson_s25_",
+    "death_races::",
+    "freeze::a_hundred_times",
+    "freeze::lesson_c19_one_freezes_all_",
+    "freeze_links::lesson_r09_",
+    "freeze_links::owner_dies_while_many_are_told",
+    "gaps::manager_ends_while_",
+    "inversion::",
+    "lessons::",
+    "limits::nodes_in_a_race",
+    "log_files::killed_in_the_middle_of_a_line",
+    "logs::last_ones_of_two_cpus",
+    "logs::read_in_pieces_while",
+    "many::",
+    "placement::",
+    "quota::in_a_race",
+    "realtime::server_is_raised_before_it_runs",
+    "reclaim::under_load",
+    "reclaim::while_",
+    "slow::on_and_off_under_load",
+    "unload::",
 ];
 
 /// Bytes that differ from their neighbours and from those of another seed.
