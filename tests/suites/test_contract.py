@@ -61,14 +61,14 @@ def test_contract_debian_c(tally):
        "tools/lab/install.py", *CONTRACT, takes=50)
 def test_contract_built_in(tally):
     """Our driver as a part of the kernel, which is linked anew from the objects of the other one."""
-    contract.suite(tally, "um-builtin", "rust", only=BUILTIN)
+    contract.suite(tally, "um-builtin", "rust", only=BUILTIN, cpus=1)
 
 
 @pytest.mark.parametrize("driver", ("rust", "c"))
 @stage("drivers/android/rust_binder.rs", "drivers/android/ffi/", "drivers/android/entry/", *CONTRACT, takes=25)
 def test_contract_with_a_security_module(tally, driver):
-    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, recalled=True)
-    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, policy=True, recalled=True)
+    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, cpus=1, recalled=True)
+    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, cpus=1, policy=True, recalled=True)
 
 
 @stage("drivers/android/entry/", "rust/kernel/", *CONTRACT, takes=20)
