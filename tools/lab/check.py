@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import commands, doc, kernel, layers, litmus, module, packages, programs, proc, say, toolchain
+from . import commands, doc, kernel, layers, litmus, module, packages, programs, proc, say
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -72,15 +72,11 @@ def _narrow():
 
 
 def _clippy_driver():
-    built = kernel.build("um")
-    out = BUILD / "um" / "clippy"
-    proc.output("rm", "-rf", out)
-    out.mkdir(parents=True)
-    argv = module.command(built, out, "CLIPPY=1")
-    done = subprocess.run([str(a) for a in argv], text=True, capture_output=True,
-                          env=toolchain.kernel_environment())
-    lines = (done.stdout + done.stderr).splitlines()
-    return lines if done.returncode or any(re.match(r"warning|error", l) for l in lines) else []
+    try:
+        module.build_checked(kernel.build("um"))
+    except say.LabError as error:
+        return str(error).splitlines()
+    return []
 
 
 def without_schedstats():
