@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line, and which command it means.
 
+use std::fs;
+use std::path::PathBuf;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{devices, doctor, explain, graph, list, mount, shells, top, trace};
-use crate::error::Result;
+use crate::commands::{devices, doctor, explain, graph, list, mount, top, trace};
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::output::Output;
 
@@ -40,10 +43,6 @@ enum Command {
     Add(devices::Add),
     /// Remove devices from a binderfs. Processes that have one open go on using it.
     Rm(devices::Remove),
-    /// Change who may use devices.
-    Chmod(devices::Chmod),
-    /// Change whose devices they are.
-    Chown(devices::Chown),
     /// Mount a binderfs.
     Mount(mount::Arguments),
     /// Look for what is missing or wrong, and print what to do about it.
@@ -57,9 +56,13 @@ enum Command {
     /// Show who calls whom and who holds whose objects.
     Graph(graph::Arguments),
     /// Print the completions of a shell.
-    Completions(shells::Completions),
-    /// Print manual pages, or write all of them into a directory.
-    Man(shells::Man),
+    Completions { shell: clap_complete::Shell },
+    /// Write manual pages into a directory.
+    Man {
+        /// The directory: man1 of a manual's directory.
+        #[arg(long)]
+        dir: PathBuf,
+    },
 }
 
 impl Cli {
@@ -73,14 +76,18 @@ impl Cli {
             Command::List => list::run(options, output),
             Command::Add(arguments) => devices::add(arguments, options, output),
             Command::Rm(arguments) => devices::remove(arguments, options, output),
-            Command::Chmod(arguments) => devices::chmod(arguments, options, output),
-            Command::Chown(arguments) => devices::chown(arguments, options, output),
             Command::Mount(arguments) => mount::run(arguments, output),
             Command::Top(arguments) => top::run(arguments, options, output),
             Command::Trace(arguments) => trace::run(arguments, options, output),
             Command::Graph(arguments) => graph::run(arguments, options, output),
-            Command::Completions(arguments) => shells::complete(arguments, Self::command(), output),
-            Command::Man(arguments) => shells::man(arguments, Self::command(), output),
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut Self::command(), "binderctl", &mut script);
+                output.write(&String::from_utf8_lossy(&script))
+            }
+            Command::Man { dir } => fs::create_dir_all(dir)
+                .and_then(|()| clap_mangen::generate_to(Self::command(), dir))
+                .map_err(|error| Error::at("write into", dir, error)),
         }
         .map(|()| false)
     }

@@ -7,6 +7,5 @@ pub mod explain;
 pub mod graph;
 pub mod list;
 pub mod mount;
-pub mod shells;
 pub mod top;
 pub mod trace;

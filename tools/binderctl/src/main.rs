@@ -20,7 +20,6 @@ mod driver;
 mod error;
 mod escape;
 mod instances;
-mod kernel_log;
 mod logs;
 mod netlink;
 mod options;

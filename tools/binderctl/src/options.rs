@@ -23,13 +23,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The name of the device that was asked for, without its directory: what logs call its context.
-    pub fn device_name(&self) -> Option<&str> {
-        self.device.as_deref().map(|device| device.rsplit('/').next().unwrap_or(device))
-    }
-
-    /// Whether a device is among those to look at.
+    /// Whether a device is among those to look at: logs call it by its name alone.
     pub fn wants(&self, name: &str) -> bool {
-        self.device_name().is_none_or(|wanted| wanted == name)
+        self.device.as_deref().is_none_or(|device| device.rsplit('/').next() == Some(name))
     }
 }

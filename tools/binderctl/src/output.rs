@@ -186,19 +186,6 @@ impl Output {
         self.json
     }
 
-    /// Prints text with a form of its own, such as a script or a manual page, as it is.
-    pub fn print_text(&self, text: &[u8]) -> Result<()> {
-        #[derive(Serialize)]
-        struct Text<'a> {
-            text: &'a str,
-        }
-        let text = &String::from_utf8_lossy(text);
-        match self.json {
-            true => self.write(&(named("binderctl.text/1", &Text { text })? + "\n")),
-            false => self.write(text),
-        }
-    }
-
     /// Writes what is ready to be printed.
     pub fn write(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();

@@ -9,7 +9,6 @@ use binder_logs::{Node, State};
 use nix::sys::stat::{major, minor};
 use serde::Serialize;
 
-use crate::commands::devices::owner_name;
 use crate::driver::{self, Driver};
 use crate::error::Result;
 use crate::instances::{self, Device, Instance};
@@ -119,6 +118,19 @@ fn row(entry: &Entry, names: &mut Names) -> [Span; 5] {
         owner_name(device).into(),
         managers.into(),
     ]
+}
+
+/// An owner by names, or by numbers where they have none. A static program knows those of the two files alone.
+fn owner_name(device: &Device) -> String {
+    let name = |file: &str, id: u32| {
+        let id = id.to_string();
+        let text = fs::read(file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut entries = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let entry = entries.find(|fields| fields.get(2) == Some(&id.as_str()));
+        entry.map_or(id.clone(), |fields| fields[0].to_owned())
+    };
+    format!("{}:{}", name("/etc/passwd", device.uid), name("/etc/group", device.gid))
 }
 
 /// The context managers of a device. Logs do not name them. But handle 0 is always a handle on the manager's node; and a

@@ -9,14 +9,10 @@ use binder_sys::Errno;
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::devices;
+use crate::driver;
 use crate::error::{Error, Kind, Result};
-use crate::instances::Device;
+use crate::instances::{self, Device, Instance};
 use crate::output::{Output, Page, Report};
-use crate::{driver, instances};
-
-/// The most devices that binderfs can count.
-const MOST: i64 = 1 << 20;
 
 /// Where and how to mount.
 #[derive(Args, Clone, Debug)]
@@ -24,55 +20,12 @@ pub struct Arguments {
     /// Where; a directory that is not there is made.
     #[arg(default_value = instances::USUAL)]
     directory: PathBuf,
-    /// How many devices it may have.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST))]
-    max: Option<u32>,
-    /// With the driver's log files in `binder_logs`. They show all instances: root of the machine may ask for them.
+    /// With the driver's log files in `binder_logs`, which show all instances: root of the machine may read them.
     #[arg(long)]
     logs: bool,
-    /// Permissions of its devices, in octal: 0666 lets everybody use them. Rust Binder only, as are the following.
-    #[arg(long, value_parser = devices::mode)]
-    mode: Option<u32>,
-    /// Permissions of binder-control, with which devices are added.
-    #[arg(long, value_name = "MODE", value_parser = devices::mode)]
-    control_mode: Option<u32>,
-    /// Who owns its devices, binder-control and the directory, as for `chown`.
-    #[arg(long, value_name = "USER[:GROUP]", value_parser = devices::owner)]
-    owner: Option<devices::Owner>,
-    /// The devices that it starts with, instead of those that the driver's parameter says.
-    #[arg(long, value_name = "NAME,...", value_parser = names)]
-    devices: Option<String>,
-}
-
-/// Reads names with commas between them, as the mount option has them: with colons.
-fn names(text: &str) -> std::result::Result<String, String> {
-    let names: Vec<_> = text.split(',').filter(|_| !text.is_empty()).collect();
-    for name in &names {
-        devices::check_name(name).map_err(|error| error.message)?;
-        if name.contains(':') {
-            return Err(format!("{name} has a colon: `binderctl add` adds such a device"));
-        }
-    }
-    Ok(names.join(":"))
-}
-
-impl Arguments {
-    /// The mount options, by name.
-    fn options(&self) -> Vec<(&'static str, String)> {
-        let owner = self.owner.unwrap_or_default();
-        let octal = |mode: Option<u32>| mode.map(|mode| format!("{mode:o}"));
-        let number = |number: Option<u32>| number.map(|number| number.to_string());
-        let all = [
-            ("max", number(self.max)),
-            ("stats", self.logs.then(|| "global".to_owned())),
-            ("mode", octal(self.mode)),
-            ("control_mode", octal(self.control_mode)),
-            ("uid", number(owner.user)),
-            ("gid", number(owner.group)),
-            ("devices", self.devices.clone()),
-        ];
-        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-    }
+    /// Mount options, as for mount(8): max=4,mode=666.
+    #[arg(short, value_name = "OPTION,...", value_delimiter = ',')]
+    options: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -100,12 +53,12 @@ pub fn run(arguments: &Arguments, output: Output) -> Result<()> {
 fn mount(arguments: &Arguments) -> Result<Mounted> {
     let directory = fs::canonicalize(&arguments.directory)
         .map_err(|error| Error::at("find", &arguments.directory, error))?;
-    let is_here = |instance: &instances::Instance| instance.directory == directory;
+    let is_here = |instance: &Instance| instance.directory == directory;
     if instances::mounted()?.iter().any(is_here) {
         return Err(Error::new(Kind::Refused, format!("{} has a binderfs already", directory.display()))
             .hint("`binderctl list` shows it; another one needs another directory"));
     }
-    attach(&directory, arguments).map_err(|refusal| refused(&directory, arguments, &refusal))?;
+    attach(&directory, arguments).map_err(|refusal| refused(&directory, &refusal))?;
     let instance = instances::mounted()?.into_iter().find(is_here);
     let instance = instance.ok_or_else(|| {
         Error::new(Kind::Gone, format!("{} was mounted, and is no longer", directory.display()))
@@ -116,50 +69,33 @@ fn mount(arguments: &Arguments) -> Result<Mounted> {
 fn attach(directory: &Path, arguments: &Arguments) -> std::result::Result<(), Refusal> {
     let silent = |errno| Refusal { errno, option: None, messages: Vec::new() };
     let mounting = Mounting::new().map_err(silent)?;
-    for (option, value) in arguments.options() {
-        mounting.set(option, Some(&value))?;
+    let logs = arguments.logs.then_some("stats=global");
+    for option in arguments.options.iter().map(String::as_str).chain(logs) {
+        let (name, value) =
+            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        mounting.set(name, value)?;
     }
     mounting.create()?.move_to(directory).map_err(silent)
 }
 
-fn refused(directory: &Path, arguments: &Arguments, refusal: &Refusal) -> Error {
-    let failed = format!("cannot mount binderfs on {}", directory.display());
-    let words = refusal.messages.join("; ");
-    match (refusal.errno, &refusal.option) {
-        (Errno::ENODEV, _) => {
-            Error::new(Kind::NotThere, format!("{failed}: {}", driver::NONE)).hint(driver::LOAD)
-        }
-        (Errno::EPERM, _) if arguments.logs => {
-            Error::new(Kind::Permission, format!("{failed} with log files: {}", Errno::EPERM.desc()))
-                .hint("log files are for root of the machine, outside of containers")
-        }
-        (Errno::EPERM | Errno::EACCES, _) => {
-            Error::new(Kind::Permission, format!("{failed}: {}", refusal.errno.desc()))
-                .hint("root may, also that of a user namespace")
-        }
-        (Errno::ENOSPC, _) => no_room(failed, &words),
-        (Errno::EINVAL, Some(option)) if words.contains("Unknown parameter") => {
-            let name = driver::detect().map_or("the driver", |driver| driver.kind.name());
-            Error::new(Kind::NotOffered, format!("{failed}: {name} does not have the option {option}")).hint(
-                "Rust Binder has it; with others, mount first, then `binderctl add`, `chmod` or `chown`",
-            )
-        }
-        (_, Some(_)) => Error::new(Kind::Refused, format!("{failed}: {words}")),
-        (errno, None) if words.is_empty() => Error::at("mount binderfs on", directory, errno),
-        _ => Error::new(Kind::Refused, format!("{failed}: {words}")),
+/// What the kernel says of a refusal, if it says anything.
+fn refused(directory: &Path, Refusal { errno, messages, .. }: &Refusal) -> Error {
+    if *errno == Errno::ENODEV {
+        return driver::missing();
     }
-}
-
-fn no_room(failed: String, words: &str) -> Error {
-    if words.contains("max_user_devices") {
-        return Error::new(Kind::Refused, format!("{failed}: {words}")).hint(
-            "remove devices in other containers, or allow more: the driver's parameter max_user_devices",
-        );
+    let mut error = Error::at("mount binderfs on", directory, *errno);
+    if !messages.is_empty() {
+        error.message = format!("cannot mount binderfs on {}: {}", directory.display(), messages.join("; "));
     }
-    let names = driver::detect()
-        .and_then(|driver| driver.parameter("devices").or_else(|| driver.parameter("rust_devices")));
-    Error::new(Kind::Refused, format!("{failed}: it may have fewer devices than each instance starts with"))
-        .hint(format!("the driver's parameter for these: {}", names.as_deref().unwrap_or("unknown")))
+    if error.message.contains("Unknown parameter") {
+        error.kind = Kind::NotOffered;
+        error = error.hint("Rust Binder has more options than others");
+    } else if error.kind == Kind::Io {
+        error.kind = Kind::Refused;
+    } else if *errno == Errno::ENOSPC && messages.is_empty() {
+        error = error.hint("does max= allow the devices that each instance starts with?");
+    }
+    error.hint_if_denied("root may, also that of a user namespace; with log files root of the machine alone")
 }
 
 impl Report for Mounted {
@@ -169,19 +105,5 @@ impl Report for Mounted {
         let names: Vec<&str> = self.devices.iter().map(|device| device.name.as_str()).collect();
         let names = if names.is_empty() { "no devices".to_owned() } else { names.join(", ") };
         page.say(format!("mounted {} with {names}", self.directory.display()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_named_with_commas_and_mounted_with_colons() {
-        assert_eq!(names("binder,anbox-binder").as_deref(), Ok("binder:anbox-binder"));
-        assert_eq!(names("").as_deref(), Ok(""));
-        for wrong in ["a,,b", ",", "a,", "a/b", "..", "a:b"] {
-            assert!(names(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -2,15 +2,13 @@
 //! `binderctl top`: a table of processes again and again, from the log files and the trace events.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use binder_logs::{Looper, State, Stats};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::error::{Error, Kind, Result};
-use crate::instances;
+use crate::error::{Kind, Result};
 use crate::logs::Logs;
 use crate::options::Options;
 use crate::output::{Output, Page, Report, Span};
@@ -131,8 +129,6 @@ struct Watch<'a> {
     arguments: &'a Arguments,
     options: &'a Options,
     logs: Logs,
-    /// Where the device that was asked for is; nowhere if all devices are shown.
-    devices: Vec<PathBuf>,
     source: std::result::Result<Source, String>,
     calls: Calls,
     names: Names,
@@ -142,7 +138,6 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     fn start(arguments: &'a Arguments, options: &'a Options) -> Result<Self> {
-        let devices = options.device_name().map(instances::devices_called).transpose()?;
         let logs = Logs::find(options)?;
         // What the log files say is worth showing without latencies.
         let source = match arguments.no_trace {
@@ -153,7 +148,6 @@ impl<'a> Watch<'a> {
             arguments,
             options,
             logs,
-            devices: devices.unwrap_or_default(),
             source,
             calls: Calls::default(),
             names: Names::new(),
@@ -191,7 +185,6 @@ impl<'a> Watch<'a> {
         };
         let now = Instant::now();
         let state = self.logs.state()?;
-        self.expect_device()?;
         let (mut rows, counts) = rows(&state, stats.as_ref());
         if let Some((then, before)) = self.before.replace((now, counts)) {
             let (_, counts) = self.before.as_ref().expect("it was put there");
@@ -213,17 +206,6 @@ impl<'a> Watch<'a> {
             .sort_by(|one, other| one.key(self.arguments.sort).total_cmp(&other.key(self.arguments.sort)));
         let no_latency = self.source.as_ref().err().cloned();
         Ok(Table { processes, no_counts, no_latency, lost_events: self.calls.gaps.lost_events })
-    }
-
-    /// Fails if the device that was asked for was there, and is no longer.
-    fn expect_device(&self) -> Result<()> {
-        match self.devices.first() {
-            Some(path) if !self.devices.iter().any(|path| instances::is_device(path)) => {
-                Err(Error::new(Kind::Gone, format!("{} is gone: it was removed", path.display()))
-                    .hint("who had it open keeps it; without --device all processes are shown"))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
