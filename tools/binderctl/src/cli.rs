@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{devices, doctor, explain, graph, list, mount, top, trace};
+use crate::commands::{devices, doctor, explain, graph, list, top, trace};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::output::Output;
@@ -43,8 +43,6 @@ enum Command {
     Add(devices::Add),
     /// Remove devices from a binderfs. Processes that have one open go on using it.
     Rm(devices::Remove),
-    /// Mount a binderfs.
-    Mount(mount::Arguments),
     /// Look for what is missing or wrong, and print what to do about it.
     Doctor(doctor::Arguments),
     /// Print why calls failed, what that means and what to do about it.
@@ -76,7 +74,6 @@ impl Cli {
             Command::List => list::run(options, output),
             Command::Add(arguments) => devices::add(arguments, options, output),
             Command::Rm(arguments) => devices::remove(arguments, options, output),
-            Command::Mount(arguments) => mount::run(arguments, output),
             Command::Top(arguments) => top::run(arguments, options, output),
             Command::Trace(arguments) => trace::run(arguments, options, output),
             Command::Graph(arguments) => graph::run(arguments, options, output),

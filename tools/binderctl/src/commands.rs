@@ -6,6 +6,5 @@ pub mod doctor;
 pub mod explain;
 pub mod graph;
 pub mod list;
-pub mod mount;
 pub mod top;
 pub mod trace;

@@ -13,7 +13,10 @@ use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 
 /// Where binderfs usually is.
-pub const USUAL: &str = "/dev/binderfs";
+const USUAL: &str = "/dev/binderfs";
+
+/// What to do where there is none.
+pub const MOUNT: &str = "as root: mount -t binder binder /dev/binderfs";
 
 /// One mounted binderfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -67,10 +70,9 @@ pub fn chosen(options: &Options) -> Result<Instance> {
     match (&options.binderfs, all.len()) {
         (Some(directory), _) => {
             Err(Error::new(Kind::NotThere, format!("{} is not a mounted binderfs", directory.display()))
-                .hint("`binderctl list` shows what is mounted, `binderctl mount DIR` mounts one"))
+                .hint("`binderctl list` shows what is mounted"))
         }
-        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted")
-            .hint(format!("as root: binderctl mount {USUAL}"))),
+        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted").hint(MOUNT)),
         (None, 1) => Ok(all.remove(0)),
         (None, n) => Err(Error::new(
             Kind::Usage,

@@ -80,7 +80,7 @@ impl Logs {
     }
 }
 
-const MOUNT: &str = "binderctl mount --logs DIR";
+const MOUNT: &str = "mount -t binder -o stats=global binder DIR";
 
 fn none(what: &str) -> Error {
     match driver::detect() {

@@ -126,11 +126,9 @@ of_all() {
 # Places and devices.
 expect 0 "$name" list
 expect 0 '"schema":"binderctl.list/1"' list --json
-expect 0 "mounted /tmp/logs with binder, hwbinder, vndbinder" mount --logs /tmp/logs
-expect 6 "/tmp/logs has a binderfs already" mount /tmp/logs
-expect 6 "mount binderfs on /tmp/few" mount -o max=1 /tmp/few
-holds "/tmp/few is removed again" [ ! -e /tmp/few ]
-expect 0 "mounted /tmp/few" mount -o max=4 /tmp/few
+mkdir /tmp/logs /tmp/few /tmp/watched
+mount -t binder -o stats=global binder /tmp/logs
+mount -t binder -o max=4 binder /tmp/few
 expect 0 "added /tmp/few/one" --binderfs /tmp/few add one
 chown 99:77 /tmp/few/one
 expect 0 "nobody:binder" --binderfs /tmp/few list
@@ -147,19 +145,6 @@ expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one
 expect 4 "/tmp is not a mounted binderfs" --binderfs /tmp list
 expect 4 "/tmp/few has no log files" --binderfs /tmp/few graph
 expect 2 "unrecognized subcommand" nonsense
-# Options that only ours has.
-if [ "$driver" = rust ]; then
-	expect 0 "mounted /tmp/own with a, binder" mount -o mode=660,uid=99,devices=binder:a /tmp/own
-	as_nobody 0 "added /tmp/own/more" --binderfs /tmp/own add more
-	as_nobody 0 "removed /tmp/own/more" --binderfs /tmp/own rm more
-	umount /tmp/own
-	expect 6 "device 'a' is named twice" mount -o devices=a:a /tmp/twice
-	expect 0 "mounted /tmp/own with no devices" mount -o devices= /tmp/own
-	umount /tmp/own
-else
-	expect 5 "Unknown parameter 'mode'" mount -o mode=666 /tmp/own
-	holds "/tmp/own is removed again" [ ! -e /tmp/own ]
-fi
 
 chmod 666 /tmp/few/* /tmp/logs/*binder
 chmod 600 /tmp/few/binder-control /tmp/logs/binder-control
@@ -173,7 +158,6 @@ umount /tmp/few
 
 # Without rights.
 as_nobody 3 "binder-control may not be opened" add x
-as_nobody 3 "cannot mount binderfs on /tmp/logs2" mount /tmp/logs2
 as_nobody 3 "cannot remove /dev/binderfs/binder" rm binder
 
 # What nobody does wrong.
@@ -283,7 +267,7 @@ expect 0 "0 calls" trace --duration 0.1
 holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
 
 # What is watched goes. It may be reading at this moment.
-"$tool" mount --logs /tmp/watched >/dev/null
+mount -t binder -o stats=global binder /tmp/watched
 in_background "PROCESS" top --binderfs /tmp/watched -d 0.1 --no-trace
 umount -l /tmp/watched
 ends 7 "is gone: its binderfs was unmounted" "top --binderfs"
@@ -325,7 +309,6 @@ if [ "$driver" = rust ]; then
 	expect 0 "driver: none" list
 	expect 1 "the kernel has no Binder driver" doctor
 	expect 4 "the kernel has no Binder driver" graph
-	expect 4 "the kernel has no Binder driver" mount /tmp/none
 	expect 5 "the kernel has no netlink family binder" explain --follow
 	insmod /lab/binder_rust.ko
 fi

@@ -22,8 +22,7 @@ pub fn driver(driver: Option<&Driver>) -> Answer {
 pub fn mounted(seen: &Seen) -> Answer {
     let places: Vec<String> =
         seen.instances.iter().map(|(instance, _)| instance.directory.display().to_string()).collect();
-    let next = format!("as root: binderctl mount {}", instances::USUAL);
-    let missing = places.is_empty().then(|| Finding::new("no binderfs is mounted", next));
+    let missing = places.is_empty().then(|| Finding::new("no binderfs is mounted", instances::MOUNT));
     Ok((missing.into_iter().collect(), places.join(", ")))
 }
 

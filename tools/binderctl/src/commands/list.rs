@@ -75,7 +75,7 @@ impl Report for Listing {
             None => page.say("driver: none; load one, such as binder_rust or binder_linux"),
         }
         if self.instances.is_empty() {
-            page.say(format!("no binderfs is mounted; as root: binderctl mount {}", instances::USUAL));
+            page.say(format!("no binderfs is mounted; {}", instances::MOUNT));
         }
         for place in &self.instances {
             place.show(page);
