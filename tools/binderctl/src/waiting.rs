@@ -319,13 +319,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_may_grow_is_no_part_of_a_cycle() {
+    fn a_pool_that_may_grow_or_has_a_free_thread_is_no_part_of_a_cycle() {
         assert!(crossed("0+0/4").cycles().is_empty());
         assert!(crossed("1+4/4").cycles().is_empty());
-    }
-
-    #[test]
-    fn a_free_thread_of_a_pool_ends_the_cycle() {
         let mut found = crossed("0+0/0");
         found.pools.get_mut(&(10, "binder".into())).unwrap().threads.insert(12);
         assert!(found.cycles().is_empty());
@@ -340,10 +336,7 @@ mod tests {
         let pool = &found.pools[&(20, "binder".to_owned())];
         assert_eq!((pool.threads.len(), pool.idle.len(), pool.may_grow, pool.max), (2, 1, false, Some(1)));
         assert_eq!(pool.pending, [(1, 900)]);
-    }
-
-    #[test]
-    fn a_pool_may_grow_without_a_limit() {
+        // Without a limit.
         let found = waiting(&[(20, thread(21, "12", &[]))], &[(20, "0+1/-1")]);
         let pool = &found.pools[&(20, "binder".to_owned())];
         assert_eq!((pool.may_grow, pool.max), (true, Some(u32::MAX.into())));

@@ -106,11 +106,4 @@ mod tests {
         assert!(closed("0644", 0).is_some());
         assert_eq!((closed("0660", 0), closed("0606", 0), closed("0600", 1000)), (None, None, None));
     }
-
-    #[test]
-    fn what_is_missing_comes_with_its_next_step() {
-        let finding = missing(&Error::new(Kind::NotThere, "no logs").hint("mount some"));
-        assert_eq!((finding.message.as_str(), finding.next_step.as_str()), ("no logs", "mount some"));
-        assert_eq!(driver(None).unwrap().0.len(), 1);
-    }
 }

@@ -261,31 +261,6 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_has_no_records() {
-        assert_eq!(read(&page(0, 0, &[], 0)), Ok(vec![]));
-    }
-
-    const FORMAT: &str = "name: x
-ID: 439
-format:
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-
-\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
-
-print fmt: \"x\"
-";
-
-    #[test]
-    fn fields_are_found_by_name() {
-        let format = Format::parse(FORMAT).unwrap();
-        assert_eq!(format.id, 439);
-        assert_eq!(format.slot("common_pid"), Some(Slot { offset: 4, size: 4, signed: true }));
-        assert_eq!(format.slot("comm").map(Slot::offset), Some(8));
-        assert_eq!(format.slot("code"), None);
-    }
-
-    #[test]
     fn numbers_have_their_width_and_sign() {
         let record = [0xfe, 0xff, 0xff, 0xff, 7, 0, 0, 0];
         let slot = |offset, size, signed| Slot { offset, size, signed };
