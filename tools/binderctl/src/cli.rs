@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::checks::seen::Limits;
 use crate::commands::{devices, doctor, explain, graph, list, top, trace};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -44,7 +45,7 @@ enum Command {
     /// Remove devices from a binderfs. Processes that have one open go on using it.
     Rm(devices::Remove),
     /// Look for what is missing or wrong, and print what to do about it.
-    Doctor(doctor::Arguments),
+    Doctor(Limits),
     /// Print why calls failed, what that means and what to do about it.
     Explain(explain::Arguments),
     /// Print processes again and again: threads, calls a second, oneway space, how long calls take.
@@ -69,7 +70,7 @@ impl Cli {
         let options = &self.options;
         let output = Output::new(options);
         match &self.command {
-            Command::Doctor(arguments) => return doctor::run(arguments, options, output),
+            Command::Doctor(limits) => return doctor::run(*limits, options, output),
             Command::Explain(arguments) => return explain::run(arguments, options, output),
             Command::List => list::run(options, output),
             Command::Add(arguments) => devices::add(arguments, options, output),

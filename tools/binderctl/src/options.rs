@@ -17,9 +17,6 @@ pub struct Options {
     /// The mounted binderfs to use. By default /dev/binderfs, or the only one that is mounted.
     #[arg(long, global = true, value_name = "DIR")]
     pub binderfs: Option<PathBuf>,
-    /// Print without colour, as if NO_COLOR were set or the output were no terminal.
-    #[arg(long, global = true)]
-    pub no_color: bool,
 }
 
 impl Options {

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use binder_logs::{State, Stats, TransactionLog};
+use clap::Args;
 use serde::Serialize;
 
 use crate::driver::{self, Driver};
@@ -18,11 +19,14 @@ use crate::waiting::{Call, Waiting};
 const LATER: Duration = Duration::from_millis(100);
 
 /// From when on something counts as wrong.
-#[derive(Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Limits {
-    pub waiting_ms: i64,
-    /// Percent of a process's oneway space that have to be free.
-    pub free_percent: i64,
+    /// For how many milliseconds a thread may wait for a reply.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(0..))]
+    pub waiting: i64,
+    /// How many percent of a process's space for oneway calls have to be free.
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(i64).range(0..=100))]
+    pub free: i64,
 }
 
 /// What there is on this machine, or what went wrong with each part of it.

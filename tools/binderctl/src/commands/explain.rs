@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::logs::Logs;
 use crate::netlink::{self, Reports};
 use crate::options::Options;
-use crate::output::{Output, Page, Report, Span, Style};
+use crate::output::{Output, Page, Report};
 use crate::tasks::Names;
 
 /// What to explain.
@@ -203,9 +203,9 @@ impl Meaning {
         page.say(format!("{indent}next: {}", self.next_step));
     }
 
-    fn codes(&self) -> Span {
+    fn codes(&self) -> String {
         let errno = self.errno.as_ref().map(|errno| format!(" ({errno})")).unwrap_or_default();
-        Span::new(Style::Bad, format!("{}{errno}", self.return_code))
+        format!("{}{errno}", self.return_code)
     }
 }
 
@@ -213,7 +213,7 @@ impl Report for Meaning {
     const SCHEMA: &'static str = "binderctl.meaning/1";
 
     fn show(&self, page: &mut Page) {
-        page.line([self.codes()]);
+        page.say(self.codes());
         self.lines("  ", page);
     }
 }
@@ -225,9 +225,9 @@ impl Report for Failure {
         let number = self.transaction.map(|id| format!("{id}: ")).unwrap_or_default();
         let handle = self.handle.map(|handle| format!(" handle {handle}")).unwrap_or_default();
         let code = self.code.map(|code| format!(" code {code:#x}")).unwrap_or_default();
-        let rest = format!(" on {}{handle}{code}, {} bytes: ", self.context, self.data_size);
-        let kind = Span::new(Style::Strong, self.kind);
-        page.line([number.into(), kind, format!(" {}{rest}", self.who).into(), self.meaning.codes()]);
+        let Self { kind, who, context, data_size, meaning, .. } = self;
+        let codes = meaning.codes();
+        page.say(format!("{number}{kind} {who} on {context}{handle}{code}, {data_size} bytes: {codes}"));
         self.meaning.lines("  ", page);
     }
 }
@@ -261,7 +261,7 @@ mod tests {
         let log = TransactionLog::parse("log", log.as_bytes(), Mode::Strict).unwrap();
         let mut page = Page::default();
         Failure::logged(&log.entries[0], &mut Names::none()).show(&mut page);
-        let text = page.render(false);
+        let text = page.text();
         assert!(
             text.starts_with(
                 "7: call from 12:13 to nobody on binder handle 0, 4 bytes: BR_DEAD_REPLY (EINVAL)\n"

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::instances::{self, Device, Instance};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{Output, Page, Report, Span, Style};
+use crate::output::{Output, Page, Report};
 use crate::tasks::Names;
 
 #[derive(Serialize)]
@@ -64,14 +64,7 @@ impl Report for Listing {
 
     fn show(&self, page: &mut Page) {
         match &self.driver {
-            Some(driver) => {
-                let name = Span::new(Style::Strong, driver.kind.name());
-                page.line([
-                    "driver: ".into(),
-                    name,
-                    Span::new(Style::Dim, format!(" ({})", driver.evidence)),
-                ]);
-            }
+            Some(driver) => page.say(format!("driver: {} ({})", driver.kind.name(), driver.evidence)),
             None => page.say("driver: none; load one, such as binder_rust or binder_linux"),
         }
         if self.instances.is_empty() {
@@ -90,34 +83,25 @@ impl Place {
         let read_only = self.instance.read_only.then(|| "read-only".to_owned());
         let notes: Vec<String> = [max, logs, read_only].into_iter().flatten().collect();
         page.gap();
-        page.line([
-            Span::new(Style::Strong, self.instance.directory.display().to_string()),
-            Span::new(Style::Dim, format!("  {}", notes.join(", "))),
-        ]);
+        page.say(format!("{}  {}", self.instance.directory.display(), notes.join(", ")));
         if let Some(error) = &self.error {
-            page.line([Span::new(Style::Bad, format!("  {error}"))]);
-            return;
+            return page.say(format!("  {error}"));
         }
         let mut names = Names::new();
-        let rows: Vec<[Span; 5]> = self.devices.iter().map(|entry| row(entry, &mut names)).collect();
-        page.table(2, ["DEVICE", "NUMBERS", "MODE", "OWNER", "CONTEXT MANAGER"], &rows);
+        let rows: Vec<_> = self.devices.iter().map(|entry| row(entry, &mut names)).collect();
+        page.table(2, vec!["DEVICE", "NUMBERS", "MODE", "OWNER", "CONTEXT MANAGER"], &rows);
     }
 }
 
-fn row(entry: &Entry, names: &mut Names) -> [Span; 5] {
+fn row(entry: &Entry, names: &mut Names) -> Vec<String> {
     let Entry { device, managers } = entry;
     let managers = match managers.as_deref() {
         None => "?".to_owned(),
         Some([]) => "-".to_owned(),
         Some(some) => some.iter().map(|&pid| names.of_process(pid)).collect::<Vec<_>>().join(" or "),
     };
-    [
-        device.name.as_str().into(),
-        format!("{}:{}", device.major, device.minor).into(),
-        device.mode.as_str().into(),
-        owner_name(device).into(),
-        managers.into(),
-    ]
+    let numbers = format!("{}:{}", device.major, device.minor);
+    vec![device.name.clone(), numbers, device.mode.clone(), owner_name(device), managers]
 }
 
 /// An owner by names, or by numbers where they have none. A static program knows those of the two files alone.
