@@ -10,7 +10,6 @@ use crate::checks::seen::Limits;
 use crate::commands::{devices, doctor, explain, graph, list, top, trace};
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::output::Output;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -68,20 +67,19 @@ impl Cli {
     /// Runs the command, and returns whether it found what it was to look for.
     pub fn run(&self) -> Result<bool> {
         let options = &self.options;
-        let output = Output::new(options);
         match &self.command {
-            Command::Doctor(limits) => return doctor::run(*limits, options, output),
-            Command::Explain(arguments) => return explain::run(arguments, options, output),
-            Command::List => list::run(options, output),
-            Command::Add(arguments) => devices::add(arguments, options, output),
-            Command::Rm(arguments) => devices::remove(arguments, options, output),
-            Command::Top(arguments) => top::run(arguments, options, output),
-            Command::Trace(arguments) => trace::run(arguments, options, output),
-            Command::Graph(arguments) => graph::run(arguments, options, output),
+            Command::Doctor(limits) => return doctor::run(*limits, options),
+            Command::Explain(arguments) => return explain::run(arguments, options),
+            Command::List => list::run(options),
+            Command::Add(arguments) => devices::add(arguments, options),
+            Command::Rm(arguments) => devices::remove(arguments, options),
+            Command::Top(arguments) => top::run(arguments, options),
+            Command::Trace(arguments) => trace::run(arguments, options),
+            Command::Graph(arguments) => graph::run(arguments, options),
             Command::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(*shell, &mut Self::command(), "binderctl", &mut script);
-                output.write(&String::from_utf8_lossy(&script))
+                options.write(&String::from_utf8_lossy(&script))
             }
             Command::Man { dir } => fs::create_dir_all(dir)
                 .and_then(|()| clap_mangen::generate_to(Self::command(), dir))

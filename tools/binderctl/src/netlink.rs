@@ -19,52 +19,33 @@ pub struct Report {
     pub code: u32,
 }
 
-/// A subscription to the driver's reports.
-pub struct Reports {
-    listener: Listener,
-    waiting: Vec<Report>,
+/// Subscribes to the driver's reports, if it has any.
+pub fn subscribe() -> Result<Listener> {
+    let joined = Listener::join(FAMILY, GROUP).map_err(|errno| {
+        let kind = if errno == Errno::EPERM { Kind::Permission } else { Kind::Io };
+        Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc())).hint_if_denied(
+            "the driver gives reports to those who may administer the network: root, CAP_NET_ADMIN",
+        )
+    })?;
+    joined.ok_or_else(|| {
+        Error::new(
+            Kind::NotOffered,
+            "the kernel has no netlink family binder: the driver does not report failures",
+        )
+        .hint("binderctl explain without --follow looks into its logs")
+    })
 }
 
-impl Reports {
-    /// Subscribes, if the driver has reports.
-    pub fn subscribe() -> Result<Self> {
-        let joined = Listener::join(FAMILY, GROUP).map_err(|errno| {
-            let kind = if errno == Errno::EPERM { Kind::Permission } else { Kind::Io };
-            Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc()))
-                .hint_if_denied(
-                    "the driver gives reports to those who may administer the network: root, CAP_NET_ADMIN",
-                )
-        })?;
-        let listener = joined.ok_or_else(|| {
-            Error::new(
-                Kind::NotOffered,
-                "the kernel has no netlink family binder: the driver does not report failures",
-            )
-            .hint("binderctl explain without --follow looks into its logs")
-        })?;
-        Ok(Self { listener, waiting: Vec::new() })
-    }
-
-    /// Waits for the next report. Those that were lost because there were too many are not counted.
-    pub fn next(&mut self) -> Result<Report> {
-        loop {
-            if let Some(report) = self.waiting.pop() {
-                return Ok(report);
-            }
-            let packet = match self.listener.receive() {
-                Ok(packet) => packet,
-                Err(Errno::ENOBUFS) => continue,
-                Err(errno) => {
-                    return Err(Error::new(Kind::Io, format!("cannot read reports: {}", errno.desc())));
-                }
-            };
-            let family = self.listener.family();
-            if messages(&packet).any(|message| removes(&message, family)) {
-                return Err(Error::new(Kind::Gone, "the driver was unloaded, and its reports with it"));
-            }
-            self.waiting = reports(&packet, family);
-            self.waiting.reverse();
+/// Waits for reports. Those that were lost because there were too many are not counted.
+pub fn next(listener: &Listener) -> Result<Vec<Report>> {
+    let family = listener.family();
+    match listener.receive() {
+        Ok(packet) if messages(&packet).any(|message| removes(&message, family)) => {
+            Err(Error::new(Kind::Gone, "the driver was unloaded, and its reports with it"))
         }
+        Ok(packet) => Ok(reports(&packet, family)),
+        Err(Errno::ENOBUFS) => Ok(Vec::new()),
+        Err(errno) => Err(Error::new(Kind::Io, format!("cannot read reports: {}", errno.desc()))),
     }
 }
 

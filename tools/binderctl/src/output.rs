@@ -82,17 +82,7 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || b".-%".contains(&byte))
 }
 
-/// The standard output and how to write to it.
-#[derive(Clone, Copy, Debug)]
-pub struct Output {
-    json: bool,
-}
-
-impl Output {
-    pub fn new(options: &Options) -> Self {
-        Self { json: options.json }
-    }
-
+impl Options {
     pub fn print<T: Report>(&self, report: &T) -> Result<()> {
         self.write(&self.text(report)?)
     }
@@ -105,11 +95,6 @@ impl Output {
         let mut page = Page::default();
         report.show(&mut page);
         Ok(page.text())
-    }
-
-    /// Whether reports are printed as JSON.
-    pub fn is_json(&self) -> bool {
-        self.json
     }
 
     /// Writes what is ready to be printed.

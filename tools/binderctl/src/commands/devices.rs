@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::{Error, Kind, Result};
 use crate::instances::{self, Device, Instance};
 use crate::options::Options;
-use crate::output::{Output, Page, Report};
+use crate::output::{Page, Report};
 
 /// The longest name, in bytes.
 const LONGEST: usize = 255;
@@ -49,15 +49,15 @@ impl Report for Changed {
 }
 
 /// Adds a device.
-pub fn add(Add { name }: &Add, options: &Options, output: Output) -> Result<()> {
+pub fn add(Add { name }: &Add, options: &Options) -> Result<()> {
     check_name(name)?;
     let instance = instances::chosen(options)?;
     binder_sys::fs::add_device(&instance.directory, name).map_err(|errno| refused(&instance, name, errno))?;
-    output.print(&Changed { what: "added", devices: vec![instance.device(name)?] })
+    options.print(&Changed { what: "added", devices: vec![instance.device(name)?] })
 }
 
 /// Removes all devices, or none of them if one is not there.
-pub fn remove(arguments: &Remove, options: &Options, output: Output) -> Result<()> {
+pub fn remove(arguments: &Remove, options: &Options) -> Result<()> {
     let instance = instances::chosen(options)?;
     let devices: Vec<_> = arguments.names.iter().map(|name| instance.device(name)).collect::<Result<_>>()?;
     for device in &devices {
@@ -66,7 +66,7 @@ pub fn remove(arguments: &Remove, options: &Options, output: Output) -> Result<(
                 .hint_if_denied("the owner of the instance may, usually root")
         })?;
     }
-    output.print(&Changed { what: "removed", devices })
+    options.print(&Changed { what: "removed", devices })
 }
 
 /// Refuses what the kernel would refuse, or cut off without an error.

@@ -8,7 +8,7 @@ use crate::checks::CHECKS;
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::options::Options;
-use crate::output::{count, Output, Page, Report};
+use crate::output::{count, Page, Report};
 use crate::tasks::Names;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ enum State {
 }
 
 /// Makes all checks, and returns whether one has found something.
-pub fn run(limits: Limits, options: &Options, output: Output) -> Result<bool> {
+pub fn run(limits: Limits, options: &Options) -> Result<bool> {
     let seen = Seen::now(options, limits)?;
     let mut names = Names::new();
     let checks = CHECKS.map(|(name, check)| {
@@ -45,7 +45,7 @@ pub fn run(limits: Limits, options: &Options, output: Output) -> Result<bool> {
         Checked { name, state }
     });
     let diagnosis = Diagnosis { driver: seen.driver, checks: checks.into() };
-    output.print(&diagnosis)?;
+    options.print(&diagnosis)?;
     Ok(diagnosis.checks.iter().any(|check| matches!(check.state, State::Found { .. })))
 }
 

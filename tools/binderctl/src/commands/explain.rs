@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::causes;
 use crate::error::{Error, Kind, Result};
 use crate::logs::Logs;
-use crate::netlink::{self, Reports};
+use crate::netlink;
 use crate::options::Options;
-use crate::output::{Output, Page, Report};
+use crate::output::{Page, Report};
 use crate::tasks::Names;
 
 /// What to explain.
@@ -28,7 +28,7 @@ pub struct Arguments {
     follow: bool,
     /// With --follow: end after so many.
     #[arg(long, value_name = "N", requires = "follow")]
-    count: Option<u64>,
+    count: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +82,10 @@ struct Explanation {
 }
 
 /// Explains what has failed, or what fails from now on.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<bool> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<bool> {
     let pid = match arguments.subject {
         Some(Subject::Code(code, errno)) => {
-            output.print(&Meaning::of(code, Some(errno)))?;
+            options.print(&Meaning::of(code, Some(errno)))?;
             return Ok(false);
         }
         Some(Subject::Process(pid)) => Some(pid),
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<b
         by_pid && options.wants(&entry.context)
     };
     if arguments.follow {
-        return follow(is_wanted, arguments.count.unwrap_or(u64::MAX), options, output);
+        return follow(is_wanted, arguments.count.unwrap_or(usize::MAX), options);
     }
     let mut names = Names::new();
     let entries = Logs::find(options)?.failed_transaction_log()?.entries;
@@ -108,33 +108,27 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<b
         }
         _ => {
             let found = !failures.is_empty();
-            output.print(&Explanation { pid, failures }).map(|()| found)
+            options.print(&Explanation { pid, failures }).map(|()| found)
         }
     }
 }
 
-fn follow(
-    is_wanted: impl Fn(&LogEntry) -> bool,
-    count: u64,
-    options: &Options,
-    output: Output,
-) -> Result<bool> {
-    let mut reports = Reports::subscribe()?;
+fn follow(is_wanted: impl Fn(&LogEntry) -> bool, count: usize, options: &Options) -> Result<bool> {
+    let reports = netlink::subscribe()?;
     let logs = Logs::find(options).ok();
     let mut names = Names::new();
-    let mut seen = 0;
-    while seen < count {
-        let report = reports.next()?;
-        if is_wanted(&report.entry) {
+    let mut left = count;
+    while left > 0 {
+        for report in netlink::next(&reports)?.iter().filter(|report| is_wanted(&report.entry)).take(left) {
             // The report does not have the errno; the log has, if it is not overwritten yet.
             let entries = logs.as_ref().and_then(|logs| logs.failed_transaction_log().ok());
             let entry =
                 entries.iter().flat_map(|log| &log.entries).rfind(|entry| is_same(entry, &report.entry));
-            output.print(&Failure::reported(&report, entry, &mut names))?;
-            seen += 1;
+            options.print(&Failure::reported(report, entry, &mut names))?;
+            left -= 1;
         }
     }
-    Ok(seen > 0)
+    Ok(count > 0)
 }
 
 fn is_same(entry: &LogEntry, report: &LogEntry) -> bool {

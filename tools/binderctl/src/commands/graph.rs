@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::{self, Error, Result};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{count, Output, Page, Report};
+use crate::output::{count, Page, Report};
 use crate::tasks::Names;
 
 /// What to show.
@@ -24,7 +24,7 @@ pub struct Arguments {
 }
 
 /// Shows what the logs have at this moment.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     let logs = Logs::find(options)?;
     // Without the log of transactions there is still who holds and who waits.
     let log = logs.transaction_log().ok();
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<(
             return not_there(format!("nobody holds a node {node}"));
         }
     }
-    output.print(&graph)
+    options.print(&graph)
 }
 
 /// A process that has a device open.

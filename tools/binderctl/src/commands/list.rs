@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::instances::{self, Device, Instance};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{Output, Page, Report};
+use crate::output::{Page, Report};
 use crate::tasks::Names;
 
 #[derive(Serialize)]
@@ -41,12 +41,12 @@ struct Entry {
 }
 
 /// Lists all instances, or the one asked for.
-pub fn run(options: &Options, output: Output) -> Result<()> {
+pub fn run(options: &Options) -> Result<()> {
     // The managers are known to those who may read the logs.
     let state = Logs::find(options).and_then(|logs| logs.state()).ok();
     let all = instances::wanted(options)?;
     let instances = all.into_iter().map(|instance| place(instance, options, state.as_ref())).collect();
-    output.print(&Listing { driver: driver::detect(), instances })
+    options.print(&Listing { driver: driver::detect(), instances })
 }
 
 fn place(instance: Instance, options: &Options, state: Option<&State>) -> Place {

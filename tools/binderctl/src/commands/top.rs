@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::{Kind, Result};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{Output, Page, Report};
+use crate::output::{Page, Report};
 use crate::pause::Pause;
 use crate::tasks::Names;
 use crate::trace::calls::{Call, Calls, End};
@@ -103,7 +103,7 @@ struct Row {
 }
 
 /// Prints tables until a signal, or as many as were asked for.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     let pause = Pause::new()?;
     let mut watch = Watch::start(arguments, options)?;
     let delay = Duration::from_secs_f64(arguments.delay);
@@ -115,9 +115,9 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<(
             }
             watch.listen();
         }
-        let gap = if nth > 0 && !output.is_json() { "\n" } else { "" };
+        let gap = if nth > 0 && !options.json { "\n" } else { "" };
         let table = watch.table()?;
-        output.write(&format!("{gap}{}", output.text(&table)?))?;
+        options.write(&format!("{gap}{}", options.text(&table)?))?;
     }
     Ok(())
 }

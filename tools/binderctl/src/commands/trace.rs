@@ -7,7 +7,6 @@ use clap::Args;
 
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
-use crate::output::Output;
 use crate::pause::Pause;
 use crate::tasks::Names;
 use crate::trace::calls::{Call, Calls};
@@ -90,25 +89,25 @@ impl Arguments {
 }
 
 /// Follows calls until a signal, or the end that the arguments set.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     if options.device.is_some() {
         return Err(Error::new(Kind::Usage, "trace events do not say which device a call went through")
             .hint("choose calls with --pid, --node or --code"));
     }
     let pause = Pause::new()?;
     let mut source = Source::start(!arguments.brief, arguments.buffer as usize)?;
-    if !output.is_json() {
+    if !options.json {
         if !source.missing().is_empty() {
-            output.write(&format!("the driver does not tell {}\n", source.missing().join(", ")))?;
+            options.write(&format!("the driver does not tell {}\n", source.missing().join(", ")))?;
         }
-        output.write(&format!("{HEADING}\n"))?;
+        options.write(&format!("{HEADING}\n"))?;
     }
     let start = source.started;
     let mut follower = Follower {
         calls: Calls::default(),
         names: Names::new(),
         arguments,
-        output,
+        options,
         start,
         ended: 0,
         shown: 0,
@@ -129,7 +128,7 @@ struct Follower<'a> {
     calls: Calls,
     names: Names,
     arguments: &'a Arguments,
-    output: Output,
+    options: &'a Options,
     start: u64,
     ended: u64,
     shown: u64,
@@ -153,7 +152,7 @@ impl Follower<'_> {
                 self.names.forget(event.thread);
             }
         }
-        self.output.write(&text)
+        self.options.write(&text)
     }
 
     fn lines(&mut self, calls: &[Call]) -> Result<String> {
@@ -164,7 +163,7 @@ impl Follower<'_> {
                 break;
             }
             self.shown += 1;
-            text += &self.output.text(&Record::new(call, &mut self.names, self.start))?;
+            text += &self.options.text(&Record::new(call, &mut self.names, self.start))?;
         }
         Ok(text)
     }
@@ -179,7 +178,7 @@ impl Follower<'_> {
             }
         }
         let summary = Summary { shown: self.shown, ended, gaps: self.calls.gaps };
-        self.output.write(&(text + &self.output.text(&summary)?))
+        self.options.write(&(text + &self.options.text(&summary)?))
     }
 }
 
