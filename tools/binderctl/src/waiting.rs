@@ -76,7 +76,7 @@ impl Waiting {
             for thread in &process.threads {
                 note_thread(pool, &mut holders, thread);
             }
-            let waiting = process.work.iter().filter_map(transaction).filter(|call| !call.is_async);
+            let waiting = process.work.iter().filter_map(Work::transaction).filter(|call| !call.is_async);
             pool.pending.extend(waiting.map(|call| (call.id, call.elapsed_ms)));
         }
         for process in &state.processes {
@@ -220,7 +220,7 @@ fn note_thread(pool: &mut Pool, holders: &mut HashMap<i64, i32>, thread: &Thread
     }
     let served =
         thread.stack.iter().filter(|entry| entry.role == Role::Incoming).map(|entry| &entry.transaction);
-    let queued = thread.work.iter().filter_map(transaction).filter(|call| call.is_reply != Some(true));
+    let queued = thread.work.iter().filter_map(Work::transaction).filter(|call| call.is_reply != Some(true));
     holders.extend(served.chain(queued).map(|call| (call.id, thread.id)));
 }
 
@@ -229,13 +229,6 @@ fn awaited(thread: &Thread) -> Option<&Transaction> {
     let top = thread.stack.first().filter(|entry| entry.role == Role::Outgoing)?;
     let has_news = thread.work.iter().any(|work| matches!(work, Work::Transaction(_) | Work::Error(_)));
     (!has_news).then_some(&top.transaction)
-}
-
-fn transaction(work: &Work) -> Option<&Transaction> {
-    match work {
-        Work::Transaction(transaction) => Some(transaction),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -215,7 +215,7 @@ holds "one process of the chain waits, and nobody calls" awk '
 	/ contract$/ { rows++; good = $2 == 1 && $3 == 1 && $4 == 1 && ($6 == 0 || $6 == "-") && $9 == "-" && $10 == "-" && $11 == "binder" }
 	END { exit !(rows == 1 && good) }' "$log"
 in_scene chain 0 '"processes":[],' top -n 1 -d 0.1 --json --filter nonsense
-expect 4 "hint: as root: mount -t tracefs" trace
+expect 4 "mount -t tracefs" trace
 
 mount -t tracefs tracefs $tracing
 as_nobody 3 "trace events are for root" trace

@@ -54,14 +54,14 @@ impl Seen {
             (instance, devices)
         });
         let logs = Logs::find(options);
-        let (state, stats) = state_and_stats(&logs, options);
+        let (state, stats, waiting) = read(&logs, options);
         Ok(Self {
             options: options.clone(),
             limits,
             driver: driver::detect(),
             instances: instances.collect(),
             log: logs.clone().and_then(|logs| logs.transaction_log()),
-            waiting: waiting(&state, &stats),
+            waiting,
             logs,
             state,
             stats,
@@ -76,12 +76,11 @@ impl Seen {
     /// Who waits for whom a moment later.
     pub fn waiting_later(&self) -> Waiting {
         thread::sleep(LATER);
-        let (state, stats) = state_and_stats(&self.logs, &self.options);
-        waiting(&state, &stats)
+        read(&self.logs, &self.options).2
     }
 }
 
-fn state_and_stats(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>) {
+fn read(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>, Waiting) {
     let mut state = logs.clone().and_then(|logs| logs.state());
     let mut stats = logs.clone().and_then(|logs| logs.stats());
     if let Ok(state) = &mut state {
@@ -90,11 +89,8 @@ fn state_and_stats(logs: &Result<Logs>, options: &Options) -> (Result<State>, Re
     if let Ok(stats) = &mut stats {
         stats.processes.retain(|process| options.wants(&process.context));
     }
-    (state, stats)
-}
-
-fn waiting(state: &Result<State>, stats: &Result<Stats>) -> Waiting {
-    state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default()
+    let waiting = state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default();
+    (state, stats, waiting)
 }
 
 /// What a check has found, with a note on what it has looked at; or why it could not be made.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use binder_logs::{Kind, State, Task, Transaction, TransactionLog, Work};
+use binder_logs::{Kind, State, Task, TransactionLog};
 use clap::Args;
 use serde::Serialize;
 
@@ -117,8 +117,7 @@ impl Graph {
                 ties.waiting += 1;
                 ties.longest_ms = ties.longest_ms.max(call.elapsed_ms);
             }
-            let queues = process.work.iter().chain(process.nodes.iter().flat_map(|node| &node.work));
-            for call in queues.filter_map(oneway) {
+            for call in process.queued().filter(|call| call.is_async) {
                 tie(&mut found, call.from.process, process.pid, context).queued += 1;
             }
         }
@@ -168,13 +167,6 @@ impl Graph {
 
 fn tie<'a>(found: &'a mut Found, from: i32, to: i32, context: &str) -> &'a mut Ties {
     found.entry((from, to, context.to_owned())).or_default()
-}
-
-fn oneway(work: &Work) -> Option<&Transaction> {
-    match work {
-        Work::Transaction(call) if call.is_async => Some(call),
-        _ => None,
-    }
 }
 
 impl Report for Graph {

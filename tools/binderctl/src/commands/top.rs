@@ -164,10 +164,8 @@ impl<'a> Watch<'a> {
             Err(error) => return self.source = Err(error.message),
         };
         for event in events {
-            let process_of = &mut |thread| self.names.process_of(thread);
-            self.calls.take(&event, process_of, &mut |calls| {
-                calls.iter().for_each(|call| self.latencies.take(call));
-            });
+            let ended = self.calls.take(&event, &mut |thread| self.names.process_of(thread));
+            ended.iter().flatten().for_each(|call| self.latencies.take(call));
             if event.what == What::Ended {
                 self.names.forget(event.thread);
             }

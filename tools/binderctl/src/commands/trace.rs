@@ -142,10 +142,7 @@ impl Follower<'_> {
     fn take(&mut self, events: &[Event]) -> Result<()> {
         let mut text = String::new();
         for event in events {
-            let mut ended = Vec::new();
-            let process_of = &mut |thread| self.names.process_of(thread);
-            self.calls.take(event, process_of, &mut |calls| ended.push(calls));
-            for calls in ended {
+            for calls in self.calls.take(event, &mut |thread| self.names.process_of(thread)) {
                 text += &self.lines(&calls)?;
             }
             if event.what == What::Ended {
