@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The measured loops, written once for all workloads.
 
-use nix::time::ClockId;
-
-use crate::clock::{nanoseconds, Clock};
-use crate::error::{Context, Error, Result};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
 use crate::marks;
 use crate::workers::{Answer, Control, Limit, Order, Samples, Setting};
 
@@ -40,7 +38,6 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
                 caller.set(setting)?;
                 counted(&mut caller, clock, warmup)?;
                 timed(&mut caller, clock, limit, &mut samples)?;
-                samples.calls = warmup + samples.ticks.len() as u64;
                 let answer = Answer::Samples(samples);
                 control.answer(&answer)?;
                 let Answer::Samples(kept) = answer else { unreachable!("it was made two lines above") };
@@ -61,7 +58,6 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
 fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut Samples) -> Result<()> {
     samples.ticks.clear();
     let room = samples.ticks.capacity().min(limit.calls as usize);
-    let cpu = cpu_ns()?;
     samples.start = clock.now();
     let mut now = samples.start;
     let deadline = samples.start.saturating_add(limit.ticks);
@@ -76,7 +72,6 @@ fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut S
         samples.ticks.push(now - start);
     }
     samples.end = if C::PREPARES { samples.start + samples.ticks.iter().sum::<u64>() } else { now };
-    samples.cpu_ns = if C::PREPARES { None } else { Some(cpu_ns()?.saturating_sub(cpu)) };
     Ok(())
 }
 
@@ -100,10 +95,6 @@ fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> 
     let all = clock.now() - start;
     marks::end();
     Ok(if C::PREPARES { ticks } else { all })
-}
-
-fn cpu_ns() -> Result<u64> {
-    nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID).context("CPU time of the client")
 }
 
 #[cfg(test)]
@@ -144,7 +135,6 @@ mod tests {
         timed(&mut caller, &clock, Limit { calls: 7, ticks: u64::MAX }, &mut samples).unwrap();
         assert_eq!((caller.0, samples.ticks.len()), (7, 7));
         assert_eq!(samples.ticks.iter().sum::<u64>(), samples.end - samples.start);
-        assert!(samples.cpu_ns.is_some());
         timed(&mut caller, &clock, Limit { calls: 1_000_000, ticks: u64::MAX }, &mut samples).unwrap();
         assert_eq!(samples.ticks.len(), 100);
         timed(&mut caller, &clock, Limit { calls: 100, ticks: 0 }, &mut samples).unwrap();
@@ -159,7 +149,6 @@ mod tests {
         let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
         timed(&mut Prepared, &clock, Limit { calls: 3, ticks: u64::MAX }, &mut samples).unwrap();
         assert!(clock.ns(samples.end - samples.start) < 20e6, "{samples:?}");
-        assert_eq!(samples.cpu_ns, None);
         assert!(clock.ns(counted(&mut Prepared, &clock, 3).unwrap()) < 20e6);
     }
 }

@@ -11,13 +11,9 @@ use crate::result::Carrier;
 pub struct Common {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Whose context manager to use.
-    #[arg(long, value_enum, default_value_t = Manager::Own)]
-    pub manager: Manager,
-    /// Carriers of calls: `binder` and yardsticks out of `pipe,seqpacket,futex`, or `all`. By default all for
-    /// `throughput`, and `binder,pipe,seqpacket` for the rest.
-    #[arg(long, value_parser = carriers)]
-    pub carriers: Option<Carriers>,
+    /// Carriers of calls out of `binder,pipe,seqpacket`, or `all`.
+    #[arg(long, default_value = "all", value_parser = carriers)]
+    pub carriers: Carriers,
     /// Seconds for each point of measurement, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,
@@ -58,7 +54,7 @@ pub struct RunBasics {
 #[derive(Args, Clone, Debug, Default)]
 #[group(multiple = false)]
 pub struct DeviceArgs {
-    /// Use this device; without `--manager existing` it must not have a context manager yet.
+    /// Use this device, which has no context manager yet.
     #[arg(long)]
     pub device: Option<PathBuf>,
     /// Add a device of our own to the binderfs mounted here.
@@ -67,14 +63,6 @@ pub struct DeviceArgs {
     /// Mount an instance of binderfs for this run.
     #[arg(long)]
     pub mount: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Manager {
-    /// Our own, for this run.
-    Own,
-    /// A `binder-bench manage` that runs already on the device given with `--device`.
-    Existing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -104,11 +92,6 @@ pub struct Carriers(Vec<Carrier>);
 impl Carriers {
     pub fn all() -> Carriers {
         Carriers(Carrier::value_variants().to_vec())
-    }
-
-    /// Binder, and what tells whether the machine was disturbed.
-    pub fn usual() -> Carriers {
-        Carriers(vec![Carrier::Binder, Carrier::Pipe, Carrier::Seqpacket])
     }
 
     pub fn yardsticks(&self) -> impl Iterator<Item = Carrier> + '_ {
@@ -157,7 +140,7 @@ mod tests {
     fn carriers_come_once_and_in_order() {
         let seen = |text: &str| carriers(text).unwrap().0.iter().map(|c| c.name()).collect::<Vec<_>>();
         assert_eq!(seen("pipe,binder,pipe"), ["binder", "pipe"]);
-        assert_eq!(seen("all").len(), 4);
-        assert!(!carriers("futex").unwrap().has(Carrier::Binder));
+        assert_eq!(seen("all").len(), 3);
+        assert!(!carriers("pipe").unwrap().has(Carrier::Binder));
     }
 }

@@ -9,10 +9,9 @@ use crate::cli::Common;
 use crate::growth::{self, GrowthArgs};
 use crate::memory::{MemoryArgs, RetentionArgs};
 use crate::paired::PairedArgs;
-use crate::workload::catalogue::{self, Selected};
-use crate::workload::Workload;
+use crate::workload::catalogue::{self, Named, Selected};
 
-/// Measures Binder drivers over raw ioctls, next to pipes, sockets and futexes in the same run.
+/// Measures Binder drivers over raw ioctls, next to pipes and sockets in the same run.
 ///
 /// Run it once per boot and driver, boots of the drivers taking turns, then give all results to `report`:
 ///
@@ -22,7 +21,7 @@ use crate::workload::Workload;
 /// It brings its own context manager and its own device where binderfs is there, so nothing else is disturbed.
 ///
 /// Exit codes: 0 done, 1 a system call or the driver failed, 2 bad argument, 3 no Binder here, 4 not permitted,
-/// 5 a process of the benchmark died or hung, 6 a result file cannot be used, 7 no context manager (or a foreign one).
+/// 5 a process of the benchmark died or hung, 6 a result file cannot be used.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 pub struct Cli {
@@ -46,23 +45,17 @@ pub enum Command {
     /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
     #[command(mut_arg("quantities", |names| names.value_parser(growth::names())))]
     Growth(Box<GrowthArgs>),
-    /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
-    Manage {
-        /// The device.
-        #[arg(long)]
-        device: PathBuf,
-    },
     /// Merge results into a table.
     Report(ReportArgs),
 }
 
 impl Command {
     /// What there is to be measured, if anything.
-    pub fn measurement(self) -> Result<(Common, Vec<Box<dyn Workload>>), Command> {
+    pub fn measurement(self) -> Result<(Common, Vec<Named>), Command> {
         match self {
             Command::Run(args) => {
                 let wanted = |name: &str| args.workloads.iter().any(|wish| wish == name || wish == "all");
-                let workloads = catalogue::all().into_iter().filter(|one| wanted(one.name())).collect();
+                let workloads = catalogue::all().into_iter().filter(|(name, _)| wanted(name)).collect();
                 Ok((args.common, workloads))
             }
             Command::Workload(selected) => Ok(selected.measurement()),
@@ -81,7 +74,7 @@ pub struct RunArgs {
 }
 
 fn workload_names() -> clap::builder::PossibleValuesParser {
-    let names = catalogue::all().into_iter().map(|workload| workload.name());
+    let names = catalogue::all().into_iter().map(|(name, _)| name);
     ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
 }
 
@@ -93,9 +86,6 @@ pub struct ReportArgs {
     /// The driver that the others are compared with.
     #[arg(long, default_value = "c")]
     pub base: String,
-    /// Print it as Markdown.
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
     /// Print it as JSON.
     #[arg(long)]
     pub json: bool,
@@ -132,8 +122,6 @@ mod tests {
             "b run --driver c --count --seconds 2",
             "b run --driver c --device a --mount",
             "b report",
-            "b report --markdown --json x",
-            "b manage",
             "b paired c=/dev/binderfs",
             "b paired c=/dev/binderfs /mnt",
             "b paired c=/a rust=/b --seconds 0",
@@ -156,10 +144,10 @@ mod tests {
 
     #[test]
     fn every_workload_has_a_subcommand_of_its_name() {
-        for name in catalogue::all().iter().map(|workload| workload.name()) {
+        for (name, _) in catalogue::all() {
             let (common, workloads) =
                 parse(&format!("b {name} --driver x")).unwrap().command.measurement().ok().unwrap();
-            assert_eq!((common.run.driver.as_str(), workloads.len()), ("x", 1));
+            assert_eq!((common.run.driver.as_str(), workloads.len(), workloads[0].0), ("x", 1, name));
         }
         let (_, workloads) = parse("b run --driver x").unwrap().command.measurement().ok().unwrap();
         assert_eq!(workloads.len(), catalogue::all().len());

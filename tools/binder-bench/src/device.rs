@@ -18,7 +18,6 @@ pub const USUAL_MOUNT: &str = "/dev/binderfs";
 #[derive(Debug)]
 pub struct Site {
     pub device: PathBuf,
-    pub protocol: i32,
     _made: Vec<Made>,
 }
 
@@ -52,7 +51,8 @@ impl Site {
             }
             (None, None) => mount_own()?,
         };
-        Ok(Site { protocol: protocol(&device)?, device, _made: made })
+        check(&device)?;
+        Ok(Site { device, _made: made })
     }
 }
 
@@ -91,7 +91,8 @@ fn mount_own() -> Result<(PathBuf, Vec<Made>)> {
     Ok((device, made))
 }
 
-fn protocol(path: &Path) -> Result<i32> {
+/// Fails unless this is a Binder device.
+fn check(path: &Path) -> Result<()> {
     let shown = path.display();
     let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
     let version =
@@ -101,7 +102,7 @@ fn protocol(path: &Path) -> Result<i32> {
             "{shown} speaks Binder protocol {version}; binder-bench speaks {PROTOCOL_VERSION}"
         )));
     }
-    Ok(version)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -40,16 +40,13 @@ mod workers;
 mod workload;
 mod yardstick;
 
-use cli::{Common, DeviceArgs};
+use cli::Common;
 use command::{Cli, Command, ReportArgs};
-use device::Site;
 use error::{Context, Result};
-use report::Style;
-use result::RunFile;
+use result::{Carrier, RunFile};
 use session::Session;
 use stage::Stage;
-use talk::{Talker, SPACE};
-use workload::Workload;
+use workload::catalogue::Named;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command.measurement() {
@@ -63,7 +60,6 @@ fn main() -> ExitCode {
             memory::run_retention(&args).and_then(|file| finish(&file, &args.run))
         }
         Err(Command::Report(args)) => report_command(&args),
-        Err(Command::Manage { device }) => manage(&DeviceArgs { device: Some(device), ..Default::default() }),
         Err(Command::Run(_) | Command::Workload(_)) => unreachable!("these measure"),
     };
     match outcome {
@@ -75,13 +71,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
+fn run(common: &Common, workloads: &[Named]) -> Result<()> {
     let session = Session::start(&common.run, common.count)?;
     let mut cells = Vec::new();
-    for workload in workloads {
+    for (name, workload) in workloads {
         let mut stage = Stage::new(&session, Some(common))?;
-        let carriers = common.carriers.clone().unwrap_or_else(|| workload.carriers());
-        workload.set_up(&carriers, &mut stage)?;
+        workload.add_yardsticks(name, &common.carriers, &mut stage)?;
+        if common.carriers.has(Carrier::Binder) {
+            workload.add_binder(&mut stage)?;
+        }
         let points = stage.points();
         let measure = if common.count { count::measure } else { measure::measure };
         cells.extend(measure(&mut stage, &points, common)?);
@@ -91,7 +89,7 @@ fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
 
 fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {
     write(result, basics.output.as_deref(), basics.quiet, || {
-        Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?, Style::Terminal))
+        Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?))
     })
 }
 
@@ -116,16 +114,7 @@ fn write(
 fn report_command(args: &ReportArgs) -> Result<()> {
     let files = args.files.iter().map(|path| RunFile::load(path)).collect::<Result<Vec<_>>>()?;
     let report = report::merge(&files, &args.base)?;
-    print(&match (args.json, args.markdown) {
-        (true, _) => json(&report)?,
-        (false, true) => report::render(&report, Style::Markdown),
-        (false, false) => report::render(&report, Style::Terminal),
-    })
-}
-
-fn manage(args: &DeviceArgs) -> Result<()> {
-    let site = Site::prepare(args)?;
-    registry::manage(Talker::open(&site.device, SPACE)?, || print("ready\n"))
+    print(&if args.json { json(&report)? } else { report::render(&report) })
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String> {

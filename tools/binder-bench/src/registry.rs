@@ -13,10 +13,6 @@ use crate::talk::Talker;
 
 const REGISTER: u32 = 1;
 const LOOK_UP: u32 = 2;
-const HELLO: u32 = 3;
-
-/// What this manager answers to [`HELLO`].
-const GREETING: [u8; 16] = *b"binder-bench reg";
 
 /// Names have this length, padded with zeros.
 const NAME: usize = 32;
@@ -53,7 +49,6 @@ fn answer(
 ) -> Result<Parcel> {
     let mut answer = Parcel::new();
     match call.code {
-        HELLO => drop(answer.bytes(&GREETING)),
         REGISTER => {
             let name = talker.port().part(call, 0)?;
             let handle = talker.port().object(call, NAME as u64)?.handle();
@@ -71,31 +66,6 @@ fn answer(
         code => return Err(Error::failed(format!("the manager was asked for {code}"))),
     }
     Ok(answer)
-}
-
-/// Fails unless the device has a context manager, and that one is [`manage`].
-pub fn greet(talker: &mut Talker) -> Result<()> {
-    let nobody = |error: Error| {
-        match error.kind {
-        Kind::PeerDied => Kind::NoManager.error(
-            "the device has no context manager: start `binder-bench manage` on it, or let a run bring its own",
-        ),
-        Kind::Failed => foreign(),
-        _ => error,
-    }
-    };
-    let reply = ask(talker, HELLO, &Parcel::new()).map_err(nobody)?;
-    let greeting = talker.port().part::<{ GREETING.len() }>(&reply, 0);
-    talker.out.free_buffer(reply.buffer);
-    talker.flush()?;
-    match greeting {
-        Ok(GREETING) => Ok(()),
-        _ => Err(foreign()),
-    }
-}
-
-fn foreign() -> Error {
-    Kind::NoManager.error("the context manager of the device is not `binder-bench manage`")
 }
 
 pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {

@@ -36,18 +36,14 @@ impl<'a> Session<'a> {
     fn environment(&self, placement: &str) -> Result<Environment> {
         let uts = uname().context("uname")?;
         let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
-        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        Ok(Environment {
-            tool: env!("CARGO_PKG_VERSION").into(),
-            kernel: format!("{} {}", text(uts.release()), text(uts.version())),
-            machine: text(uts.machine()),
-            processor: processor(&cpuinfo()),
-            cpus: self.cpus.clone(),
-            boot_id: boot_id.trim().into(),
-            clock: self.clock.name().into(),
-            placement: placement.into(),
-            protocol: self.site.protocol,
-        })
+        let facts = [
+            ("tool", env!("CARGO_PKG_VERSION").into()),
+            ("kernel", format!("{} {}", text(uts.release()), text(uts.version()))),
+            ("machine", text(uts.machine())),
+            ("clock", self.clock.name().into()),
+            ("placement", placement.into()),
+        ];
+        Ok(facts.map(|(name, fact)| (name.into(), fact)).into())
     }
 }
 
@@ -55,33 +51,8 @@ impl<'a> Session<'a> {
 fn cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("sched_getaffinity")?;
     let mut allowed: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu) == Ok(true)).collect();
-    if cpuinfo().contains("User Mode Linux") {
+    if std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default().contains("User Mode Linux") {
         allowed.truncate(1);
     }
     Ok(allowed)
-}
-
-fn cpuinfo() -> String {
-    std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
-}
-
-/// The first processor's model: x86's line, then what other architectures call theirs.
-fn processor(cpuinfo: &str) -> String {
-    let line = |key: &str| {
-        let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_string())
-    };
-    ["model name", "Hardware", "uarch", "CPU part", "host"].into_iter().find_map(line).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_processor_is_named_on_several_architectures() {
-        assert_eq!(processor("processor\t: 0\nmodel name\t: Some CPU @ 2: GHz\n"), "Some CPU @ 2: GHz");
-        assert_eq!(processor("processor : 0\nCPU part : 0xd0c\n"), "0xd0c");
-        assert_eq!(processor(""), "");
-    }
 }

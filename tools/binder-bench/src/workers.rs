@@ -39,10 +39,6 @@ pub struct Samples {
     /// Clock at the last end, without what was not measured in between.
     pub end: u64,
     pub ticks: Vec<u64>,
-    /// Calls before those that count, and those.
-    pub calls: u64,
-    /// CPU time of the client for the calls that count, in nanoseconds; none where it cannot be told from that of preparations.
-    pub cpu_ns: Option<u64>,
 }
 
 /// When a block ends: whichever comes first.

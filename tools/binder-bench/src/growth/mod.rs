@@ -14,7 +14,7 @@ use clap::Args;
 
 use crate::cli::RunBasics;
 use crate::error::Result;
-use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile, Unit};
+use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile};
 use crate::session::Session;
 use meter::Meter;
 use quantity::Quantity;
@@ -196,7 +196,5 @@ fn too_much(grown: &[(&'static str, Growth)], count: u64) -> Option<String> {
 }
 
 fn cell(quantity: &Quantity, phase: &str, growth: Growth) -> Cell {
-    let mut label = Label::new("growth", &format!("{}: {phase}", quantity.name));
-    label.unit = Unit::Operation;
-    Cell::new(label, Measured::Growth(growth))
+    Cell::new(Label::new("growth", &format!("{}: {phase}", quantity.name)), Measured::Growth(growth))
 }

@@ -129,22 +129,17 @@ fn order(stage: &mut Stage, maker: Worker, count: u64) -> Result<()> {
 
 fn level(objects: u64) -> Result<Level> {
     std::thread::sleep(SETTLE);
-    let (bytes, slab) = gauge::read()?;
-    Ok(Level { objects, bytes, slab })
+    Ok(Level { objects, bytes: gauge::read()? })
 }
 
-fn cell(mut label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
-    label.unit = Unit::Object;
-    let slope = |levels: &[Level], of: fn(&Level) -> u64| {
-        let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.objects as f64, of(l) as f64)).collect();
+fn cell(label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
+    let slope = |levels: &[Level]| {
+        let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.objects as f64, l.bytes as f64)).collect();
         stats::line(&points).unwrap_or_default()
     };
-    let cost = |of: fn(&Level) -> u64| {
-        let (whole, taken_off) = (slope(&levels, of), slope(&control, of));
-        (whole.0 - taken_off.0, 2.0 * whole.1.hypot(taken_off.1))
-    };
-    let ((bytes, plus_minus), (slab, _)) = (cost(|l| l.bytes), cost(|l| l.slab));
-    Cell::new(label, Measured::Memory(Memory { levels, control, bytes, plus_minus, slab }))
+    let (whole, taken_off) = (slope(&levels), slope(&control));
+    let (bytes, plus_minus) = (whole.0 - taken_off.0, 2.0 * whole.1.hypot(taken_off.1));
+    Cell::new(label, Measured::Memory(Memory { levels, control, bytes, plus_minus }))
 }
 
 #[cfg(test)]
@@ -153,17 +148,15 @@ mod tests {
 
     #[test]
     fn what_everyone_pays_is_taken_off() {
-        let levels = |each: u64| {
-            (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each }).collect()
-        };
+        let levels =
+            |each: u64| (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each }).collect();
         let weighed =
             |control: Vec<Level>| match cell(Label::new("memory", "x"), levels(500), control).measured {
                 Measured::Memory(memory) => memory,
                 other => panic!("memory was weighed, not {other:?}"),
             };
         let memory = weighed(levels(300));
-        assert!((memory.bytes - 200.0).abs() < 1e-9 && (memory.slab - 20.0).abs() < 1e-9, "{memory:?}");
-        assert!(memory.plus_minus < 1e-9);
+        assert!((memory.bytes - 200.0).abs() < 1e-9 && memory.plus_minus < 1e-9, "{memory:?}");
         assert!((weighed(Vec::new()).bytes - 500.0).abs() < 1e-9);
     }
 }

@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::sorted::{Key, Row, Sorted, Subject};
-use crate::result::{Carrier, Cell, CpuTime, Latency, Measured, Memory};
-use crate::stats::{self, Figure, Ratio};
+use crate::result::{Carrier, Cell, Latency, Measured};
+use crate::stats::{self, Ratio};
 
 #[derive(Debug, Serialize)]
 pub struct Times {
@@ -19,18 +19,14 @@ pub struct Times {
     pub p99_ns: u64,
     pub p999_ns: u64,
     pub max_ns: u64,
-    /// CPU time of a unit, the average over boots.
-    pub cpu: Option<CpuTime>,
     /// Compared with the base, where it was measured in the same cell.
     pub ratios: Option<Ratios>,
 }
 
-/// A row compared with the base, figure by figure; see [`stats::ratio`].
+/// A row compared with the base; see [`stats::ratio`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratios {
-    pub mean: Judged,
     pub p50: Judged,
-    pub p99: Judged,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -56,45 +52,29 @@ impl Judged {
 }
 
 pub fn times(sorted: &Sorted, base: &str) -> Vec<Row<Times>> {
-    sorted.rows(
-        base,
-        |cell| Some((latency(cell)?, cell.cpu)),
-        |key, seen, of_base| {
-            let runs: Vec<&Latency> = seen.iter().map(|(latency, _)| *latency).collect();
-            let of_base: Vec<&Latency> = of_base.iter().map(|(latency, _)| *latency).collect();
-            let mut merged = stats::new_histogram();
-            for run in &runs {
-                stats::add_pairs(&mut merged, &run.histogram);
-            }
-            let blocks = || runs.iter().flat_map(|run| &run.blocks);
-            let calls: u64 = blocks().map(|b| b.calls).sum();
-            let wall: f64 = blocks().map(|b| b.wall_ns).sum();
-            let ratio = |figure| {
-                let ratio = compare(&runs, &of_base, figure)?;
-                Some(Judged::new(controlled(key, ratio, figure, sorted, base), &key.1))
-            };
-            let ratios = || {
-                Some(Ratios {
-                    mean: ratio(Figure::Mean)?,
-                    p50: ratio(Figure::P50)?,
-                    p99: ratio(Figure::P99)?,
-                })
-            };
-            (calls > 0).then(|| Times {
-                boots: runs.len(),
-                calls,
-                calls_per_second: calls as f64 / wall * 1e9,
-                mean_ns: blocks().map(|b| b.mean_ns * b.calls as f64).sum::<f64>() / calls as f64,
-                p50_ns: merged.value_at_quantile(0.5),
-                p90_ns: merged.value_at_quantile(0.9),
-                p99_ns: merged.value_at_quantile(0.99),
-                p999_ns: merged.value_at_quantile(0.999),
-                max_ns: blocks().map(|b| b.max_ns).fold(0.0, f64::max) as u64,
-                cpu: average_cpu(seen.iter().filter_map(|(_, cpu)| *cpu).collect()),
-                ratios: ratios(),
-            })
-        },
-    )
+    sorted.rows(base, latency, |key, runs, of_base| {
+        let mut merged = stats::new_histogram();
+        for run in runs {
+            stats::add_pairs(&mut merged, &run.histogram);
+        }
+        let blocks = || runs.iter().flat_map(|run| &run.blocks);
+        let calls: u64 = blocks().map(|b| b.calls).sum();
+        let wall: f64 = blocks().map(|b| b.wall_ns).sum();
+        let ratios = compare(runs, of_base)
+            .map(|ratio| Ratios { p50: Judged::new(controlled(key, ratio, sorted, base), &key.1) });
+        (calls > 0).then(|| Times {
+            boots: runs.len(),
+            calls,
+            calls_per_second: calls as f64 / wall * 1e9,
+            mean_ns: blocks().map(|b| b.mean_ns * b.calls as f64).sum::<f64>() / calls as f64,
+            p50_ns: merged.value_at_quantile(0.5),
+            p90_ns: merged.value_at_quantile(0.9),
+            p99_ns: merged.value_at_quantile(0.99),
+            p999_ns: merged.value_at_quantile(0.999),
+            max_ns: blocks().map(|b| b.max_ns).fold(0.0, f64::max) as u64,
+            ratios,
+        })
+    })
 }
 
 fn latency(cell: &Cell) -> Option<&Latency> {
@@ -104,97 +84,68 @@ fn latency(cell: &Cell) -> Option<&Latency> {
     }
 }
 
-fn average_cpu(times: Vec<CpuTime>) -> Option<CpuTime> {
-    let average = |of: fn(&CpuTime) -> f64| stats::mean(&times.iter().map(of).collect::<Vec<_>>());
-    (!times.is_empty())
-        .then(|| CpuTime { client_ns: average(|t| t.client_ns), server_ns: average(|t| t.server_ns) })
-}
-
-fn compare(runs: &[&Latency], base: &[&Latency], figure: Figure) -> Option<Ratio> {
-    stats::ratio(&stats::figures(runs, figure), &stats::figures(base, figure), figure)
+fn compare(runs: &[&Latency], base: &[&Latency]) -> Option<Ratio> {
+    stats::ratio(&stats::medians(runs), &stats::medians(base))
 }
 
 /// Adds what the yardsticks say about the boots of a driver and those of the base.
-fn controlled((point, subject): &Key, ratio: Ratio, figure: Figure, sorted: &Sorted, base: &str) -> Ratio {
+fn controlled((point, subject): &Key, ratio: Ratio, sorted: &Sorted, base: &str) -> Ratio {
     let Subject::Driver(driver) = subject else { return ratio };
     let yardstick = |carrier| {
         let of = |driver| -> Vec<&Latency> {
             sorted.control(*point, carrier, driver).into_iter().filter_map(latency).collect()
         };
-        compare(&of(driver), &of(base), figure)
+        compare(&of(driver), &of(base))
     };
-    let ratios = [Carrier::Pipe, Carrier::Seqpacket, Carrier::Futex].into_iter().filter_map(yardstick);
+    let ratios = [Carrier::Pipe, Carrier::Seqpacket].into_iter().filter_map(yardstick);
     ratios.fold(ratio, |ratio, yardstick| ratio.controlled_by(&yardstick))
 }
 
+/// Instructions, or bytes of kernel memory.
 #[derive(Debug, Serialize)]
-pub struct Instructions {
+pub struct Amounts {
     pub runs: usize,
-    /// Instructions of a unit: the median over the runs.
-    pub instructions: f64,
+    /// What one takes: the middle run.
+    pub amount: f64,
+    /// The least of all runs, and the most; of bytes less and more what they may be wrong by.
     pub least: f64,
     pub most: f64,
     pub ratio: Option<f64>,
 }
 
-pub fn instructions(sorted: &Sorted, base: &str) -> Vec<Row<Instructions>> {
-    let pick = |cell: &Cell| match &cell.measured {
-        Measured::Count(count) => Some(count.instructions),
-        _ => None,
+/// Rows of what `pick` finds: an amount, and what it may be wrong by.
+pub fn amounts(sorted: &Sorted, base: &str, pick: fn(&Measured) -> Option<(f64, f64)>) -> Vec<Row<Amounts>> {
+    let middle = |runs: &[(f64, f64)]| {
+        let mut amounts: Vec<f64> = runs.iter().map(|run| run.0).collect();
+        amounts.sort_by(f64::total_cmp);
+        Some(amounts[amounts.len().checked_sub(1)? / 2])
     };
-    sorted.rows(base, pick, |_, seen, of_base| {
-        let runs = ascending(seen, |run| *run);
-        let instructions = *middle(&runs)?;
-        Some(Instructions {
-            runs: runs.len(),
-            instructions,
-            least: *runs.first()?,
-            most: *runs.last()?,
-            ratio: middle(&ascending(of_base, |run| *run)).map(|base| instructions / base),
-        })
-    })
+    sorted.rows(
+        base,
+        |cell| pick(&cell.measured),
+        |_, runs, of_base| {
+            let amount = middle(runs)?;
+            Some(Amounts {
+                runs: runs.len(),
+                amount,
+                least: runs.iter().map(|run| run.0 - run.1).fold(f64::INFINITY, f64::min),
+                most: runs.iter().map(|run| run.0 + run.1).fold(f64::NEG_INFINITY, f64::max),
+                ratio: middle(of_base).filter(|&base| base > 0.0).map(|base| amount / base),
+            })
+        },
+    )
 }
 
-#[derive(Debug, Serialize)]
-pub struct Bytes {
-    pub runs: usize,
-    /// Bytes: the median of the runs.
-    pub bytes: f64,
-    /// Two standard errors of that run.
-    pub plus_minus: f64,
-    /// Of the bytes, those in slabs.
-    pub slab: f64,
-    pub ratio: Option<f64>,
-}
-
-pub fn memory(sorted: &Sorted, base: &str) -> Vec<Row<Bytes>> {
-    sorted.rows(base, memory_of, |_, seen, of_base| {
-        let runs = ascending(seen, |run| run.bytes);
-        let memory = middle(&runs)?;
-        let base = middle(&ascending(of_base, |run| run.bytes)).map(|memory| memory.bytes);
-        Some(Bytes {
-            runs: runs.len(),
-            bytes: memory.bytes,
-            plus_minus: memory.plus_minus,
-            slab: memory.slab,
-            ratio: base.filter(|&base| base > 0.0).map(|base| memory.bytes / base),
-        })
-    })
-}
-
-fn memory_of(cell: &Cell) -> Option<&Memory> {
-    match &cell.measured {
-        Measured::Memory(memory) => Some(memory),
+pub fn instructions(measured: &Measured) -> Option<(f64, f64)> {
+    match measured {
+        Measured::Count(count) => Some((count.instructions, 0.0)),
         _ => None,
     }
 }
 
-fn ascending<M: Copy>(runs: &[M], of: fn(&M) -> f64) -> Vec<M> {
-    let mut runs = runs.to_vec();
-    runs.sort_by(|one, other| of(one).total_cmp(&of(other)));
-    runs
-}
-
-fn middle<M>(runs: &[M]) -> Option<&M> {
-    runs.get(runs.len().checked_sub(1)? / 2)
+pub fn bytes(measured: &Measured) -> Option<(f64, f64)> {
+    match measured {
+        Measured::Memory(memory) => Some((memory.bytes, memory.plus_minus)),
+        _ => None,
+    }
 }

@@ -18,14 +18,12 @@ use crate::stats;
 use sorted::{Row, Sorted};
 use table::table;
 
-pub use table::Style;
-
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub base: String,
     pub latency: Vec<Row<figures::Times>>,
-    pub counts: Vec<Row<figures::Instructions>>,
-    pub memory: Vec<Row<figures::Bytes>>,
+    pub counts: Vec<Row<figures::Amounts>>,
+    pub memory: Vec<Row<figures::Amounts>>,
     pub growth: Vec<Row<growth::Grows>>,
     /// What a reader should know before trusting the rows.
     pub remarks: Vec<String>,
@@ -38,8 +36,8 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
     Ok(Report {
         base: base.to_string(),
         latency: figures::times(&sorted, base),
-        counts: figures::instructions(&sorted, base),
-        memory: figures::memory(&sorted, base),
+        counts: figures::amounts(&sorted, base, figures::instructions),
+        memory: figures::amounts(&sorted, base, figures::bytes),
         growth: growth::rows(&sorted, base),
         remarks: remarks(files, base),
     })
@@ -63,18 +61,14 @@ fn refuse_duplicates(files: &[RunFile]) -> Result<()> {
 
 fn remarks(files: &[RunFile], base: &str) -> Vec<String> {
     let mut remarks = Vec::new();
-    let mut differs = |what: &str, of: fn(&RunFile) -> &str| {
-        let values: BTreeSet<&str> = files.iter().map(of).collect();
-        if values.len() > 1 {
-            let list: Vec<&str> = values.into_iter().collect();
-            remarks.push(format!("the results differ in {what}: {}", list.join(" / ")));
-        }
-    };
-    differs("kernel", |f| &f.environment.kernel);
-    differs("machine", |f| &f.environment.machine);
-    differs("clock", |f| &f.environment.clock);
-    differs("placement", |f| &f.environment.placement);
-    differs("version of binder-bench", |f| &f.environment.tool);
+    let mut facts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, fact) in files.iter().flat_map(|file| &file.environment) {
+        facts.entry(name).or_default().insert(fact);
+    }
+    for (name, facts) in facts.into_iter().filter(|(_, facts)| facts.len() > 1) {
+        let list: Vec<&str> = facts.into_iter().collect();
+        remarks.push(format!("the results differ in {name}: {}", list.join(" / ")));
+    }
     if !files.iter().any(|f| f.driver == base) {
         remarks.push(format!("no result of {base}, so there are no ratios"));
     }
@@ -89,18 +83,16 @@ fn remarks(files: &[RunFile], base: &str) -> Vec<String> {
 }
 
 /// The whole report as text.
-pub fn render(report: &Report, style: Style) -> String {
+pub fn render(report: &Report) -> String {
     let base = &report.base;
-    let mut parts = Vec::new();
-    parts.extend(table("Microseconds", &report.latency, table::TIMES, base, style));
-    parts.extend(table("Guest instructions", &report.counts, table::INSTRUCTIONS, base, style));
-    parts.extend(table("Bytes of kernel memory", &report.memory, table::BYTES, base, style));
     let growth = "Guest instructions of each, the fewest and the most of them, and how all grow";
-    parts.extend(table(growth, &report.growth, table::GROWS, base, style));
-    let mark = if style == Style::Markdown { "- " } else { "note: " };
-    let remarks: Vec<String> = report.remarks.iter().map(|r| format!("{mark}{r}")).collect();
-    if !remarks.is_empty() {
-        parts.push(remarks.join("\n"));
-    }
-    parts.join("\n\n") + "\n"
+    let tables = [
+        table("Microseconds", &report.latency, table::TIMES, base),
+        table("Guest instructions", &report.counts, table::AMOUNTS, base),
+        table("Bytes of kernel memory", &report.memory, table::AMOUNTS, base),
+        table(growth, &report.growth, table::GROWS, base),
+    ];
+    let remarks: Vec<String> = report.remarks.iter().map(|remark| format!("note: {remark}")).collect();
+    let parts = tables.into_iter().flatten().chain((!remarks.is_empty()).then(|| remarks.join("\n")));
+    parts.collect::<Vec<_>>().join("\n\n") + "\n"
 }

@@ -11,7 +11,7 @@ use super::{Sender, Workload};
 use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 
-pub const NAME: &str = "rpc";
+const NAME: &str = "rpc";
 
 /// What libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
 /// then `IBinderRpcBenchmark` in UTF-16 with its length and a final zero.
@@ -60,28 +60,23 @@ fn reply_size(request: u64) -> u64 {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let cases = self.cases();
         let largest = cases.iter().map(|c| c.request).max().unwrap_or(0);
         let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);
-        let (client, server) = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
+        let client = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
             Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         })?;
         for Bytes { name, request: size } in cases {
             let label = Label { size, reply: reply_size(size.into()) as u32, ..Label::new(NAME, &name) };
-            stage.add(label, 0, &[client], &[server]);
+            stage.add(label, 0, &[client]);
         }
-        let (client, server) =
-            stage.pair(("binder {}", 0), "rpcBinder", serve_binders, |talker, handle| {
-                let sender = Sender::new(talker, handle);
-                Ok(BinderRepeater { sender, next: 1 << 32, parcel: Parcel::new() })
-            })?;
+        let client = stage.pair(("binder {}", 0), "rpcBinder", serve_binders, |talker, handle| {
+            let sender = Sender::new(talker, handle);
+            Ok(BinderRepeater { sender, next: 1 << 32, parcel: Parcel::new() })
+        })?;
         let label = Label { size: TOKEN + 28, reply: STATUS + 28, ..Label::new(NAME, "repeatBinder") };
-        stage.add(label, 0, &[client], &[server]);
+        stage.add(label, 0, &[client]);
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The same ping-pong over two pipes, and over a pair of SEQPACKET sockets.
+//! What to compare Binder with: the same ping-pong over two pipes, and over a pair of SEQPACKET sockets, in the same boot.
 //!
-//! A message starts with its own length, so that a server knows when a pipe has brought all of it. A message
-//! without payload is one byte, the least that a pipe can carry.
+//! They say how fast the machine is now, and what the kernel charges anyone for two context switches. A message starts with its own
+//! length, so that a server knows when a pipe has brought all of it. A message without payload is one byte, the least that a pipe can
+//! carry, and so is each reply.
 
 use std::os::fd::OwnedFd;
 
@@ -10,12 +11,43 @@ use nix::errno::Errno;
 use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use nix::unistd::{pipe, read, write};
 
+use crate::cli::Carriers;
 use crate::prelude::*;
+
+/// The case under which workloads without payloads of their own show a yardstick.
+pub const CASE: &str = "yardstick";
 
 const HEADER: usize = 4;
 
+/// Adds one null round trip of each yardstick to a workload.
+pub fn add_to(workload: &str, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
+    for carrier in carriers.yardsticks() {
+        let client = start(carrier, 0, 0, stage)?;
+        stage.add(Label { carrier, ..Label::new(workload, CASE) }, 0, &[client]);
+    }
+    Ok(())
+}
+
+/// Starts the pair of a yardstick with this number, whose requests are no larger than `largest`: its client.
+pub fn start(carrier: Carrier, pair: u32, largest: u32, stage: &mut Stage) -> Result<Worker> {
+    let name = |role| format!("{} {role} of pair {}", carrier.name(), pair + 1);
+    let seat = stage.seat(pair);
+    let (ours, theirs) = if carrier == Carrier::Pipe { End::pipes()? } else { End::seqpacket()? };
+    // Each process keeps only its own end, so that either notices when the other is gone.
+    let mut ends = (Some(ours), Some(theirs));
+    stage.start(name("server"), seat.server, |control| {
+        drop(ends.0.take());
+        control.ready()?;
+        serve(&ends.1.take().expect("taken once"), largest)
+    })?;
+    stage.caller(name("client"), seat.client, || {
+        drop(ends.1.take());
+        Ok(StreamCaller::new(ends.0.take().expect("taken once"), largest))
+    })
+}
+
 #[derive(Debug)]
-pub enum End {
+enum End {
     /// One pipe to read from, one to write to.
     Pipes {
         /// What the other side writes.
@@ -28,14 +60,15 @@ pub enum End {
 }
 
 impl End {
-    pub fn pipes() -> Result<(End, End)> {
+    fn pipes() -> Result<(End, End)> {
         let (ours, to_us) = pipe().context("pipe")?;
         let (theirs, to_them) = pipe().context("pipe")?;
         Ok((End::Pipes { from: ours, to: to_them }, End::Pipes { from: theirs, to: to_us }))
     }
 
-    pub fn seqpacket() -> Result<(End, End)> {
-        let (one, two) = sockets()?;
+    fn seqpacket() -> Result<(End, End)> {
+        let (one, two) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::empty())
+            .context("SOCK_SEQPACKET sockets")?;
         Ok((End::Socket(one), End::Socket(two)))
     }
 
@@ -76,29 +109,22 @@ impl End {
     }
 }
 
-/// Two connected sockets that keep messages apart.
-pub fn sockets() -> Result<(OwnedFd, OwnedFd)> {
-    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::empty())
-        .context("SOCK_SEQPACKET sockets")
-}
-
 /// The failure of a side whose other side has closed its end.
-pub fn gone() -> Error {
+fn gone() -> Error {
     Kind::PeerDied.error("the other side of a yardstick died")
 }
 
-pub struct StreamCaller {
+struct StreamCaller {
     end: End,
     request: Vec<u8>,
     length: usize,
-    reply: Vec<u8>,
 }
 
 impl StreamCaller {
     /// A client on one end; no request will be larger than `largest`.
-    pub fn new(end: End, largest: u32) -> StreamCaller {
+    fn new(end: End, largest: u32) -> StreamCaller {
         let room = (largest as usize).max(HEADER);
-        StreamCaller { end, request: vec![0x5a; room], length: 1, reply: vec![0; room] }
+        StreamCaller { end, request: vec![0x5a; room], length: 1 }
     }
 }
 
@@ -114,16 +140,16 @@ impl Caller for StreamCaller {
     #[inline(always)]
     fn call(&mut self) -> Result<()> {
         self.end.write(&self.request[..self.length])?;
-        self.end.receive(&mut self.reply).map(drop)
+        self.end.read(&mut [0]).map(drop)
     }
 }
 
-/// Answers each request, for ever: with itself, or with one byte.
-pub fn serve(end: &End, largest: u32, echo: bool) -> Result<()> {
+/// Answers each request, for ever, with one byte.
+fn serve(end: &End, largest: u32) -> Result<()> {
     let mut room = vec![0; (largest as usize).max(HEADER)];
     loop {
-        let length = end.receive(&mut room)?;
-        end.write(&room[..if echo { length } else { 1 }])?;
+        end.receive(&mut room)?;
+        end.write(&room[..1])?;
     }
 }
 
@@ -134,9 +160,9 @@ mod tests {
     #[test]
     fn both_carry_every_size_and_notice_the_end() {
         const LARGEST: u32 = 131_072;
-        for (make, echo) in [(End::pipes as fn() -> _, true), (End::pipes, false), (End::seqpacket, true)] {
+        for make in [End::pipes as fn() -> _, End::seqpacket] {
             let (ours, theirs) = make().unwrap();
-            let server = std::thread::spawn(move || serve(&theirs, LARGEST, echo));
+            let server = std::thread::spawn(move || serve(&theirs, LARGEST));
             let mut caller = StreamCaller::new(ours, LARGEST);
             for size in [0, 1, 4, 5, 4096, 65_536, LARGEST, 0] {
                 caller.set(Setting { size, variant: 0 }).unwrap();
