@@ -133,11 +133,14 @@ impl Device {
         self.write_read(commands, &mut []).map(|io| io.write_consumed)
     }
 
+    /// An ioctl that fills its argument in.
+    fn asked<T: FromBytes + IntoBytes>(&self, number: u32, mut argument: T) -> nix::Result<T> {
+        self.ioctl(number, &mut argument).map(|()| argument)
+    }
+
     /// `BINDER_VERSION`.
     pub fn version(&self) -> nix::Result<i32> {
-        let mut version = BinderVersion::default();
-        self.ioctl(BINDER_VERSION, &mut version)?;
-        Ok(version.protocol_version)
+        self.asked(BINDER_VERSION, BinderVersion::default()).map(|version| version.protocol_version)
     }
 
     /// `BINDER_SET_MAX_THREADS`.
@@ -162,29 +165,17 @@ impl Device {
 
     /// `BINDER_GET_NODE_DEBUG_INFO`: the first own node above a pointer, all zeros without one.
     pub fn node_debug_info(&self, above: u64) -> nix::Result<BinderNodeDebugInfo> {
-        let mut info = BinderNodeDebugInfo { ptr: above, ..Default::default() };
-        self.ioctl(BINDER_GET_NODE_DEBUG_INFO, &mut info)?;
-        Ok(info)
-    }
-
-    /// `BINDER_GET_NODE_INFO_FOR_REF`.
-    pub fn node_info_for_ref(&self, handle: u32) -> nix::Result<BinderNodeInfoForRef> {
-        let mut info = BinderNodeInfoForRef { handle, ..Default::default() };
-        self.ioctl(BINDER_GET_NODE_INFO_FOR_REF, &mut info)?;
-        Ok(info)
+        self.asked(BINDER_GET_NODE_DEBUG_INFO, BinderNodeDebugInfo { ptr: above, ..Default::default() })
     }
 
     /// `BINDER_FREEZE`.
     pub fn freeze(&self, pid: u32, enable: bool, timeout_ms: u32) -> nix::Result<()> {
-        let enable = enable.into();
-        self.ioctl(BINDER_FREEZE, &mut BinderFreezeInfo { pid, enable, timeout_ms })
+        self.ioctl(BINDER_FREEZE, &mut BinderFreezeInfo { pid, enable: enable.into(), timeout_ms })
     }
 
     /// `BINDER_GET_FROZEN_INFO`.
     pub fn frozen_info(&self, pid: u32) -> nix::Result<BinderFrozenStatusInfo> {
-        let mut info = BinderFrozenStatusInfo { pid, ..Default::default() };
-        self.ioctl(BINDER_GET_FROZEN_INFO, &mut info)?;
-        Ok(info)
+        self.asked(BINDER_GET_FROZEN_INFO, BinderFrozenStatusInfo { pid, ..Default::default() })
     }
 
     /// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`.
@@ -194,9 +185,7 @@ impl Device {
 
     /// `BINDER_GET_EXTENDED_ERROR`: the calling thread's last error, which is reset by this.
     pub fn extended_error(&self) -> nix::Result<BinderExtendedError> {
-        let mut error = BinderExtendedError::default();
-        self.ioctl(BINDER_GET_EXTENDED_ERROR, &mut error)?;
-        Ok(error)
+        self.asked(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default())
     }
 
     /// Waits until the device is readable. `None` waits for ever; `Ok(empty)` is a timeout.
@@ -263,11 +252,6 @@ impl Mapping {
         self.address.as_ptr() as u64
     }
 
-    /// How long it is.
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
     /// Whether a range lies inside the space.
     pub fn contains(&self, address: u64, length: usize) -> bool {
         address
@@ -297,19 +281,11 @@ impl Mapping {
         // slice of the same length elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), bytes.len()) };
     }
-
-    /// Unmaps part of the space, from an offset; all of it is still unmapped on drop.
-    pub fn unmap_part(&self, offset: usize, length: usize) -> nix::Result<()> {
-        let address = NonNull::new((self.address() as usize + offset) as *mut c_void).ok_or(Errno::EINVAL)?;
-        // SAFETY: nobody holds a reference into the space, since it is only ever copied out of.
-        unsafe { munmap(address, length) }
-    }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made by `new`, and nobody holds a reference into it. If parts of
-        // it are gone already, unmapping them again does nothing.
+        // SAFETY: this is the mapping made by `new`, and nobody holds a reference into it.
         let _ = unsafe { munmap(self.address, self.length) };
     }
 }

@@ -332,11 +332,3 @@ impl BinderBufferObject {
     /// The block is pointed to from another one.
     pub const HAS_PARENT: u32 = 1;
 }
-
-impl BinderTransactionData {
-    /// The same transaction aimed at another handle.
-    pub fn with_handle(mut self, handle: u32) -> Self {
-        self.target = handle.into();
-        self
-    }
-}
