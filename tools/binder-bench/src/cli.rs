@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::device::USUAL_MOUNT;
 use crate::result::Carrier;
 
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Carriers of calls out of `binder,pipe,seqpacket`, or `all`.
-    #[arg(long, default_value = "all", value_parser = carriers)]
-    pub carriers: Carriers,
+    /// Carriers of calls: Binder, and the yardstick.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Carrier::Binder, Carrier::Seqpacket])]
+    pub carriers: Vec<Carrier>,
     /// Seconds for each point of measurement, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,
@@ -50,19 +51,15 @@ pub struct RunBasics {
     pub quiet: bool,
 }
 
-/// Where to find a device. Without any of these: `/dev/binderfs` if it is mounted, else an instance of our own.
-#[derive(Args, Clone, Debug, Default)]
-#[group(multiple = false)]
+/// Where to find a device.
+#[derive(Args, Clone, Debug)]
 pub struct DeviceArgs {
     /// Use this device, which has no context manager yet.
     #[arg(long)]
     pub device: Option<PathBuf>,
-    /// Add a device of our own to the binderfs mounted here.
-    #[arg(long)]
-    pub binderfs: Option<PathBuf>,
-    /// Mount an instance of binderfs for this run.
-    #[arg(long)]
-    pub mount: bool,
+    /// Add a device to the binderfs mounted here.
+    #[arg(long, default_value = USUAL_MOUNT, conflicts_with = "device")]
+    pub binderfs: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,45 +70,6 @@ pub enum Placement {
     Other,
     /// Wherever the scheduler likes.
     Free,
-}
-
-impl Placement {
-    pub fn name(self) -> &'static str {
-        match self {
-            Placement::Same => "same",
-            Placement::Other => "other",
-            Placement::Free => "free",
-        }
-    }
-}
-
-/// Who carries calls in a run: each once, Binder first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carriers(Vec<Carrier>);
-
-impl Carriers {
-    pub fn all() -> Carriers {
-        Carriers(Carrier::value_variants().to_vec())
-    }
-
-    pub fn yardsticks(&self) -> impl Iterator<Item = Carrier> + '_ {
-        self.0.iter().copied().filter(|&carrier| carrier != Carrier::Binder)
-    }
-
-    pub fn has(&self, carrier: Carrier) -> bool {
-        self.0.contains(&carrier)
-    }
-}
-
-fn carriers(text: &str) -> Result<Carriers, String> {
-    if text == "all" {
-        return Ok(Carriers::all());
-    }
-    let mut wanted =
-        text.split(',').map(|name| Carrier::from_str(name, false)).collect::<Result<Vec<_>, _>>()?;
-    wanted.sort_unstable();
-    wanted.dedup();
-    Ok(Carriers(wanted))
 }
 
 fn two_lengths(text: &str) -> Result<(u64, u64), String> {
@@ -129,18 +87,5 @@ pub fn positive_seconds(text: &str) -> Result<f64, String> {
         Ok(value) if value > 0.0 && value <= 86_400.0 => Ok(value),
         Ok(_) => Err("must be more than 0 and at most 86400".into()),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn carriers_come_once_and_in_order() {
-        let seen = |text: &str| carriers(text).unwrap().0.iter().map(|c| c.name()).collect::<Vec<_>>();
-        assert_eq!(seen("pipe,binder,pipe"), ["binder", "pipe"]);
-        assert_eq!(seen("all").len(), 3);
-        assert!(!carriers("pipe").unwrap().has(Carrier::Binder));
     }
 }

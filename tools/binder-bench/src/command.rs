@@ -11,14 +11,14 @@ use crate::memory::{MemoryArgs, RetentionArgs};
 use crate::paired::PairedArgs;
 use crate::workload::catalogue::{self, Named, Selected};
 
-/// Measures Binder drivers over raw ioctls, next to pipes and sockets in the same run.
+/// Measures Binder drivers over raw ioctls, next to sockets in the same run.
 ///
 /// Run it once per boot and driver, boots of the drivers taking turns, then give all results to `report`:
 ///
 ///   binder-bench throughput --driver c --output c-1.json
 ///   binder-bench report *.json
 ///
-/// It brings its own context manager and its own device where binderfs is there, so nothing else is disturbed.
+/// It brings its own context manager and its own device, so nothing else is disturbed.
 ///
 /// Exit codes: 0 done, 1 a system call or the driver failed, 2 bad argument, 3 no Binder here, 4 not permitted,
 /// 5 a process of the benchmark died or hung, 6 a result file cannot be used.
@@ -49,21 +49,6 @@ pub enum Command {
     Report(ReportArgs),
 }
 
-impl Command {
-    /// What there is to be measured, if anything.
-    pub fn measurement(self) -> Result<(Common, Vec<Named>), Command> {
-        match self {
-            Command::Run(args) => {
-                let wanted = |name: &str| args.workloads.iter().any(|wish| wish == name || wish == "all");
-                let workloads = catalogue::all().into_iter().filter(|(name, _)| wanted(name)).collect();
-                Ok((args.common, workloads))
-            }
-            Command::Workload(selected) => Ok(selected.measurement()),
-            other => Err(other),
-        }
-    }
-}
-
 #[derive(Args)]
 pub struct RunArgs {
     /// Which workloads, in this order.
@@ -71,6 +56,13 @@ pub struct RunArgs {
     pub workloads: Vec<String>,
     #[command(flatten)]
     pub common: Common,
+}
+
+impl RunArgs {
+    pub fn workloads(&self) -> Vec<Named> {
+        let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
+        catalogue::all().into_iter().filter(|(name, _)| wanted(name)).collect()
+    }
 }
 
 fn workload_names() -> clap::builder::PossibleValuesParser {
@@ -120,7 +112,7 @@ mod tests {
             "b run --driver c --count --windows 6,5",
             "b run --driver c --count --windows 6",
             "b run --driver c --count --seconds 2",
-            "b run --driver c --device a --mount",
+            "b run --driver c --device a --binderfs b",
             "b report",
             "b paired c=/dev/binderfs",
             "b paired c=/dev/binderfs /mnt",
@@ -131,25 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_split_at_commas() {
-        for (line, sizes) in [("", vec![0, 4096, 65536]), ("--sizes 0,7", vec![0, 7])] {
-            let Command::Workload(Selected::Throughput(one)) =
-                parse(&format!("b throughput --driver c {line}")).unwrap().command
-            else {
-                panic!("throughput was asked for")
-            };
-            assert_eq!(one.options.sizes, sizes, "{line}");
-        }
-    }
-
-    #[test]
     fn every_workload_has_a_subcommand_of_its_name() {
         for (name, _) in catalogue::all() {
-            let (common, workloads) =
-                parse(&format!("b {name} --driver x")).unwrap().command.measurement().ok().unwrap();
-            assert_eq!((common.run.driver.as_str(), workloads.len(), workloads[0].0), ("x", 1, name));
+            let Ok(Cli { command: Command::Workload(one) }) = parse(&format!("b {name} --driver x")) else {
+                panic!("{name} is no subcommand")
+            };
+            let (common, workload) = one.measurement();
+            assert_eq!((common.run.driver.as_str(), workload.0), ("x", name));
         }
-        let (_, workloads) = parse("b run --driver x").unwrap().command.measurement().ok().unwrap();
-        assert_eq!(workloads.len(), catalogue::all().len());
+        let Ok(Cli { command: Command::Run(all) }) = parse("b run --driver x") else { panic!("no run") };
+        assert_eq!(all.workloads().len(), catalogue::all().len());
     }
 }

@@ -1,41 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The device that a run works on: given, added to a binderfs, or on an instance mounted for the run.
+//! The device that a run works on: given, or added to a binderfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use binder_sys::{Device, Errno, PROTOCOL_VERSION};
-use nix::mount::{mount, umount, MsFlags};
-use nix::sched::{unshare, CloneFlags};
 
 use crate::cli::DeviceArgs;
-use crate::error::{Context, Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
 
 pub const USUAL_MOUNT: &str = "/dev/binderfs";
 
-/// The device of a run, and what to take away after it.
+/// The device of a run.
 #[derive(Debug)]
 pub struct Site {
     pub device: PathBuf,
-    _made: Vec<Made>,
+    /// It was added for the run, and is removed after it.
+    is_added: bool,
 }
 
-/// Something made for the run; dropping it takes it away again.
-#[derive(Debug)]
-enum Made {
-    Device(PathBuf),
-    Mount(PathBuf),
-}
-
-impl Drop for Made {
+impl Drop for Site {
     fn drop(&mut self) {
-        match self {
-            Made::Device(path) => drop(fs::remove_file(path)),
-            Made::Mount(directory) => {
-                let _ = umount(directory.as_path());
-                let _ = fs::remove_dir(directory);
-            }
+        if self.is_added {
+            let _ = fs::remove_file(&self.device);
         }
     }
 }
@@ -43,20 +31,17 @@ impl Drop for Made {
 impl Site {
     /// Finds or makes a device, and makes sure that it is one.
     pub fn prepare(args: &DeviceArgs) -> Result<Site> {
-        let (device, made) = match (&args.device, &args.binderfs) {
-            (Some(device), _) => (device.clone(), Vec::new()),
-            (None, Some(directory)) => add_to(directory)?,
-            (None, None) if !args.mount && Path::new(USUAL_MOUNT).join(binder_sys::fs::CONTROL).exists() => {
-                add_to(Path::new(USUAL_MOUNT))?
-            }
-            (None, None) => mount_own()?,
+        let site = match &args.device {
+            Some(device) => Site { device: device.clone(), is_added: false },
+            None => Site { device: add_to(&args.binderfs)?, is_added: true },
         };
-        check(&device)?;
-        Ok(Site { device, _made: made })
+        check(&site.device)?;
+        Ok(site)
     }
 }
 
-fn add_to(directory: &Path) -> Result<(PathBuf, Vec<Made>)> {
+/// Adds a device to a mounted binderfs: its path.
+fn add_to(directory: &Path) -> Result<PathBuf> {
     // Two drivers that are measured in turns may be the same one.
     static ADDED: AtomicU32 = AtomicU32::new(0);
     let name = format!("bench-{}-{}", std::process::id(), ADDED.fetch_add(1, Ordering::Relaxed));
@@ -66,29 +51,7 @@ fn add_to(directory: &Path) -> Result<(PathBuf, Vec<Made>)> {
         }
         errno => Error::from_path(format!("cannot add a device to {}", directory.display()), errno),
     })?;
-    let path = directory.join(name);
-    Ok((path.clone(), vec![Made::Device(path)]))
-}
-
-fn mount_own() -> Result<(PathBuf, Vec<Made>)> {
-    // In a mount namespace of our own the mount goes away even if we are killed. Without the right to make one,
-    // mounting will say what is missing.
-    if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
-        let _ = mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>);
-    }
-    let directory = std::env::temp_dir().join(format!("binder-bench-{}", std::process::id()));
-    fs::create_dir_all(&directory).context(format!("cannot make {}", directory.display()))?;
-    if let Err(errno) = binder_sys::fs::mount_at(&directory, None) {
-        let _ = fs::remove_dir(&directory);
-        return Err(match errno {
-            Errno::ENODEV => Kind::NoBinder.error("no binderfs in this kernel: is a Binder driver loaded?"),
-            errno => Error::from_path("cannot mount binderfs", errno),
-        });
-    }
-    let mount = Made::Mount(directory.clone());
-    let (device, mut made) = add_to(&directory)?;
-    made.push(mount);
-    Ok((device, made))
+    Ok(directory.join(name))
 }
 
 /// Fails unless this is a Binder device.
@@ -103,30 +66,4 @@ fn check(path: &Path) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn prepare(device: Option<&str>, binderfs: Option<&str>) -> Error {
-        let args = DeviceArgs {
-            device: device.map(PathBuf::from),
-            binderfs: binderfs.map(PathBuf::from),
-            mount: false,
-        };
-        Site::prepare(&args).unwrap_err()
-    }
-
-    #[test]
-    fn what_is_no_binder_is_called_so() {
-        for error in [
-            prepare(Some("/dev/null"), None),
-            prepare(Some("/nonexistent"), None),
-            prepare(None, Some("/nonexistent")),
-            prepare(None, Some("/etc")),
-        ] {
-            assert_eq!(error.kind, Kind::NoBinder, "{error:?}");
-        }
-    }
 }

@@ -49,18 +49,19 @@ use stage::Stage;
 use workload::catalogue::Named;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command.measurement() {
-        Ok((common, workloads)) => run(&common, &workloads),
-        Err(Command::Paired(args)) => paired::run(&args)
-            .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
-        Err(Command::Growth(args)) if args.list => print(&growth::list()),
-        Err(Command::Growth(args)) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
-        Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
-        Err(Command::Retention(args)) => {
-            memory::run_retention(&args).and_then(|file| finish(&file, &args.run))
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run(&args.common, &args.workloads()),
+        Command::Workload(selected) => {
+            let (common, workload) = selected.measurement();
+            run(&common, &[workload])
         }
-        Err(Command::Report(args)) => report_command(&args),
-        Err(Command::Run(_) | Command::Workload(_)) => unreachable!("these measure"),
+        Command::Paired(args) => paired::run(&args)
+            .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
+        Command::Growth(args) if args.list => print(&growth::list()),
+        Command::Growth(args) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Memory(args) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Retention(args) => memory::run_retention(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Report(args) => report_command(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,15 +77,17 @@ fn run(common: &Common, workloads: &[Named]) -> Result<()> {
     let mut cells = Vec::new();
     for (name, workload) in workloads {
         let mut stage = Stage::new(&session, Some(common))?;
-        workload.add_yardsticks(name, &common.carriers, &mut stage)?;
-        if common.carriers.has(Carrier::Binder) {
+        if common.carriers.contains(&Carrier::Seqpacket) {
+            workload.add_yardstick(name, &mut stage)?;
+        }
+        if common.carriers.contains(&Carrier::Binder) {
             workload.add_binder(&mut stage)?;
         }
         let points = stage.points();
         let measure = if common.count { count::measure } else { measure::measure };
         cells.extend(measure(&mut stage, &points, common)?);
     }
-    finish(&session.finish(common.placement.name(), cells)?, &common.run)
+    finish(&session.finish(common.placement, cells)?, &common.run)
 }
 
 fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {

@@ -13,7 +13,7 @@ use std::thread;
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::{Carriers, Common, DeviceArgs, Placement, RunBasics};
+use crate::cli::{Common, DeviceArgs, Placement, RunBasics};
 use crate::exchange::{self, BinderCaller};
 use crate::measure;
 use crate::prelude::*;
@@ -106,10 +106,10 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
 }
 
 fn common(args: &PairedArgs, side: &Side) -> Common {
-    let device = DeviceArgs { binderfs: Some(side.binderfs.clone()), ..Default::default() };
+    let device = DeviceArgs { device: None, binderfs: side.binderfs.clone() };
     Common {
         run: RunBasics { driver: side.name.clone(), device, output: args.output.clone(), quiet: false },
-        carriers: Carriers::all(),
+        carriers: Vec::new(),
         seconds: args.seconds,
         iterations: None,
         placement: args.placement,

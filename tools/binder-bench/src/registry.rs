@@ -39,7 +39,7 @@ pub fn become_manager(talker: &Talker) -> Result<()> {
             result => return result.map_err(|e| Error::from_path("cannot become context manager", e)),
         }
     }
-    Err(Kind::NoBinder.error("the device has a context manager already: use --binderfs or --mount"))
+    Err(Kind::NoBinder.error("the device has a context manager already: use --binderfs"))
 }
 
 fn answer(

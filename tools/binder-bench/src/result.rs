@@ -30,8 +30,6 @@ pub type Environment = BTreeMap<String, String>;
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
     Binder,
-    /// Yardstick: two pipes.
-    Pipe,
     /// Yardstick: a pair of `AF_UNIX` `SOCK_SEQPACKET` sockets.
     Seqpacket,
 }
@@ -40,7 +38,6 @@ impl Carrier {
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Binder => "binder",
-            Carrier::Pipe => "pipe",
             Carrier::Seqpacket => "seqpacket",
         }
     }
@@ -285,10 +282,5 @@ mod tests {
             assert!(error.to_string().contains(word), "{error}");
         }
         fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn an_unwritable_place_is_found_before_the_run() {
-        assert!(check_writable(Path::new("/nonexistent/dir/x.json")).is_err());
     }
 }

@@ -5,7 +5,7 @@ use nix::sched::{sched_getaffinity, CpuSet};
 use nix::sys::utsname::uname;
 use nix::unistd::Pid;
 
-use crate::cli::RunBasics;
+use crate::cli::{Placement, RunBasics};
 use crate::clock::Clock;
 use crate::device::Site;
 use crate::error::{Context, Result};
@@ -28,12 +28,12 @@ impl<'a> Session<'a> {
     }
 
     /// The result file of what was measured. The device goes back.
-    pub fn finish(self, placement: &str, cells: Vec<Cell>) -> Result<RunFile> {
+    pub fn finish(self, placement: Placement, cells: Vec<Cell>) -> Result<RunFile> {
         Ok(RunFile::new(&self.basics.driver, self.environment(placement)?, cells))
     }
 
     /// Facts about this machine and this run.
-    fn environment(&self, placement: &str) -> Result<Environment> {
+    fn environment(&self, placement: Placement) -> Result<Environment> {
         let uts = uname().context("uname")?;
         let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
         let facts = [
@@ -41,7 +41,7 @@ impl<'a> Session<'a> {
             ("kernel", format!("{} {}", text(uts.release()), text(uts.version()))),
             ("machine", text(uts.machine())),
             ("clock", self.clock.name().into()),
-            ("placement", placement.into()),
+            ("placement", format!("{placement:?}").to_lowercase()),
         ];
         Ok(facts.map(|(name, fact)| (name.into(), fact)).into())
     }

@@ -69,16 +69,15 @@ works() {
 	expect 0 "$words" "$@"
 }
 
-works "throughput" throughput --driver x --iterations 3 --carriers all --sizes 0,4096 --pairs 1,3
-works "handles refs=3000" handles --driver x --iterations 3 --carriers all --refs 0,3000
+works "throughput" throughput --driver x --iterations 3 --sizes 0,4096 --pairs 1,3
+works "handles refs=3000" handles --driver x --iterations 3 --refs 0,3000
 works "fanin threads=4" fanin --driver x --iterations 3 --clients 1,4 --threads 1,4 --carriers binder
 workloads="oneway fds objects nested freeze death spam"
 works "Microseconds" run --workloads "$(echo "$workloads" | tr ' ' ,)" --driver x --iterations 3 --carriers binder,seqpacket
 for workload in $workloads; do
 	grep -q "$workload" "$log" || { echo "FAIL nothing of $workload was measured" && failed=1; }
 done
-# The gate weighs all other objects.
-works "death request" memory --driver x --steps 2 --objects death-request,oneway-call
+works "death request" memory --driver x --steps 2 --objects death-request
 works "oneway calls, frozen" growth --driver x --list
 works "x ÷ c" paired c=/dev/binderfs x=/dev/binderfs --seconds 0.1
 expect 2 "invalid value" memory --driver x --objects nonsense
@@ -127,8 +126,7 @@ survivors "$coordinator"
 
 expect_killed "context manager was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0 --carriers binder
 expect_killed "binder server of pair 1 was killed by SIGKILL" 2 throughput --pairs 2 --sizes 0 --carriers binder
-expect_killed "binder client of pair 1 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers binder --mount
-expect_killed "pipe server of pair 1 was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0 --carriers pipe
+expect_killed "binder client of pair 1 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers binder
 expect_killed "seqpacket server of pair 2 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers seqpacket
 expect_killed "oneway server was killed by SIGKILL" 2 oneway --sizes 0 --carriers binder
 expect_killed "nested server was killed by SIGKILL" 2 nested --carriers binder

@@ -12,7 +12,7 @@ mod service;
 use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::RunBasics;
+use crate::cli::{Placement, RunBasics};
 use crate::error::Result;
 use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile};
 use crate::session::Session;
@@ -83,7 +83,7 @@ pub fn run(args: &GrowthArgs) -> Result<RunFile> {
         .filter(wanted)
         .flat_map(|quantity| series.measure(quantity, args.steps))
         .collect();
-    session.finish("same", cells)
+    session.finish(Placement::Same, cells)
 }
 
 struct Series<'a> {

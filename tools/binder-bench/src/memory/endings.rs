@@ -17,12 +17,10 @@ use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{fork, pipe, read, write, ForkResult};
 
-use super::makers::{self, Holder, NODES};
+use super::makers::{self, small, Holder, MAPPED, NODES};
 use crate::device::USUAL_MOUNT;
 use crate::prelude::*;
 use crate::registry;
-
-const MAPPED: usize = 1 << 20;
 
 /// What one received and did not free.
 const RECEIVED: usize = 256 << 10;
@@ -113,8 +111,7 @@ pub const ENDINGS: &[Ending] = &[
         "process killed, call of it being served",
         KILLED.live(|talker| {
             let deaf = registry::look_up(talker, DEAF)?;
-            talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
-            talker.flush()
+            begin(talker, deaf)
         }),
     ),
     process(
@@ -135,15 +132,10 @@ pub const ENDINGS: &[Ending] = &[
     process(
         "callee-killed",
         "process killed, node held, call unread",
-        KILLED
-            .before(|talker, handle| {
-                talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
-                talker.flush()
-            })
-            .after(|talker, _| match talker.next() {
-                Err(Error { kind: Kind::PeerDied, .. }) => Ok(()),
-                other => Err(unexpected(&other?)),
-            }),
+        KILLED.before(begin).after(|talker, _| match talker.next() {
+            Err(Error { kind: Kind::PeerDied, .. }) => Ok(()),
+            other => Err(unexpected(&other?)),
+        }),
     ),
     process(
         "watcher-killed",
@@ -384,14 +376,14 @@ fn call(talker: &mut Talker, service: u32) -> Result<()> {
     talker.call_through(&small().to_handle(service, 1, TransactionFlags::empty()))
 }
 
-fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {
-    talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
+/// Calls, and waits for nothing.
+fn begin(talker: &mut Talker, handle: u32) -> Result<()> {
+    talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
+    talker.flush()
 }
 
-fn small() -> Parcel {
-    let mut parcel = Parcel::new();
-    parcel.bytes(&[0; 64]);
-    parcel
+fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {
+    talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
 }
 
 /// Opens the device, and gives the manager a node.

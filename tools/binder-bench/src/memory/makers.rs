@@ -62,16 +62,12 @@ pub const OBJECTS: &[Object] = &[
     }),
     // A call of 64 bytes that nobody has taken yet, of a thread that the driver knew before.
     object("call", "call", 200, |stage, most| Ok((callers(stage, most)?, None))),
-    // A oneway call of 64 bytes that nobody has taken yet.
-    object("oneway-call", "oneway call", 300, |stage, _| Ok((oneway_sender(stage)?, None))),
 ];
 
 pub const NODES: u64 = 100;
 
-const PAYLOAD: usize = 64;
-
 /// What is mapped of a device or of another file.
-const MAPPED: usize = 1 << 20;
+pub const MAPPED: usize = 1 << 20;
 
 const OWNER: &str = "owner of nodes";
 
@@ -146,9 +142,7 @@ fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
         let mut talker = Talker::open(device, SPACE)?;
         let handle = registry::look_up(&mut talker, DEAF)?;
         let body = move |talker: &mut Talker| {
-            let mut parcel = Parcel::new();
-            parcel.bytes(&[0; PAYLOAD]);
-            talker.call(&parcel.to_handle(handle, 1, TransactionFlags::empty()))?;
+            talker.call(&small().to_handle(handle, 1, TransactionFlags::empty()))?;
             Err(Error::failed("a call was answered by someone who takes none"))
         };
         let threads = Threads::start(most, talker.port(), Talker::enter_looper, body)?;
@@ -226,17 +220,11 @@ fn deaf_server(stage: &mut Stage) -> Result<Worker> {
     })
 }
 
-/// Oneway calls of a server that takes none.
-fn oneway_sender(stage: &mut Stage) -> Result<Worker> {
-    deaf_server(stage)?;
-    start(stage, "sender of oneway calls", |control, device| {
-        let mut talker = Talker::open(device, SPACE)?;
-        let handle = registry::look_up(&mut talker, DEAF)?;
-        let mut parcel = Parcel::new();
-        parcel.bytes(&[0; PAYLOAD]);
-        let call = parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY);
-        control.obey(|count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
-    })
+/// A payload of 64 bytes.
+pub fn small() -> Parcel {
+    let mut parcel = Parcel::new();
+    parcel.bytes(&[0; 64]);
+    parcel
 }
 
 /// A server that gives away [`NODES`] nodes at a time, from the one that it is asked for.

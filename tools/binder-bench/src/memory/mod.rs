@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::RunBasics;
+use crate::cli::{Placement, RunBasics};
 use crate::prelude::*;
 use crate::result::{Cell, Level, Measured, Memory, RunFile};
 use crate::session::Session;
@@ -75,7 +75,7 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
         let (objects, control) = (weigh(maker)?, control.map(weigh).transpose()?);
         cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default()));
     }
-    session.finish("same", cells)
+    session.finish(Placement::Same, cells)
 }
 
 /// Weighs what the driver that is loaded now keeps of what has ended.
@@ -94,7 +94,7 @@ pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
         cells.push(cell(Label::new("retention", ending.name), levels, Vec::new()));
     }
     // Comes last: there is no driver in between.
-    let mut file = session.finish("same", cells)?;
+    let mut file = session.finish(Placement::Same, cells)?;
     if let Some((ending, module)) = unloading {
         let loader = Loader::new(module)?;
         let levels = levels(|count| loader.cycle(count), (ending.ahead, ending.portion), args.steps)?;

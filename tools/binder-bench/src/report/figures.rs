@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::sorted::{Key, Row, Sorted, Subject};
-use crate::result::{Carrier, Cell, Latency, Measured};
+use crate::result::{Cell, Latency, Measured};
 use crate::stats::{self, Ratio};
 
 #[derive(Debug, Serialize)]
@@ -88,17 +88,13 @@ fn compare(runs: &[&Latency], base: &[&Latency]) -> Option<Ratio> {
     stats::ratio(&stats::medians(runs), &stats::medians(base))
 }
 
-/// Adds what the yardsticks say about the boots of a driver and those of the base.
+/// Adds what the yardstick says about the boots of a driver and those of the base.
 fn controlled((point, subject): &Key, ratio: Ratio, sorted: &Sorted, base: &str) -> Ratio {
     let Subject::Driver(driver) = subject else { return ratio };
-    let yardstick = |carrier| {
-        let of = |driver| -> Vec<&Latency> {
-            sorted.control(*point, carrier, driver).into_iter().filter_map(latency).collect()
-        };
-        compare(&of(driver), &of(base))
+    let of = |driver| -> Vec<&Latency> {
+        sorted.control(*point, driver).into_iter().filter_map(latency).collect()
     };
-    let ratios = [Carrier::Pipe, Carrier::Seqpacket].into_iter().filter_map(yardstick);
-    ratios.fold(ratio, |ratio, yardstick| ratio.controlled_by(&yardstick))
+    Ratio { control: compare(&of(driver), &of(base)).map(|yardstick| yardstick.point), ..ratio }
 }
 
 /// Instructions, or bytes of kernel memory.

@@ -85,10 +85,11 @@ impl<'a> Sorted<'a> {
         self.cells.keys().filter_map(row).collect()
     }
 
-    /// What a yardstick showed while a driver was loaded: at the same point, or else for the same workload.
-    pub fn control(&self, point: usize, carrier: Carrier, driver: &str) -> Vec<&'a Cell> {
+    /// What the yardstick showed while a driver was loaded: at the same point, or else for the same workload.
+    pub fn control(&self, point: usize, driver: &str) -> Vec<&'a Cell> {
         let at = |point: usize| -> Vec<&'a Cell> {
-            let cells = self.cells.get(&(point, Subject::Yardstick(carrier))).into_iter().flatten();
+            let cells =
+                self.cells.get(&(point, Subject::Yardstick(Carrier::Seqpacket))).into_iter().flatten();
             cells.filter(|(loaded, _)| *loaded == driver).map(|(_, cell)| *cell).collect()
         };
         let found = at(point);

@@ -26,7 +26,11 @@ fn boot(driver: &str, boot: usize, ns: u64) -> RunFile {
         let measured = Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) });
         cell(carrier, measured)
     };
-    RunFile::new(driver, Environment::new(), vec![made(Carrier::Binder, ns), made(Carrier::Pipe, 30_000)])
+    RunFile::new(
+        driver,
+        Environment::new(),
+        vec![made(Carrier::Binder, ns), made(Carrier::Seqpacket, 30_000)],
+    )
 }
 
 /// A run that counted instructions.
@@ -51,11 +55,11 @@ fn drivers_are_kept_apart_and_yardsticks_merged() {
         (
             row(&report, "c").figures.boots,
             row(&report, "rust").figures.boots,
-            row(&report, "pipe").figures.boots
+            row(&report, "seqpacket").figures.boots
         ),
         (3, 3, 6)
     );
-    assert_eq!((row(&report, "c").figures.calls, row(&report, "pipe").figures.calls), (3000, 6000));
+    assert_eq!((row(&report, "c").figures.calls, row(&report, "seqpacket").figures.calls), (3000, 6000));
     assert!(row(&report, "c").figures.ratios.is_none());
     let ratio = row(&report, "rust").figures.ratios.clone().unwrap().p50.ratio;
     assert!((ratio.point - 0.9).abs() < 0.001 && ratio.decides(), "{ratio:?}");
@@ -84,9 +88,11 @@ fn no_winner_is_named_without_evidence() {
 fn a_machine_that_was_slower_for_one_driver_names_no_winner() {
     let mut files = faster();
     for file in files.iter_mut().filter(|f| f.driver == "c") {
-        // The pipe suffered as much as the driver.
-        let Measured::Latency(pipe) = &mut file.cells[1].measured else { panic!("boot() makes latencies") };
-        for block in &mut pipe.blocks {
+        // The yardstick suffered as much as the driver.
+        let Measured::Latency(yardstick) = &mut file.cells[1].measured else {
+            panic!("boot() makes latencies")
+        };
+        for block in &mut yardstick.blocks {
             block.p50_ns *= 1.1;
         }
     }

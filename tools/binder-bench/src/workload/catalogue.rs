@@ -19,9 +19,9 @@ macro_rules! workloads {
 
         impl Selected {
             /// The workload that was selected, and how to measure it.
-            pub fn measurement(self) -> (Common, Vec<Named>) {
+            pub fn measurement(self) -> (Common, Named) {
                 match self {
-                    $(Selected::$name(one) => (one.common, vec![(stringify!($module), Box::new(one.options))]),)*
+                    $(Selected::$name(one) => (one.common, (stringify!($module), Box::new(one.options))),)*
                 }
             }
         }

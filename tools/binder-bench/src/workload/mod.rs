@@ -18,7 +18,6 @@ pub mod sharing;
 pub mod spam;
 pub mod throughput;
 
-use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::yardstick;
 
@@ -26,9 +25,9 @@ pub trait Workload {
     /// Starts the processes that use Binder, and adds the points.
     fn add_binder(&self, stage: &mut Stage) -> Result<()>;
 
-    /// The same of what to compare Binder with: usually one null round trip, which tells how fast the machine was.
-    fn add_yardsticks(&self, name: &str, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(name, carriers, stage)
+    /// The same of the yardstick: usually one null round trip, which shows how fast the machine was.
+    fn add_yardstick(&self, name: &str, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(name, stage)
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 
 use super::Workload;
-use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::shared::Memory;
 
@@ -42,7 +41,7 @@ fn count_up(page: &Memory, line: usize, word: usize) {
 }
 
 impl Workload for Options {
-    fn add_yardsticks(&self, _name: &str, _carriers: &Carriers, _stage: &mut Stage) -> Result<()> {
+    fn add_yardstick(&self, _name: &str, _stage: &mut Stage) -> Result<()> {
         Ok(())
     }
 

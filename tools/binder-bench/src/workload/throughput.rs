@@ -9,7 +9,6 @@
 use clap::Args;
 
 use super::Workload;
-use crate::cli::Carriers;
 use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 use crate::yardstick;
@@ -34,8 +33,8 @@ const USUAL: [u32; 3] = [0, 4096, 65536];
 const LARGE: u32 = 1 << 20;
 
 impl Workload for Options {
-    fn add_yardsticks(&self, _name: &str, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        carriers.yardsticks().try_for_each(|carrier| self.add(carrier, stage))
+    fn add_yardstick(&self, _name: &str, stage: &mut Stage) -> Result<()> {
+        self.add(Carrier::Seqpacket, stage)
     }
 
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
@@ -48,7 +47,7 @@ impl Options {
         let pairs = if stage.alone { &[1] } else { &self.pairs[..] };
         add_pairs(carrier, "binderWorker", (&self.sizes, pairs), stage)?;
         // A SEQPACKET socket takes no message of such a size, and who names sizes wants no others.
-        if carrier != Carrier::Seqpacket && self.sizes == USUAL {
+        if carrier == Carrier::Binder && self.sizes == USUAL {
             stage.space = LARGEST_SPACE;
             add_pairs(carrier, "binderLarge", (&[LARGE], &[1]), stage)?;
             stage.space = SPACE;
@@ -69,7 +68,7 @@ fn add_pairs(
     for pair in 0..pairs.iter().copied().max().unwrap_or(1) {
         clients.push(match carrier {
             Carrier::Binder => start(&format!("{service}{pair}"), pair, largest, stage)?,
-            yardstick => yardstick::start(yardstick, pair, largest, stage)?,
+            Carrier::Seqpacket => yardstick::start(pair, largest, stage)?,
         });
     }
     for &size in sizes {
