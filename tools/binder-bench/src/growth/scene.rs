@@ -40,14 +40,17 @@ impl<'a> Scene<'a> {
         Ok(Scene { device, meter, workers, phases: Vec::new(), settled: false })
     }
 
-    /// Starts an actor, and waits until it pauses for the first time.
-    pub fn actor(
+    /// Starts an actor, and waits until it pauses for the first time. It keeps what its script returns until it is killed.
+    pub fn actor<T>(
         &mut self,
         name: &str,
-        script: impl FnOnce(&mut Control, &Path) -> Result<()>,
+        script: impl FnOnce(&mut Control, &Path) -> Result<T>,
     ) -> Result<Worker> {
         self.settled = false;
-        let actor = self.workers.start(name, None, |control| script(control, &self.device))?;
+        let actor = self.workers.start(name, None, |control| {
+            let _kept = script(control, &self.device)?;
+            control.stop()
+        })?;
         self.await_pause(actor)?;
         Ok(actor)
     }

@@ -75,17 +75,28 @@ pub fn call(talker: &mut Talker, times: u64) -> Result<()> {
 
 /// A process that calls the manager so many times when it is told to.
 pub fn client(scene: &mut Scene, times: u64) -> Result<Worker> {
-    scene.actor("client", move |turns, device| {
-        let mut talker = open(device)?;
+    actor(scene, "client", move |turns, talker| {
         turns.pause()?;
-        call(&mut talker, times)?;
-        turns.stop()
+        call(talker, times)
+    })
+}
+
+/// An actor that has the device open until it is killed.
+pub fn actor<T>(
+    scene: &mut Scene,
+    name: &str,
+    script: impl FnOnce(&mut Control, &mut Talker) -> Result<T>,
+) -> Result<Worker> {
+    scene.actor(name, |turns, device| {
+        let mut talker = open(device)?;
+        let kept = script(turns, &mut talker)?;
+        Ok((talker, kept))
     })
 }
 
 /// Starts the service; it never pauses again.
 pub fn start(scene: &mut Scene) -> Result<Worker> {
-    scene.actor("service", |turns, device| {
+    scene.actor("service", |turns, device| -> Result<()> {
         let mut talker = open(device)?;
         let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
         talker.port().device().set_context_manager_ext(&node).context("BINDER_SET_CONTEXT_MGR_EXT")?;
