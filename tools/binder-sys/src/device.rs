@@ -18,15 +18,6 @@ use zerocopy::{FromBytes, IntoBytes};
 /// An address that is never mapped, neither in user space nor in the kernel, on any 64-bit machine.
 pub const BAD_ADDRESS: u64 = 0x00ff_ffff_ffff_f000;
 
-/// What the driver has dealt with in one `BINDER_WRITE_READ`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteRead {
-    /// Bytes of commands.
-    pub write_consumed: u64,
-    /// Bytes of returns.
-    pub read_consumed: u64,
-}
-
 /// An opened Binder device.
 #[derive(Debug)]
 pub struct Device(OwnedFd);
@@ -108,11 +99,10 @@ impl Device {
     }
 
     /// Writes commands and then reads returns, waiting for some unless the device is non-blocking.
-    pub fn write_read(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<WriteRead> {
+    pub fn write_read(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<BinderWriteRead> {
         let mut argument = both_halves(commands, returns);
         // SAFETY: the read buffer is borrowed mutably for the whole call.
-        unsafe { self.write_read_raw(&mut argument)? };
-        Ok(WriteRead { write_consumed: argument.write_consumed, read_consumed: argument.read_consumed })
+        unsafe { self.write_read_raw(&mut argument) }.map(|()| argument)
     }
 
     /// The same, and after a signal again from where the driver has stopped, as libbinder does it: a group of processes
