@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::device::USUAL_MOUNT;
 use crate::result::Carrier;
 
 #[derive(Args, Clone, Debug)]
@@ -18,14 +17,11 @@ pub struct Common {
     /// Seconds for each point of measurement, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,
-    /// Calls of each client for each point, instead of a time.
-    #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub iterations: Option<u64>,
     /// Where clients and their servers run.
     #[arg(long, value_enum, default_value_t = Placement::Same)]
     pub placement: Placement,
     /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
-    #[arg(long, conflicts_with_all = ["seconds", "iterations"])]
+    #[arg(long, conflicts_with = "seconds")]
     pub count: bool,
     /// With `--count`, points with several clients, too, which start together: for a plugin that counts what all of them do.
     #[arg(long, requires = "count")]
@@ -40,26 +36,18 @@ pub struct RunBasics {
     /// Label of the driver in the result: `rust`, `c`, `upstream` …
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub driver: String,
-    /// Where to find a device.
-    #[command(flatten)]
-    pub device: DeviceArgs,
+    /// Use this device, which has no context manager yet.
+    #[arg(long)]
+    pub device: Option<PathBuf>,
+    /// Add a device to the binderfs mounted here.
+    #[arg(long, default_value = "/dev/binderfs", conflicts_with = "device")]
+    pub binderfs: PathBuf,
     /// Where to write the result, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
     /// Print nothing but errors where the result goes to a file.
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// Where to find a device.
-#[derive(Args, Clone, Debug)]
-pub struct DeviceArgs {
-    /// Use this device, which has no context manager yet.
-    #[arg(long)]
-    pub device: Option<PathBuf>,
-    /// Add a device to the binderfs mounted here.
-    #[arg(long, default_value = USUAL_MOUNT, conflicts_with = "device")]
-    pub binderfs: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::Common;
 use crate::growth::{self, GrowthArgs};
-use crate::memory::{MemoryArgs, RetentionArgs};
+use crate::memory::{self, MemoryArgs};
 use crate::paired::PairedArgs;
 use crate::workload::catalogue::{self, Named, Selected};
 
@@ -37,9 +37,11 @@ pub enum Command {
     #[command(flatten)]
     Workload(Selected),
     /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
+    #[command(mut_arg("kinds", |kinds| kinds.long("objects").value_parser(memory::objects())))]
     Memory(Box<MemoryArgs>),
     /// Bytes of kernel memory that stay when a process, a thread, a call … has ended.
-    Retention(Box<RetentionArgs>),
+    #[command(mut_arg("kinds", |kinds| kinds.long("endings").value_parser(memory::endings())))]
+    Retention(Box<MemoryArgs>),
     /// Round trips of two drivers in one kernel, in turns, by the same processes: for example `paired c=/dev/binderfs rust=/mnt`.
     Paired(Box<PairedArgs>),
     /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
@@ -107,7 +109,6 @@ mod tests {
             "b throughput --driver c --sizes 131073",
             "b run --driver c --seconds 0",
             "b run --driver c --seconds nan",
-            "b run --driver c --iterations 5 --seconds 1",
             "b run --driver c --windows 5,6",
             "b run --driver c --count --windows 6,5",
             "b run --driver c --count --windows 6",

@@ -6,7 +6,7 @@
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
 //! ([`memory`]), how costs grow with numbers ([`growth`]), and two drivers in one kernel ([`paired`]). [`command`] is the command line;
-//! [`workload::catalogue`] is the only file that knows every workload. `make check` refuses files that use each other in a circle.
+//! [`workload::catalogue`] is the only file that knows every workload.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +19,6 @@ mod cli;
 mod clock;
 mod command;
 mod count;
-mod device;
 mod error;
 mod exchange;
 mod growth;
@@ -43,7 +42,7 @@ mod yardstick;
 use cli::Common;
 use command::{Cli, Command, ReportArgs};
 use error::{Context, Result};
-use result::{Carrier, RunFile};
+use result::{json, Carrier, RunFile};
 use session::Session;
 use stage::Stage;
 use workload::catalogue::Named;
@@ -118,10 +117,6 @@ fn report_command(args: &ReportArgs) -> Result<()> {
     let files = args.files.iter().map(|path| RunFile::load(path)).collect::<Result<Vec<_>>>()?;
     let report = report::merge(&files, &args.base)?;
     print(&if args.json { json(&report)? } else { report::render(&report) })
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map(|text| text + "\n").context("cannot make JSON")
 }
 
 fn print(text: &str) -> Result<()> {

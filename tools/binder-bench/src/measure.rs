@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::caller::ROOM;
 use crate::cli::Common;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::result::{Block, Cell, Latency, Measured};
 use crate::stage::{Point, Stage, TIMEOUT};
 use crate::stats;
-use crate::workers::{Answer, Limit, Order, Samples};
+use crate::workers::{Answer, Order, Samples};
 
 /// Calls at the start of each block that only warm caches.
 const WARMUP: u64 = 32;
@@ -31,7 +30,7 @@ struct Seen {
 }
 
 pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<Vec<Cell>> {
-    let (rounds, limit) = rounds(common, &stage.clock);
+    let rounds = (common.seconds / BLOCK.as_secs_f64()).ceil().max(1.0) as u64;
     let mut rng = fastrand::Rng::with_seed(SEED);
     let mut seen: Vec<Seen> = points.iter().map(|_| Seen::new()).collect();
     let mut order: Vec<usize> = (0..points.len()).collect();
@@ -40,7 +39,7 @@ pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<V
         rng.shuffle(&mut order);
         for &index in &order {
             let point = &points[index];
-            let clients = run_block(stage, point, limit)?;
+            let clients = run_block(stage, point)?;
             if round > 0 {
                 seen[index].add(&clients, point, &stage.clock);
             }
@@ -49,40 +48,19 @@ pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<V
     Ok(points.iter().zip(seen).map(|(point, seen)| seen.into_cell(point)).collect())
 }
 
-fn rounds(common: &Common, clock: &Clock) -> (u64, Limit) {
-    match common.iterations {
-        Some(calls) => {
-            let rounds = calls.div_ceil(1000).clamp(1, 20);
-            (rounds, Limit { calls: calls.div_ceil(rounds), ticks: u64::MAX })
-        }
-        None => {
-            let rounds = (common.seconds / BLOCK.as_secs_f64()).ceil().max(1.0) as u64;
-            (rounds, Limit { calls: ROOM as u64, ticks: clock.ticks(BLOCK) })
-        }
-    }
-}
-
 /// What each client of a point saw in one block.
-fn run_block(stage: &mut Stage, point: &Point, limit: Limit) -> Result<Vec<Samples>> {
+fn run_block(stage: &mut Stage, point: &Point) -> Result<Vec<Samples>> {
     let warmup = (WARMUP / u64::from(point.label.batch)).max(1);
+    let ticks = stage.clock.ticks(BLOCK);
     for &client in &point.clients {
-        stage.workers.order(client, &Order::Block { setting: point.setting, warmup, limit })?;
+        stage.workers.order(client, &Order::Block { setting: point.setting, warmup, ticks })?;
     }
-    let answers = stage.workers.collect(&point.clients, timeout(limit))?;
+    let answers = stage.workers.collect(&point.clients, TIMEOUT)?;
     let samples = |answer| match answer {
         Answer::Samples(samples) => Ok(samples),
         other => Err(Error::failed(format!("a client answered {other:?} to a block"))),
     };
     answers.into_iter().map(samples).collect()
-}
-
-/// How long a block may take: a block without a time limit gets 100 ms for each call, many ticks.
-fn timeout(limit: Limit) -> Duration {
-    if limit.ticks == u64::MAX {
-        TIMEOUT + Duration::from_millis(100) * u32::try_from(limit.calls).unwrap_or(u32::MAX)
-    } else {
-        TIMEOUT
-    }
 }
 
 impl Seen {
@@ -104,7 +82,7 @@ impl Seen {
 
     fn into_cell(self, point: &Point) -> Cell {
         let latency = Latency { blocks: self.blocks, histogram: stats::to_pairs(&self.histogram) };
-        Cell::new(point.label.clone(), Measured::Latency(latency))
+        Cell { label: point.label.clone(), measured: Measured::Latency(latency) }
     }
 }
 

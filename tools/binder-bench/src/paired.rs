@@ -13,7 +13,7 @@ use std::thread;
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::{Common, DeviceArgs, Placement, RunBasics};
+use crate::cli::{Common, Placement, RunBasics};
 use crate::exchange::{self, BinderCaller};
 use crate::measure;
 use crate::prelude::*;
@@ -106,12 +106,16 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
 }
 
 fn common(args: &PairedArgs, side: &Side) -> Common {
-    let device = DeviceArgs { device: None, binderfs: side.binderfs.clone() };
     Common {
-        run: RunBasics { driver: side.name.clone(), device, output: args.output.clone(), quiet: false },
+        run: RunBasics {
+            driver: side.name.clone(),
+            device: None,
+            binderfs: side.binderfs.clone(),
+            output: args.output.clone(),
+            quiet: false,
+        },
         carriers: Vec::new(),
         seconds: args.seconds,
-        iterations: None,
         placement: args.placement,
         count: false,
         together: false,
@@ -196,35 +200,19 @@ fn row(size: u32, cells: &[Cell]) -> Result<Row> {
 }
 
 fn blocks(cell: &Cell) -> Option<&[Block]> {
-    match &cell.measured {
-        Measured::Latency(latency) => Some(&latency.blocks),
-        _ => None,
-    }
+    let Measured::Latency(latency) = &cell.measured else { return None };
+    Some(&latency.blocks)
 }
 
 impl Paired {
     pub fn table(&self) -> String {
-        let (base, other) = (&self.base, &self.other);
-        let title = format!("{other} ÷ {base}");
-        let mut text = format!(
-            "{:>7} {:>12} {:>12}   {:<30} {:<30}\n",
-            "bytes",
-            format!("{base}, µs"),
-            format!("{other}, µs"),
-            format!("{title}, median [95 %]"),
-            "average [95 %]"
-        );
-        for row in &self.rows {
-            let shown =
-                |middle: &Middle| format!("{:.3} [{:.3}, {:.3}]", middle.point, middle.low, middle.high);
-            let [first, second] = row.median_us;
-            let _ = writeln!(
-                text,
-                "{:>7} {first:>12.2} {second:>12.2}   {:<30} {:<30}",
-                row.size,
-                shown(&row.median),
-                shown(&row.average)
-            );
+        let Paired { base, other, rows } = self;
+        let mut text = String::new();
+        for Row { size, median_us: [first, second], median, average } in rows {
+            let shown = |ratio: &Middle| format!("{:.3} [{:.3}, {:.3}]", ratio.point, ratio.low, ratio.high);
+            let (median, average) = (shown(median), shown(average));
+            let _ = write!(text, "{size:>7} bytes: {base} {first:.2} µs, {other} {second:.2} µs; ");
+            let _ = writeln!(text, "{other} ÷ {base}: median {median}, average {average}");
         }
         text
     }

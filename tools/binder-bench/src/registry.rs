@@ -58,10 +58,9 @@ fn answer(
             talker.out.acquire(handle);
         }
         LOOK_UP => {
-            // An empty answer is "unknown": a mistake of one client is no reason for all others to fail.
-            if let Some(&handle) = handles.get(&talker.port().part::<NAME>(call, 0)?) {
-                answer.object(&FlatBinderObject::strong_handle(handle));
-            }
+            let known = handles.get(&talker.port().part::<NAME>(call, 0)?);
+            let handle = known.ok_or_else(|| Error::failed("a service is not registered"))?;
+            answer.object(&FlatBinderObject::strong_handle(*handle));
         }
         code => return Err(Error::failed(format!("the manager was asked for {code}"))),
     }
@@ -79,9 +78,6 @@ pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
 /// Gets a handle, held strongly, on the node with a name.
 pub fn look_up(talker: &mut Talker, name: &str) -> Result<u32> {
     let reply = ask(talker, LOOK_UP, &named(name)?)?;
-    if reply.data_size == 0 {
-        return Err(Error::failed(format!("no service {name} is registered")));
-    }
     let handle = talker.port().object(&reply, 0)?.handle();
     talker.out.acquire(handle).free_buffer(reply.buffer);
     talker.flush()?;

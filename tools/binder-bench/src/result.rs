@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -202,12 +201,6 @@ pub struct Stretch {
     pub function: String,
 }
 
-impl Cell {
-    pub fn new(label: Label, measured: Measured) -> Cell {
-        Cell { label, measured }
-    }
-}
-
 impl RunFile {
     pub fn new(driver: &str, environment: Environment, cells: Vec<Cell>) -> RunFile {
         RunFile { schema: SCHEMA, driver: driver.into(), environment, cells }
@@ -227,13 +220,14 @@ impl RunFile {
     }
 }
 
+pub fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map(|text| text + "\n").context("cannot make JSON")
+}
+
 /// Writes a result in one step: a reader never sees half of it, and an old one stays until then.
 pub fn save(result: &impl Serialize, path: &Path) -> Result<()> {
     let part = part_path(path);
-    let what = || format!("cannot write {}", part.display());
-    let mut file = fs::File::create(&part).context(what())?;
-    serde_json::to_writer(&mut file, result).map_err(std::io::Error::from).context(what())?;
-    file.write_all(b"\n").context(what())?;
+    fs::write(&part, json(result)?).context(format!("cannot write {}", part.display()))?;
     fs::rename(&part, path).context(format!("cannot write {}", path.display()))
 }
 
@@ -258,10 +252,8 @@ mod tests {
     fn a_file_survives_the_way_to_disk_and_back() {
         let path = std::env::temp_dir().join(format!("bb-result-{}.json", std::process::id()));
         let label = Label::new("nested", "").with("depth", 3);
-        let cell = Cell::new(
-            label,
-            Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions: 2.0 }),
-        );
+        let measured = Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions: 2.0 });
+        let cell = Cell { label, measured };
         save(&RunFile::new("c", Environment::new(), vec![cell]), &path).unwrap();
         let back = RunFile::load(&path).unwrap();
         assert_eq!(back.driver, "c");

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What every measurement has: a clock, a device, CPUs, and where its result goes.
+//! What every measurement has: a clock, a device that is given or added to a binderfs, CPUs, and where its result goes.
 
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use binder_sys::{Device, Errno, PROTOCOL_VERSION};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::sys::utsname::uname;
 use nix::unistd::Pid;
 
 use crate::cli::{Placement, RunBasics};
 use crate::clock::Clock;
-use crate::device::Site;
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Kind, Result};
 use crate::result::{check_writable, Cell, Environment, RunFile};
 
 pub struct Session<'a> {
     basics: &'a RunBasics,
     pub clock: Clock,
-    pub site: Site,
+    pub device: PathBuf,
     pub cpus: Vec<usize>,
 }
 
@@ -24,7 +27,10 @@ impl<'a> Session<'a> {
     pub fn start(basics: &'a RunBasics, count: bool) -> Result<Session<'a>> {
         basics.output.as_deref().filter(|p| p.as_os_str() != "-").map_or(Ok(()), check_writable)?;
         let clock = if count { Clock::counting()? } else { Clock::calibrated() };
-        Ok(Session { basics, clock, site: Site::prepare(&basics.device)?, cpus: cpus()? })
+        let device = basics.device.clone().map_or_else(|| add_to(&basics.binderfs), Ok)?;
+        let session = Session { basics, clock, device, cpus: cpus()? };
+        check(&session.device)?;
+        Ok(session)
     }
 
     /// The result file of what was measured. The device goes back.
@@ -45,6 +51,42 @@ impl<'a> Session<'a> {
         ];
         Ok(facts.map(|(name, fact)| (name.into(), fact)).into())
     }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.basics.device.is_none() {
+            let _ = std::fs::remove_file(&self.device);
+        }
+    }
+}
+
+/// Adds a device to a mounted binderfs: its path.
+fn add_to(directory: &Path) -> Result<PathBuf> {
+    // Two drivers that are measured in turns may be the same one.
+    static ADDED: AtomicU32 = AtomicU32::new(0);
+    let name = format!("bench-{}-{}", std::process::id(), ADDED.fetch_add(1, Ordering::Relaxed));
+    binder_sys::fs::add_device(directory, &name).map_err(|errno| match errno {
+        Errno::ENOENT | Errno::ENOTDIR | Errno::ENOTTY => {
+            Kind::NoBinder.error(format!("{} is not a mounted binderfs", directory.display()))
+        }
+        errno => Error::from_path(format!("cannot add a device to {}", directory.display()), errno),
+    })?;
+    Ok(directory.join(name))
+}
+
+/// Fails unless this is a Binder device.
+fn check(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
+    let version =
+        device.version().map_err(|_| Kind::NoBinder.error(format!("{shown} is not a Binder device")))?;
+    if version != PROTOCOL_VERSION {
+        return Err(Kind::NoBinder.error(format!(
+            "{shown} speaks Binder protocol {version}; binder-bench speaks {PROTOCOL_VERSION}"
+        )));
+    }
+    Ok(())
 }
 
 /// The CPUs of the run: all that the system allows; in User Mode Linux the first, since its CPUs usually share one of the host's.

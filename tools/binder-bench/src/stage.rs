@@ -63,7 +63,7 @@ impl Stage {
         Ok(Stage {
             workers: Workers::new()?,
             clock: session.clock,
-            device: session.site.device.clone(),
+            device: session.device.clone(),
             alone: wishes.is_none_or(|common| common.count && !common.together),
             space: SPACE,
             placement: wishes.map_or(Placement::Same, |common| common.placement),

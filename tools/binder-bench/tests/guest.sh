@@ -69,11 +69,11 @@ works() {
 	expect 0 "$words" "$@"
 }
 
-works "throughput" throughput --driver x --iterations 3 --sizes 0,4096 --pairs 1,3
-works "handles refs=3000" handles --driver x --iterations 3 --refs 0,3000
-works "fanin threads=4" fanin --driver x --iterations 3 --clients 1,4 --threads 1,4 --carriers binder
+works "throughput" throughput --driver x --seconds 0.01 --sizes 0,4096 --pairs 1,3
+works "handles refs=3000" handles --driver x --seconds 0.01 --refs 0,3000
+works "fanin threads=4" fanin --driver x --seconds 0.01 --clients 1,4 --threads 1,4 --carriers binder
 workloads="oneway fds objects nested freeze death spam"
-works "Microseconds" run --workloads "$(echo "$workloads" | tr ' ' ,)" --driver x --iterations 3 --carriers binder,seqpacket
+works "Microseconds" run --workloads "$(echo "$workloads" | tr ' ' ,)" --driver x --seconds 0.01 --carriers binder,seqpacket
 for workload in $workloads; do
 	grep -q "$workload" "$log" || { echo "FAIL nothing of $workload was measured" && failed=1; }
 done
@@ -83,7 +83,7 @@ works "x ÷ c" paired c=/dev/binderfs x=/dev/binderfs --seconds 0.1
 expect 2 "invalid value" memory --driver x --objects nonsense
 
 for driver in a b; do
-	"$bench" rpc --driver $driver --sizes 64 --carriers binder --iterations 5 --quiet --output /tmp/$driver.json || failed=1
+	"$bench" rpc --driver $driver --sizes 64 --carriers binder --seconds 0.01 --quiet --output /tmp/$driver.json || failed=1
 done
 works "p50 ÷ a" report --base a /tmp/a.json /tmp/b.json
 works "rpc repeatBinder" report --base a /tmp/a.json /tmp/b.json

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use super::meter::Meter;
 use crate::error::Result;
-use crate::marks;
+use crate::marks::{self, mark};
 use crate::workers::{Control, Order, Worker, Workers};
 
 /// An actor that has said nothing for so long, by the guest's clock, is hung.
@@ -71,10 +71,10 @@ impl<'a> Scene<'a> {
             self.meter.settle();
         }
         let start = self.meter.now();
-        marks::start();
+        mark::<{ marks::START }>();
         act(self)?;
         self.meter.settle();
-        marks::end();
+        mark::<{ marks::END }>();
         let instructions = self.meter.now() - start;
         self.settled = true;
         self.phases.push(Phase { name, operations: operations.into(), instructions });

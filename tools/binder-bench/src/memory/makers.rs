@@ -3,7 +3,6 @@
 //!
 //! A control does in user space just what its counterpart does: it makes the same system calls, to another file.
 
-use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,7 +129,7 @@ fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
             talker.out.enter_looper();
             Err(unexpected(&talker.next()?))
         };
-        let threads = Threads::start(most, &port, |_| Ok(()), body)?;
+        let mut threads = Threads::start(most, &port, |_| Ok(()), body)?;
         control.obey(|count| threads.release(count))
     })
 }
@@ -145,7 +144,7 @@ fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
             talker.call(&small().to_handle(handle, 1, TransactionFlags::empty()))?;
             Err(Error::failed("a call was answered by someone who takes none"))
         };
-        let threads = Threads::start(most, talker.port(), Talker::enter_looper, body)?;
+        let mut threads = Threads::start(most, talker.port(), Talker::enter_looper, body)?;
         control.obey(|count| threads.release(count))
     })
 }
@@ -153,7 +152,7 @@ fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
 /// Threads that wait for a byte each, to do then what makes an object.
 struct Threads {
     gate: OwnedFd,
-    released: Cell<u64>,
+    released: u64,
     passed: Arc<AtomicU64>,
 }
 
@@ -181,22 +180,22 @@ impl Threads {
             let builder = std::thread::Builder::new().stack_size(64 << 10);
             builder.spawn(move || end(life())).context("a thread more")?;
         }
-        let threads = Threads { gate, released: Cell::new(count), passed };
+        let threads = Threads { gate, released: count, passed };
         threads.await_passed();
         Ok(threads)
     }
 
-    fn release(&self, count: u64) -> Result<()> {
+    fn release(&mut self, count: u64) -> Result<()> {
         for _ in 0..count {
             write(&self.gate, &[0]).context("opening the gate")?;
         }
-        self.released.set(self.released.get() + count);
+        self.released += count;
         self.await_passed();
         Ok(())
     }
 
     fn await_passed(&self) {
-        while self.passed.load(Ordering::Relaxed) < self.released.get() {
+        while self.passed.load(Ordering::Relaxed) < self.released {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

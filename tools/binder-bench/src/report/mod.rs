@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many result files, one answer: rows that can be compared, with how sure we may be.
 
-mod figures;
 mod growth;
-mod sorted;
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -14,16 +13,15 @@ use serde::Serialize;
 
 use crate::error::{Kind, Result};
 use crate::result::{Measured, RunFile};
-use crate::stats;
-use sorted::{Row, Sorted};
+use rows::{Row, Sorted};
 use table::table;
 
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub base: String,
-    pub latency: Vec<Row<figures::Times>>,
-    pub counts: Vec<Row<figures::Amounts>>,
-    pub memory: Vec<Row<figures::Amounts>>,
+    pub latency: Vec<Row<rows::Times>>,
+    pub counts: Vec<Row<rows::Amounts>>,
+    pub memory: Vec<Row<rows::Amounts>>,
     pub growth: Vec<Row<growth::Grows>>,
     /// What a reader should know before trusting the rows.
     pub remarks: Vec<String>,
@@ -35,9 +33,9 @@ pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
     files.iter().for_each(|file| sorted.add(file));
     Ok(Report {
         base: base.to_string(),
-        latency: figures::times(&sorted, base),
-        counts: figures::amounts(&sorted, base, figures::instructions),
-        memory: figures::amounts(&sorted, base, figures::bytes),
+        latency: rows::times(&sorted, base),
+        counts: rows::amounts(&sorted, base, rows::instructions),
+        memory: rows::amounts(&sorted, base, rows::bytes),
         growth: growth::rows(&sorted, base),
         remarks: remarks(files, base),
     })
@@ -49,9 +47,9 @@ fn is_timed(file: &RunFile) -> bool {
 
 /// The same boot counted twice would look like agreement. Counts repeat exactly, so there it does not matter.
 fn refuse_duplicates(files: &[RunFile]) -> Result<()> {
-    let text = |file: &RunFile| serde_json::to_string(file).unwrap_or_default();
+    let mut seen = BTreeSet::new();
     for (index, file) in files.iter().enumerate().filter(|(_, file)| is_timed(file)) {
-        if files[..index].iter().any(|earlier| text(earlier) == text(file)) {
+        if !seen.insert(serde_json::to_string(file).unwrap_or_default()) {
             let (number, driver) = (index + 1, &file.driver);
             return Err(Kind::BadInput.error(format!("result {number} (driver {driver}) is given twice")));
         }
@@ -71,13 +69,6 @@ fn remarks(files: &[RunFile], base: &str) -> Vec<String> {
     }
     if !files.iter().any(|f| f.driver == base) {
         remarks.push(format!("no result of {base}, so there are no ratios"));
-    }
-    let mut boots: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in files.iter().filter(|file| is_timed(file)) {
-        *boots.entry(&file.driver).or_default() += 1;
-    }
-    for (driver, boots) in boots.iter().filter(|(_, &boots)| boots < stats::MIN_BOOTS) {
-        remarks.push(format!("{driver} has {boots} boot(s); no winner is named below {}", stats::MIN_BOOTS));
     }
     remarks
 }

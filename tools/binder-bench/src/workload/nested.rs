@@ -25,13 +25,12 @@ impl Workload for Options {
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| {
             // The client is there as soon as it has called.
-            let call = talker.next_call()?;
+            let mut call = talker.next_call()?;
             let handle = registry::look_up(&mut talker, CLIENT)?;
             let mut side = NestedCaller { talker, handle, depth: 0 };
-            side.answer(&call)?;
             loop {
-                let call = side.talker.next_call()?;
                 side.answer(&call)?;
+                call = side.talker.next_call()?;
             }
         };
         let client = stage.pair(("nested {}", 0), NAME, serve, |mut talker, handle| {

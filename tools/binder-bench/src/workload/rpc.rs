@@ -36,20 +36,13 @@ pub struct Options {
     pub sizes: Vec<u32>,
 }
 
-/// A case whose parcels hold nothing but bytes.
-struct Bytes {
-    name: String,
-    request: u32,
-}
-
 impl Options {
-    fn cases(&self) -> Vec<Bytes> {
+    /// The cases whose parcels hold nothing but bytes: their names, and bytes of a request.
+    fn cases(&self) -> Vec<(String, u32)> {
         let padded = |length: u32| TOKEN + LENGTH + length.next_multiple_of(4);
-        let mut cases = vec![Bytes { name: "pingTransaction".into(), request: 0 }];
-        cases.extend(
-            self.sizes.iter().map(|n| Bytes { name: format!("throughput/{n}"), request: padded(*n) }),
-        );
-        cases.push(Bytes { name: "repeatTwoPageString".into(), request: padded(2 * (TWO_PAGES + 1)) });
+        let mut cases = vec![("pingTransaction".into(), 0)];
+        cases.extend(self.sizes.iter().map(|size| (format!("throughput/{size}"), padded(*size))));
+        cases.push(("repeatTwoPageString".into(), padded(2 * (TWO_PAGES + 1))));
         cases
     }
 }
@@ -62,12 +55,12 @@ fn reply_size(request: u64) -> u64 {
 impl Workload for Options {
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let cases = self.cases();
-        let largest = cases.iter().map(|c| c.request).max().unwrap_or(0);
+        let largest = cases.iter().map(|case| case.1).max().unwrap_or(0);
         let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);
         let client = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
             Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         })?;
-        for Bytes { name, request: size } in cases {
+        for (name, size) in cases {
             let label = Label { size, reply: reply_size(size.into()) as u32, ..Label::new(NAME, &name) };
             stage.add(label, 0, &[client]);
         }
@@ -125,7 +118,7 @@ mod tests {
     fn parcels_are_as_large_as_libbinders() {
         let cases = Options { sizes: vec![64, 8182, 65537] }.cases();
         let sizes: Vec<(&str, u32, u64)> =
-            cases.iter().map(|c| (&c.name[..], c.request, reply_size(c.request.into()))).collect();
+            cases.iter().map(|(name, size)| (&name[..], *size, reply_size((*size).into()))).collect();
         assert_eq!(
             sizes,
             [

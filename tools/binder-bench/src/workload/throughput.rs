@@ -67,7 +67,14 @@ fn add_pairs(
     let mut clients = Vec::new();
     for pair in 0..pairs.iter().copied().max().unwrap_or(1) {
         clients.push(match carrier {
-            Carrier::Binder => start(&format!("{service}{pair}"), pair, largest, stage)?,
+            Carrier::Binder => {
+                let (name, service) =
+                    (format!("binder {{}} of pair {}", pair + 1), format!("{service}{pair}"));
+                let serve = |talker: Talker| exchange::serve(talker.port().clone(), 0, |_| 0);
+                stage.pair((&name, pair), &service, serve, |talker, handle| {
+                    Ok(BinderCaller::new(talker.port().clone(), handle, largest))
+                })?
+            }
             Carrier::Seqpacket => yardstick::start(pair, largest, stage)?,
         });
     }
@@ -78,13 +85,4 @@ fn add_pairs(
         }
     }
     Ok(())
-}
-
-/// Starts the pair with this number.
-fn start(service: &str, pair: u32, largest: u32, stage: &mut Stage) -> Result<Worker> {
-    let name = format!("binder {{}} of pair {}", pair + 1);
-    let serve = |talker: Talker| exchange::serve(talker.port().clone(), 0, |_| 0);
-    stage.pair((&name, pair), service, serve, |talker, handle| {
-        Ok(BinderCaller::new(talker.port().clone(), handle, largest))
-    })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::unistd::{pipe, read, write};
 
 use crate::growth::scene::Scene;
-use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::growth::service::{self, OPERATIONS};
 use crate::prelude::*;
 
 /// Enough for what these threads do.
@@ -115,7 +115,7 @@ fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
                 talker.enter_looper()?;
                 steps.done()?;
                 read(&*gate, &mut [0]).context("waiting at a gate")?;
-                let call = Parcel::new().to_handle(0, Ask::Answer as u32, TransactionFlags::empty());
+                let call = Parcel::new().to_handle(0, service::ANSWER, TransactionFlags::empty());
                 talker.out.transaction(&call);
                 talker.flush()?;
                 steps.done()?;
@@ -232,7 +232,7 @@ pub fn oneway_of_nodes(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
     let sender = service::actor(scene, "sender", move |turns, talker| {
         let handles = service::take(talker, count)?;
-        service::ask(talker, Ask::Deafen, &Parcel::new())?;
+        service::ask(talker, service::DEAFEN, &Parcel::new())?;
         turns.pause()?;
         handles.iter().try_for_each(|&handle| send(talker, handle, 1, TransactionFlags::empty()))
     })?;
@@ -268,13 +268,13 @@ pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
     let sender = service::actor(scene, "sender", move |turns, talker| {
         let nothing = Parcel::new();
         turns.pause()?;
-        (0..count).try_for_each(|_| service::ask(talker, Ask::Keep, &nothing))?;
+        (0..count).try_for_each(|_| service::ask(talker, service::KEEP, &nothing))?;
         turns.pause()?;
         service::call(talker, OPERATIONS)?;
         turns.pause()?;
-        service::ask(talker, Ask::Free, &nothing)?;
+        service::ask(talker, service::FREE, &nothing)?;
         turns.pause()?;
-        (0..count).try_for_each(|_| service::ask(talker, Ask::Keep, &nothing))
+        (0..count).try_for_each(|_| service::ask(talker, service::KEEP, &nothing))
     })?;
     scene.turn("send", sender)?;
     scene.turn_of("call", OPERATIONS, sender)?;
@@ -295,7 +295,7 @@ pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
         turns.pause()?;
         let nothing = Parcel::new();
         for _ in 0..count {
-            talker.out.transaction(&nothing.to_handle(0, Ask::Answer as u32, TransactionFlags::ONE_WAY));
+            talker.out.transaction(&nothing.to_handle(0, service::ANSWER, TransactionFlags::ONE_WAY));
         }
         talker.flush()?;
         turns.pause()?;

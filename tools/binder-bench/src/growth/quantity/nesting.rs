@@ -4,7 +4,7 @@
 //! The outer process makes the odd calls, the inner one, which is innermost in the end, those in between.
 
 use crate::growth::scene::Scene;
-use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::growth::service::{self, OPERATIONS};
 use crate::prelude::*;
 
 /// Nested, used at full depth, and undone by replies.
@@ -47,7 +47,7 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
         side.talker.flush()?;
         turns.pause()?;
         for _ in 0..OPERATIONS {
-            let call = Parcel::new().to_handle(third, Ask::Answer as u32, TransactionFlags::empty());
+            let call = Parcel::new().to_handle(third, service::ANSWER, TransactionFlags::empty());
             let reply = side.talker.call(&call)?;
             side.talker.out.free_buffer(reply.buffer);
         }

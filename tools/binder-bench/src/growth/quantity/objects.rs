@@ -11,7 +11,7 @@ use nix::poll::PollFlags;
 
 use super::notices;
 use crate::growth::scene::Scene;
-use crate::growth::service::{self, allow_files, Ask, OPERATIONS};
+use crate::growth::service::{self, allow_files, OPERATIONS};
 use crate::prelude::*;
 
 /// Nodes that the service does not know, then the same once more, then given up.
@@ -20,13 +20,13 @@ pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
     let sender = service::actor(scene, "sender", move |turns, talker| {
         let parcel = service::nodes(count, FlatBinderObject::binder);
         turns.pause()?;
-        service::ask(talker, Ask::Keep, &parcel)?;
+        service::ask(talker, service::KEEP, &parcel)?;
         turns.pause()?;
-        service::ask(talker, Ask::Keep, &parcel)?;
+        service::ask(talker, service::KEEP, &parcel)?;
         turns.pause()?;
-        service::ask(talker, Ask::Free, &Parcel::new())?;
+        service::ask(talker, service::FREE, &Parcel::new())?;
         turns.pause()?;
-        service::ask(talker, Ask::Hold, &parcel)?;
+        service::ask(talker, service::HOLD, &parcel)?;
         turns.pause()?;
         for _ in 0..OPERATIONS {
             talker.port().device().node_debug_info(count * 8).context("BINDER_GET_NODE_DEBUG_INFO")?;
@@ -42,13 +42,13 @@ pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
 pub fn weak_then_strong(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
     let sender = service::actor(scene, "sender", move |turns, talker| {
-        service::ask(talker, Ask::Deafen, &Parcel::new())?;
+        service::ask(talker, service::DEAFEN, &Parcel::new())?;
         let (weak, strong) = (
             service::nodes(count, FlatBinderObject::weak_binder),
             service::nodes(count, FlatBinderObject::binder),
         );
         for parcel in [&weak, &strong] {
-            talker.out.transaction(&parcel.to_handle(0, Ask::Keep as u32, TransactionFlags::ONE_WAY));
+            talker.out.transaction(&parcel.to_handle(0, service::KEEP, TransactionFlags::ONE_WAY));
         }
         turns.pause()?;
         talker.flush()?;
@@ -76,7 +76,7 @@ pub fn held(scene: &mut Scene, count: u64) -> Result<()> {
             let handle = handles[(round * 31 % count) as usize];
             let mut parcel = Parcel::new();
             parcel.object(&FlatBinderObject::strong_handle(handle));
-            service::ask(talker, Ask::Answer, &parcel)?;
+            service::ask(talker, service::ANSWER, &parcel)?;
         }
         turns.pause()?;
         service::each(talker, &handles, |out, handle| out.acquire(handle).increfs(handle))?;
@@ -171,7 +171,7 @@ fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -
     let sender = service::actor(scene, "sender", move |turns, talker| {
         let (parcel, buffers_size, kept) = make()?;
         turns.pause()?;
-        let data = parcel.to_handle(0, Ask::Keep as u32, TransactionFlags::ACCEPT_FDS);
+        let data = parcel.to_handle(0, service::KEEP, TransactionFlags::ACCEPT_FDS);
         talker.out.transaction_sg(&BinderTransactionDataSg { data, buffers_size });
         match talker.next()? {
             Return::Reply(reply) => talker.out.free_buffer(reply.buffer),
@@ -179,7 +179,7 @@ fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -
         };
         talker.flush()?;
         turns.pause()?;
-        service::ask(talker, Ask::Free, &Parcel::new())?;
+        service::ask(talker, service::FREE, &Parcel::new())?;
         Ok(kept)
     })?;
     scene.turns(sender, &["send", "free"])?;
