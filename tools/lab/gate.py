@@ -137,12 +137,11 @@ def retention():
     """`make retention`: what each driver keeps of everything that ends; 1 if ours keeps too much."""
     found = {}
     for driver in bench.DRIVERS:
-        module = " --module /lab/binder_rust.ko" if driver == "rust" else ""
-        script = f"$b retention --steps 16{module} $words --output /out/kept.json"
+        script = "$b retention --steps 16 $words --output /out/kept.json"
         files = bench.good(bench.Boot(f"what {driver} keeps", driver, script, timeout=1500).run())
         found[driver] = kept(json.loads(files["kept.json"])["cells"])
     for ending, (size, doubt) in found["rust"].items():
-        base = "{:.0f} ± {:.0f}".format(*found["c"][ending]) if ending in found["c"] else "–"
+        base = "{:.0f} ± {:.0f}".format(*found["c"][ending])
         print(f"  {ending:<50} {size:>8.0f} ± {doubt:<6.0f} C {base}")
     too_much = kept_too_much(found["c"], found["rust"])
     print("\n".join(f"error: {line}" for line in too_much))
