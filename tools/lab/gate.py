@@ -126,7 +126,7 @@ def kept_too_much(base, ours):
     """What ours keeps too much of; both are {what ended: [bytes, doubt]}."""
     found = []
     for ending, (size, doubt) in ours.items():
-        of_base, doubt_of_base = base.get(ending, (0, 0))
+        of_base, doubt_of_base = base[ending]
         allowed = KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE)
         if size > of_base + allowed + math.hypot(doubt, doubt_of_base):
             found.append(f"{ending}: {size:.0f} bytes stay, which is more than C's {of_base:.0f} and {allowed}")

@@ -104,8 +104,8 @@ def times(latency):
 
 
 def yardsticks(latency):
-    """What the kernel charges anyone: medians of pipes, sockets and futexes, by size."""
-    rows = [[cell.label, who, f"{row['p50_ns'] / 1000:.2f}"] for cell in data.ordered(latency) for who in ("pipe", "seqpacket", "futex")
+    """What the kernel charges anyone: medians of a socket pair, by size."""
+    rows = [[cell.label, who, f"{row['p50_ns'] / 1000:.2f}"] for cell in data.ordered(latency) for who in ("seqpacket",)
             if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, who)))]
     return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
 
