@@ -46,8 +46,7 @@ case!(weak_read_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(heard(&first), []);
 });
 
-case!(strong_unread_then_strong_by_another, ["NODE-7"], |t| {
-    let (_manager, first, second) = owner_of_two(t);
+case!(strong_unread_then_strong_by_another, ["NODE-7"], owner_of_two, |t, (_manager, first, second)| {
     tell(&first, &object(STRONG));
     tell(&second, &object(STRONG));
     let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
@@ -64,8 +63,7 @@ case!(strong_unread_then_weak_by_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(heard(&first), told);
 });
 
-case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], |t| {
-    let (_manager, first, second) = owner_of_two(t);
+case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], owner_of_two, |t, (_manager, first, second)| {
     let other = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
     let mut parcel = object(WEAK);
     parcel.object(&FlatBinderObject::weak_binder(other.ptr, other.cookie)).object(&STRONG);
@@ -91,8 +89,7 @@ case!(weak_unread_and_the_thread_gone_then_strong, ["NODE-7", "TREL-2"], |t| {
 });
 
 // The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
-case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], |t| {
-    let (manager, first, second) = owner_of_two(t);
+case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], owner_of_two, |t, (manager, first, second)| {
     let handle = give_in_a_call(&manager, &first, STRONG);
     assert_eq!(
         first.answer_counts(),
@@ -190,7 +187,7 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
 // The owner is never given his own pointer between being told that nobody needs it and being told that
 // somebody does. One thread of the holder sends the handle home, another gives back the last count.
 case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"], |t| {
-    let (owner, holder) = (t.manager(), t.client());
+    let (owner, holder) = pair(t);
     let other = holder.thread();
     for _ in 0..20 {
         // The owner gives the holder a node, which keeps its name to itself.

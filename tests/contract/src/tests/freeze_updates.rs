@@ -71,8 +71,7 @@ case!(supersedes_an_equal_call_that_waits, ["TXN-23", "TXN-16"], |t| {
     assert_eq!(client.drain(), []);
 });
 
-case!(goes_to_the_tail, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(goes_to_the_tail, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     update(&client, 1, b"old one");
     update(&client, 2, b"two");
     update(&client, 1, b"new one");
@@ -80,8 +79,7 @@ case!(goes_to_the_tail, ["TXN-23"], |t| {
     hear_all(&server, &[b"two", b"new one"]);
 });
 
-case!(only_while_frozen, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(only_while_frozen, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     assert_eq!(freezer.thaw(), Ok(()));
     queue_behind(&client);
     server.free(&call);
@@ -89,9 +87,7 @@ case!(only_while_frozen, ["TXN-23"], |t| {
     hear(&server, b"two");
 });
 
-case!(not_what_is_queued_for_the_process, ["TXN-23"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(not_what_is_queued_for_the_process, ["TXN-23"], freezable_pair, |t, (server, client, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     update(&client, 1, b"next");
     update(&client, 1, b"old");
@@ -100,8 +96,7 @@ case!(not_what_is_queued_for_the_process, ["TXN-23"], |t| {
     hear_all(&server, &[b"next", b"new"]);
 });
 
-case!(only_equal_calls, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(only_equal_calls, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     let other = t.client();
     update(&client, 1, b"first");
     update(&client, 2, b"another code");
@@ -115,8 +110,7 @@ case!(only_equal_calls, ["TXN-23"], |t| {
     hear_all(&server, &apart);
 });
 
-case!(equal_by_process_not_by_thread, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(equal_by_process_not_by_thread, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     let thread = client.thread();
     update(&client, 1, b"of one thread");
     update(&thread, 1, b"of another");
@@ -124,8 +118,7 @@ case!(equal_by_process_not_by_thread, ["TXN-23"], |t| {
     hear_all(&server, &[b"of another"]);
 });
 
-case!(the_first_of_several, ["TXN-23", "FRZ-5"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(the_first_of_several, ["TXN-23", "FRZ-5"], busy, |t, (server, client, freezer, call)| {
     assert_eq!(freezer.thaw(), Ok(()));
     queue_behind(&client);
     // Those two keep the process from being frozen, but it takes no calls any more.
@@ -170,8 +163,7 @@ case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
     hear(&server, b"nothing in it");
 });
 
-case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], busy, |t, (server, client, freezer, call)| {
     // All together would not fit.
     let large = super::pattern(crate::stage::SPACE / 8, 1);
     for _ in 0..20 {
@@ -181,8 +173,7 @@ case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], |t| {
     hear_all(&server, &[&large]);
 });
 
-case!(counts_once, ["TXN-23", "TXN-24"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(counts_once, ["TXN-23", "TXN-24"], busy, |t, (server, client, freezer, call)| {
     for _ in 0..5 {
         update(&client, 1, b"again");
     }
@@ -193,8 +184,7 @@ case!(counts_once, ["TXN-23", "TXN-24"], |t| {
     assert_eq!(freezer.freeze(0), Ok(()));
 });
 
-case!(sender_of_the_superseded_is_dead, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(sender_of_the_superseded_is_dead, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     let other = t.client();
     update(&other, 1, b"last words");
     other.kill();
@@ -204,8 +194,7 @@ case!(sender_of_the_superseded_is_dead, ["TXN-23"], |t| {
     hear(&server, b"of the living");
 });
 
-case!(owner_dies_with_updates_waiting, ["TXN-23", "REL-2"], |t| {
-    let (server, client, _freezer, _call) = busy(t);
+case!(owner_dies_with_updates_waiting, ["TXN-23", "REL-2"], busy, |t, (server, client, _freezer, _call)| {
     update(&client, 1, b"old");
     update(&client, 1, b"new");
     update(&client, 2, b"other");

@@ -302,8 +302,7 @@ case!(call_with_a_call_unread, ["TXN-10"], |t| {
     scene.thread.answer(&scene.manager, &empty());
 });
 
-case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)| {
     client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
@@ -378,16 +377,14 @@ fn ended(t: &Stage) -> (Port, Port) {
     (manager, a)
 }
 
-case!(exit_after_the_outer_call_has_ended, ["TREL-1", "TXN-26"], |t| {
-    let (manager, a) = ended(t);
+case!(exit_after_the_outer_call_has_ended, ["TREL-1", "TXN-26"], ended, |t, (manager, a)| {
     exit(&a);
     assert_eq!(a.drain(), []);
     a.round_trip(0, &manager, &empty(), &empty());
     assert_eq!(a.drain(), []);
 });
 
-case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], |t| {
-    let (manager, a) = ended(t);
+case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], ended, |t, (manager, a)| {
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     exit(&a);
     assert_eq!(a.drain(), []);
@@ -396,8 +393,7 @@ case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], |t| {
 });
 
 // The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
-case!(death_with_an_error_unread, ["TREL-1", "REL-2"], |t| {
-    let manager = t.manager();
+case!(death_with_an_error_unread, ["TREL-1", "REL-2"], Stage::manager, |t, manager| {
     let port = t.client();
     for _ in 0..3 {
         // There is no call to reply to.

@@ -60,8 +60,7 @@ fn call(caller: &Port, code: u32) {
     caller.start_blocking_call(0, code, &bytes(b"waits"));
 }
 
-case!(while_devices_are_opened, ["OPEN-2", "BFS-12"], |t| {
-    let logs = with_logs(t);
+case!(while_devices_are_opened, ["OPEN-2", "BFS-12"], with_logs, |t, logs| {
     let device = t.device("binder");
     let open = || File::options().read(true).write(true).open(&device).expect("open a device");
     for name in ["state", "stats", "transactions"] {

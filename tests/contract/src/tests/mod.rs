@@ -125,6 +125,55 @@ pub const AT_ONCE: &[&str] = &[
     "wakeups",
 ];
 
+/// The manager of a context, and a client.
+fn pair(t: &Stage) -> (Port, Port) {
+    (t.manager(), t.client())
+}
+
+/// The same, where calls may carry files.
+fn file_pair(t: &Stage) -> (Port, Port) {
+    (t.file_manager(), t.client())
+}
+
+/// A manager, and a process whose thread is in its pool.
+fn manager_and_server(t: &Stage) -> (Port, Port) {
+    (t.manager(), t.server())
+}
+
+/// A manager, a server that owns nodes, and a client that holds them.
+fn trio(t: &Stage) -> (Port, Port, Port) {
+    (t.manager(), t.server(), t.client())
+}
+
+/// A manager, and two clients.
+fn two_clients(t: &Stage) -> (Port, Port, Port) {
+    (t.manager(), t.client(), t.client())
+}
+
+/// A manager, a client, and one who can freeze the manager.
+fn freezable_pair(t: &Stage) -> (Port, Port, Freezer) {
+    let (server, client) = pair(t);
+    let freezer = Freezer::of(t, &server);
+    (server, client, freezer)
+}
+
+/// The log files, a manager, and a client.
+fn logged_pair(t: &Stage) -> (Logs<'_>, Port, Port) {
+    (Logs::of(t), t.manager(), t.client())
+}
+
+/// The log files, and a client.
+fn logged_client(t: &Stage) -> (Logs<'_>, Port) {
+    (Logs::of(t), t.client())
+}
+
+/// Serves a call that has come, and has the caller take the reply.
+#[track_caller]
+fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
+    server.free(call);
+    client.free(&server.answer(client, &empty()));
+}
+
 /// Bytes that differ from their neighbours and from those of another seed.
 pub fn pattern(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 31 + i / 251 + seed * 7 + 1) as u8).collect()

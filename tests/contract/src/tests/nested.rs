@@ -37,8 +37,7 @@ case!(acknowledgement_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(chain_of_three, ["TXN-11"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(chain_of_three, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     let first = a.call(&b, on_b, 1, &bytes(b"1"));
     assert_eq!(first.sender_pid, a.actor.pid());
     let second = b.call(&manager, 0, 2, &bytes(b"2"));
@@ -65,8 +64,7 @@ case!(call_back_along_a_chain, ["TXN-11"], |t| {
     assert_eq!(a.data(&b.answer(&a, &bytes(b"from b"))), b"from b");
 });
 
-case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(deep_recursion, ["TXN-11", "TXN-12"], couple, |t, (_manager, a, b, on_b, on_a)| {
     let depth = 40;
     for level in 0..depth {
         let (caller, callee, handle) = if level % 2 == 0 { (&a, &b, on_b) } else { (&b, &a, on_a) };
@@ -82,8 +80,7 @@ case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
     }
 });
 
-case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], couple, |t, (manager, a, b, on_b, _)| {
     let stranger = t.client();
     let helper = b.looper();
     // b serves a's call; the manager, who is not in that chain, calls b.
@@ -95,8 +92,7 @@ case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], |t| {
     helper.answer(&stranger, &empty());
 });
 
-case!(answers_go_in_order, ["TXN-12", "TXN-13"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(answers_go_in_order, ["TXN-12", "TXN-13"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
     // What a answers now is the inner call, whatever it has in mind.
@@ -144,8 +140,7 @@ case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(serving_thread_may_call_others, ["TXN-10"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(serving_thread_may_call_others, ["TXN-10"], couple, |t, (manager, a, b, on_b, _)| {
     a.call(&b, on_b, 1, &empty());
     for i in 0..5u8 {
         b.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i, i]));

@@ -88,8 +88,7 @@ case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], |t| {
 /// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
 const SYNC: u32 = 0x10;
 
-case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, client)| {
     let wakeups = Wakeups::of(t, &client);
     t.needs("the module parameter handoff=1", !has_parameter("handoff="));
     server.park();

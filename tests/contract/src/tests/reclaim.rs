@@ -22,8 +22,12 @@ fn answer(client: &Port, manager: &Port) {
     client.free(&manager.answer(client, &empty()));
 }
 
-case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
+/// The driver's shrinker, a manager, and a client.
+fn shrinkable_pair(t: &Stage) -> (Shrinker, Port, Port) {
+    (Shrinker::needed(t), t.manager(), t.client())
+}
+
+case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], Shrinker::needed, |t, shrinker| {
     let (manager, client) = (t.manager(), t.client());
     for seed in 0..3 {
         let (question, reply) = (pattern(64 * PIECE, seed), pattern(40 * PIECE, seed + 10));
@@ -41,9 +45,7 @@ case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], |t| {
 
 // Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
 // told to stop.
-case!(as_the_kernel_does_it, ["ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(as_the_kernel_does_it, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(64 * PIECE, 1);
     for _ in 0..2 {
         client.round_trip(0, &manager, &bytes(&data), &bytes(&data));
@@ -96,9 +98,7 @@ case!(found_on_its_node, ["ALLOC-5"], |t| {
     assert!(after <= 2, "{after} of {before} pages are left");
 });
 
-case!(pages_in_use_stay, ["ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(20 * PIECE, 1);
     let call = client.call(&manager, 0, 0, &bytes(&data));
     shrinker.squeeze();
@@ -107,8 +107,7 @@ case!(pages_in_use_stay, ["ALLOC-5"], |t| {
     answer(&client, &manager);
 });
 
-case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], Shrinker::needed, |t, shrinker| {
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
     let data = |seed| pattern(3 * page() + 1000, seed);
@@ -130,18 +129,14 @@ case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
     }
 });
 
-case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &pattern(8 * page(), 1));
     shrinker.squeeze();
     manager.actor.start(Op::Touch { address: buffer + 3 * page() as u64 });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
 });
 
-case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
     answer(&client, &manager);
     assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
@@ -154,9 +149,7 @@ case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], |t| {
     answer(&client, &manager);
 });
 
-case!(what_is_used_again_and_again_stays, ["ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(what_is_used_again_and_again_stays, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
     answer(&client, &manager);
     for _ in 0..5 {
@@ -168,8 +161,7 @@ case!(what_is_used_again_and_again_stays, ["ALLOC-5"], |t| {
 });
 
 // What a sender has not touched yet, or never will, is copied all the same.
-case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], pair, |t, (manager, client)| {
     // Everything in the arena is new to the process: each page of it has to be found first.
     let data = pattern(30 * PIECE + 7, 3);
     client.round_trip(0, &manager, &bytes(&data), &empty());
@@ -191,9 +183,7 @@ case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], |t| {
     client.round_trip(0, &manager, &bytes(&data), &empty());
 });
 
-case!(after_unmap, ["ALLOC-5", "MMAP-7"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(after_unmap, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let call = client.call(&manager, 0, 0, &bytes(&pattern(30 * PIECE, 1)));
     manager.unmap();
     shrinker.squeeze();
@@ -203,9 +193,7 @@ case!(after_unmap, ["ALLOC-5", "MMAP-7"], |t| {
 });
 
 // What was moved is the process's to keep.
-case!(after_a_move, ["ALLOC-5", "MMAP-7"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(after_a_move, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(30 * PIECE, 1);
     let buffer = freed_call(&client, &manager, &data);
     let (address, length) = manager.space.expect("a space");
@@ -217,8 +205,7 @@ case!(after_a_move, ["ALLOC-5", "MMAP-7"], |t| {
 });
 
 case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+    let (shrinker, manager, client) = shrinkable_pair(t);
     let data = pattern(30 * PIECE, 1);
     client.round_trip(0, &manager, &bytes(&data), &empty());
     let (address, length) = manager.space.expect("a space");
@@ -228,9 +215,7 @@ case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
     client.round_trip(0, &manager, &bytes(&data), &empty());
 });
 
-case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let before = shrinker.pages();
     freed_call(&client, &manager, &pattern(100 * PIECE, 1));
     manager.kill();
@@ -304,8 +289,7 @@ fn end(server: Pid) {
     waitpid(server, None).expect("wait");
 }
 
-case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], Shrinker::needed, |t, shrinker| {
     let server = start_server(t, 4);
     let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
     all_well(start_clients(t, false));
@@ -313,8 +297,7 @@ case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], |t| {
     end(server);
 });
 
-case!(while_servers_die, ["ALLOC-5", "REL-2"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(while_servers_die, ["ALLOC-5", "REL-2"], Shrinker::needed, |t, shrinker| {
     let _squeezer = Squeezer::start(&shrinker);
     let mut server = start_server(t, 3);
     let clients = start_clients(t, true);
@@ -327,8 +310,7 @@ case!(while_servers_die, ["ALLOC-5", "REL-2"], |t| {
     end(server);
 });
 
-case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], Shrinker::needed, |t, shrinker| {
     let _squeezer = Squeezer::start(&shrinker);
     for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());
