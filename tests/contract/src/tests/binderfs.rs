@@ -196,7 +196,7 @@ case!(options_are_shown, ["BFS-4"], |t| {
     assert!(options_of(&path).contains(",max=17,stats=global"), "{}", options_of(&path));
 });
 
-fn remount(path: &Path, options: &str) -> nix::Result<()> {
+pub(super) fn remount(path: &Path, options: &str) -> nix::Result<()> {
     mount(None::<&str>, path, None::<&str>, MsFlags::MS_REMOUNT, Some(options))
 }
 

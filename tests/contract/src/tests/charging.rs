@@ -110,8 +110,7 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
     let helper = manager.looper();
     let middle = helper.wait_call();
     assert!(middle.buffer > first.buffer);
-    manager.free(&first);
-    client.free(&manager.answer(&client, &empty()));
+    finish(&manager, &client, &first);
     let limit = cgroup.charged() + (300 << 10);
     std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
     let third = client.call(&manager, 0, 0, &bytes(&pattern(400 * PIECE, 2)));

@@ -107,9 +107,8 @@ case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], owner_of_two, |t, 
 });
 
 // Names of nodes that come again must not make one of two.
-case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], |t| {
+case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], manager_and_server, |t, (manager, owner)| {
     const NODES: u64 = 600;
-    let (manager, owner) = (t.manager(), t.server());
     let mut parcel = Parcel::new();
     for ptr in 1..=NODES {
         parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
@@ -122,8 +121,7 @@ case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], |t| {
     for at in [0, 255, 256, 257, 512, NODES as usize - 1] {
         let call = manager.call(&owner, handles[at], 0, &empty());
         assert_eq!((call.target, call.cookie), ((at as u64 + 1) * 16, at as u64 + 1));
-        owner.free(&call);
-        manager.free(&owner.answer(&manager, &empty()));
+        finish(&owner, &manager, &call);
     }
 });
 
@@ -179,8 +177,7 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
     manager.send(|c| c.transaction(&call));
     let call = server.wait_call();
     t.known_difference(Driver::Upstream, "counts of a dead node are others", counts() == (2, 0));
-    server.free(&call);
-    manager.free(&server.answer(&manager, &empty()));
+    finish(&server, &manager, &call);
     assert_eq!(counts(), before);
 });
 

@@ -69,7 +69,7 @@ impl Scene {
 }
 
 fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    super::exit(port);
     port.enter_looper();
 }
 

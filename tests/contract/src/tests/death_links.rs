@@ -472,10 +472,6 @@ case!(lesson_r02_everything_from_outside_of_the_pool, ["DN-1", "DN-2", "DN-3", "
     silent(&stranger);
 });
 
-fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-}
-
 case!(lesson_r11_c16_thread_exit_with_a_clear_unread, ["TREL-2"], scene, |t, scene| {
     let looper = scene.holder.looper();
     scene.request();

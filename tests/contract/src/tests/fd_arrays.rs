@@ -118,9 +118,8 @@ case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], with_line, |t, (server, c
     server.free(&call);
 });
 
-case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], |t| {
+case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], pair, |t, (server, client)| {
     // Even a node that takes no files takes none of them.
-    let (server, client) = (t.manager(), t.client());
     for (offset, length) in [(0, 0), (0, 8), (4, 8), (8, 8)] {
         let mut parcel = SgParcel::new();
         let parent = parcel.block(&client.arena, &pattern(length, 4));

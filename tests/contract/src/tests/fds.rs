@@ -10,7 +10,7 @@ use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A parcel of one descriptor.
-fn file_parcel(fd: i32) -> Parcel {
+pub fn file_parcel(fd: i32) -> Parcel {
     let mut parcel = empty();
     parcel.object(&file_object(fd));
     parcel
@@ -89,9 +89,8 @@ fn start_accepting(client: &Port) {
     client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
 }
 
-case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], |t| {
+case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], pair, |t, (server, client)| {
     // The manager's node takes no files itself.
-    let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     start_accepting(&client);
     let call = server.wait_call();
@@ -280,9 +279,8 @@ case!(not_open, ["OBJ-FD"], with_line, |t, (server, client, line)| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(only_a_path, ["OBJ-FD"], |t| {
+case!(only_a_path, ["OBJ-FD"], file_pair, |t, (server, client)| {
     use nix::fcntl::{open, OFlag};
-    let (server, client) = (t.file_manager(), t.client());
     let path = open("/tmp", OFlag::O_PATH, nix::sys::stat::Mode::empty()).expect("a path");
     let fd = client.actor.give(&path);
     assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF));
@@ -333,9 +331,8 @@ case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], pair, |t, (server, 
     finish(&server, &client, &call);
 });
 
-case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], |t| {
+case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, client)| {
     // That the node takes files says nothing of replies.
-    let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&server);
     server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Open, close, duplicates, and descriptors in the hands of other processes.
 
+use super::fds::file_parcel;
 use super::*;
-use crate::sg::file_object;
 use std::os::fd::AsRawFd;
 
 case!(any_open_mode_works, ["OPEN-1"], |t| {
@@ -137,18 +137,11 @@ fn number_of(t: &Stage, port: &Port, device: &str) -> i32 {
     port.actor.open_files().into_iter().rfind(is_device).expect("an open device")
 }
 
-/// A parcel of one descriptor.
-fn file(fd: i32) -> Parcel {
-    let mut parcel = empty();
-    parcel.object(&file_object(fd));
-    parcel
-}
-
 /// A oneway call to the manager with one file, from a process that ends then.
 fn send_file(t: &Stage, device: &str, sent: &impl AsRawFd) {
     let client = open_another(t, &t.opened(), device);
     let fd = client.actor.give(sent);
-    let call = client.place_oneway(0, 0, &file(fd));
+    let call = client.place_oneway(0, 0, &file_parcel(fd));
     client.send(|c| c.transaction(&call));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.kill();
@@ -208,11 +201,10 @@ case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], |t| {
 
 // Whoever has read of a device has it open as long as he likes.
 case!(lesson_s11_sent_device_arrives, ["REL-2", "OBJ-FD"], file_pair, |t, (manager, client)| {
-    let call = client.call(&manager, 0, 0, &file(number_of(t, &client, "binder")));
+    let call = client.call(&manager, 0, 0, &file_parcel(number_of(t, &client, "binder")));
     let arrived = manager.received_fd(&call, 0);
     assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
-    manager.free(&call);
-    client.free(&manager.answer(&client, &empty()));
+    finish(&manager, &client, &call);
     // The manager asks for the death of a node of the client's, who has no device any more.
     let handle = crate::port::give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
     manager.send(|c| c.request_death(handle, 7));
@@ -228,7 +220,7 @@ case!(lesson_s11_sent_device_is_closed_before_it_arrives, ["REL-2", "OBJ-FD", "T
     let (manager, client) = (t.file_manager(), t.client());
     let _spare = t.open_by(client.actor.clone());
     let (sent, other) = (number_of(t, &client, "binder"), client.actor.thread());
-    client.start_blocking_call(0, 0, &file(sent));
+    client.start_blocking_call(0, 0, &file_parcel(sent));
     let before = manager.actor.open_files();
     other.close_file(sent);
     if t.driver == Driver::Rust {

@@ -25,7 +25,9 @@ fn tell(client: &Port, data: &[u8]) -> Return {
     client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
 }
 
-fn hear(server: &Port, data: &[u8]) {
+/// The server reads a oneway call with this data.
+#[track_caller]
+pub(super) fn hear(server: &Port, data: &[u8]) {
     let call = server.wait_call();
     assert_eq!(server.data(&call), data);
     server.free(&call);
@@ -314,8 +316,8 @@ case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], pair, |t, (server, client)
 });
 
 /// How long to let a freezer wait for what has to wake him. C does not wake him when a thread or a process
-/// ends: he notices when his time is over.
-fn if_woken(t: &Stage) -> u32 {
+/// ends, for one: he notices when his time is over.
+pub(super) fn if_woken(t: &Stage) -> u32 {
     if t.driver == Driver::Rust {
         LONG
     } else {

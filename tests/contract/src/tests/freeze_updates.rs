@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `TF_UPDATE_TXN`: a oneway call to a frozen process takes the place of an equal one that waits.
 
+use super::freeze::hear;
 use super::*;
 
 const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
@@ -16,13 +17,6 @@ fn tell(client: &Port, code: u32, data: &[u8], flags: TransactionFlags) {
 #[track_caller]
 fn update(client: &Port, code: u32, data: &[u8]) {
     tell(client, code, data, UPDATE);
-}
-
-#[track_caller]
-fn hear(server: &Port, data: &[u8]) {
-    let call = server.wait_call();
-    assert_eq!(server.data(&call), data);
-    server.free(&call);
 }
 
 /// A frozen manager whose node is busy with a oneway call that it has read.

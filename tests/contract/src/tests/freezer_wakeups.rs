@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who freezes a process is woken when the last of its calls ends, in whichever way it does.
 
+use super::freeze::if_woken;
 use super::wakeups::{file, oneway_file, unwritable_read};
 use super::*;
-
-/// How long to let a freezer wait for what has to wake him. C does not wake him in these cases: he notices
-/// when his time is over.
-fn if_woken(t: &Stage) -> u32 {
-    if t.driver == Driver::Rust {
-        LONG
-    } else {
-        1500
-    }
-}
 
 /// A thread of the manager's other than the conductor's first has a call, and was not able to read it.
 fn unread(t: &Stage) -> (Port, Port, Port) {

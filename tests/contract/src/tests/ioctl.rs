@@ -161,8 +161,7 @@ case!(node_info_for_ref_counts_all_holders, ["IOCTL-GET_NODE_INFO_FOR_REF", "NOD
     expect((2, 0), "which gives both back");
     let call = holder.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
     expect((4, 0), "the same with a strong object");
-    owner.free(&call);
-    holder.free(&owner.answer(&holder, &empty()));
+    finish(&owner, &holder, &call);
     expect((2, 0), "it is given back as well");
     holder.send(|c| c.increfs(on_owner).release(on_owner));
     expect((1, 0), "a handle that is weak");

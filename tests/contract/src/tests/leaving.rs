@@ -22,10 +22,6 @@ case!(call_with_a_death, ["TXN-10", "LOOP-9", "DN-2"], |t| call_with(t, &WITHDRA
 const COOKIE: u64 = 0x99;
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 
-fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-}
-
 /// A process that holds the manager's handle 0 and has a node that the manager holds, with a thread of the
 /// pool beside its first one.
 struct Scene {

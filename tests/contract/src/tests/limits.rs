@@ -220,8 +220,7 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (ma
     owner.start_transaction(&call_with(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
     let call = manager.wait_call();
     assert_eq!(manager.object(&call).binder, node(100).binder);
-    manager.free(&call);
-    owner.free(&manager.answer(&owner, &empty()));
+    finish(&manager, &owner, &call);
 
     // Of three, the first two have room.
     manager.send(|c| c.release(handles[0]).release(handles[1]));

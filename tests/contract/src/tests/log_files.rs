@@ -278,9 +278,8 @@ case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], with_logs, |t, lo
     }
 });
 
-case!(long_queues, ["TXN-22", "BFS-12"], |t| {
+case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     const COUNT: u32 = 40;
-    let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
     for code in 0..COUNT {
         client.tell(0, code, &bytes(b"told"));
@@ -305,9 +304,8 @@ case!(long_queues, ["TXN-22", "BFS-12"], |t| {
     }
 });
 
-case!(deep_stacks, ["TXN-11", "BFS-12"], |t| {
+case!(deep_stacks, ["TXN-11", "BFS-12"], with_logs, |t, logs| {
     const DEPTH: u32 = 20;
-    let logs = with_logs(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {
         let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };

@@ -69,8 +69,7 @@ case!(at_most_four_megabytes, ["MMAP-4", "ALLOC-2"], |t| {
     client.start_transaction(&data);
     let call = manager.wait_call();
     assert_eq!(manager.data(&call), question);
-    manager.free(&call);
-    client.free(&manager.answer(&client, &empty()));
+    finish(&manager, &client, &call);
     let data = client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)));
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));

@@ -19,6 +19,7 @@ use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::sched::CloneFlags;
 use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ mod many;
 mod messages;
 mod mmap;
 mod namespaces;
-mod nested;
+pub mod nested;
 mod nice;
 mod nodes;
 mod objects;
@@ -172,6 +173,25 @@ fn logged_client(t: &Stage) -> (Logs<'_>, Port) {
 fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     server.free(call);
     client.free(&server.answer(client, &empty()));
+}
+
+/// Has a thread leave the driver.
+#[track_caller]
+fn exit(port: &Port) {
+    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+}
+
+/// Kills a child of the test.
+fn end(pid: Pid) {
+    kill(pid, Signal::SIGKILL).expect("kill");
+    waitpid(pid, None).expect("wait");
+}
+
+/// Waits until all children have ended well.
+fn all_well(children: Vec<Pid>) {
+    for pid in children {
+        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
+    }
 }
 
 /// Bytes that differ from their neighbours and from those of another seed.

@@ -4,7 +4,7 @@
 use super::*;
 
 /// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
-pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
+pub fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
     let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
@@ -46,9 +46,8 @@ case!(chain_of_three, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     assert_eq!(a.data(&b.answer(&a, &bytes(b"4"))), b"4");
 });
 
-case!(call_back_along_a_chain, ["TXN-11"], |t| {
+case!(call_back_along_a_chain, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
-    let (manager, a, b, on_b, _) = couple(t);
     let node = FlatBinderObject::binder(0xa0, 0xa1);
     let on_a = give_in_a_call(&manager, &a, node);
 
@@ -104,9 +103,8 @@ case!(answers_go_in_order, ["TXN-12", "TXN-13"], couple, |t, (_manager, a, b, on
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer"))), b"outer");
 });
 
-case!(waiting_thread_is_the_innermost, ["TXN-11"], |t| {
+case!(waiting_thread_is_the_innermost, ["TXN-11"], couple, |t, (_manager, a, b, on_b, on_a)| {
     // Two threads of a are in the same chain; a call back goes to the one that called last.
-    let (_manager, a, b, on_b, on_a) = couple(t);
     let second = a.looper();
     a.call(&b, on_b, 1, &empty());
     let b2 = b.looper();

@@ -200,8 +200,7 @@ case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
     let call = client.call(&server, 0, 0, &behind);
     let handle = server.object(&call).handle();
     server.send(|c| c.acquire(handle));
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &call);
     client.settle_counts();
     for _ in 0..3 {
         let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));

@@ -51,8 +51,7 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
         let call = server.wait_call();
         // At once: with its next order it may move again.
         let is_moved = has_moved(&server);
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
         is_moved
     };
     (0..rows).map(|_| (0..ROUNDS).filter(|_| is_moved()).count()).collect()

@@ -135,8 +135,7 @@ case!(work_of_a_waiting_looper_wakes_no_polling_thread, ["POLL-4", "LOOP-6"], |t
         };
         poller.actor.expect_blocked();
         woken += sleeps(&poller) - before;
-        manager.free(&call);
-        client.free(&manager.answer(&client, &empty()));
+        finish(&manager, &client, &call);
     }
     assert!(woken < ROUNDS / 4, "woken {woken} times in {ROUNDS} rounds");
     client.start_call(0, 0, &empty());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that nobody uses go when memory is short, and nobody notices.
 
+use super::many::start_server;
 use super::*;
 use crate::load;
 use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use nix::sys::wait::{waitpid, WaitStatus};
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
@@ -18,7 +18,8 @@ fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
     call.buffer
 }
 
-fn answer(client: &Port, manager: &Port) {
+/// Has the manager reply, and the client take that.
+pub(super) fn answer(client: &Port, manager: &Port) {
     client.free(&manager.answer(client, &empty()));
 }
 
@@ -261,11 +262,6 @@ impl Drop for Squeezer {
     }
 }
 
-fn start_server(t: &Stage, threads: u32) -> Pid {
-    let path = t.device("binder");
-    child::ready(|ready| load::serve(&path, threads, ready))
-}
-
 fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
     let client = |seed| {
         let path = t.device("binder");
@@ -276,17 +272,6 @@ fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
         })
     };
     (0..4).map(client).collect()
-}
-
-fn all_well(children: Vec<Pid>) {
-    for pid in children {
-        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
-    }
-}
-
-fn end(server: Pid) {
-    kill(server, Signal::SIGKILL).expect("kill");
-    waitpid(server, None).expect("wait");
 }
 
 case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], Shrinker::needed, |t, shrinker| {

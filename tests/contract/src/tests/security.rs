@@ -53,13 +53,6 @@ fn expect_words(server: &Port, words: &[u8], call: &BinderTransactionData, addre
     assert!(address >= call.offsets + call.offsets_size, "inside of the offsets");
 }
 
-/// Serves a call and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
-    client.free(&server.answer(client, &empty()));
-}
-
 case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     t.needs("no security module that gives contexts", context_of(&client).is_none());

@@ -87,8 +87,7 @@ case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], pair
         });
         let call = taken.unwrap_or_else(|| server.wait_call());
         assert_eq!(call.code, code);
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
     }
 });
 

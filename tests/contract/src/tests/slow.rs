@@ -337,10 +337,9 @@ case!(chain_through_a_thread_that_was_called_back, ["TXN-11"], couple, |t, (mana
     a.answer(&client, &empty());
 });
 
-case!(thread_among_many, ["TXN-10"], |t| {
+case!(thread_among_many, ["TXN-10"], Stage::manager, |t, manager| {
     // More than are looked at without giving others the lock.
     const MANY: usize = 70;
-    let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let (server, client) = (t.server(), t.client());
     let handle = introduce(&manager, &server, node(&server), &client);

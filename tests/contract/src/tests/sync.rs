@@ -173,9 +173,8 @@ case!(dead_owner, ["TXN-7", "NODE-12"], trio, |t, (manager, owner, holder)| {
     }
 });
 
-case!(self_call_is_refused, ["TXN-9"], |t| {
+case!(self_call_is_refused, ["TXN-9"], pair, |t, (manager, client)| {
     // A process never gets a handle on its own node; sent to itself it stays a node.
-    let (manager, client) = (t.manager(), t.client());
     let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 1)));
     let handle = manager.object(&call).handle();
     manager.reply(&object(FlatBinderObject::strong_handle(handle)));
@@ -233,8 +232,7 @@ case!(offsets_address_follows_the_data, ["TXN-29", "OBJ-3"], pair, |t, (server, 
         assert_eq!(call.offsets_size, 8);
         assert_eq!(call.buffer % 8, 0);
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE);
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
         client.settle_counts();
     }
 });

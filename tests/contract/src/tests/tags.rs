@@ -26,13 +26,6 @@ fn checked(t: &Stage, client: &Port) -> u64 {
     client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }).expect("memory with tags")
 }
 
-/// Serves a call that has come, and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
-    client.free(&server.answer(client, &empty()));
-}
-
 /// Asks for the version into memory that may be tagged.
 fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
     client.actor.number(Op::IoctlAt { slot: client.slot, number: BINDER_VERSION, address })

@@ -139,8 +139,7 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
         holder.let_go(&server);
         let call = call_after_a_disturbance(&server);
         assert_eq!((call.code, server.data(&call)), (code, b"meanwhile".to_vec()));
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
     }
 }
 

@@ -4,10 +4,6 @@
 use super::nested::couple;
 use super::*;
 
-fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-}
-
 case!(exit_while_serving, ["TREL-1"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &bytes(b"never answered"));
     exit(&server);

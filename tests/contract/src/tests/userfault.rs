@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A copy that waits for user space, for as long as that likes, holds up nobody else.
 
+use super::reclaim::answer;
 use super::*;
 use crate::linger::Lingering;
 use crate::pages::pages_of;
@@ -32,10 +33,6 @@ fn send_absent_with(client: &Port, absent: &Absent, pages: usize, flags: Transac
     client.start_transaction(&BinderTransactionData { buffer, data_size, flags: flags.bits(), ..call });
     assert_eq!(absent.wait(), 0);
     assert!(!client.actor.answered(Duration::ZERO), "came back without the data");
-}
-
-fn answer(client: &Port, manager: &Port) {
-    client.free(&manager.answer(client, &empty()));
 }
 
 case!(space_cannot_be_watched, ["MMAP-2", "MMAP-5"], pair, |t, (manager, client)| {
