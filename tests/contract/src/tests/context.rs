@@ -43,8 +43,7 @@ case!(another_user_may_not, ["CTX-1"], |t| {
     assert_eq!(take_over(&other), None);
 });
 
-case!(users_are_compared_by_effective_id, ["CTX-1"], |t| {
-    t.needs_new_devices();
+case!(users_are_compared_by_effective_id, ["CTX-1"], Stage::needs_new_devices, |t, ()| {
     let manager = t.client();
     as_user(&manager, 1000);
     manager.set_context_manager().expect("any user may be first");

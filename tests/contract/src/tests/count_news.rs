@@ -232,8 +232,7 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
 
 // The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
 // them before its call is acknowledged.
-case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], |t| {
-    needs_two_cpus(t);
+case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     // Once, unless the first CPU is given to others after all, which are not to starve.
     let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
@@ -280,8 +279,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
 
 // A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
 // another thread sleeps and has been woken for it.
-case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], |t| {
-    needs_two_cpus(t);
+case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let (server, client) = (t.manager(), t.client());
     let sleeper = server.looper();

@@ -188,8 +188,7 @@ case!(lesson_s11_device_sent_to_its_own_process, ["REL-2", "OBJ-FD"], |t| {
 });
 
 // Each of two processes is sent the other's device; nobody reads of it.
-case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], |t| {
-    t.needs_new_devices();
+case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], Stage::needs_new_devices, |t, ()| {
     let (first, second) = (managed(t, "binder"), managed(t, "hwbinder"));
     send_file(t, "hwbinder", &first.actor.share(number_of(t, &first, "binder")));
     send_file(t, "binder", &second.actor.share(number_of(t, &second, "hwbinder")));

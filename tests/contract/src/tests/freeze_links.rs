@@ -509,8 +509,7 @@ case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], cast, |t, (server
 
 // Who is frozen, or let run again, and ends meanwhile has died last, for whoever is told of both. There are many links, and
 // who goes through them is kept from that by an urgent bystander until the deaths are told, wherever it is.
-case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
-    needs_two_cpus(t);
+case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     for round in 0..t.tries(16) {
         let (holder, owner) = (t.manager(), t.server());

@@ -205,8 +205,7 @@ fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
 
 // A row of `make growth`: each send took longer by all that waited, and held up the receiver meanwhile. An update has
 // to look at all that wait, so next to one it shows whether a call does that which may supersede nothing.
-case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], |t| {
-    t.needs_no_kasan();
+case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], Stage::needs_no_kasan, |t, ()| {
     let (_server, client, _freezer, _call) = busy(t);
     (0..20_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
     // In turn, so that what disturbs one of them disturbs the other; the shortest of many tries, for a busy host disturbs most.

@@ -78,8 +78,7 @@ case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
     assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
 });
 
-case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], |t| {
-    needs_the_stage(t);
+case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], needs_the_stage, |t, ()| {
     let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
     t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
 });
@@ -170,8 +169,7 @@ fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
     has_moved(looper)
 }
 
-case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], |t| {
-    needs_the_stage(t);
+case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], needs_the_stage, |t, ()| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.request_death(handle, COOKIE));
@@ -189,8 +187,7 @@ case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], |t| {
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
 });
 
-case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], |t| {
-    needs_the_stage(t);
+case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, ()| {
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();

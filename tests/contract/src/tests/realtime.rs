@@ -284,8 +284,7 @@ case!(server_keeps_what_it_has, ["TXN-31", "LSM-2"], |t| {
 
 // Client and server share a CPU with a thread that would run before the server as it is, but not
 // before the client: it must not get to run between the two.
-case!(server_is_raised_before_it_runs, ["TXN-31"], |t| {
-    needs_two_cpus(t);
+case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();

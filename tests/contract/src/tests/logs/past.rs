@@ -77,8 +77,7 @@ case!(last_ones_in_their_order, ["LOG-13"], logged_pair, |t, (logs, server, clie
     assert_eq!(logs.log().entries.len(), ROOM);
 });
 
-case!(last_ones_of_two_cpus, ["LOG-13"], |t| {
-    needs_two_cpus(t);
+case!(last_ones_of_two_cpus, ["LOG-13"], needs_two_cpus, |t, ()| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut sent = 0;
