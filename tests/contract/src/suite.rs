@@ -75,7 +75,8 @@ impl Test {
     }
 }
 
-/// Declares a test: its name, the rules that it checks, and what it does. The linker puts all of them in a row.
+/// Declares a test: its name, the rules that it checks, who takes part if that is not up to the test, and what it does. The linker
+/// puts all of them in a row.
 #[macro_export]
 macro_rules! case {
     ($name:ident, [$($rule:literal),* $(,)?], $run:expr $(,)?) => {
@@ -90,6 +91,12 @@ macro_rules! case {
             #[link_section = "contract_tests"]
             static IN_THE_ROW: &$crate::suite::Test = &TEST;
         };
+    };
+    ($name:ident, [$($rule:literal),* $(,)?], $scene:expr, |$t:ident, $cast:pat_param| $test:block $(,)?) => {
+        $crate::case!($name, [$($rule),*], |$t| {
+            let $cast = $scene($t);
+            $test
+        });
     };
 }
 
