@@ -149,7 +149,8 @@ class Reporter:
         print("\n  what took most: CPU and wall-clock seconds")
         for span in sorted(self.spans, key=lambda span: -span["cpu"])[:SHOWN]:
             print(f"  {span['cpu']:7.1f} {span['wall']:7.1f}  {span['stage']}")
-        print(f"  {sum(span['cpu'] for span in self.spans) / 60:.1f} CPU minutes in stages")
+        spent = float(os.environ.get("LAB_CPU", 0)) + sum(span["cpu"] for span in self.spans)
+        print(f"  {(time.monotonic() - say.START) / 60:.1f} minutes, {spent / 60:.1f} CPU minutes")
         for name, _, failed in self.rows:
             if failed:
                 print(f"  failed: {name}")

@@ -8,9 +8,11 @@ from stages import CONTRACT, DRIVER, stage
 UM, DEBIAN = "um", stock.NAMES[0]
 # What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
 BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::", "quota::")
-# What the driver is told by numbers, sizes and addresses is what a task's width could change.
-NARROW = ("ioctl::", "binderfs::", "mmap::", "write_read::", "sync::", "replies::", "failures::", "buffers::", "objects::", "handles::",
-          "fds::", "fd_arrays::", "pointers::", "freeze::")
+# What a machine does otherwise than User Mode Linux: memory of users and of its nodes, tasks and signals, time and priorities; and
+# what KASAN would weigh along.
+MACHINE_GROUPS = ("buffers::", "charging::", "death_races::", "depth::", "faults::", "fds::", "gaps::", "inversion::", "ioctl::", "lessons::",
+                  "limits::", "many::", "mmap::", "nice::", "placement::", "pointers::", "poll::", "quota::", "realtime::", "reclaim::",
+                  "retention::", "signals::", "sync::", "tags::", "tasks::", "threads::", "userfault::", "wakeups::", "write_read::")
 # Debian's C driver has one device and no binderfs. None of our own kernels has asynchronous I/O.
 STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wakes_asynchronous_io")
 # Where a part of the driver differs between architectures, or works on several CPUs at once.
@@ -44,15 +46,10 @@ def test_contract_um_c_two_cpus(tally):
     contract.suite(tally, UM, "c", "contract um c, two CPUs", part=2, recalled=True)
 
 
-@stage(*MACHINE, takes=115)
+@stage(*MACHINE, takes=100)
 def test_contract_debian_rust(tally):
     """On x86-64 with two CPUs and memory nodes."""
-    contract.suite(tally, DEBIAN, "rust")
-
-
-@stage(*MACHINE, takes=40)
-def test_contract_debian_rust_32_bit(tally):
-    contract.suite(tally, DEBIAN, "rust", "contract debian-7.3 rust 32-bit", only=NARROW, width=32)
+    contract.suite(tally, DEBIAN, "rust", only=MACHINE_GROUPS)
 
 
 @stage(*CONTRACT, takes=20)
@@ -64,17 +61,17 @@ def test_contract_debian_c(tally):
        "tools/lab/install.py", *CONTRACT, takes=50)
 def test_contract_built_in(tally):
     """Our driver as a part of the kernel, which is linked anew from the objects of the other one."""
-    contract.suite(tally, "um-builtin", "rust", only=BUILTIN)
+    contract.suite(tally, "um-builtin", "rust", only=BUILTIN, cpus=1)
 
 
 @pytest.mark.parametrize("driver", ("rust", "c"))
 @stage("drivers/android/rust_binder.rs", "drivers/android/ffi/", "drivers/android/entry/", *CONTRACT, takes=25)
 def test_contract_with_a_security_module(tally, driver):
-    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, recalled=True)
-    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, policy=True, recalled=True)
+    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, cpus=1, recalled=True)
+    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, cpus=1, policy=True, recalled=True)
 
 
 @stage("drivers/android/entry/", "rust/kernel/", *CONTRACT, takes=20)
 def test_contract_with_parameters(tally):
-    for words, only in (("charge_buffers=1", ("charging::", "reclaim::")), ("handoff=2", ("placement::",)), ("handoff=0", ("placement::",))):
-        contract.suite(tally, UM, "rust", only=only, boot=(f"parameters={words}",))
+    for words, only, cpus in (("charge_buffers=1", ("charging::", "reclaim::"), 1), ("handoff=2", ("placement::",), 2), ("handoff=0", ("placement::",), 2)):
+        contract.suite(tally, UM, "rust", only=only, boot=(f"parameters={words}",), cpus=cpus)

@@ -84,7 +84,7 @@ def test_logs_alike(tally):
     for driver in ("c", "rust"):
         title = f"logs of a scene um {driver}"
         job = guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver,
-                        files={"/lab/contract": programs.build("tests/contract")})
+                        files={"/lab/contract": programs.build("tests/contract")}, cpus=1)
         result = run(title, UM, job)
         said[driver] = result.output.replace("\r\n", "\n").splitlines()
         if not result.good or len(said[driver]) < 100:
@@ -152,7 +152,7 @@ def test_beside_another_driver(tally):
         name = guest.MODULES[other]
         files = {"/lab/beside": guest.SCRIPTS / "beside", f"/lab/{name}.ko": kernel.build(UM).module(other),
                  "/lab/binder-bench": programs.build("tools/binder-bench")}
-        result = run(title, UM, guest.Job(argv=["/bin/sh", "/lab/beside", name], load=False, files=files))
+        result = run(title, UM, guest.Job(argv=["/bin/sh", "/lab/beside", name], load=False, files=files, cpus=1))
         if not result.good:
             say.lines(result.output)
         tally.one(title, result.good)

@@ -8,7 +8,7 @@ from lab import aosp, contract, deb_test, kernel, load, modules, mutants, patch_
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
-OTHERS = (*stock.NAMES[1:], *kernel.FOREIGN)
+OTHERS = (*stock.NAMES, *kernel.FOREIGN)
 
 
 def option(name, usual):

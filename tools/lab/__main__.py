@@ -65,8 +65,7 @@ def _parser():
         "--seconds", type=int, help="how long the load runs")("--guest", type=_guest, help="where aosp runs")
     option = driver_of(guest_of(target("contract", _contract, "the contract suite in one guest on one driver")))
     option("--only", default="", metavar="PART,...", help="tests whose names contain one of these")(
-        "--near-limits", help="1: our driver's numbers start near their ends")("--width", type=int, default=64, choices=(32, 64), help="bits of the tasks")(
-        "--table", help="1: run all drivers, and write the tables of docs/contract.md anew")
+        "--near-limits", help="1: our driver's numbers start near their ends")("--width", type=int, default=64, choices=(32, 64), help="bits of the tasks")
     target("check", lambda _: check.run(), "format, lints, checkpatch, docs")
     driver_of(guest_of(target("boot", _boot, "a shell in a guest with a driver")))
     option = driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none")
@@ -114,8 +113,6 @@ def _bench(arguments):
 
 
 def _contract(arguments):
-    if arguments.table:
-        return contract.table(arguments.guest)
     only = tuple(filter(None, arguments.only.split(",")))
     program = programs.build(contract.CRATE) if only else None
     none = [part for part in only if not proc.output(program, "list", "--filter", part)]

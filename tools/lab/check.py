@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import commands, doc, kernel, layers, litmus, module, packages, programs, proc, say, toolchain
+from . import commands, doc, kernel, layers, litmus, module, packages, programs, proc, say
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -72,15 +72,11 @@ def _narrow():
 
 
 def _clippy_driver():
-    built = kernel.build("um")
-    out = BUILD / "um" / "clippy"
-    proc.output("rm", "-rf", out)
-    out.mkdir(parents=True)
-    argv = module.command(built, out, "CLIPPY=1")
-    done = subprocess.run([str(a) for a in argv], text=True, capture_output=True,
-                          env=toolchain.kernel_environment())
-    lines = (done.stdout + done.stderr).splitlines()
-    return lines if done.returncode or any(re.match(r"warning|error", l) for l in lines) else []
+    try:
+        module.build_checked(kernel.build("um"))
+    except say.LabError as error:
+        return str(error).splitlines()
+    return []
 
 
 def without_schedstats():
@@ -200,6 +196,17 @@ def _names():
     return wrong
 
 
+def _contract():
+    """Mistakes in the catalogue of rules and lessons; and whether the document's tables are those that the suite makes."""
+    made = BUILD / "contract.md"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    document = (ROOT / "docs/contract.md").read_text()
+    made.write_text(document)
+    # It reads which tests the host has.
+    wrong = _complaints([programs.build("tests/contract"), "rules", "--update", made], cwd=ROOT / "tests/contract")
+    return wrong or ([] if made.read_text() == document else [f"docs/contract.md is not up to date: cp {made} docs/contract.md"])
+
+
 _RUST = ("drivers/", "rust/", "tools/", "tests/")
 _DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md")
 # Each check by its name, with its inputs and about how many seconds it takes.
@@ -211,6 +218,7 @@ CHECKS = {
     "links in the docs": (_links, _DOCUMENTS, 1),
     "names in the docs": (_names, (*_DOCUMENTS, *_RUST), 5),
     "commands in the docs": (commands.complaints, (*_DOCUMENTS, "Makefile"), 1),
+    "rules and lessons": (_contract, ("docs/contract.md", "tests/contract/", "tests/host/"), 1),
     "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),
     "who uses whom in the driver": (layers.complaints, ("drivers/", "rust/", "docs/architecture.md"), 2),
     "clippy: driver": (_clippy_driver, ("drivers/", "rust/"), 40),

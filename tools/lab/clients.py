@@ -47,6 +47,7 @@ class Part:
     least: int
     timeout: float = 120.0
     boot: tuple = ()
+    cpus: int = 1
 
 
 def parts(name, guest_name):
@@ -73,7 +74,7 @@ NAMES = ("selftest", "stress", "rsbinder", "rsbinder-units", "gbinder")
 def job(part, driver):
     """A part as something to run in a guest."""
     return guest.Job(argv=part.argv, driver=driver, files=part.files, timeout=part.timeout,
-                     boot=part.boot)
+                     boot=part.boot, cpus=part.cpus)
 
 
 def counts(output):
@@ -109,14 +110,14 @@ def _selftest(folder, arch):
 
     key = cache.key(compiler, *(path.read_text() for path in (*sorted(folder.glob("*.h")), text, patience)))
     program = cache.entry(f"clients/selftest-{key}", make) / "binderfs_test"
-    return [Part("binderfs_test", ["/lab/binderfs_test"], {"/lab/binderfs_test": program}, 3, 400)]
+    return [Part("binderfs_test", ["/lab/binderfs_test"], {"/lab/binderfs_test": program}, 3, 400, cpus=2)]
 
 
 def _stress(arch):
     """Lesson C10: stress-ng's stressor for binderfs, for a few seconds."""
     files = foreign.files(foreign.root(_PINS["stress"], arch), "stress-ng", arch=arch)
     files["/lab/stress"] = HOME / "stress/run"
-    return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60)]
+    return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60, cpus=2)]
 
 
 def _rsbinder(arch):

@@ -2,7 +2,6 @@
 """The contract suite in a guest, on one of the drivers."""
 
 import re
-import subprocess
 import threading
 
 from . import emulator, guest, kernel, module, packages, proc, programs, recall, say, stock
@@ -10,7 +9,6 @@ from .run import Tally, counts_of, run
 from .versions import BUILD, ROOT
 
 CRATE = "tests/contract"
-_RECORD = "results.jsonl"
 # Numbers of tasks wrap around soon as well where those of the driver do: the words in front of a command line.
 _FEW_PIDS = ("/bin/sh", "-c", 'echo 1024 >/proc/sys/kernel/pid_max && exec "$@"', "sh")
 # Seconds that a step and a test may take: other lanes may be busy with what keeps both CPUs.
@@ -21,15 +19,6 @@ _IMPATIENCE = ("--patience", "1", "--timeout", "8")
 # With a security module all calls pass its hooks, and nodes are told who calls them.
 LSM = ("lsm=selinux",)
 SECURED = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
-
-# Tests whose processes or threads go on by themselves, and meet in the driver when they like, want two CPUs. In all others a
-# thread is told one step after the other: one CPU is enough, and spins for no lock that the other one holds. By the beginnings of
-# their names.
-TWO_CPUS = (
-    "charging::", "containers::", "count_news::", "death_races::", "deaths::", "freeze::", "freeze_links::", "freezer_wakeups::",
-    "gaps::", "inversion::", "leaving::", "lessons::", "limits::", "log_files::", "logs::last_ones_of_two_cpus",
-    "logs::read_in_pieces_while", "many::", "placement::", "quota::", "realtime::", "reclaim::", "retention::", "signals::",
-    "slow::on_and_off_under_load", "strangers::", "tasks::", "unload::", "userfault::", "wakeups::")
 
 
 def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), width=64, near_limits=False, kunit=False, policy=False,
@@ -43,13 +32,10 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
     """
     title = title or " ".join(["contract", name, driver, *boot])
     built, program = kernel.build(name), programs.build_for(name, CRATE, width)
-    argv = ["/lab/contract", "run", "--driver", driver, "--guest", "-".join([name, *boot, *(["32"] if width == 32 else [])]),
-            "--record", f"/out/{_RECORD}", *(_IMPATIENCE if driver == "upstream" else _PATIENCE)]
+    argv = ["/lab/contract", "run", "--driver", driver, *(_IMPATIENCE if driver == "upstream" else _PATIENCE)]
     argv += [word for part_of_name in only for word in ("--filter", part_of_name)]
+    argv += ["--cpus", str(part)] if part else []
     files = {"/lab/contract": program}
-    if part:
-        files["/lab/named"] = _named(program, part)
-        argv += ["--named", "/lab/named"]
     if policy:
         files["/lab/policy"] = compiled_policy()
         argv += ["--policy", "/lab/policy"]
@@ -63,10 +49,6 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
     result = recall.run(built, job, lambda: run(title, name, job)) if recalled and driver == "c" else run(title, name, job)
     say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line or re.match(r"\d+ skipped: ", line)))
     tally.add(title, *counts_of(result))
-    if _RECORD in result.files and not (only or part or near_limits):
-        record = _record(name, driver)
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_bytes(result.files[_RECORD])
     return result
 
 
@@ -77,33 +59,6 @@ def command(name, driver, only, near_limits, width):
     return tally.finish()
 
 
-def table(name):
-    """Run the suite against all drivers, and write the tables of docs/contract.md anew."""
-    tally = Tally()
-    for driver in guest.MODULES:
-        suite(tally, name, driver)
-    records = [_record(name, driver) for driver in guest.MODULES]
-    words = [word for record in records if record.exists() for word in ("--results", record)]
-    argv = [programs.build(CRATE), "rules", *words, "--update", ROOT / "docs/contract.md"]
-    # It reads which tests the host has.
-    subprocess.run([str(word) for word in argv], cwd=ROOT / CRATE, check=True)
-    return tally.finish()
-
-
-def _record(name, driver):
-    """How each test ended in a guest's last run on a driver."""
-    return BUILD / "results" / f"{name}-{driver}.jsonl"
-
-
-def _named(program, cpus):
-    """A file with the names of the tests that want so many CPUs."""
-    names = [line.split()[0] for line in proc.output(program, "list").splitlines()]
-    missing = [beginning for beginning in TWO_CPUS if not any(name.startswith(beginning) for name in names)]
-    if missing:
-        raise say.LabError(f"no test of the contract begins with {', '.join(missing)}: mend TWO_CPUS in tools/lab/contract.py")
-    return _written(BUILD / f"tests-on-{cpus}-cpus", "".join(f"{name}\n" for name in names if name.startswith(TWO_CPUS) == (cpus > 1)))
-
-
 def compiled_policy():
     """The tests' policy of SELinux, compiled."""
     packages.ensure("policy")
@@ -112,11 +67,3 @@ def compiled_policy():
     # Whatever the policy does not name is allowed. The version is one that the compiler and the kernel know.
     proc.output("checkpolicy", "-U", "allow", "-c", "33", "-o", part, ROOT / CRATE / "policy.conf")
     return part.rename(BUILD / "policy")
-
-
-def _written(path, text):
-    """Write a file that another process may be reading."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{threading.get_ident()}")
-    part.write_text(text)
-    return part.rename(path)

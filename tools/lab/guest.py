@@ -50,7 +50,7 @@ class Job:
     timeout: float = 120.0
     # After so long without a word it counts as hung, too.
     silence: float = float("inf")
-    # One where nothing depends on a second one: two of User Mode Linux spin for each other on a busy host.
+    # One where nothing depends on a second one: two of User Mode Linux spin for each other, and take three times the host's time.
     cpus: int = 2
     # Megabytes; half of it holds the first filesystem, if that is as large.
     memory: int = 512

@@ -41,8 +41,8 @@ def folder(kernel, name):
 
 
 def build_checked(kernel):
-    """Our driver with its KUnit suites, and with numbers that start near their ends."""
-    return build(kernel, name="module-checked", arguments=CHECKED)
+    """Our driver with its KUnit suites, and with numbers that start near their ends. Clippy compiles it: a lint is an error."""
+    return build(kernel, name="module-checked", arguments=(*CHECKED, "CLIPPY=1", "KRUSTFLAGS=-Dwarnings"))
 
 
 def command(kernel, out, *arguments, sources=DRIVER, target="modules"):

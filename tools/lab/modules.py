@@ -33,13 +33,13 @@ def watched(tally, name, what="pages"):
 
 def _loading(name, folder, made, *words):
     path = module.build(kernel.build(name), ROOT / "tests" / folder, folder, made)
-    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path})
+    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path}, cpus=1)
 
 
 def cycles(tally, name, count):
     """The driver loaded, mounted and unloaded so many times."""
     title = f"load and unload {name} {count} x"
-    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, timeout=300)).good)
+    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, cpus=1, timeout=300)).good)
 
 
 def unloading(tally, name):

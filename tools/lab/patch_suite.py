@@ -126,7 +126,7 @@ def _build(patched, like, last):
 
 def _contract(tally, title, patched, driver, boot):
     """The contract suite on a kernel that has both drivers built in; the C driver is used unless its command line has another word."""
-    argv = ["/lab/contract", "run", "--driver", driver, "--guest", GUEST, "--patience", "15", "--timeout", "90"]
+    argv = ["/lab/contract", "run", "--driver", driver, "--patience", "15", "--timeout", "90"]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": programs.build_for(GUEST, "tests/contract")}, timeout=2400, boot=boot)
     with say.Step(title) as step:
         result = guest.run(patched, job, step.hear)

@@ -35,7 +35,7 @@ def job(driver):
     files["/lab/contract"] = programs.build("tests/contract")
     argv = ["/lab/recorded_by_perfetto", "/lab/contract", "run", "--driver", driver, "--filter", "nested::",
             "--filter", "objects::"]
-    return guest.Job(argv=argv, driver=driver, files=files, timeout=300)
+    return guest.Job(argv=argv, driver=driver, files=files, cpus=1, timeout=300)
 
 
 def decoded(trace):

@@ -4,12 +4,14 @@
 Threads may write at once: lines come out whole.
 """
 
+import os
 import re
 import sys
 import threading
 import time
 
-START = time.monotonic()
+# Of the whole run: processes that it starts go on with its clock.
+START = float(os.environ.setdefault("LAB_BEGAN", str(time.monotonic())))
 QUIET_INTERVAL = 15.0
 # Of a line of progress.
 WIDTH = 99

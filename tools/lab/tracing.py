@@ -36,7 +36,7 @@ def reloading():
     """What takes the driver away and brings it back while a tracer is attached."""
     argv = ["/lab/retraced", str(ROUNDS), "/lab/contract", "run", "--driver", "rust", "--patience", "15", "--timeout", "90",
             "--filter", "sync::sender_cannot_lie"]
-    return guest.Job(argv=argv, load=False, files={"/lab/contract": programs.build("tests/contract")}, timeout=600)
+    return guest.Job(argv=argv, load=False, files={"/lab/contract": programs.build("tests/contract")}, cpus=1, timeout=600)
 
 
 def read_by_trace_cmd(driver):
@@ -44,7 +44,7 @@ def read_by_trace_cmd(driver):
     files = foreign.files(foreign.root(PINNED["readers"]["trace-cmd"]), "trace-cmd")
     files["/lab/contract"] = programs.build("tests/contract")
     argv = ["/lab/recorded", "/lab/contract", "run", "--driver", driver, "--filter", "nested::", "--filter", "objects::"]
-    return guest.Job(argv=argv, driver=driver, files=files, timeout=300)
+    return guest.Job(argv=argv, driver=driver, files=files, cpus=1, timeout=300)
 
 
 def judge_report(output):

@@ -91,9 +91,9 @@ def times(latency):
 
 
 def yardsticks(latency):
-    """What the kernel charges anyone: medians of pipes, sockets and futexes, by size."""
-    rows = [[cell.label, who, f"{row['p50_ns'] / 1000:.2f}"] for cell in data.cells(latency) for who in ("pipe", "seqpacket", "futex")
-            if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, who)))]
+    """What the kernel charges anyone: medians of a socket pair, by size."""
+    rows = [[cell.label, "seqpacket", f"{row['p50_ns'] / 1000:.2f}"] for cell in data.cells(latency)
+            if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, "seqpacket")))]
     return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
 
 

@@ -10,7 +10,7 @@ from . import charts, data, page
 
 RATIO = {"point": 0.5, "low": 0.4, "high": 0.6, "verdict": "50.0 % faster"}
 LATENCY = {(data.Cell("throughput", size=size), who): {"p50_ns": 1000 * place, "p99_ns": 5000, "ratios": {"p50": RATIO} if who != "c" else None}
-           for size in (0, 4096) for place, who in enumerate(("c", "rust", "upstream", "pipe"), 1)}
+           for size in (0, 4096) for place, who in enumerate(("c", "rust", "upstream", "seqpacket"), 1)}
 
 
 def rendered():
@@ -24,7 +24,7 @@ def rendered():
 def test_every_section_is_there_and_text_is_escaped():
     text = rendered()
     assert re.findall(r"<section id=(\w+)>", text) == ["instructions", "memory", "time", "yardsticks", "lines", "facts"]
-    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "pipe"):
+    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "seqpacket"):
         assert found in text, found
     assert "<k>" not in text
 

@@ -40,6 +40,11 @@ pub fn cast(t: &Stage, flags: u32) -> Cast {
     cast_with(t, t.server(), flags)
 }
 
+/// A client that holds a node which inherits whatever its caller has.
+pub fn inheriting(t: &Stage) -> Cast {
+    cast(t, INHERIT_RT | NO_MINIMUM)
+}
+
 /// A client that holds the node of this server.
 pub fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
     let (manager, client) = (t.manager(), t.client());

@@ -33,9 +33,6 @@ pub struct FuzzArgs {
     /// How many seeds
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// How many writes a seed makes
-    #[arg(long, default_value_t = 60)]
-    steps: u32,
     /// Print all that happens
     #[arg(long)]
     trace: bool,
@@ -51,7 +48,7 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
                 let pids = GlobalPids::new();
                 private_mounts();
                 // Which driver it is, nobody asks: nothing is expected to differ.
-                trace = live(&Stage::new(Driver::C, Path::new(SCRATCH), pids), seed, args.steps);
+                trace = live(&Stage::new(Driver::C, Path::new(SCRATCH), pids), seed);
             });
             report(args, seed, &trace, end);
         })?;
@@ -72,6 +69,8 @@ fn report(args: &FuzzArgs, seed: u64, trace: &str, end: Result<(), String>) {
     }
 }
 
+/// The writes of a seed.
+const STEPS: u32 = 60;
 /// Handles, objects and cookies are few, so that right ones are met often.
 const HANDLES: u32 = 6;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
@@ -92,7 +91,7 @@ struct Play {
 }
 
 /// Plays one seed; gives the trace.
-fn live(stage: &Stage, seed: u64, steps: u32) -> String {
+fn live(stage: &Stage, seed: u64) -> String {
     let ports = [('m', stage.manager()), ('a', stage.client()), ('b', stage.server())];
     let roles = ports.map(|(name, port)| {
         port.nonblocking(true);
@@ -100,7 +99,7 @@ fn live(stage: &Stage, seed: u64, steps: u32) -> String {
     });
     let random = SmallRng::seed_from_u64(seed);
     let mut play = Play { roles: roles.into(), numbers: HashMap::new(), random, trace: String::new() };
-    for _ in 0..steps {
+    for _ in 0..STEPS {
         play.step();
     }
     for role in 0..play.roles.len() {

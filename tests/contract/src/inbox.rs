@@ -140,7 +140,7 @@ impl Inbox {
     }
 
     /// What is wrong with all that the thread was told.
-    fn complaints(&self) -> Vec<String> {
+    pub fn complaints(&self) -> Vec<String> {
         let mut complaints = self.faults.take();
         let needs_asking = |item: &Return| {
             let is_implied = matches!(
@@ -167,63 +167,5 @@ pub fn expect_nothing_unasked() {
             "thread {thread} of {process} was told unasked: {}",
             complaints.join(", ")
         );
-    }
-}
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-    use binder_sys::BinderPtrCookie;
-
-    const NODE: BinderPtrCookie = BinderPtrCookie { ptr: 8, cookie: 9 };
-
-    fn told(commands: u32, items: &[Return]) -> Vec<String> {
-        TOLD.take();
-        let inbox = Inbox::new(1, 1, 0);
-        for _ in 0..commands {
-            let mut command = BC_REPLY.to_ne_bytes().to_vec();
-            command.extend([0; 64]);
-            inbox.wrote(&command);
-        }
-        inbox.read(items);
-        inbox.complaints()
-    }
-
-    #[test]
-    fn each_call_is_acknowledged_once() {
-        use Return::{DeadReply, TransactionComplete as Complete};
-        assert!(told(1, &[Complete, DeadReply]).is_empty());
-        assert!(told(1, &[DeadReply]).is_empty());
-        assert!(told(2, &[Complete, Complete, DeadReply]).is_empty());
-        assert_eq!(told(1, &[Complete, Complete]).len(), 1);
-        assert_eq!(told(1, &[DeadReply, Complete]).len(), 1);
-        assert_eq!(told(0, &[Complete]).len(), 1);
-    }
-
-    #[test]
-    fn news_of_counts_follow_each_other() {
-        use Return::{Acquire, Decrefs, Increfs, Release};
-        assert!(told(0, &[Increfs(NODE), Acquire(NODE), Release(NODE), Acquire(NODE)]).is_empty());
-        assert!(told(0, &[Increfs(NODE), Decrefs(NODE), Increfs(NODE)]).is_empty());
-        for wrong in [
-            &[Acquire(NODE)][..],
-            &[Release(NODE)],
-            &[Increfs(NODE), Increfs(NODE)],
-            &[Increfs(NODE), Acquire(NODE), Decrefs(NODE)],
-            &[Increfs(NODE), Release(NODE)],
-        ] {
-            assert_eq!(told(0, wrong).len(), 1, "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_passed_must_be_taken() {
-        let inbox = Inbox::new(1, 1, 0);
-        inbox.pass(Return::SpawnLooper, Location::caller());
-        assert_eq!(inbox.take_passed(), [Return::SpawnLooper]);
-        assert!(inbox.complaints().is_empty());
-        inbox.pass(Return::SpawnLooper, Location::caller());
-        inbox.keep(vec![Return::Noop, Return::DeadBinder(1)]);
-        assert_eq!(inbox.complaints().len(), 2);
     }
 }

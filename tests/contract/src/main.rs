@@ -102,15 +102,15 @@ pub struct RunArgs {
     /// The driver that is loaded: decides which documented differences are expected
     #[arg(long, value_enum, default_value_t = Driver::Rust)]
     driver: Driver,
-    /// The guest's name, only for the report
-    #[arg(long)]
-    guest: Option<String>,
     /// Only tests whose name contains this, or that name this rule; several times, any of them
     #[arg(long)]
     filter: Vec<String>,
     /// The tests that this file names, one a line, in its order
     #[arg(long, conflicts_with = "filter")]
     named: Option<std::path::PathBuf>,
+    /// Only tests that want so many CPUs: most want one, some two
+    #[arg(long)]
+    cpus: Option<usize>,
     /// Run none after the first that fails
     #[arg(long)]
     stop_at_first_failure: bool,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whoever listens to the reports of a Binder driver over generic netlink.
 
+use nix::errno::Errno;
+use nix::sys::socket::{recv, send, socket, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The family and the groups that have to be asked for by name.
 const FAMILY: &str = "binder";
@@ -95,7 +97,7 @@ impl Listener {
     }
 
     fn join_group(group: &str) -> io::Result<Self> {
-        let socket = socket()?;
+        let socket = generic_socket()?;
         let family = family(&socket)?.ok_or(io::ErrorKind::NotFound)?;
         let group = family.groups.iter().find(|(name, _)| name == group).ok_or(io::ErrorKind::NotFound)?.1;
         // SAFETY: The option's value is the number behind the pointer, of the size that is named.
@@ -108,10 +110,8 @@ impl Listener {
                 size_of_val(&group) as libc::socklen_t,
             )
         };
-        match joined {
-            0 => Ok(Self { socket, family: family.id }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Errno::result(joined)?;
+        Ok(Self { socket, family: family.id })
     }
 
     /// The reports since the last time. A driver has sent those of a call before the call returns.
@@ -129,7 +129,7 @@ impl Listener {
     /// The attributes of the next message, which has to be of this command.
     #[track_caller]
     fn receive(&self, command: u8) -> Option<Vec<u8>> {
-        let message = receive(&self.socket, libc::MSG_DONTWAIT).expect("read the socket")?;
+        let message = receive(&self.socket, MsgFlags::MSG_DONTWAIT).expect("read the socket")?;
         assert_eq!(half(&message, 4), self.family, "a message of another family");
         // With the version of the family.
         assert_eq!(message[HEADER..HEADER + 2], [command, 1], "command and version");
@@ -147,41 +147,41 @@ impl Listener {
 
 /// What the kernel says of Binder's family; none where no driver has registered it.
 pub fn binder_family() -> io::Result<Option<Family>> {
-    family(&socket()?)
+    family(&generic_socket()?)
 }
 
-/// Reads a report, whose attributes have to come in the order of their numbers.
+/// The attributes of a message by their numbers, which go up to `last` and have to come in their order.
 #[track_caller]
-fn decode(bytes: &[u8]) -> Report {
+fn by_number<'a>(bytes: &'a [u8], last: u16) -> impl Fn(u16) -> Option<&'a [u8]> {
     let attributes: Vec<_> = attributes(bytes).collect();
     assert!(attributes.is_sorted_by(|a, b| a.0 < b.0), "{attributes:?}");
-    let find = |number: u16| attributes.iter().find(|(kind, _)| *kind == number).map(|(_, value)| *value);
+    assert!(attributes.iter().all(|(kind, _)| (1..=last).contains(kind)), "{attributes:?}");
+    move |number| attributes.iter().find(|(kind, _)| *kind == number).map(|(_, value)| *value)
+}
+
+/// Reads a report.
+#[track_caller]
+fn decode(bytes: &[u8]) -> Report {
+    let find = by_number(bytes, 10);
     let number = |attribute: u16| find(attribute).map(|value| word(value, 0));
     let must = |attribute: u16| number(attribute).unwrap_or_else(|| panic!("no attribute {attribute}"));
-    assert!(attributes.iter().all(|(kind, _)| (1..=10).contains(kind)), "{attributes:?}");
     Report {
         error: must(1),
         context: string(find(2).expect("a context")),
         from: (must(3), must(4)),
         to_pid: number(5),
         to_tid: number(6),
-        is_reply: find(7).is_some_and(|value| {
-            assert_eq!(value, [0u8; 0], "a flag has no value");
-            true
-        }),
+        is_reply: find(7).inspect(|value| assert!(value.is_empty(), "a flag has no value")).is_some(),
         flags: must(8),
         code: must(9),
         data_size: must(10),
     }
 }
 
-/// Reads what is told of a slow call, likewise.
+/// Reads what is told of a slow call.
 #[track_caller]
 fn decode_slow(bytes: &[u8]) -> SlowCall {
-    let attributes: Vec<_> = attributes(bytes).collect();
-    assert!(attributes.is_sorted_by(|a, b| a.0 < b.0), "{attributes:?}");
-    assert!(attributes.iter().all(|(kind, _)| (1..=8).contains(kind)), "{attributes:?}");
-    let find = |number: u16| attributes.iter().find(|(kind, _)| *kind == number).map(|(_, value)| *value);
+    let find = by_number(bytes, 8);
     let must = |number: u16| find(number).unwrap_or_else(|| panic!("no attribute {number}"));
     SlowCall {
         context: string(must(1)),
@@ -194,14 +194,9 @@ fn decode_slow(bytes: &[u8]) -> SlowCall {
     }
 }
 
-fn socket() -> io::Result<OwnedFd> {
-    let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: A system call without pointers.
-    match unsafe { libc::socket(libc::AF_NETLINK, flags, libc::NETLINK_GENERIC) } {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: The descriptor is new, and nobody else's.
-        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-    }
+fn generic_socket() -> nix::Result<OwnedFd> {
+    let (flag, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkGeneric);
+    socket(AddressFamily::Netlink, SockType::Raw, flag, protocol)
 }
 
 /// Asks for Binder's family.
@@ -215,8 +210,8 @@ fn family(socket: &OwnedFd) -> io::Result<Option<Family>> {
     request.extend([0; 8]);
     request.extend([GET_FAMILY, 1, 0, 0]);
     request.extend(&attribute);
-    nix::sys::socket::send(socket.as_raw_fd(), &request, nix::sys::socket::MsgFlags::empty())?;
-    let answer = receive(socket, 0)?.expect("an answer");
+    send(socket.as_raw_fd(), &request, MsgFlags::empty())?;
+    let answer = receive(socket, MsgFlags::empty())?.expect("an answer");
     if half(&answer, 4) == libc::NLMSG_ERROR as u16 {
         return match -(word(&answer, HEADER) as i32) {
             libc::ENOENT => Ok(None),
@@ -252,16 +247,15 @@ fn group(bytes: &[u8]) -> (String, u32) {
 }
 
 /// One message; none if there is none and the flags say not to wait.
-fn receive(socket: &OwnedFd, flags: libc::c_int) -> io::Result<Option<Vec<u8>>> {
+fn receive(socket: &OwnedFd, flags: MsgFlags) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; 8192];
-    let flags = nix::sys::socket::MsgFlags::from_bits_retain(flags);
-    match nix::sys::socket::recv(socket.as_raw_fd(), &mut bytes, flags) {
+    match recv(socket.as_raw_fd(), &mut bytes, flags) {
         Ok(length) => {
             assert_eq!(word(&bytes, 0) as usize, length, "one message at a time");
             bytes.truncate(length);
             Ok(Some(bytes))
         }
-        Err(nix::errno::Errno::EAGAIN) => Ok(None),
+        Err(Errno::EAGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -55,13 +55,3 @@ fn inner_pid(status: &str) -> Option<i32> {
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().nth(DEPTH)?.parse().ok()
 }
-
-#[cfg(test)]
-mod unit {
-    #[test]
-    fn the_column_of_the_tests_namespace() {
-        assert_eq!(super::inner_pid("Name:\tx\nNSpid:\t77\t3\n"), Some(3));
-        assert_eq!(super::inner_pid("Name:\tx\nNSpid:\t77\t3\t1\n"), Some(3));
-        assert_eq!(super::inner_pid("Name:\tx\nNSpid:\t77\n"), None);
-    }
-}

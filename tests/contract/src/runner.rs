@@ -51,7 +51,6 @@ struct Record {
     test: String,
     rules: &'static [&'static str],
     driver: Driver,
-    guest: Option<String>,
     ms: u128,
     #[serde(flatten)]
     verdict: Verdict,
@@ -59,10 +58,11 @@ struct Record {
 
 /// Runs the tests that the arguments select, and returns how many failed.
 pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
-    let tests: Vec<&Test> = match &args.named {
+    let mut tests: Vec<&Test> = match &args.named {
         Some(path) => suite::named(&std::fs::read_to_string(path).context("read the tests' names")?),
         None => suite::select(&args.filter).collect(),
     };
+    tests.retain(|test| args.cpus.is_none_or(|cpus| cpus == test.cpus()));
     if tests.is_empty() {
         bail!("no test matches {}", args.filter.join(", "));
     }
@@ -79,7 +79,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     let (mut passed, mut failed, mut differences, mut skipped) = (0, 0, 0, 0);
     for test in (0..args.repeat).flat_map(|_| &tests) {
         // The runner, too, for what begins and ends a test takes the locks that the test takes.
-        allow(Pid::from_raw(0), if test.at_once() { &[0, 1] } else { &[0] });
+        allow(Pid::from_raw(0), &[0, 1][..test.cpus()]);
         let start = Instant::now();
         let verdict = match &args.module {
             Some(module) => isolated_with(module, test, args)?,
@@ -118,7 +118,6 @@ fn json(test: &Test, args: &RunArgs, verdict: &Verdict, time: Duration) -> Strin
         test: test.name(),
         rules: test.rules,
         driver: args.driver,
-        guest: args.guest.clone(),
         ms: time.as_millis(),
         verdict: verdict.clone(),
     };

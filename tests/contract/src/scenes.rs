@@ -7,6 +7,7 @@ use crate::pids::GlobalPids;
 use crate::port::{bytes, empty, introduce, Port};
 use crate::stage::Stage;
 use crate::suite::Driver;
+use crate::tests::nested::couple;
 use binder_sys::*;
 use clap::{Args, ValueEnum};
 use std::path::Path;
@@ -67,16 +68,6 @@ pub fn run(args: &SceneArgs) -> anyhow::Result<i32> {
     cast.iter().for_each(Port::kill);
     stage.unmount();
     Ok(status.code().unwrap_or(1))
-}
-
-/// A manager, and two processes that hold each other's nodes, with their handles on these.
-fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
-    let (manager, a, b) = (t.manager(), t.server(), t.server());
-    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
-    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
-    a.settle_counts();
-    b.settle_counts();
-    (manager, a, b, on_b, on_a)
 }
 
 fn chain(t: &Stage) -> [Port; 3] {

@@ -63,9 +63,10 @@ impl Test {
         self.place.0.split("::").nth(2).expect("a module of tests")
     }
 
-    /// Whether it has all CPUs.
-    pub fn at_once(&self) -> bool {
-        tests::AT_ONCE.contains(&self.group())
+    /// How many CPUs it has.
+    pub fn cpus(&self) -> usize {
+        let name = self.name();
+        1 + usize::from(tests::TWO_CPUS.iter().any(|beginning| name.starts_with(beginning)))
     }
 
     /// The full name, `group::test`.
@@ -74,7 +75,8 @@ impl Test {
     }
 }
 
-/// Declares a test: its name, the rules that it checks, and what it does. The linker puts all of them in a row.
+/// Declares a test: its name, the rules that it checks, who takes part if that is not up to the test, and what it does. The linker
+/// puts all of them in a row.
 #[macro_export]
 macro_rules! case {
     ($name:ident, [$($rule:literal),* $(,)?], $run:expr $(,)?) => {
@@ -89,6 +91,12 @@ macro_rules! case {
             #[link_section = "contract_tests"]
             static IN_THE_ROW: &$crate::suite::Test = &TEST;
         };
+    };
+    ($name:ident, [$($rule:literal),* $(,)?], $scene:expr, |$t:ident, $cast:pat_param| $test:block $(,)?) => {
+        $crate::case!($name, [$($rule),*], |$t| {
+            let $cast = $scene($t);
+            $test
+        });
     };
 }
 
@@ -123,18 +131,4 @@ pub fn select(filters: &[String]) -> impl Iterator<Item = &'static Test> + '_ {
 pub fn named(names: &str) -> Vec<&'static Test> {
     let by_name: HashMap<_, _> = all().map(|test| (test.name(), test)).collect();
     names.lines().filter_map(|name| by_name.get(name).copied()).collect()
-}
-
-#[cfg(test)]
-mod unit {
-    use std::collections::HashSet;
-
-    #[test]
-    fn names_are_unique_and_every_test_names_a_rule() {
-        let mut names = HashSet::new();
-        for test in super::all() {
-            assert!(names.insert(test.name()), "{} twice", test.name());
-            assert!(!test.rules.is_empty(), "{} names no rule", test.name());
-        }
-    }
 }

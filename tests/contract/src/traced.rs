@@ -25,9 +25,6 @@ pub struct TraceArgs {
     /// The driver that is loaded
     #[arg(long, value_enum, default_value_t = Driver::Rust)]
     driver: Driver,
-    /// Only the scenes whose names contain this
-    #[arg(long, default_value = "")]
-    only: String,
 }
 
 type Scene = fn(&Stage, &mut Recorder);
@@ -53,7 +50,7 @@ const SCENES: &[(&str, Scene)] = &[
 
 /// Plays the scenes, and prints what each of them has traced.
 pub fn run(args: &TraceArgs) -> anyhow::Result<()> {
-    for (name, scene) in SCENES.iter().filter(|(name, _)| name.contains(&args.only)) {
+    for (name, scene) in SCENES {
         in_namespaces(|| {
             let pids = crate::pids::GlobalPids::new();
             private_mounts();

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The measured loops, written once for all workloads.
 
-use nix::time::ClockId;
-
-use crate::clock::{nanoseconds, Clock};
-use crate::error::{Context, Error, Result};
-use crate::marks;
-use crate::workers::{Answer, Control, Limit, Order, Samples, Setting};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::marks::{self, mark};
+use crate::workers::{Answer, Control, Order, Samples, Setting};
 
 /// Room for the samples of one block: more than a block of ten seconds has.
-pub const ROOM: usize = 1 << 20;
+const ROOM: usize = 1 << 20;
 
 /// The client's end of a workload.
 pub trait Caller {
@@ -36,11 +34,10 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
     control.ready()?;
     loop {
         match control.order()? {
-            Order::Block { setting, warmup, limit } => {
+            Order::Block { setting, warmup, ticks } => {
                 caller.set(setting)?;
                 counted(&mut caller, clock, warmup)?;
-                timed(&mut caller, clock, limit, &mut samples)?;
-                samples.calls = warmup + samples.ticks.len() as u64;
+                timed(&mut caller, clock, ticks, &mut samples)?;
                 let answer = Answer::Samples(samples);
                 control.answer(&answer)?;
                 let Answer::Samples(kept) = answer else { unreachable!("it was made two lines above") };
@@ -57,15 +54,13 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
     }
 }
 
-/// Times each call. Without preparations, one reading of the clock ends a sample and starts the next.
-fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut Samples) -> Result<()> {
+/// Times each call for so many ticks, or until there is no room. Without preparations, one reading of the clock ends a sample and starts the next.
+fn timed<C: Caller>(caller: &mut C, clock: &Clock, ticks: u64, samples: &mut Samples) -> Result<()> {
     samples.ticks.clear();
-    let room = samples.ticks.capacity().min(limit.calls as usize);
-    let cpu = cpu_ns()?;
     samples.start = clock.now();
     let mut now = samples.start;
-    let deadline = samples.start.saturating_add(limit.ticks);
-    while samples.ticks.len() < room && now < deadline {
+    let deadline = samples.start.saturating_add(ticks);
+    while samples.ticks.len() < samples.ticks.capacity() && now < deadline {
         let mut start = now;
         if C::PREPARES {
             caller.prepare()?;
@@ -76,20 +71,19 @@ fn timed<C: Caller>(caller: &mut C, clock: &Clock, limit: Limit, samples: &mut S
         samples.ticks.push(now - start);
     }
     samples.end = if C::PREPARES { samples.start + samples.ticks.iter().sum::<u64>() } else { now };
-    samples.cpu_ns = if C::PREPARES { None } else { Some(cpu_ns()?.saturating_sub(cpu)) };
     Ok(())
 }
 
 /// Counts the ticks of `calls` calls together, with nothing else inside but what must be.
 fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> {
     let mut ticks = 0;
-    marks::start();
+    mark::<{ marks::START }>();
     let mut start = clock.now();
     for _ in 0..calls {
         if C::PREPARES {
-            marks::end();
+            mark::<{ marks::END }>();
             caller.prepare()?;
-            marks::start();
+            mark::<{ marks::START }>();
             start = clock.now();
         }
         caller.call()?;
@@ -98,12 +92,8 @@ fn counted<C: Caller>(caller: &mut C, clock: &Clock, calls: u64) -> Result<u64> 
         }
     }
     let all = clock.now() - start;
-    marks::end();
+    mark::<{ marks::END }>();
     Ok(if C::PREPARES { ticks } else { all })
-}
-
-fn cpu_ns() -> Result<u64> {
-    nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID).context("CPU time of the client")
 }
 
 #[cfg(test)]
@@ -141,25 +131,21 @@ mod tests {
         let clock = Clock::calibrated();
         let mut caller = Nothing::default();
         let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
-        timed(&mut caller, &clock, Limit { calls: 7, ticks: u64::MAX }, &mut samples).unwrap();
-        assert_eq!((caller.0, samples.ticks.len()), (7, 7));
+        timed(&mut caller, &clock, u64::MAX, &mut samples).unwrap();
+        assert_eq!((caller.0, samples.ticks.len()), (100, 100));
         assert_eq!(samples.ticks.iter().sum::<u64>(), samples.end - samples.start);
-        assert!(samples.cpu_ns.is_some());
-        timed(&mut caller, &clock, Limit { calls: 1_000_000, ticks: u64::MAX }, &mut samples).unwrap();
-        assert_eq!(samples.ticks.len(), 100);
-        timed(&mut caller, &clock, Limit { calls: 100, ticks: 0 }, &mut samples).unwrap();
+        timed(&mut caller, &clock, 0, &mut samples).unwrap();
         assert!(samples.ticks.is_empty());
         counted(&mut caller, &clock, 5).unwrap();
-        assert_eq!(caller.0, 112);
+        assert_eq!(caller.0, 105);
     }
 
     #[test]
     fn preparations_are_not_measured() {
         let clock = Clock::calibrated();
-        let mut samples = Samples { ticks: Vec::with_capacity(100), ..Default::default() };
-        timed(&mut Prepared, &clock, Limit { calls: 3, ticks: u64::MAX }, &mut samples).unwrap();
+        let mut samples = Samples { ticks: Vec::with_capacity(3), ..Default::default() };
+        timed(&mut Prepared, &clock, u64::MAX, &mut samples).unwrap();
         assert!(clock.ns(samples.end - samples.start) < 20e6, "{samples:?}");
-        assert_eq!(samples.cpu_ns, None);
         assert!(clock.ns(counted(&mut Prepared, &clock, 3).unwrap()) < 20e6);
     }
 }

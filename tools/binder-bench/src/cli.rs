@@ -11,24 +11,17 @@ use crate::result::Carrier;
 pub struct Common {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Whose context manager to use.
-    #[arg(long, value_enum, default_value_t = Manager::Own)]
-    pub manager: Manager,
-    /// Carriers of calls: `binder` and yardsticks out of `pipe,seqpacket,futex`, or `all`. By default all for
-    /// `throughput`, and `binder,pipe,seqpacket` for the rest.
-    #[arg(long, value_parser = carriers)]
-    pub carriers: Option<Carriers>,
+    /// Carriers of calls: Binder, and the yardstick.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Carrier::Binder, Carrier::Seqpacket])]
+    pub carriers: Vec<Carrier>,
     /// Seconds for each point of measurement, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,
-    /// Calls of each client for each point, instead of a time.
-    #[arg(long, conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub iterations: Option<u64>,
     /// Where clients and their servers run.
     #[arg(long, value_enum, default_value_t = Placement::Same)]
     pub placement: Placement,
     /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
-    #[arg(long, conflicts_with_all = ["seconds", "iterations"])]
+    #[arg(long, conflicts_with = "seconds")]
     pub count: bool,
     /// With `--count`, points with several clients, too, which start together: for a plugin that counts what all of them do.
     #[arg(long, requires = "count")]
@@ -43,38 +36,18 @@ pub struct RunBasics {
     /// Label of the driver in the result: `rust`, `c`, `upstream` …
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub driver: String,
-    /// Where to find a device.
-    #[command(flatten)]
-    pub device: DeviceArgs,
+    /// Use this device, which has no context manager yet.
+    #[arg(long)]
+    pub device: Option<PathBuf>,
+    /// Add a device to the binderfs mounted here.
+    #[arg(long, default_value = "/dev/binderfs", conflicts_with = "device")]
+    pub binderfs: PathBuf,
     /// Where to write the result, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
     /// Print nothing but errors where the result goes to a file.
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// Where to find a device. Without any of these: `/dev/binderfs` if it is mounted, else an instance of our own.
-#[derive(Args, Clone, Debug, Default)]
-#[group(multiple = false)]
-pub struct DeviceArgs {
-    /// Use this device; without `--manager existing` it must not have a context manager yet.
-    #[arg(long)]
-    pub device: Option<PathBuf>,
-    /// Add a device of our own to the binderfs mounted here.
-    #[arg(long)]
-    pub binderfs: Option<PathBuf>,
-    /// Mount an instance of binderfs for this run.
-    #[arg(long)]
-    pub mount: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Manager {
-    /// Our own, for this run.
-    Own,
-    /// A `binder-bench manage` that runs already on the device given with `--device`.
-    Existing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -85,50 +58,6 @@ pub enum Placement {
     Other,
     /// Wherever the scheduler likes.
     Free,
-}
-
-impl Placement {
-    pub fn name(self) -> &'static str {
-        match self {
-            Placement::Same => "same",
-            Placement::Other => "other",
-            Placement::Free => "free",
-        }
-    }
-}
-
-/// Who carries calls in a run: each once, Binder first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carriers(Vec<Carrier>);
-
-impl Carriers {
-    pub fn all() -> Carriers {
-        Carriers(Carrier::value_variants().to_vec())
-    }
-
-    /// Binder, and what tells whether the machine was disturbed.
-    pub fn usual() -> Carriers {
-        Carriers(vec![Carrier::Binder, Carrier::Pipe, Carrier::Seqpacket])
-    }
-
-    pub fn yardsticks(&self) -> impl Iterator<Item = Carrier> + '_ {
-        self.0.iter().copied().filter(|&carrier| carrier != Carrier::Binder)
-    }
-
-    pub fn has(&self, carrier: Carrier) -> bool {
-        self.0.contains(&carrier)
-    }
-}
-
-fn carriers(text: &str) -> Result<Carriers, String> {
-    if text == "all" {
-        return Ok(Carriers::all());
-    }
-    let mut wanted =
-        text.split(',').map(|name| Carrier::from_str(name, false)).collect::<Result<Vec<_>, _>>()?;
-    wanted.sort_unstable();
-    wanted.dedup();
-    Ok(Carriers(wanted))
 }
 
 fn two_lengths(text: &str) -> Result<(u64, u64), String> {
@@ -146,18 +75,5 @@ pub fn positive_seconds(text: &str) -> Result<f64, String> {
         Ok(value) if value > 0.0 && value <= 86_400.0 => Ok(value),
         Ok(_) => Err("must be more than 0 and at most 86400".into()),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn carriers_come_once_and_in_order() {
-        let seen = |text: &str| carriers(text).unwrap().0.iter().map(|c| c.name()).collect::<Vec<_>>();
-        assert_eq!(seen("pipe,binder,pipe"), ["binder", "pipe"]);
-        assert_eq!(seen("all").len(), 4);
-        assert!(!carriers("futex").unwrap().has(Carrier::Binder));
     }
 }

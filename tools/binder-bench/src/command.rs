@@ -7,22 +7,21 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::Common;
 use crate::growth::{self, GrowthArgs};
-use crate::memory::{MemoryArgs, RetentionArgs};
+use crate::memory::{self, MemoryArgs};
 use crate::paired::PairedArgs;
-use crate::workload::catalogue::{self, Selected};
-use crate::workload::Workload;
+use crate::workload::catalogue::{self, Named, Selected};
 
-/// Measures Binder drivers over raw ioctls, next to pipes, sockets and futexes in the same run.
+/// Measures Binder drivers over raw ioctls, next to sockets in the same run.
 ///
 /// Run it once per boot and driver, boots of the drivers taking turns, then give all results to `report`:
 ///
 ///   binder-bench throughput --driver c --output c-1.json
 ///   binder-bench report *.json
 ///
-/// It brings its own context manager and its own device where binderfs is there, so nothing else is disturbed.
+/// It brings its own context manager and its own device, so nothing else is disturbed.
 ///
 /// Exit codes: 0 done, 1 a system call or the driver failed, 2 bad argument, 3 no Binder here, 4 not permitted,
-/// 5 a process of the benchmark died or hung, 6 a result file cannot be used, 7 no context manager (or a foreign one).
+/// 5 a process of the benchmark died or hung, 6 a result file cannot be used.
 #[derive(Parser)]
 #[command(version, verbatim_doc_comment)]
 pub struct Cli {
@@ -38,37 +37,18 @@ pub enum Command {
     #[command(flatten)]
     Workload(Selected),
     /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
+    #[command(mut_arg("kinds", |kinds| kinds.long("objects").value_parser(memory::objects())))]
     Memory(Box<MemoryArgs>),
     /// Bytes of kernel memory that stay when a process, a thread, a call … has ended.
-    Retention(Box<RetentionArgs>),
+    #[command(mut_arg("kinds", |kinds| kinds.long("endings").value_parser(memory::endings())))]
+    Retention(Box<MemoryArgs>),
     /// Round trips of two drivers in one kernel, in turns, by the same processes: for example `paired c=/dev/binderfs rust=/mnt`.
     Paired(Box<PairedArgs>),
     /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
     #[command(mut_arg("quantities", |names| names.value_parser(growth::names())))]
     Growth(Box<GrowthArgs>),
-    /// Be the context manager of a device, for runs with `--manager existing`; until it is killed.
-    Manage {
-        /// The device.
-        #[arg(long)]
-        device: PathBuf,
-    },
     /// Merge results into a table.
     Report(ReportArgs),
-}
-
-impl Command {
-    /// What there is to be measured, if anything.
-    pub fn measurement(self) -> Result<(Common, Vec<Box<dyn Workload>>), Command> {
-        match self {
-            Command::Run(args) => {
-                let wanted = |name: &str| args.workloads.iter().any(|wish| wish == name || wish == "all");
-                let workloads = catalogue::all().into_iter().filter(|one| wanted(one.name())).collect();
-                Ok((args.common, workloads))
-            }
-            Command::Workload(selected) => Ok(selected.measurement()),
-            other => Err(other),
-        }
-    }
 }
 
 #[derive(Args)]
@@ -80,8 +60,15 @@ pub struct RunArgs {
     pub common: Common,
 }
 
+impl RunArgs {
+    pub fn workloads(&self) -> Vec<Named> {
+        let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
+        catalogue::all().into_iter().filter(|(name, _)| wanted(name)).collect()
+    }
+}
+
 fn workload_names() -> clap::builder::PossibleValuesParser {
-    let names = catalogue::all().into_iter().map(|workload| workload.name());
+    let names = catalogue::all().into_iter().map(|(name, _)| name);
     ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
 }
 
@@ -93,9 +80,6 @@ pub struct ReportArgs {
     /// The driver that the others are compared with.
     #[arg(long, default_value = "c")]
     pub base: String,
-    /// Print it as Markdown.
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
     /// Print it as JSON.
     #[arg(long)]
     pub json: bool,
@@ -125,15 +109,12 @@ mod tests {
             "b throughput --driver c --sizes 131073",
             "b run --driver c --seconds 0",
             "b run --driver c --seconds nan",
-            "b run --driver c --iterations 5 --seconds 1",
             "b run --driver c --windows 5,6",
             "b run --driver c --count --windows 6,5",
             "b run --driver c --count --windows 6",
             "b run --driver c --count --seconds 2",
-            "b run --driver c --device a --mount",
+            "b run --driver c --device a --binderfs b",
             "b report",
-            "b report --markdown --json x",
-            "b manage",
             "b paired c=/dev/binderfs",
             "b paired c=/dev/binderfs /mnt",
             "b paired c=/a rust=/b --seconds 0",
@@ -143,25 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_split_at_commas() {
-        for (line, sizes) in [("", vec![0, 4096, 65536]), ("--sizes 0,7", vec![0, 7])] {
-            let Command::Workload(Selected::Throughput(one)) =
-                parse(&format!("b throughput --driver c {line}")).unwrap().command
-            else {
-                panic!("throughput was asked for")
-            };
-            assert_eq!(one.options.sizes, sizes, "{line}");
-        }
-    }
-
-    #[test]
     fn every_workload_has_a_subcommand_of_its_name() {
-        for name in catalogue::all().iter().map(|workload| workload.name()) {
-            let (common, workloads) =
-                parse(&format!("b {name} --driver x")).unwrap().command.measurement().ok().unwrap();
-            assert_eq!((common.run.driver.as_str(), workloads.len()), ("x", 1));
+        for (name, _) in catalogue::all() {
+            let Ok(Cli { command: Command::Workload(one) }) = parse(&format!("b {name} --driver x")) else {
+                panic!("{name} is no subcommand")
+            };
+            let (common, workload) = one.measurement();
+            assert_eq!((common.run.driver.as_str(), workload.0), ("x", name));
         }
-        let (_, workloads) = parse("b run --driver x").unwrap().command.measurement().ok().unwrap();
-        assert_eq!(workloads.len(), catalogue::all().len());
+        let Ok(Cli { command: Command::Run(all) }) = parse("b run --driver x") else { panic!("no run") };
+        assert_eq!(all.workloads().len(), catalogue::all().len());
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::cli::Common;
 use crate::error::{Error, Result};
-use crate::marks;
+use crate::marks::{self, mark};
 use crate::result::{Cell, Count, Measured};
 use crate::stage::{Point, Stage, TIMEOUT};
 use crate::stats::undisturbed_mean;
@@ -55,18 +55,15 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
     window(WARMUP.div_ceil(u64::from(point.label.batch) * large))?;
     let (mut t1, mut t2) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
-        marks::short_window();
+        mark::<{ marks::SHORT_WINDOW }>();
         t1.push(window(n1)?);
-        marks::long_window();
+        mark::<{ marks::LONG_WINDOW }>();
         t2.push(window(n2)?);
     }
-    marks::windows_end();
+    mark::<{ marks::WINDOWS_END }>();
     let instructions = per_call((n1, &t1), (n2, &t2)) / f64::from(point.label.batch);
     let measured = Measured::Count(Count { n1, n2, t1, t2, instructions });
-    let mut cell = Cell::new(point.label.clone(), measured);
-    stage.seen_on(&point.clients, &mut cell.ran.client);
-    stage.seen_on(&point.servers, &mut cell.ran.server);
-    Ok(cell)
+    Ok(Cell { label: point.label.clone(), measured })
 }
 
 fn per_call((n1, t1): (u64, &[u64]), (n2, t2): (u64, &[u64])) -> f64 {

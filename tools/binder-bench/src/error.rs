@@ -21,8 +21,6 @@ pub enum Kind {
     PeerDied,
     /// A result file cannot be used.
     BadInput,
-    /// The device has no context manager of ours.
-    NoManager,
 }
 
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]

@@ -32,13 +32,8 @@ const FREE_SIZE: usize = 4 + 8;
 const WRITE_SIZE: usize = FREE_SIZE + 4 + size_of::<BinderTransactionData>();
 const ROOM: usize = 256;
 
-/// What a read brought, as far as the measured exchange is concerned.
-enum Arrival {
-    /// Nothing yet: only acknowledgements.
-    Nothing,
-    /// A transaction or a reply: the address of its buffer and the size of its data.
-    Buffer(u64, u64),
-}
+/// What a read brought besides acknowledgements: a transaction or a reply, by the address of its buffer and the size of its data.
+type Arrival = Option<(u64, u64)>;
 
 /// A prebuilt `BC_FREE_BUFFER` plus `BC_TRANSACTION` or `BC_REPLY`, and the room for what comes back.
 struct Exchange {
@@ -96,7 +91,7 @@ impl Exchange {
         // commands, and in them the payload, which `BinderCaller` and `serve` keep as long as the exchange; it
         // writes nothing but `read`, whose bytes nobody borrows now.
         unsafe { self.port.device().write_read_raw(&mut self.io) }.context("BINDER_WRITE_READ")?;
-        let mut arrival = Arrival::Nothing;
+        let mut arrival = None;
         let (mut at, end) = (0, (self.io.read_consumed as usize).min(ROOM));
         while let Some(code) = self.word(at, end) {
             let payload = at + 4;
@@ -108,8 +103,7 @@ impl Exchange {
                 return Err(self.unexpected(code));
             }
             let buffer = self.long(payload + offset_of!(BinderTransactionData, buffer));
-            arrival =
-                Arrival::Buffer(buffer, self.long(payload + offset_of!(BinderTransactionData, data_size)));
+            arrival = Some((buffer, self.long(payload + offset_of!(BinderTransactionData, data_size))));
         }
         if self.io.write_consumed != self.io.write_size {
             return Err(Error::failed("the driver stopped in the middle of the commands"));
@@ -171,13 +165,11 @@ impl Caller for BinderCaller {
     fn call(&mut self) -> Result<()> {
         let mut arrival = self.exchange.send()?;
         loop {
-            match arrival {
-                Arrival::Buffer(buffer, _) => {
-                    self.exchange.give_back(buffer);
-                    return Ok(());
-                }
-                Arrival::Nothing => arrival = self.exchange.wait()?,
+            if let Some((buffer, _)) = arrival {
+                self.exchange.give_back(buffer);
+                return Ok(());
             }
+            arrival = self.exchange.wait()?;
         }
     }
 }
@@ -190,12 +182,12 @@ pub fn serve(port: Arc<Port>, largest: u32, reply: impl Fn(u64) -> u64) -> Resul
     let mut arrival = exchange.wait()?;
     loop {
         arrival = match arrival {
-            Arrival::Buffer(buffer, size) => {
+            Some((buffer, size)) => {
                 exchange.give_back(buffer);
                 exchange.set_size(reply(size).min(largest.into()));
                 exchange.send()?
             }
-            Arrival::Nothing => exchange.wait()?,
+            None => exchange.wait()?,
         };
     }
 }

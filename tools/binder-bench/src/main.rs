@@ -6,7 +6,7 @@
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
 //! ([`memory`]), how costs grow with numbers ([`growth`]), and two drivers in one kernel ([`paired`]). [`command`] is the command line;
-//! [`workload::catalogue`] is the only file that knows every workload. `make check` refuses files that use each other in a circle.
+//! [`workload::catalogue`] is the only file that knows every workload.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +19,6 @@ mod cli;
 mod clock;
 mod command;
 mod count;
-mod device;
 mod error;
 mod exchange;
 mod growth;
@@ -40,31 +39,28 @@ mod workers;
 mod workload;
 mod yardstick;
 
-use cli::{Common, DeviceArgs};
+use cli::Common;
 use command::{Cli, Command, ReportArgs};
-use device::Site;
 use error::{Context, Result};
-use report::Style;
-use result::RunFile;
+use result::{json, Carrier, RunFile};
 use session::Session;
 use stage::Stage;
-use talk::{Talker, SPACE};
-use workload::Workload;
+use workload::catalogue::Named;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command.measurement() {
-        Ok((common, workloads)) => run(&common, &workloads),
-        Err(Command::Paired(args)) => paired::run(&args)
-            .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
-        Err(Command::Growth(args)) if args.list => print(&growth::list()),
-        Err(Command::Growth(args)) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
-        Err(Command::Memory(args)) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
-        Err(Command::Retention(args)) => {
-            memory::run_retention(&args).and_then(|file| finish(&file, &args.run))
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run(&args.common, &args.workloads()),
+        Command::Workload(selected) => {
+            let (common, workload) = selected.measurement();
+            run(&common, &[workload])
         }
-        Err(Command::Report(args)) => report_command(&args),
-        Err(Command::Manage { device }) => manage(&DeviceArgs { device: Some(device), ..Default::default() }),
-        Err(Command::Run(_) | Command::Workload(_)) => unreachable!("these measure"),
+        Command::Paired(args) => paired::run(&args)
+            .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
+        Command::Growth(args) if args.list => print(&growth::list()),
+        Command::Growth(args) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Memory(args) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Retention(args) => memory::run_retention(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Report(args) => report_command(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,23 +71,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
+fn run(common: &Common, workloads: &[Named]) -> Result<()> {
     let session = Session::start(&common.run, common.count)?;
     let mut cells = Vec::new();
-    for workload in workloads {
+    for (name, workload) in workloads {
         let mut stage = Stage::new(&session, Some(common))?;
-        let carriers = common.carriers.clone().unwrap_or_else(|| workload.carriers());
-        workload.set_up(&carriers, &mut stage)?;
+        if common.carriers.contains(&Carrier::Seqpacket) {
+            workload.add_yardstick(name, &mut stage)?;
+        }
+        if common.carriers.contains(&Carrier::Binder) {
+            workload.add_binder(&mut stage)?;
+        }
         let points = stage.points();
         let measure = if common.count { count::measure } else { measure::measure };
         cells.extend(measure(&mut stage, &points, common)?);
     }
-    finish(&session.finish(common.placement.name(), cells)?, &common.run)
+    finish(&session.finish(common.placement, cells)?, &common.run)
 }
 
 fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {
     write(result, basics.output.as_deref(), basics.quiet, || {
-        Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?, Style::Terminal))
+        Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?))
     })
 }
 
@@ -116,20 +116,7 @@ fn write(
 fn report_command(args: &ReportArgs) -> Result<()> {
     let files = args.files.iter().map(|path| RunFile::load(path)).collect::<Result<Vec<_>>>()?;
     let report = report::merge(&files, &args.base)?;
-    print(&match (args.json, args.markdown) {
-        (true, _) => json(&report)?,
-        (false, true) => report::render(&report, Style::Markdown),
-        (false, false) => report::render(&report, Style::Terminal),
-    })
-}
-
-fn manage(args: &DeviceArgs) -> Result<()> {
-    let site = Site::prepare(args)?;
-    registry::manage(Talker::open(&site.device, SPACE)?, || print("ready\n"))
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map(|text| text + "\n").context("cannot make JSON")
+    print(&if args.json { json(&report)? } else { report::render(&report) })
 }
 
 fn print(text: &str) -> Result<()> {

@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What plugins of QEMU are told: NOPs with an operand that nobody else uses (tools/report/marks.h knows them, too).
 
-macro_rules! mark {
-    ($(#[$doc:meta])* $name:ident, $number:literal) => {
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name() {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a NOP with an operand that is not accessed.
-            unsafe {
-                std::arch::asm!(
-                    concat!(".byte 0x0f, 0x1f, 0x84, 0x00, ", $number, ", 0x4e, 0x49, 0x42"),
-                    options(nomem, nostack)
-                )
-            }
-        }
-    };
-}
+/// What is measured starts, or goes on.
+pub const START: u8 = 1;
+/// What is measured ends, or pauses.
+pub const END: u8 = 2;
+/// What is measured from here on belongs to a short window.
+pub const SHORT_WINDOW: u8 = 4;
+/// What is measured from here on belongs to a long window.
+pub const LONG_WINDOW: u8 = 5;
+/// All windows of one thing that is measured are done.
+pub const WINDOWS_END: u8 = 6;
 
-mark!(
-    /// What is measured starts, or goes on.
-    start, "0x01"
-);
-mark!(
-    /// What is measured ends, or pauses.
-    end, "0x02"
-);
-mark!(
-    /// What is measured from here on belongs to a short window.
-    short_window, "0x04"
-);
-mark!(
-    /// What is measured from here on belongs to a long window.
-    long_window, "0x05"
-);
-mark!(
-    /// All windows of one thing that is measured are done.
-    windows_end, "0x06"
-);
+#[inline(always)]
+pub fn mark<const NUMBER: u8>() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a NOP with an operand that is not accessed.
+    unsafe {
+        std::arch::asm!(
+            ".byte 0x0f, 0x1f, 0x84, 0x00, {}, 0x4e, 0x49, 0x42",
+            const NUMBER,
+            options(nomem, nostack)
+        )
+    }
+}

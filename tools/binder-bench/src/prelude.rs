@@ -5,7 +5,7 @@ pub use binder_sys::{BinderTransactionData, Device, FlatBinderObject, Parcel, Re
 
 pub use crate::caller::Caller;
 pub use crate::error::{Context, Error, Kind, Result};
-pub use crate::result::{Carrier, Label, Unit};
+pub use crate::result::{Carrier, Label};
 pub use crate::stage::Stage;
 pub use crate::talk::{unexpected, Port, Talker, LARGEST_SPACE, SPACE};
 pub use crate::workers::{Control, Setting, Worker};

@@ -13,10 +13,6 @@ use crate::talk::Talker;
 
 const REGISTER: u32 = 1;
 const LOOK_UP: u32 = 2;
-const HELLO: u32 = 3;
-
-/// What this manager answers to [`HELLO`].
-const GREETING: [u8; 16] = *b"binder-bench reg";
 
 /// Names have this length, padded with zeros.
 const NAME: usize = 32;
@@ -43,7 +39,7 @@ pub fn become_manager(talker: &Talker) -> Result<()> {
             result => return result.map_err(|e| Error::from_path("cannot become context manager", e)),
         }
     }
-    Err(Kind::NoBinder.error("the device has a context manager already: use --binderfs or --mount"))
+    Err(Kind::NoBinder.error("the device has a context manager already: use --binderfs"))
 }
 
 fn answer(
@@ -53,7 +49,6 @@ fn answer(
 ) -> Result<Parcel> {
     let mut answer = Parcel::new();
     match call.code {
-        HELLO => drop(answer.bytes(&GREETING)),
         REGISTER => {
             let name = talker.port().part(call, 0)?;
             let handle = talker.port().object(call, NAME as u64)?.handle();
@@ -63,39 +58,13 @@ fn answer(
             talker.out.acquire(handle);
         }
         LOOK_UP => {
-            // An empty answer is "unknown": a mistake of one client is no reason for all others to fail.
-            if let Some(&handle) = handles.get(&talker.port().part::<NAME>(call, 0)?) {
-                answer.object(&FlatBinderObject::strong_handle(handle));
-            }
+            let known = handles.get(&talker.port().part::<NAME>(call, 0)?);
+            let handle = known.ok_or_else(|| Error::failed("a service is not registered"))?;
+            answer.object(&FlatBinderObject::strong_handle(*handle));
         }
         code => return Err(Error::failed(format!("the manager was asked for {code}"))),
     }
     Ok(answer)
-}
-
-/// Fails unless the device has a context manager, and that one is [`manage`].
-pub fn greet(talker: &mut Talker) -> Result<()> {
-    let nobody = |error: Error| {
-        match error.kind {
-        Kind::PeerDied => Kind::NoManager.error(
-            "the device has no context manager: start `binder-bench manage` on it, or let a run bring its own",
-        ),
-        Kind::Failed => foreign(),
-        _ => error,
-    }
-    };
-    let reply = ask(talker, HELLO, &Parcel::new()).map_err(nobody)?;
-    let greeting = talker.port().part::<{ GREETING.len() }>(&reply, 0);
-    talker.out.free_buffer(reply.buffer);
-    talker.flush()?;
-    match greeting {
-        Ok(GREETING) => Ok(()),
-        _ => Err(foreign()),
-    }
-}
-
-fn foreign() -> Error {
-    Kind::NoManager.error("the context manager of the device is not `binder-bench manage`")
 }
 
 pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
@@ -109,9 +78,6 @@ pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
 /// Gets a handle, held strongly, on the node with a name.
 pub fn look_up(talker: &mut Talker, name: &str) -> Result<u32> {
     let reply = ask(talker, LOOK_UP, &named(name)?)?;
-    if reply.data_size == 0 {
-        return Err(Error::failed(format!("no service {name} is registered")));
-    }
     let handle = talker.port().object(&reply, 0)?.handle();
     talker.out.acquire(handle).free_buffer(reply.buffer);
     talker.flush()?;

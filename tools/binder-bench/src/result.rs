@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The result file: what one run on one boot of one driver saw.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,76 +10,36 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Kind, Result};
 
 /// The version of this format; a file with another one is refused.
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFile {
     pub schema: u32,
     /// The label given with `--driver`, for instance `c`, `rust` or `upstream`.
     pub driver: String,
+    /// Facts about the machine that the run took place on, by name.
     pub environment: Environment,
     pub cells: Vec<Cell>,
 }
 
-/// Facts about the machine that the run took place on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Environment {
-    pub tool: String,
-    /// Kernel release and version as `uname` tells them.
-    pub kernel: String,
-    /// Machine as `uname` tells it.
-    pub machine: String,
-    /// Model of the processor as `/proc/cpuinfo` tells it.
-    pub processor: String,
-    /// CPUs that the run was allowed to use.
-    pub cpus: Vec<usize>,
-    pub boot_id: String,
-    /// Clock behind all times: `tsc` or `monotonic`.
-    pub clock: String,
-    /// Where the processes of a pair ran: `same`, `other` or `free`.
-    pub placement: String,
-    /// Binder protocol version that the driver reported.
-    pub protocol: i32,
-}
+pub type Environment = BTreeMap<String, String>;
 
 /// Who carries a call from client to server.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
     Binder,
-    /// Yardstick: two pipes.
-    Pipe,
     /// Yardstick: a pair of `AF_UNIX` `SOCK_SEQPACKET` sockets.
     Seqpacket,
-    /// Yardstick: two futexes, the payload copied into shared memory.
-    Futex,
 }
 
 impl Carrier {
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Binder => "binder",
-            Carrier::Pipe => "pipe",
             Carrier::Seqpacket => "seqpacket",
-            Carrier::Futex => "futex",
         }
     }
-}
-
-/// What is counted and timed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Unit {
-    #[default]
-    #[serde(rename = "round trip")]
-    RoundTrip,
-    /// What the workload's description says.
-    #[serde(rename = "operation")]
-    Operation,
-    /// A thing that is there, and costs memory.
-    #[serde(rename = "object")]
-    Object,
 }
 
 /// What tells one measurement of a run from all others.
@@ -91,7 +50,6 @@ pub struct Label {
     /// Which case of the workload; empty where it has only one.
     pub case: String,
     pub carrier: Carrier,
-    pub unit: Unit,
     /// Bytes of a request. For pipe and SEQPACKET 0 stands for one byte.
     pub size: u32,
     /// Bytes of its reply; the same holds.
@@ -105,13 +63,12 @@ pub struct Label {
 }
 
 impl Label {
-    /// One null round trip after the other, by one client.
+    /// Without bytes, by one client.
     pub fn new(workload: &str, case: &str) -> Label {
         Label {
             workload: workload.into(),
             case: case.into(),
             carrier: Carrier::Binder,
-            unit: Unit::RoundTrip,
             size: 0,
             reply: 0,
             pairs: 1,
@@ -141,24 +98,6 @@ pub struct Cell {
     #[serde(flatten)]
     pub label: Label,
     pub measured: Measured,
-    /// CPU time of the processes; absent where instructions are counted, and where it cannot be told from that of
-    /// preparations.
-    pub cpu: Option<CpuTime>,
-    pub ran: Ran,
-}
-
-/// CPU time of one unit, in user space and in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CpuTime {
-    pub client_ns: f64,
-    pub server_ns: f64,
-}
-
-/// CPUs that threads were seen on, at the end of each block.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ran {
-    pub client: BTreeSet<usize>,
-    pub server: BTreeSet<usize>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -180,7 +119,7 @@ pub struct Latency {
 }
 
 /// One uninterrupted stretch of calls of all clients.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Block {
     /// Units of all clients.
     pub calls: u64,
@@ -188,9 +127,6 @@ pub struct Block {
     /// Average nanoseconds of a unit.
     pub mean_ns: f64,
     pub p50_ns: f64,
-    pub p90_ns: f64,
-    pub p99_ns: f64,
-    pub p999_ns: f64,
     pub max_ns: f64,
 }
 
@@ -221,8 +157,6 @@ pub struct Memory {
     pub bytes: f64,
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
-    /// Of the bytes, those in slabs.
-    pub slab: f64,
 }
 
 /// How much the kernel used when there were so many objects.
@@ -230,7 +164,6 @@ pub struct Memory {
 pub struct Level {
     pub objects: u64,
     pub bytes: u64,
-    pub slab: u64,
 }
 
 /// Instructions of one phase with more and more of something.
@@ -268,12 +201,6 @@ pub struct Stretch {
     pub function: String,
 }
 
-impl Cell {
-    pub fn new(label: Label, measured: Measured) -> Cell {
-        Cell { label, measured, cpu: None, ran: Ran::default() }
-    }
-}
-
 impl RunFile {
     pub fn new(driver: &str, environment: Environment, cells: Vec<Cell>) -> RunFile {
         RunFile { schema: SCHEMA, driver: driver.into(), environment, cells }
@@ -293,13 +220,14 @@ impl RunFile {
     }
 }
 
+pub fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map(|text| text + "\n").context("cannot make JSON")
+}
+
 /// Writes a result in one step: a reader never sees half of it, and an old one stays until then.
 pub fn save(result: &impl Serialize, path: &Path) -> Result<()> {
     let part = part_path(path);
-    let what = || format!("cannot write {}", part.display());
-    let mut file = fs::File::create(&part).context(what())?;
-    serde_json::to_writer(&mut file, result).map_err(std::io::Error::from).context(what())?;
-    file.write_all(b"\n").context(what())?;
+    fs::write(&part, json(result)?).context(format!("cannot write {}", part.display()))?;
     fs::rename(&part, path).context(format!("cannot write {}", path.display()))
 }
 
@@ -323,20 +251,15 @@ mod tests {
     #[test]
     fn a_file_survives_the_way_to_disk_and_back() {
         let path = std::env::temp_dir().join(format!("bb-result-{}.json", std::process::id()));
-        let environment = r#"{"tool":"t","kernel":"k","machine":"m","processor":"p","cpus":[0],"boot_id":"b","clock":"tsc","placement":"same","protocol":8}"#;
         let label = Label::new("nested", "").with("depth", 3);
-        let mut cell = Cell::new(
-            label,
-            Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions: 2.0 }),
-        );
-        cell.ran.server.insert(1);
-        save(&RunFile::new("c", serde_json::from_str(environment).unwrap(), vec![cell]), &path).unwrap();
+        let measured = Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions: 2.0 });
+        let cell = Cell { label, measured };
+        save(&RunFile::new("c", Environment::new(), vec![cell]), &path).unwrap();
         let back = RunFile::load(&path).unwrap();
         assert_eq!(back.driver, "c");
         let Measured::Count(count) = &back.cells[0].measured else { panic!("a count went in") };
         assert_eq!((count.n1, count.n2, &count.t2[..]), (1, 2, &[5][..]));
         assert_eq!(back.cells[0].label.title(), "nested depth=3");
-        assert_eq!(back.cells[0].ran.server, BTreeSet::from([1]));
         assert!(!part_path(&path).exists());
         fs::remove_file(path).unwrap();
     }
@@ -351,10 +274,5 @@ mod tests {
             assert!(error.to_string().contains(word), "{error}");
         }
         fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn an_unwritable_place_is_found_before_the_run() {
-        assert!(check_writable(Path::new("/nonexistent/dir/x.json")).is_err());
     }
 }

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What every measurement has: a clock, a device, CPUs, and where its result goes.
+//! What every measurement has: a clock, a device that is given or added to a binderfs, CPUs, and where its result goes.
 
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use binder_sys::{Device, Errno, PROTOCOL_VERSION};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::sys::utsname::uname;
 use nix::unistd::Pid;
 
-use crate::cli::RunBasics;
+use crate::cli::{Placement, RunBasics};
 use crate::clock::Clock;
-use crate::device::Site;
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Kind, Result};
 use crate::result::{check_writable, Cell, Environment, RunFile};
 
 pub struct Session<'a> {
     basics: &'a RunBasics,
     pub clock: Clock,
-    pub site: Site,
+    pub device: PathBuf,
     pub cpus: Vec<usize>,
 }
 
@@ -24,64 +27,74 @@ impl<'a> Session<'a> {
     pub fn start(basics: &'a RunBasics, count: bool) -> Result<Session<'a>> {
         basics.output.as_deref().filter(|p| p.as_os_str() != "-").map_or(Ok(()), check_writable)?;
         let clock = if count { Clock::counting()? } else { Clock::calibrated() };
-        Ok(Session { basics, clock, site: Site::prepare(&basics.device)?, cpus: cpus()? })
+        let device = basics.device.clone().map_or_else(|| add_to(&basics.binderfs), Ok)?;
+        let session = Session { basics, clock, device, cpus: cpus()? };
+        check(&session.device)?;
+        Ok(session)
     }
 
     /// The result file of what was measured. The device goes back.
-    pub fn finish(self, placement: &str, cells: Vec<Cell>) -> Result<RunFile> {
+    pub fn finish(self, placement: Placement, cells: Vec<Cell>) -> Result<RunFile> {
         Ok(RunFile::new(&self.basics.driver, self.environment(placement)?, cells))
     }
 
     /// Facts about this machine and this run.
-    fn environment(&self, placement: &str) -> Result<Environment> {
+    fn environment(&self, placement: Placement) -> Result<Environment> {
         let uts = uname().context("uname")?;
         let text = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
-        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        Ok(Environment {
-            tool: env!("CARGO_PKG_VERSION").into(),
-            kernel: format!("{} {}", text(uts.release()), text(uts.version())),
-            machine: text(uts.machine()),
-            processor: processor(&cpuinfo()),
-            cpus: self.cpus.clone(),
-            boot_id: boot_id.trim().into(),
-            clock: self.clock.name().into(),
-            placement: placement.into(),
-            protocol: self.site.protocol,
-        })
+        let facts = [
+            ("tool", env!("CARGO_PKG_VERSION").into()),
+            ("kernel", format!("{} {}", text(uts.release()), text(uts.version()))),
+            ("machine", text(uts.machine())),
+            ("clock", self.clock.name().into()),
+            ("placement", format!("{placement:?}").to_lowercase()),
+        ];
+        Ok(facts.map(|(name, fact)| (name.into(), fact)).into())
     }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.basics.device.is_none() {
+            let _ = std::fs::remove_file(&self.device);
+        }
+    }
+}
+
+/// Adds a device to a mounted binderfs: its path.
+fn add_to(directory: &Path) -> Result<PathBuf> {
+    // Two drivers that are measured in turns may be the same one.
+    static ADDED: AtomicU32 = AtomicU32::new(0);
+    let name = format!("bench-{}-{}", std::process::id(), ADDED.fetch_add(1, Ordering::Relaxed));
+    binder_sys::fs::add_device(directory, &name).map_err(|errno| match errno {
+        Errno::ENOENT | Errno::ENOTDIR | Errno::ENOTTY => {
+            Kind::NoBinder.error(format!("{} is not a mounted binderfs", directory.display()))
+        }
+        errno => Error::from_path(format!("cannot add a device to {}", directory.display()), errno),
+    })?;
+    Ok(directory.join(name))
+}
+
+/// Fails unless this is a Binder device.
+fn check(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let device = Device::open(path).map_err(|e| Error::from_path(format!("cannot open {shown}"), e))?;
+    let version =
+        device.version().map_err(|_| Kind::NoBinder.error(format!("{shown} is not a Binder device")))?;
+    if version != PROTOCOL_VERSION {
+        return Err(Kind::NoBinder.error(format!(
+            "{shown} speaks Binder protocol {version}; binder-bench speaks {PROTOCOL_VERSION}"
+        )));
+    }
+    Ok(())
 }
 
 /// The CPUs of the run: all that the system allows; in User Mode Linux the first, since its CPUs usually share one of the host's.
 fn cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("sched_getaffinity")?;
     let mut allowed: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu) == Ok(true)).collect();
-    if cpuinfo().contains("User Mode Linux") {
+    if std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default().contains("User Mode Linux") {
         allowed.truncate(1);
     }
     Ok(allowed)
-}
-
-fn cpuinfo() -> String {
-    std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
-}
-
-/// The first processor's model: x86's line, then what other architectures call theirs.
-fn processor(cpuinfo: &str) -> String {
-    let line = |key: &str| {
-        let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_string())
-    };
-    ["model name", "Hardware", "uarch", "CPU part", "host"].into_iter().find_map(line).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_processor_is_named_on_several_architectures() {
-        assert_eq!(processor("processor\t: 0\nmodel name\t: Some CPU @ 2: GHz\n"), "Some CPU @ 2: GHz");
-        assert_eq!(processor("processor : 0\nCPU part : 0xd0c\n"), "0xd0c");
-        assert_eq!(processor(""), "");
-    }
 }

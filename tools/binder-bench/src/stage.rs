@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a workload sets up: processes, and the points that can be measured with them.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::time::clock_getcpuclockid;
-
 use crate::caller::{run_client, Caller};
-use crate::cli::{Common, Manager, Placement};
-use crate::clock::{nanoseconds, Clock};
+use crate::cli::{Common, Placement};
+use crate::clock::Clock;
 use crate::error::Result;
 use crate::registry;
 use crate::result::Label;
@@ -27,14 +24,13 @@ pub struct Point {
     pub label: Label,
     pub setting: Setting,
     pub clients: Vec<Worker>,
-    pub servers: Vec<Worker>,
 }
 
 impl Point {
     /// A point whose clients are told its size and this variant.
-    pub fn new(label: Label, variant: u32, clients: &[Worker], servers: &[Worker]) -> Point {
+    pub fn new(label: Label, variant: u32, clients: &[Worker]) -> Point {
         let setting = Setting { size: label.size, variant };
-        Point { label, setting, clients: clients.to_vec(), servers: servers.to_vec() }
+        Point { label, setting, clients: clients.to_vec() }
     }
 }
 
@@ -56,24 +52,22 @@ pub struct Stage {
     pub space: usize,
     placement: Placement,
     cpus: Vec<usize>,
-    manager: Manager,
     managed: bool,
     points: Vec<Point>,
     gathered: u64,
 }
 
 impl Stage {
-    /// Nobody there yet. Without wishes: a manager of our own, everyone on one CPU.
+    /// Nobody there yet. Without wishes everyone is on one CPU.
     pub fn new(session: &Session, wishes: Option<&Common>) -> Result<Stage> {
         Ok(Stage {
             workers: Workers::new()?,
             clock: session.clock,
-            device: session.site.device.clone(),
+            device: session.device.clone(),
             alone: wishes.is_none_or(|common| common.count && !common.together),
             space: SPACE,
             placement: wishes.map_or(Placement::Same, |common| common.placement),
             cpus: session.cpus.clone(),
-            manager: wishes.map_or(Manager::Own, |common| common.manager),
             managed: false,
             points: Vec::new(),
             gathered: 0,
@@ -101,16 +95,13 @@ impl Stage {
         Ok(worker)
     }
 
-    /// Makes sure that there is a context manager, ours or the one that we were told to use.
+    /// Makes sure that there is a context manager.
     pub fn need_manager(&mut self) -> Result<()> {
         if self.managed {
             return Ok(());
         }
         self.managed = true;
         let device = self.device.clone();
-        if self.manager == Manager::Existing {
-            return registry::greet(&mut Talker::open(&device, SPACE)?);
-        }
         let manage =
             move |control: &mut Control| registry::manage(Talker::open(&device, SPACE)?, || control.ready());
         self.start("binder context manager", None, manage).map(drop)
@@ -152,17 +143,17 @@ impl Stage {
         })
     }
 
-    /// Starts a server and its client where the pair with this number sits: the client, the server. In the name `{}` stands for the role.
+    /// Starts a server and its client, which is returned, where the pair with this number sits. In the name `{}` stands for the role.
     pub fn pair<C: Caller>(
         &mut self,
         (name, pair): (&str, u32),
         service: &str,
         serve: impl FnOnce(Talker) -> Result<()>,
         make: impl FnOnce(Talker, u32) -> Result<C>,
-    ) -> Result<(Worker, Worker)> {
+    ) -> Result<Worker> {
         let seat = self.seat(pair);
-        let server = self.server(name.replace("{}", "server"), seat.server, service, serve)?;
-        Ok((self.client(name.replace("{}", "client"), seat.client, service, make)?, server))
+        self.server(name.replace("{}", "server"), seat.server, service, serve)?;
+        self.client(name.replace("{}", "client"), seat.client, service, make)
     }
 
     /// Starts a client of any kind.
@@ -177,8 +168,8 @@ impl Stage {
     }
 
     /// Adds a point whose clients are told its size and this variant.
-    pub fn add(&mut self, label: Label, variant: u32, clients: &[Worker], servers: &[Worker]) {
-        self.points.push(Point::new(label, variant, clients, servers));
+    pub fn add(&mut self, label: Label, variant: u32, clients: &[Worker]) {
+        self.points.push(Point::new(label, variant, clients));
     }
 
     /// All points that are wanted, each once.
@@ -200,28 +191,6 @@ impl Stage {
         self.gathered += clients.len() as u64;
         self.gathered
     }
-
-    /// CPU time that processes have used so far.
-    pub fn cpu_ns(&self, workers: &[Worker]) -> u64 {
-        let of = |&worker: &Worker| nanoseconds(clock_getcpuclockid(self.workers.pid(worker)).ok()?).ok();
-        workers.iter().filter_map(of).sum()
-    }
-
-    /// CPUs that the threads of processes were on last.
-    pub fn seen_on(&self, workers: &[Worker], seen: &mut BTreeSet<usize>) {
-        for &worker in workers {
-            let tasks = format!("/proc/{}/task", self.workers.pid(worker));
-            let Ok(entries) = std::fs::read_dir(tasks) else { continue };
-            let stats = entries.flatten().filter_map(|e| std::fs::read_to_string(e.path().join("stat")).ok());
-            seen.extend(stats.filter_map(|stat| last_cpu(&stat)));
-        }
-    }
-}
-
-/// The field `processor` of a task's `stat`: the 39th, where the second may hold spaces between its parentheses.
-fn last_cpu(stat: &str) -> Option<usize> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(39 - 3)?.parse().ok()
 }
 
 /// CPUs of the client and of the server of a pair.
@@ -267,15 +236,5 @@ mod tests {
         assert_eq!(seats(Placement::Other, &[4, 5, 6]), [Some(4), Some(6), Some(4)]);
         assert_eq!(seats(Placement::Other, &[9]), [Some(9); 3]);
         assert_eq!(seats(Placement::Free, &[4, 5]), [None; 3]);
-    }
-
-    #[test]
-    fn the_cpu_of_a_task_is_found_behind_any_name() {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-        let awkward = stat.replacen('(', "(a ) b ", 1);
-        let cpu = last_cpu(&stat).unwrap();
-        assert!(cpu < 4096);
-        assert_eq!(last_cpu(&awkward), Some(cpu));
-        assert_eq!(last_cpu("1 (x) S 1"), None);
     }
 }

@@ -39,23 +39,12 @@ pub struct Samples {
     /// Clock at the last end, without what was not measured in between.
     pub end: u64,
     pub ticks: Vec<u64>,
-    /// Calls before those that count, and those.
-    pub calls: u64,
-    /// CPU time of the client for the calls that count, in nanoseconds; none where it cannot be told from that of preparations.
-    pub cpu_ns: Option<u64>,
-}
-
-/// When a block ends: whichever comes first.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Limit {
-    pub calls: u64,
-    pub ticks: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// Time single calls, after some that only warm caches.
-    Block { setting: Setting, warmup: u64, limit: Limit },
+    /// Time single calls for so many ticks, after some that only warm caches.
+    Block { setting: Setting, warmup: u64, ticks: u64 },
     /// Count calls as a whole. `gathered`: how many clients have come together since the run began when all that start together are
     /// there; 0 for one that starts alone.
     Window { setting: Setting, calls: u64, gathered: u64 },

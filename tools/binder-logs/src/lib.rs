@@ -28,24 +28,23 @@
 
 #![forbid(unsafe_code)]
 
-mod counters;
 mod lines;
 mod process;
 mod scan;
 mod state;
 mod stats;
-mod transaction;
 mod transaction_log;
 
-pub use counters::{Counter, Counters, ObjectCount, OBJECTS};
 pub use lines::{Error, Mode, UnknownLine};
 pub use process::{
-    Buffer, BufferState, Looper, Node, NodeCounts, Process, Reference, Role, StackEntry, Thread, Work,
+    Buffer, BufferState, Held, Looper, Node, NodeCounts, Process, Reference, Role, StackEntry, Thread,
+    Transaction, Work,
 };
 pub use scan::{DebugId, Pid, Pointer, Task};
 pub use state::{ProcessState, State, Transactions};
-pub use stats::{Pages, ProcessStats, ReferenceCounts, RequestedThreads, Stats};
-pub use transaction::{Held, Transaction};
+pub use stats::{
+    Counter, Counters, ObjectCount, Pages, ProcessStats, ReferenceCounts, RequestedThreads, Stats, OBJECTS,
+};
 pub use transaction_log::{Kind, LogEntry, TransactionLog};
 
 use std::path::Path;

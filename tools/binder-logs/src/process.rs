@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A process's block of lines in `state`, `transactions` and `proc/<pid>`.
 
-use crate::scan::{DebugId, Pid, Pointer, Scan};
-use crate::transaction::{transaction, Transaction};
+use crate::scan::{DebugId, Pid, Pointer, Scan, Task};
+use binder_sys::TransactionFlags;
 use std::fmt;
 
 bitflags::bitflags! {
@@ -145,6 +145,43 @@ pub enum BufferState {
     Delivered,
 }
 
+/// A call, a oneway call or a reply that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    pub id: DebugId,
+    /// Where the kernel has it, hashed. Upstream's driver does not print it.
+    pub address: Option<Pointer>,
+    pub from: Task,
+    /// To whom; the thread is 0 as long as none has it, and with upstream's driver always.
+    pub to: Task,
+    pub code: u32,
+    pub flags: u32,
+    /// The nice value, or the real-time priority, that it is served with. Upstream's driver does not print it.
+    pub priority: Option<i64>,
+    pub is_async: bool,
+    pub is_reply: Option<bool>,
+    pub elapsed_ms: i64,
+    pub held: Held,
+}
+
+/// What a line says of a transaction's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing: the buffer is another process's.
+    Elsewhere,
+    /// The buffer has been given back.
+    Free,
+    /// The process whose line it is has it.
+    Here {
+        /// The node that is called; none for a reply.
+        node: Option<DebugId>,
+        data_size: i64,
+        offsets_size: i64,
+        /// Where it lies in the process's space. Upstream's driver does not print it.
+        offset: Option<u64>,
+    },
+}
+
 /// Something that a thread will be told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -165,6 +202,24 @@ pub enum Work {
     /// Something that the driver has no words for, with its number: the completion of a oneway call that may be one
     /// too many, or to a frozen process.
     Unknown(i64),
+}
+
+impl Work {
+    /// The call or reply that it is.
+    pub fn transaction(&self) -> Option<&Transaction> {
+        match self {
+            Work::Transaction(transaction) => Some(transaction),
+            _ => None,
+        }
+    }
+}
+
+impl Process {
+    /// Calls that wait for any of its threads, or behind a oneway call to the same object.
+    pub fn queued(&self) -> impl Iterator<Item = &Transaction> {
+        let of_nodes = self.nodes.iter().flat_map(|node| &node.work);
+        self.work.iter().chain(of_nodes).filter_map(Work::transaction)
+    }
 }
 
 pub(crate) fn thread(scan: &mut Scan) -> Option<Thread> {
@@ -260,6 +315,10 @@ pub(crate) fn reference(scan: &mut Scan) -> Option<Reference> {
     (scan.lenient || reference.death.is_some()).then_some(reference)
 }
 
+/// The C driver's words for how far a buffer is.
+const STATES: [(&str, BufferState); 2] =
+    [(" active", BufferState::Active), (" delivered", BufferState::Delivered)];
+
 pub(crate) fn buffer(scan: &mut Scan) -> Option<Buffer> {
     let id = match scan.maybe(|scan| scan.number("buffer ")) {
         None if scan.lenient => scan.word("buffer").map(|()| None)?,
@@ -282,9 +341,46 @@ pub(crate) fn buffer(scan: &mut Scan) -> Option<Buffer> {
         data_size,
         offsets_size: Some(scan.number(":")?),
         extra_size: Some(scan.number(":")?),
-        state: scan.one_of(&[(" active", BufferState::Active), (" delivered", BufferState::Delivered)])?,
+        state: scan.one_of(&STATES)?,
         sender: None,
         is_oneway: None,
+    })
+}
+
+/// What follows the words that say where a transaction is.
+fn transaction(scan: &mut Scan) -> Option<Transaction> {
+    let id = scan.number("")?;
+    let upstream = scan.lenient && scan.rest.starts_with(": from ");
+    let address = match upstream {
+        true => scan.word(":").map(|()| None)?,
+        false => Some(scan.pointer(": ")?),
+    };
+    let from = scan.task(" from ")?;
+    let to = match upstream {
+        true => Task { process: scan.number(" to ")?, thread: 0 },
+        false => scan.task(" to ")?,
+    };
+    let (code, flags) = (scan.hex32(" code ")?, scan.hex32(" flags ")?);
+    let (priority, is_async, is_reply) = match upstream {
+        true => (None, flags & TransactionFlags::ONE_WAY.bits() != 0, None),
+        false => (Some(scan.number(" pri ")?), scan.flag(" a")?, Some(scan.flag(" r")?)),
+    };
+    let elapsed_ms = scan.number(" elapsed ")?;
+    scan.word("ms")?;
+    let held = scan.maybe(|scan| here(scan, upstream)).or_else(|| match scan.has(" buffer free") {
+        _ if upstream => None,
+        true => Some(Held::Free),
+        false => Some(Held::Elsewhere),
+    })?;
+    Some(Transaction { id, address, from, to, code, flags, priority, is_async, is_reply, elapsed_ms, held })
+}
+
+fn here(scan: &mut Scan, upstream: bool) -> Option<Held> {
+    Some(Held::Here {
+        node: scan.maybe(|scan| scan.number(" node ")),
+        data_size: scan.number(" size ")?,
+        offsets_size: scan.number(":")?,
+        offset: if upstream { None } else { Some(scan.hex(" offset ")?) },
     })
 }
 
@@ -325,7 +421,14 @@ impl fmt::Display for Thread {
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (strong, weak) = (u8::from(self.has_strong), u8::from(self.has_weak));
-        write!(f, "  node {}: u{} c{} hs {strong} hw {weak}{}", self.id, self.ptr, self.cookie, self.counts)?;
+        write!(f, "  node {}: u{} c{} hs {strong} hw {weak}", self.id, self.ptr, self.cookie)?;
+        match self.counts {
+            NodeCounts::Full { local_strong, local_weak, internal_strong, references, temporary } => {
+                write!(f, " ls {local_strong} lw {local_weak} is {internal_strong}")?;
+                write!(f, " iw {references} tr {temporary}")?;
+            }
+            NodeCounts::Summed { strong, weak } => write!(f, " cs {strong} cw {weak}")?,
+        }
         if !self.holders.is_empty() {
             write!(f, " proc")?;
             self.holders.iter().try_for_each(|pid| write!(f, " {pid}"))?;
@@ -335,20 +438,6 @@ impl fmt::Display for Node {
             Work::Transaction(transaction) => writeln!(f, "    pending async transaction {transaction}"),
             other => writeln!(f, "    {other}"),
         })
-    }
-}
-
-impl fmt::Display for NodeCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NodeCounts::Full { local_strong, local_weak, internal_strong, references, temporary } => {
-                write!(
-                    f,
-                    " ls {local_strong} lw {local_weak} is {internal_strong} iw {references} tr {temporary}"
-                )
-            }
-            NodeCounts::Summed { strong, weak } => write!(f, " cs {strong} cw {weak}"),
-        }
     }
 }
 
@@ -367,10 +456,7 @@ impl fmt::Display for Buffer {
         if let (Some(offsets), Some(extra)) = (self.offsets_size, self.extra_size) {
             write!(f, ":{offsets}:{extra}")?;
         }
-        f.write_str(match self.state {
-            BufferState::Active => " active",
-            BufferState::Delivered => " delivered",
-        })
+        f.write_str(word_for(&STATES, &self.state))
     }
 }
 
@@ -382,6 +468,32 @@ impl fmt::Display for Work {
             Work::Node { id, ptr, cookie } => write!(f, "node work {id}: u{ptr} c{cookie}"),
             Work::Unknown(number) => write!(f, "unknown work: type {number}"),
             simple => f.write_str(word_for(&SIMPLE, simple)),
+        }
+    }
+}
+
+impl fmt::Display for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.id)?;
+        if let Some(address) = self.address {
+            write!(f, "{address} ")?;
+        }
+        let Self { from, to, code, flags, .. } = self;
+        write!(f, "from {from} to {to} code {code:x} flags {flags:x}")?;
+        if let (Some(priority), Some(is_reply)) = (self.priority, self.is_reply) {
+            write!(f, " pri {priority} a{} r{}", u8::from(self.is_async), u8::from(is_reply))?;
+        }
+        write!(f, " elapsed {}ms", self.elapsed_ms)?;
+        match self.held {
+            Held::Elsewhere => Ok(()),
+            Held::Free => f.write_str(" buffer free"),
+            Held::Here { node, data_size, offsets_size, offset } => {
+                if let Some(node) = node {
+                    write!(f, " node {node}")?;
+                }
+                write!(f, " size {data_size}:{offsets_size}")?;
+                offset.map_or(Ok(()), |offset| write!(f, " offset {offset:x}"))
+            }
         }
     }
 }

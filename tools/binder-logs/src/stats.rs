@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `stats`: how much there is of everything, and how often what was done.
 
-use crate::counters::Counters;
 use crate::lines::{Error, Lines, Mode, UnknownLine, OUT_OF_ORDER, UNKNOWN};
 use crate::scan::{Pid, Scan};
 use crate::Log;
+use binder_sys::codes::{COMMANDS, RETURNS};
 use std::fmt;
 
 const STATS: &str = "binder stats:";
@@ -62,8 +62,9 @@ pub struct Pages {
     pub free: i64,
 }
 
-/// What the C driver's lines of a process begin with, in their order.
-const FIELDS: [&str; 11] = [
+/// What the lines of a process begin with: those of the C driver in their order, and what only upstream's driver prints,
+/// another name for the space and calls that were not answered.
+const FIELDS: [&str; 13] = [
     "context ",
     "  threads: ",
     "  requested threads: ",
@@ -75,9 +76,11 @@ const FIELDS: [&str; 11] = [
     "  pages: ",
     "  pages high watermark: ",
     "  pending transactions: ",
+    "  free oneway space: ",
+    "  outstanding transactions: ",
 ];
-/// What only upstream's driver prints: another name for the space, and calls that were not answered.
-const UPSTREAM: [&str; 2] = ["  free oneway space: ", "  outstanding transactions: "];
+/// How many of them the C driver has.
+const OF_C: usize = 11;
 
 impl Log for Stats {
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error> {
@@ -88,7 +91,7 @@ impl Log for Stats {
         let mut next = 0;
         while let Some(text) = lines.next()? {
             let begins = lines.scan(text).last(|scan| scan.number("proc "));
-            let is_cut = strict && !stats.processes.is_empty() && next < FIELDS.len();
+            let is_cut = strict && !stats.processes.is_empty() && next < OF_C;
             if let Some(pid) = begins {
                 if is_cut {
                     lines.refuse(text, OUT_OF_ORDER)?;
@@ -103,15 +106,12 @@ impl Log for Stats {
                 }
                 continue;
             };
-            let all = FIELDS.iter().chain(&UPSTREAM);
-            let fits = match all.zip(0..).find(|(field, _)| text.starts_with(**field)) {
-                Some((field, at)) if !strict || at == next => {
+            let known = if strict { &FIELDS[..OF_C] } else { &FIELDS };
+            let fits = match known.iter().position(|field| text.starts_with(field)) {
+                Some(at) if strict && at != next => Err(OUT_OF_ORDER),
+                Some(at) => {
                     next += 1;
-                    process.take(at, lines.scan(&text[field.len()..])).ok_or(UNKNOWN)
-                }
-                Some((field, at)) => {
-                    let known = ProcessStats::default().take(at, lines.scan(&text[field.len()..]));
-                    Err(known.map_or(UNKNOWN, |()| OUT_OF_ORDER))
+                    process.take(at, lines.scan(&text[FIELDS[at].len()..])).ok_or(UNKNOWN)
                 }
                 None => {
                     let counter = text.strip_prefix("  ").filter(|_| !is_cut);
@@ -122,7 +122,7 @@ impl Log for Stats {
                 lines.refuse(text, reason)?;
             }
         }
-        if strict && !stats.processes.is_empty() && next < FIELDS.len() {
+        if strict && !stats.processes.is_empty() && next < OF_C {
             return Err(lines.ends("the rest of a process"));
         }
         stats.unknown = lines.unknown;
@@ -194,4 +194,87 @@ impl fmt::Display for ProcessStats {
 
 fn print_line(f: &mut fmt::Formatter<'_>, field: usize, value: Option<impl fmt::Display>) -> fmt::Result {
     value.map_or(Ok(()), |value| writeln!(f, "{}{value}", FIELDS[field]))
+}
+
+/// The names of the objects that are counted, in the order of the lines.
+pub const OBJECTS: [&str; 8] =
+    ["proc", "thread", "node", "ref", "death", "transaction", "transaction_complete", "freeze"];
+
+/// How often things were done, since the driver was loaded or a process opened the device. What was never done has
+/// no line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub commands: Vec<Counter>,
+    pub returns: Vec<Counter>,
+    pub objects: Vec<ObjectCount>,
+}
+
+/// How often a command was given, or a return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    pub name: String,
+    pub count: i64,
+}
+
+/// How many objects of a kind there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectCount {
+    pub name: String,
+    pub active: i64,
+    pub total: i64,
+}
+
+impl Counters {
+    /// How often a command or a return was given, by its name.
+    pub fn count(&self, name: &str) -> i64 {
+        let all = self.commands.iter().chain(&self.returns);
+        all.filter(|counter| counter.name == name).map(|counter| counter.count).sum()
+    }
+
+    /// How many objects of a kind there are and have been.
+    pub fn objects(&self, name: &str) -> (i64, i64) {
+        let found = self.objects.iter().find(|object| object.name == name);
+        found.map_or((0, 0), |object| (object.active, object.total))
+    }
+
+    /// Takes a line, unless it is of another kind. In a strict reader names that are not known and those that come
+    /// before the last one are of another kind.
+    pub(crate) fn take(&mut self, line: &str, mut scan: Scan) -> Option<()> {
+        let (name, _) = line.split_once(": ")?;
+        scan.word(name)?;
+        let strict = !scan.lenient;
+        if scan.has(": active ") {
+            let (name, active) = (name.to_string(), scan.number("")?);
+            let object = ObjectCount { name, active, total: scan.last(|scan| scan.number(" total "))? };
+            let last = self.objects.last().map(|last| last.name.as_str());
+            (!strict || follows(OBJECTS, last, &object.name)).then(|| self.objects.push(object))
+        } else {
+            let (codes, list) = match name.split_at_checked(3)?.0 {
+                "BC_" => (COMMANDS, &mut self.commands),
+                "BR_" => (RETURNS, &mut self.returns),
+                _ => return None,
+            };
+            let counter = Counter { name: name.to_string(), count: scan.last(|scan| scan.number(": "))? };
+            let last = list.last().map(|last| last.name.as_str());
+            let fits = !strict || follows(codes.iter().map(|(_, name)| *name), last, name);
+            fits.then(|| list.push(counter))
+        }
+    }
+
+    /// Prints them with something before each line.
+    pub(crate) fn print(&self, f: &mut fmt::Formatter<'_>, before: &str) -> fmt::Result {
+        for Counter { name, count } in self.commands.iter().chain(&self.returns) {
+            writeln!(f, "{before}{name}: {count}")?;
+        }
+        for ObjectCount { name, active, total } in &self.objects {
+            writeln!(f, "{before}{name}: active {active} total {total}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is among these, behind the last one.
+fn follows<'a>(names: impl IntoIterator<Item = &'a str>, last: Option<&str>, name: &str) -> bool {
+    let mut names = names.into_iter();
+    last.is_none_or(|last| names.any(|known| known == last)) && names.any(|known| known == name)
 }

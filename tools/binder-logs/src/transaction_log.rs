@@ -18,7 +18,7 @@ const KINDS: [(&str, Kind); 3] =
     [(": call ", Kind::Call), (": async", Kind::Async), (": reply", Kind::Reply)];
 
 /// A transaction that somebody wanted to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogEntry {
     pub id: DebugId,
     pub kind: Kind,
@@ -42,9 +42,10 @@ pub struct LogEntry {
 }
 
 /// What a transaction is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A call that waits for a reply.
+    #[default]
     Call,
     /// A oneway call.
     Async,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Files as the drivers printed them under load, some processes of each (`tests/recorded/`).
+//! Files as the drivers printed them under load, some processes of each (`tests/recorded/`), and files that have every kind of
+//! line, with the largest numbers and names that look like other words (`every`).
 
 use binder_logs::*;
+use std::fmt::Debug;
 
 macro_rules! recorded {
     ($driver:literal, $file:literal) => {
@@ -9,11 +11,74 @@ macro_rules! recorded {
     };
 }
 
-/// A file of the C driver's: it is understood to the last word, so it can be printed again.
-fn assert_known<T: Log>(file: &str, text: &str) -> T {
+/// A file of the C driver's: it is understood to the last word, so it can be printed again; and in both ways the same is
+/// understood.
+fn assert_known<T: Log + PartialEq + Debug>(file: &str, text: &str) -> T {
     let found = T::parse(file, text.as_bytes(), Mode::Strict).unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(found.to_string(), text, "{file}");
+    assert_eq!(T::parse(file, text.as_bytes(), Mode::Lenient).expect("leniently"), found);
     found
+}
+
+#[test]
+fn every_kind_of_line() {
+    let text = recorded!("every", "state");
+    let state: State = assert_known("state", text);
+    assert_eq!(state.processes.len(), 3);
+    let blocks = text.replace("\nproc ", "\nbinder proc state:\nproc ");
+    assert_known::<ProcessState>("proc", &blocks[blocks.find("binder proc").expect("a block")..]);
+    let processes = &text[text.find("proc 2").expect("a process")..];
+    assert_known::<Transactions>("transactions", &format!("binder transactions:\n{processes}"));
+    let stats: Stats = assert_known("stats", recorded!("every", "stats"));
+    assert_eq!(stats.total.objects.len(), OBJECTS.len());
+    let log: TransactionLog = assert_known("transaction_log", recorded!("every", "transaction_log"));
+    assert_eq!(log.entries[2].context, "a node 5 handle 6 context b");
+}
+
+/// Reads bytes as every kind of file, for the panic that must not come.
+fn read_as_all(contents: &[u8]) {
+    for mode in [Mode::Strict, Mode::Lenient] {
+        let _ = State::parse("log", contents, mode);
+        let _ = Transactions::parse("log", contents, mode);
+        let _ = ProcessState::parse("log", contents, mode);
+        let _ = Stats::parse("log", contents, mode);
+        let _ = TransactionLog::parse("log", contents, mode);
+    }
+}
+
+#[test]
+fn nothing_that_is_read_panics() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |end: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as usize % end
+    };
+    let files = [
+        recorded!("every", "state"),
+        recorded!("every", "stats"),
+        recorded!("every", "transaction_log"),
+        recorded!("upstream", "state"),
+        recorded!("upstream", "stats"),
+    ];
+    for text in files {
+        for _ in 0..256 {
+            // The rest of a file after its first line, up to any place, with other bytes here and there.
+            let start = text.find('\n').expect("a line") + 1;
+            let from = start + text[start + below(text.len() - start)..].find('\n').unwrap_or(0);
+            let mut part = [&text[..start], &text[from..]].concat().into_bytes();
+            part.truncate(1 + below(part.len()));
+            let is_cut = part.last() != Some(&b'\n');
+            read_as_all(&part);
+            assert!(!is_cut || State::parse("state", &part, Mode::Strict).is_err());
+            for _ in 0..3 {
+                let at = below(part.len());
+                part[at] = below(256) as u8;
+                read_as_all(&part);
+            }
+        }
+    }
 }
 
 #[test]

@@ -117,15 +117,3 @@ codes! { RETURNS, return_name, b'r';
     /// A freeze request has been withdrawn.
     BR_CLEAR_FREEZE_NOTIFICATION_DONE = read<u64>(22);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_by_code() {
-        assert_eq!(command_name(0x40406300), Some("BC_TRANSACTION"));
-        assert_eq!(return_name(0x720c), Some("BR_NOOP"));
-        assert_eq!(return_name(0x1234), None);
-    }
-}

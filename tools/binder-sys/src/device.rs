@@ -18,15 +18,6 @@ use zerocopy::{FromBytes, IntoBytes};
 /// An address that is never mapped, neither in user space nor in the kernel, on any 64-bit machine.
 pub const BAD_ADDRESS: u64 = 0x00ff_ffff_ffff_f000;
 
-/// What the driver has dealt with in one `BINDER_WRITE_READ`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteRead {
-    /// Bytes of commands.
-    pub write_consumed: u64,
-    /// Bytes of returns.
-    pub read_consumed: u64,
-}
-
 /// An opened Binder device.
 #[derive(Debug)]
 pub struct Device(OwnedFd);
@@ -108,11 +99,10 @@ impl Device {
     }
 
     /// Writes commands and then reads returns, waiting for some unless the device is non-blocking.
-    pub fn write_read(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<WriteRead> {
+    pub fn write_read(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<BinderWriteRead> {
         let mut argument = both_halves(commands, returns);
         // SAFETY: the read buffer is borrowed mutably for the whole call.
-        unsafe { self.write_read_raw(&mut argument)? };
-        Ok(WriteRead { write_consumed: argument.write_consumed, read_consumed: argument.read_consumed })
+        unsafe { self.write_read_raw(&mut argument) }.map(|()| argument)
     }
 
     /// The same, and after a signal again from where the driver has stopped, as libbinder does it: a group of processes
@@ -133,11 +123,14 @@ impl Device {
         self.write_read(commands, &mut []).map(|io| io.write_consumed)
     }
 
+    /// An ioctl that fills its argument in.
+    fn asked<T: FromBytes + IntoBytes>(&self, number: u32, mut argument: T) -> nix::Result<T> {
+        self.ioctl(number, &mut argument).map(|()| argument)
+    }
+
     /// `BINDER_VERSION`.
     pub fn version(&self) -> nix::Result<i32> {
-        let mut version = BinderVersion::default();
-        self.ioctl(BINDER_VERSION, &mut version)?;
-        Ok(version.protocol_version)
+        self.asked(BINDER_VERSION, BinderVersion::default()).map(|version| version.protocol_version)
     }
 
     /// `BINDER_SET_MAX_THREADS`.
@@ -162,29 +155,17 @@ impl Device {
 
     /// `BINDER_GET_NODE_DEBUG_INFO`: the first own node above a pointer, all zeros without one.
     pub fn node_debug_info(&self, above: u64) -> nix::Result<BinderNodeDebugInfo> {
-        let mut info = BinderNodeDebugInfo { ptr: above, ..Default::default() };
-        self.ioctl(BINDER_GET_NODE_DEBUG_INFO, &mut info)?;
-        Ok(info)
-    }
-
-    /// `BINDER_GET_NODE_INFO_FOR_REF`.
-    pub fn node_info_for_ref(&self, handle: u32) -> nix::Result<BinderNodeInfoForRef> {
-        let mut info = BinderNodeInfoForRef { handle, ..Default::default() };
-        self.ioctl(BINDER_GET_NODE_INFO_FOR_REF, &mut info)?;
-        Ok(info)
+        self.asked(BINDER_GET_NODE_DEBUG_INFO, BinderNodeDebugInfo { ptr: above, ..Default::default() })
     }
 
     /// `BINDER_FREEZE`.
     pub fn freeze(&self, pid: u32, enable: bool, timeout_ms: u32) -> nix::Result<()> {
-        let enable = enable.into();
-        self.ioctl(BINDER_FREEZE, &mut BinderFreezeInfo { pid, enable, timeout_ms })
+        self.ioctl(BINDER_FREEZE, &mut BinderFreezeInfo { pid, enable: enable.into(), timeout_ms })
     }
 
     /// `BINDER_GET_FROZEN_INFO`.
     pub fn frozen_info(&self, pid: u32) -> nix::Result<BinderFrozenStatusInfo> {
-        let mut info = BinderFrozenStatusInfo { pid, ..Default::default() };
-        self.ioctl(BINDER_GET_FROZEN_INFO, &mut info)?;
-        Ok(info)
+        self.asked(BINDER_GET_FROZEN_INFO, BinderFrozenStatusInfo { pid, ..Default::default() })
     }
 
     /// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`.
@@ -194,9 +175,7 @@ impl Device {
 
     /// `BINDER_GET_EXTENDED_ERROR`: the calling thread's last error, which is reset by this.
     pub fn extended_error(&self) -> nix::Result<BinderExtendedError> {
-        let mut error = BinderExtendedError::default();
-        self.ioctl(BINDER_GET_EXTENDED_ERROR, &mut error)?;
-        Ok(error)
+        self.asked(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default())
     }
 
     /// Waits until the device is readable. `None` waits for ever; `Ok(empty)` is a timeout.
@@ -263,11 +242,6 @@ impl Mapping {
         self.address.as_ptr() as u64
     }
 
-    /// How long it is.
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
     /// Whether a range lies inside the space.
     pub fn contains(&self, address: u64, length: usize) -> bool {
         address
@@ -297,19 +271,11 @@ impl Mapping {
         // slice of the same length elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), bytes.len()) };
     }
-
-    /// Unmaps part of the space, from an offset; all of it is still unmapped on drop.
-    pub fn unmap_part(&self, offset: usize, length: usize) -> nix::Result<()> {
-        let address = NonNull::new((self.address() as usize + offset) as *mut c_void).ok_or(Errno::EINVAL)?;
-        // SAFETY: nobody holds a reference into the space, since it is only ever copied out of.
-        unsafe { munmap(address, length) }
-    }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made by `new`, and nobody holds a reference into it. If parts of
-        // it are gone already, unmapping them again does nothing.
+        // SAFETY: this is the mapping made by `new`, and nobody holds a reference into it.
         let _ = unsafe { munmap(self.address, self.length) };
     }
 }

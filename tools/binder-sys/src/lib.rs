@@ -63,7 +63,7 @@ pub mod returns;
 pub mod structs;
 
 pub use commands::Commands;
-pub use device::{Device, Mapping, WriteRead, BAD_ADDRESS};
+pub use device::{Device, Mapping, BAD_ADDRESS};
 pub use nix::errno::Errno;
 pub use parcel::Parcel;
 pub use returns::{DecodeError, Return, Returns};

@@ -7,53 +7,61 @@ use crate::structs::*;
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-/// One return. Codes that no driver ever sends are [`Return::Unknown`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Return {
-    /// `BR_ERROR`: the code alone, as both incumbents write it.
-    Error,
-    /// `BR_OK`.
-    Ok,
-    /// `BR_TRANSACTION`.
-    Transaction(BinderTransactionData),
-    /// `BR_TRANSACTION_SEC_CTX`.
-    TransactionSecctx(BinderTransactionDataSecctx),
-    /// `BR_REPLY`.
-    Reply(BinderTransactionData),
-    /// `BR_DEAD_REPLY`.
-    DeadReply,
-    /// `BR_TRANSACTION_COMPLETE`.
-    TransactionComplete,
-    /// `BR_INCREFS`.
-    Increfs(BinderPtrCookie),
-    /// `BR_ACQUIRE`.
-    Acquire(BinderPtrCookie),
-    /// `BR_RELEASE`.
-    Release(BinderPtrCookie),
-    /// `BR_DECREFS`.
-    Decrefs(BinderPtrCookie),
-    /// `BR_NOOP`.
-    Noop,
-    /// `BR_SPAWN_LOOPER`.
-    SpawnLooper,
-    /// `BR_DEAD_BINDER`, with its cookie.
-    DeadBinder(u64),
-    /// `BR_CLEAR_DEATH_NOTIFICATION_DONE`, with its cookie.
-    ClearDeathNotificationDone(u64),
-    /// `BR_FAILED_REPLY`.
-    FailedReply,
-    /// `BR_FROZEN_REPLY`.
-    FrozenReply,
-    /// `BR_ONEWAY_SPAM_SUSPECT`.
-    OnewaySpamSuspect,
-    /// `BR_TRANSACTION_PENDING_FROZEN`.
-    TransactionPendingFrozen,
-    /// `BR_FROZEN_BINDER`.
-    FrozenBinder(BinderFrozenStateInfo),
-    /// `BR_CLEAR_FREEZE_NOTIFICATION_DONE`, with its cookie.
-    ClearFreezeNotificationDone(u64),
-    /// Any other code; its payload, as long as the code says, has been skipped.
-    Unknown(u32),
+macro_rules! returns {
+    ($($name:ident = $code:ident $(($payload:ty))?;)*) => {
+        /// One return. Codes that no driver ever sends are [`Return::Unknown`]. A number that comes along is a cookie.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Return {
+            $(#[doc = concat!("`", stringify!($code), "`")] $name $(($payload))?,)*
+            /// Any other code; its payload, as long as the code says, has been skipped.
+            Unknown(u32),
+        }
+
+        impl Returns<'_> {
+            fn decode(&mut self) -> Result<Return, DecodeError> {
+                let Ok((code, rest)) = u32::read_from_prefix(self.0) else {
+                    self.0 = &[];
+                    return Err(DecodeError(None));
+                };
+                self.0 = rest;
+                Ok(match code {
+                    $($code => Return::$name $((self.payload::<$payload>(code)?))?,)*
+                    other => {
+                        self.0 = self.0.get(size_of_number(other)..).ok_or_else(|| {
+                            self.0 = &[];
+                            DecodeError(Some(other))
+                        })?;
+                        Return::Unknown(other)
+                    }
+                })
+            }
+        }
+    };
+}
+
+returns! {
+    // The code alone, as both incumbents write it.
+    Error = BR_ERROR;
+    Ok = BR_OK;
+    Transaction = BR_TRANSACTION (BinderTransactionData);
+    TransactionSecctx = BR_TRANSACTION_SEC_CTX (BinderTransactionDataSecctx);
+    Reply = BR_REPLY (BinderTransactionData);
+    DeadReply = BR_DEAD_REPLY;
+    TransactionComplete = BR_TRANSACTION_COMPLETE;
+    Increfs = BR_INCREFS (BinderPtrCookie);
+    Acquire = BR_ACQUIRE (BinderPtrCookie);
+    Release = BR_RELEASE (BinderPtrCookie);
+    Decrefs = BR_DECREFS (BinderPtrCookie);
+    Noop = BR_NOOP;
+    SpawnLooper = BR_SPAWN_LOOPER;
+    DeadBinder = BR_DEAD_BINDER (u64);
+    ClearDeathNotificationDone = BR_CLEAR_DEATH_NOTIFICATION_DONE (u64);
+    FailedReply = BR_FAILED_REPLY;
+    FrozenReply = BR_FROZEN_REPLY;
+    OnewaySpamSuspect = BR_ONEWAY_SPAM_SUSPECT;
+    TransactionPendingFrozen = BR_TRANSACTION_PENDING_FROZEN;
+    FrozenBinder = BR_FROZEN_BINDER (BinderFrozenStateInfo);
+    ClearFreezeNotificationDone = BR_CLEAR_FREEZE_NOTIFICATION_DONE (u64);
 }
 
 /// The stream ends inside an item: in the payload of a code, or where a code should be.
@@ -93,45 +101,6 @@ impl<'a> Returns<'a> {
         })?;
         self.0 = rest;
         Ok(value)
-    }
-
-    fn decode(&mut self) -> Result<Return, DecodeError> {
-        let Ok((code, rest)) = u32::read_from_prefix(self.0) else {
-            self.0 = &[];
-            return Err(DecodeError(None));
-        };
-        self.0 = rest;
-        Ok(match code {
-            BR_ERROR => Return::Error,
-            BR_OK => Return::Ok,
-            BR_TRANSACTION => Return::Transaction(self.payload(code)?),
-            BR_TRANSACTION_SEC_CTX => Return::TransactionSecctx(self.payload(code)?),
-            BR_REPLY => Return::Reply(self.payload(code)?),
-            BR_DEAD_REPLY => Return::DeadReply,
-            BR_TRANSACTION_COMPLETE => Return::TransactionComplete,
-            BR_INCREFS => Return::Increfs(self.payload(code)?),
-            BR_ACQUIRE => Return::Acquire(self.payload(code)?),
-            BR_RELEASE => Return::Release(self.payload(code)?),
-            BR_DECREFS => Return::Decrefs(self.payload(code)?),
-            BR_NOOP => Return::Noop,
-            BR_SPAWN_LOOPER => Return::SpawnLooper,
-            BR_DEAD_BINDER => Return::DeadBinder(self.payload(code)?),
-            BR_CLEAR_DEATH_NOTIFICATION_DONE => Return::ClearDeathNotificationDone(self.payload(code)?),
-            BR_FAILED_REPLY => Return::FailedReply,
-            BR_FROZEN_REPLY => Return::FrozenReply,
-            BR_ONEWAY_SPAM_SUSPECT => Return::OnewaySpamSuspect,
-            BR_TRANSACTION_PENDING_FROZEN => Return::TransactionPendingFrozen,
-            BR_FROZEN_BINDER => Return::FrozenBinder(self.payload(code)?),
-            BR_CLEAR_FREEZE_NOTIFICATION_DONE => Return::ClearFreezeNotificationDone(self.payload(code)?),
-            other => {
-                let size = size_of_number(other);
-                self.0 = self.0.get(size..).ok_or_else(|| {
-                    self.0 = &[];
-                    DecodeError(Some(other))
-                })?;
-                Return::Unknown(other)
-            }
-        })
     }
 }
 

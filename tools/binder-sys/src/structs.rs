@@ -251,10 +251,6 @@ bitflags::bitflags! {
     pub struct TransactionFlags: u32 {
         /// No reply is wanted.
         const ONE_WAY = 0x01;
-        /// Without meaning to the driver.
-        const ROOT_OBJECT = 0x04;
-        /// The data is a status code.
-        const STATUS_CODE = 0x08;
         /// The reply may carry file descriptors.
         const ACCEPT_FDS = 0x10;
         /// Wipe the buffer when it is freed.
@@ -267,8 +263,6 @@ bitflags::bitflags! {
     /// Flags of a node, fixed by the first object that names it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ObjectFlags: u32 {
-        /// The minimum priority of the thread that serves a call.
-        const PRIORITY_MASK = 0xff;
         /// Calls may carry file descriptors.
         const ACCEPTS_FDS = 0x100;
         /// Calls come with the caller's security context.
@@ -331,12 +325,4 @@ impl FlatBinderObject {
 impl BinderBufferObject {
     /// The block is pointed to from another one.
     pub const HAS_PARENT: u32 = 1;
-}
-
-impl BinderTransactionData {
-    /// The same transaction aimed at another handle.
-    pub fn with_handle(mut self, handle: u32) -> Self {
-        self.target = handle.into();
-        self
-    }
 }

@@ -183,10 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_names() {
-        assert_eq!(code_name(29201), "BR_FAILED_REPLY");
+    fn what_is_not_known_has_its_number() {
         assert_eq!(code_name(1), "BR 0x1");
-        assert_eq!(errno_name(-28).as_deref(), Some("ENOSPC"));
         assert_eq!((errno_name(0), errno_name(i32::MIN)), (None, Some("-2147483648".into())));
     }
 }

@@ -24,7 +24,7 @@ pub const CHECKS: [Check; 10] = [
     }),
     ("no thread waits long for a reply", |seen, names| {
         seen.state()?;
-        calls::long(&seen.waiting, seen.limits.waiting_ms, names)
+        calls::long(&seen.waiting, seen.limits.waiting, names)
     }),
     ("no threads wait for each other", |seen, names| {
         seen.state()?;
@@ -32,7 +32,7 @@ pub const CHECKS: [Check; 10] = [
     }),
     ("space for oneway calls is left", |seen, names| {
         let stats = seen.stats.as_ref().map_err(|error| error.message.clone())?;
-        objects::space(stats, seen.state()?, seen.log.as_ref().ok(), seen.limits.free_percent, names)
+        objects::space(stats, seen.state()?, seen.log.as_ref().ok(), seen.limits.free, names)
     }),
     ("no process holds objects of ended processes", |seen, names| objects::dead(seen.state()?, names)),
     ("no call waits for a frozen process", |seen, _| calls::frozen(seen)),

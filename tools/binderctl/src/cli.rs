@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line, and which command it means.
 
+use std::fs;
+use std::path::PathBuf;
+
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{devices, doctor, explain, graph, list, mount, shells, top, trace};
-use crate::error::Result;
+use crate::checks::seen::Limits;
+use crate::commands::{devices, doctor, explain, graph, list, top, trace};
+use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::output::Output;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -40,14 +43,8 @@ enum Command {
     Add(devices::Add),
     /// Remove devices from a binderfs. Processes that have one open go on using it.
     Rm(devices::Remove),
-    /// Change who may use devices.
-    Chmod(devices::Chmod),
-    /// Change whose devices they are.
-    Chown(devices::Chown),
-    /// Mount a binderfs.
-    Mount(mount::Arguments),
     /// Look for what is missing or wrong, and print what to do about it.
-    Doctor(doctor::Arguments),
+    Doctor(Limits),
     /// Print why calls failed, what that means and what to do about it.
     Explain(explain::Arguments),
     /// Print processes again and again: threads, calls a second, oneway space, how long calls take.
@@ -57,30 +54,36 @@ enum Command {
     /// Show who calls whom and who holds whose objects.
     Graph(graph::Arguments),
     /// Print the completions of a shell.
-    Completions(shells::Completions),
-    /// Print manual pages, or write all of them into a directory.
-    Man(shells::Man),
+    Completions { shell: clap_complete::Shell },
+    /// Write manual pages into a directory.
+    Man {
+        /// The directory: man1 of a manual's directory.
+        #[arg(long)]
+        dir: PathBuf,
+    },
 }
 
 impl Cli {
     /// Runs the command, and returns whether it found what it was to look for.
     pub fn run(&self) -> Result<bool> {
         let options = &self.options;
-        let output = Output::new(options);
         match &self.command {
-            Command::Doctor(arguments) => return doctor::run(arguments, options, output),
-            Command::Explain(arguments) => return explain::run(arguments, options, output),
-            Command::List => list::run(options, output),
-            Command::Add(arguments) => devices::add(arguments, options, output),
-            Command::Rm(arguments) => devices::remove(arguments, options, output),
-            Command::Chmod(arguments) => devices::chmod(arguments, options, output),
-            Command::Chown(arguments) => devices::chown(arguments, options, output),
-            Command::Mount(arguments) => mount::run(arguments, output),
-            Command::Top(arguments) => top::run(arguments, options, output),
-            Command::Trace(arguments) => trace::run(arguments, options, output),
-            Command::Graph(arguments) => graph::run(arguments, options, output),
-            Command::Completions(arguments) => shells::complete(arguments, Self::command(), output),
-            Command::Man(arguments) => shells::man(arguments, Self::command(), output),
+            Command::Doctor(limits) => return doctor::run(*limits, options),
+            Command::Explain(arguments) => return explain::run(arguments, options),
+            Command::List => list::run(options),
+            Command::Add(arguments) => devices::add(arguments, options),
+            Command::Rm(arguments) => devices::remove(arguments, options),
+            Command::Top(arguments) => top::run(arguments, options),
+            Command::Trace(arguments) => trace::run(arguments, options),
+            Command::Graph(arguments) => graph::run(arguments, options),
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut Self::command(), "binderctl", &mut script);
+                options.write(&String::from_utf8_lossy(&script))
+            }
+            Command::Man { dir } => fs::create_dir_all(dir)
+                .and_then(|()| clap_mangen::generate_to(Self::command(), dir))
+                .map_err(|error| Error::at("write into", dir, error)),
         }
         .map(|()| false)
     }

@@ -93,14 +93,6 @@ fn registered_device(root: &Path) -> Option<String> {
     names.find(|name| ["binder", "rust_binder"].contains(name)).map(str::to_owned)
 }
 
-impl Driver {
-    /// A parameter of the module as it is set now.
-    pub fn parameter(&self, name: &str) -> Option<String> {
-        let path = Path::new("/sys/module").join(self.module.as_ref()?).join("parameters").join(name);
-        Some(fs::read_to_string(path).ok()?.trim_end_matches('\n').to_owned())
-    }
-}
-
 /// The error of a command that needs a driver where there is none.
 pub fn missing() -> Error {
     Error::new(error::Kind::NotThere, NONE).hint(LOAD)

@@ -83,21 +83,3 @@ pub fn reason(error: &io::Error) -> String {
         None => error.to_string(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_about_paths_have_the_documented_codes() {
-        for (errno, code) in [(Errno::EACCES, 3), (Errno::ENOENT, 4), (Errno::EEXIST, 6), (Errno::EIO, 8)] {
-            assert_eq!(Error::at("read", Path::new("/x"), errno).kind as u8, code, "{errno}");
-        }
-    }
-
-    #[test]
-    fn the_message_has_no_number_of_the_error() {
-        let error = Error::at("open", Path::new("/dev/x"), Errno::EACCES);
-        assert_eq!(error.message, "cannot open /dev/x: Permission denied");
-    }
-}

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Text from elsewhere, made safe for a terminal; and as it was before the kernel escaped it.
+//! Text from elsewhere, made safe for a terminal.
 //!
 //! Anybody may choose the name of a process or a device, with escape sequences in it, line ends, and characters that
 //! turn the direction of writing. All text that is printed goes through here, so none of that reaches a terminal.
 
-use std::fmt::Write;
-use std::io;
-
 use serde::Serialize;
-use serde_json::ser::Formatter;
 
 /// The text with everything in it that is no visible character written as `\x1b` or `\u{202e}`.
 pub fn visible(text: &str) -> String {
@@ -17,10 +13,8 @@ pub fn visible(text: &str) -> String {
         match c {
             '\\' => shown.push_str("\\\\"),
             c if !is_hidden(c) => shown.push(c),
-            c if (c as u32) < 0x100 => {
-                write!(shown, "\\x{:02x}", c as u32).expect("a String takes everything")
-            }
-            c => write!(shown, "\\u{{{:x}}}", c as u32).expect("a String takes everything"),
+            c if (c as u32) < 0x100 => shown += &format!("\\x{:02x}", c as u32),
+            c => shown += &format!("\\u{{{:x}}}", c as u32),
         }
     }
     shown
@@ -36,45 +30,14 @@ fn is_hidden(c: char) -> bool {
 
 /// JSON on one line, in whose strings hidden characters are escaped as well: JSON demands that of the first 32 only.
 pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
-    let mut bytes = Vec::new();
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Visible))?;
-    Ok(String::from_utf8(bytes).expect("JSON is UTF-8"))
-}
-
-struct Visible;
-
-impl Formatter for Visible {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        for c in fragment.chars() {
-            let mut units = [0; 2];
-            if !is_hidden(c) {
-                write!(writer, "{c}")?;
-                continue;
-            }
-            for unit in c.encode_utf16(&mut units) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
+    let mut json = String::new();
+    for c in serde_json::to_string(value)?.chars() {
+        match is_hidden(c) {
+            false => json.push(c),
+            true => json.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
         }
-        Ok(())
     }
-}
-
-/// Undoes the kernel's escapes, which are a prefix and digits: `\040` in its table of mounts, `\x1b` in its log.
-pub fn undone(text: &[u8], prefix: &[u8], digits: usize, radix: u32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, others)) = rest.split_first() {
-        let number =
-            rest.strip_prefix(prefix).and_then(|number| std::str::from_utf8(number.get(..digits)?).ok());
-        let byte = number.and_then(|number| u8::from_str_radix(number, radix).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &rest[prefix.len() + digits..] } else { others };
-    }
-    bytes
+    Ok(json)
 }
 
 #[cfg(test)]

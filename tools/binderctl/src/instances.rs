@@ -10,11 +10,13 @@ use binder_sys::fs::CONTROL;
 use serde::Serialize;
 
 use crate::error::{Error, Kind, Result};
-use crate::escape;
 use crate::options::Options;
 
 /// Where binderfs usually is.
-pub const USUAL: &str = "/dev/binderfs";
+const USUAL: &str = "/dev/binderfs";
+
+/// What to do where there is none.
+pub const MOUNT: &str = "as root: mount -t binder binder /dev/binderfs";
 
 /// One mounted binderfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,10 +70,9 @@ pub fn chosen(options: &Options) -> Result<Instance> {
     match (&options.binderfs, all.len()) {
         (Some(directory), _) => {
             Err(Error::new(Kind::NotThere, format!("{} is not a mounted binderfs", directory.display()))
-                .hint("`binderctl list` shows what is mounted, `binderctl mount DIR` mounts one"))
+                .hint("`binderctl list` shows what is mounted"))
         }
-        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted")
-            .hint(format!("as root: binderctl mount {USUAL}"))),
+        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted").hint(MOUNT)),
         (None, 1) => Ok(all.remove(0)),
         (None, n) => Err(Error::new(
             Kind::Usage,
@@ -79,18 +80,6 @@ pub fn chosen(options: &Options) -> Result<Instance> {
         )
         .hint("choose one with --binderfs DIR; `binderctl list` shows them")),
     }
-}
-
-/// All devices of a name: those of mounted instances, and one in `/dev`.
-pub fn devices_called(name: &str) -> Result<Vec<PathBuf>> {
-    let directories = mounted()?.into_iter().map(|instance| instance.directory);
-    let paths = directories.chain([PathBuf::from("/dev")]).map(|directory| directory.join(name));
-    Ok(paths.filter(|path| is_device(path)).collect())
-}
-
-/// Whether a path is that of a character device.
-pub fn is_device(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device())
 }
 
 fn same(one: &Path, other: &Path) -> bool {
@@ -117,11 +106,23 @@ fn instance(line: &[u8]) -> Option<Instance> {
     let value =
         |name: &str| options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
     Some(Instance {
-        directory: PathBuf::from(std::ffi::OsString::from_vec(escape::undone(directory, b"\\", 3, 8))),
+        directory: PathBuf::from(std::ffi::OsString::from_vec(unescaped(directory))),
         max: value("max").and_then(|max| max.parse().ok()),
         logs: value("stats") == Some("global"),
         read_only: flags.split(|&byte| byte == b',').any(|flag| flag == b"ro"),
     })
+}
+
+/// Undoes the kernel's escapes: a backslash and three octal digits.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut parts = text.split(|&byte| byte == b'\\');
+    let mut bytes = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at(part.len().min(3));
+        bytes.extend(std::str::from_utf8(digits).ok().and_then(|digits| u8::from_str_radix(digits, 8).ok()));
+        bytes.extend(rest);
+    }
+    bytes
 }
 
 impl Instance {
@@ -141,45 +142,13 @@ impl Instance {
         Ok(found)
     }
 
-    /// The device of a name, which has to be a name and no path to elsewhere.
+    /// The device of a name.
     pub fn device(&self, name: &str) -> Result<Device> {
-        let name = self.local_name(name)?;
-        if name == CONTROL {
-            return Err(Error::new(
-                Kind::Usage,
-                format!("{CONTROL} is not a Binder device; it adds devices"),
-            ));
-        }
-        let path = self.directory.join(name);
-        let metadata = fs::symlink_metadata(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::new(
-                Kind::NotThere,
-                format!("there is no device {name} in {}", self.directory.display()),
-            )
-            .hint("`binderctl list` shows the devices that are there"),
-            _ => Error::at("look at", &path, error),
-        })?;
-        if !metadata.file_type().is_char_device() {
-            return Err(Error::new(Kind::Usage, format!("{} is not a Binder device", path.display())));
-        }
-        Ok(Device::new(path, &metadata))
-    }
-
-    /// The devices of these names; none of them if one is not there.
-    pub fn devices_named(&self, names: &[String]) -> Result<Vec<Device>> {
-        names.iter().map(|name| self.device(name)).collect()
-    }
-
-    /// A name, also given as a path into this instance.
-    pub fn local_name<'a>(&self, name: &'a str) -> Result<&'a str> {
-        let (directory, base) = name.rsplit_once('/').unwrap_or(("", name));
-        if !directory.is_empty() && !same(&self.directory, Path::new(directory))
-            || name.starts_with('/') && directory.is_empty()
-        {
-            return Err(Error::new(Kind::Usage, format!("{name} is not in {}", self.directory.display()))
-                .hint("choose the instance with --binderfs DIR"));
-        }
-        Ok(base)
+        self.devices()?.into_iter().find(|device| device.name == name).ok_or_else(|| {
+            let place = self.directory.display();
+            Error::new(Kind::NotThere, format!("there is no device {name} in {place}"))
+                .hint("`binderctl list` shows the devices that are there")
+        })
     }
 }
 
@@ -216,15 +185,5 @@ broken line
         assert_eq!(found[0].directory, Path::new("/dev/binder fs\\x"));
         assert_eq!((found[0].max, found[0].logs, found[0].read_only), (Some(7), true, true));
         assert_eq!((found[1].max, found[1].logs, found[1].read_only), (Some(1 << 20), false, false));
-    }
-
-    #[test]
-    fn a_name_may_be_a_path_into_the_instance_only() {
-        let instance = parse(MOUNTS.as_bytes()).remove(1);
-        assert_eq!(instance.local_name("binder").unwrap(), "binder");
-        assert_eq!(instance.local_name("/dev/binderfs/binder").unwrap(), "binder");
-        for name in ["/dev/null", "../null", "/null"] {
-            assert_eq!(instance.local_name(name).unwrap_err().kind, Kind::Usage, "{name}");
-        }
     }
 }

@@ -80,7 +80,7 @@ impl Logs {
     }
 }
 
-const MOUNT: &str = "binderctl mount --logs DIR";
+const MOUNT: &str = "mount -t binder -o stats=global binder DIR";
 
 fn none(what: &str) -> Error {
     match driver::detect() {
@@ -106,34 +106,5 @@ fn unreadable(path: &Path, why: io::Error) -> Error {
         }
         io::ErrorKind::PermissionDenied => Error::at("read", path, why).hint("root may"),
         _ => Error::new(Kind::Io, format!("cannot read {}: {}", path.display(), reason(&why))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    fn logs(name: &str) -> Logs {
-        let directory = std::env::temp_dir().join(format!("binderctl-logs-{}-{name}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        Logs { directory }
-    }
-
-    #[test]
-    fn what_a_driver_does_not_offer_is_told_from_what_is_gone() {
-        let logs = logs("absent");
-        assert_eq!(logs.failed_transaction_log().unwrap_err().kind, Kind::NotOffered);
-        fs::remove_dir(&logs.directory).unwrap();
-        assert_eq!(logs.failed_transaction_log().unwrap_err().kind, Kind::Gone);
-    }
-
-    #[test]
-    fn what_is_no_log_file_is_not_understood() {
-        let logs = logs("foreign");
-        fs::write(logs.directory.join("state"), "hello\x1b\n").unwrap();
-        let error = logs.state().unwrap_err();
-        assert_eq!(error.kind, Kind::Io);
-        assert!(error.message.ends_with(r#"it begins with "hello\u{1b}""#), "{}", error.message);
     }
 }

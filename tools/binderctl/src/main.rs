@@ -4,7 +4,7 @@
 //! A reader starts with [`cli`], the command line, which calls one of the [`commands`]. A command gets what it shows from
 //! [`driver`], [`instances`], [`logs`] and [`trace`], `doctor` from [`checks`] as well, and prints a report through
 //! [`output`], as text or JSON; text from elsewhere is made safe by [`escape`]. What goes wrong is an [`error::Error`],
-//! from which the exit code follows. No files use each other in a circle, which `make check` tests.
+//! from which the exit code follows. No files use each other in a circle.
 
 #![forbid(unsafe_code)]
 
@@ -15,12 +15,20 @@ use clap::Parser;
 mod causes;
 mod checks;
 mod cli;
-mod commands;
+mod commands {
+    //! The commands: their arguments, what they do, and their reports.
+    pub mod devices;
+    pub mod doctor;
+    pub mod explain;
+    pub mod graph;
+    pub mod list;
+    pub mod top;
+    pub mod trace;
+}
 mod driver;
 mod error;
 mod escape;
 mod instances;
-mod kernel_log;
 mod logs;
 mod netlink;
 mod options;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reports of the driver over generic netlink: family `binder`, group `report`.
 
+use binder_logs::{Kind as Type, LogEntry};
 use binder_sys::netlink::{messages, number, removes, text, Listener, Message};
-use binder_sys::Errno;
+use binder_sys::{Errno, TransactionFlags};
 
 use crate::error::{Error, Kind, Result};
 
@@ -13,67 +14,38 @@ const REPORT: u8 = 1;
 /// A transaction that failed, or almost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What its sender was told.
-    pub error: u32,
-    pub context: String,
-    pub from_pid: i32,
-    pub from_tid: i32,
-    /// To which process, if that was known.
-    pub to_pid: i32,
-    /// To which thread, if that was known.
-    pub to_tid: i32,
-    pub is_reply: bool,
-    pub flags: u32,
+    /// What the log has of it, too, as far as reports say it: neither its number, nor handle, nor errno.
+    pub entry: LogEntry,
     pub code: u32,
-    pub data_size: u32,
 }
 
-/// A subscription to the driver's reports.
-pub struct Reports {
-    listener: Listener,
-    waiting: Vec<Report>,
+/// Subscribes to the driver's reports, if it has any.
+pub fn subscribe() -> Result<Listener> {
+    let joined = Listener::join(FAMILY, GROUP).map_err(|errno| {
+        let kind = if errno == Errno::EPERM { Kind::Permission } else { Kind::Io };
+        Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc())).hint_if_denied(
+            "the driver gives reports to those who may administer the network: root, CAP_NET_ADMIN",
+        )
+    })?;
+    joined.ok_or_else(|| {
+        Error::new(
+            Kind::NotOffered,
+            "the kernel has no netlink family binder: the driver does not report failures",
+        )
+        .hint("binderctl explain without --follow looks into its logs")
+    })
 }
 
-impl Reports {
-    /// Subscribes, if the driver has reports.
-    pub fn subscribe() -> Result<Self> {
-        let joined = Listener::join(FAMILY, GROUP).map_err(|errno| {
-            let kind = if errno == Errno::EPERM { Kind::Permission } else { Kind::Io };
-            Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc()))
-                .hint_if_denied(
-                    "the driver gives reports to those who may administer the network: root, CAP_NET_ADMIN",
-                )
-        })?;
-        let listener = joined.ok_or_else(|| {
-            Error::new(
-                Kind::NotOffered,
-                "the kernel has no netlink family binder: the driver does not report failures",
-            )
-            .hint("binderctl explain without --follow looks into its logs")
-        })?;
-        Ok(Self { listener, waiting: Vec::new() })
-    }
-
-    /// Waits for the next report. Those that were lost because there were too many are not counted.
-    pub fn next(&mut self) -> Result<Report> {
-        loop {
-            if let Some(report) = self.waiting.pop() {
-                return Ok(report);
-            }
-            let packet = match self.listener.receive() {
-                Ok(packet) => packet,
-                Err(Errno::ENOBUFS) => continue,
-                Err(errno) => {
-                    return Err(Error::new(Kind::Io, format!("cannot read reports: {}", errno.desc())));
-                }
-            };
-            let family = self.listener.family();
-            if messages(&packet).any(|message| removes(&message, family)) {
-                return Err(Error::new(Kind::Gone, "the driver was unloaded, and its reports with it"));
-            }
-            self.waiting = reports(&packet, family);
-            self.waiting.reverse();
+/// Waits for reports. Those that were lost because there were too many are not counted.
+pub fn next(listener: &Listener) -> Result<Vec<Report>> {
+    let family = listener.family();
+    match listener.receive() {
+        Ok(packet) if messages(&packet).any(|message| removes(&message, family)) => {
+            Err(Error::new(Kind::Gone, "the driver was unloaded, and its reports with it"))
         }
+        Ok(packet) => Ok(reports(&packet, family)),
+        Err(Errno::ENOBUFS) => Ok(Vec::new()),
+        Err(errno) => Err(Error::new(Kind::Io, format!("cannot read reports: {}", errno.desc()))),
     }
 }
 
@@ -85,18 +57,22 @@ fn reports(packet: &[u8], family: u16) -> Vec<Report> {
 /// Reads the attributes of a report; those that are not known are left out.
 fn report(message: &Message) -> Option<Report> {
     let mut report = Report::default();
+    let entry = &mut report.entry;
     for (kind, value) in message.attributes() {
+        let number = number(value);
         match kind {
-            1 => report.error = number(value)?,
-            2 => report.context = text(value),
-            3 => report.from_pid = number(value)? as i32,
-            4 => report.from_tid = number(value)? as i32,
-            5 => report.to_pid = number(value)? as i32,
-            6 => report.to_tid = number(value)? as i32,
-            7 => report.is_reply = true,
-            8 => report.flags = number(value)?,
-            9 => report.code = number(value)?,
-            10 => report.data_size = number(value)?,
+            1 => entry.return_error = number?,
+            2 => entry.context = text(value),
+            3 => entry.from.process = number? as i32,
+            4 => entry.from.thread = number? as i32,
+            5 => entry.to.process = number? as i32,
+            6 => entry.to.thread = number? as i32,
+            7 => entry.kind = Type::Reply,
+            8 if entry.kind == Type::Call && number? & TransactionFlags::ONE_WAY.bits() != 0 => {
+                entry.kind = Type::Async;
+            }
+            9 => report.code = number?,
+            10 => entry.data_size = number?.into(),
             _ => {}
         }
     }
@@ -106,59 +82,32 @@ fn report(message: &Message) -> Option<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_sys::netlink::CONTROLLER;
+    use binder_logs::Task;
 
     const FAMILY_ID: u16 = 31;
     /// Of a netlink message and of a generic one.
     const HEADERS: usize = 20;
 
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = [&(value.len() as u16 + 4).to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
+    fn attribute(kind: u16, value: u32) -> Vec<u8> {
+        [&8u16.to_ne_bytes()[..], &kind.to_ne_bytes(), &value.to_ne_bytes()].concat()
     }
 
-    fn message(kind: u16, command: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
+    fn message(command: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
         let attributes = attributes.concat();
         let length = (HEADERS + attributes.len()) as u32;
-        let headers =
-            [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 10], &[command, 1, 0, 0]].concat();
-        [headers, attributes].concat()
+        let headers = [&length.to_ne_bytes()[..], &FAMILY_ID.to_ne_bytes(), &[0; 10], &[command, 1, 0, 0]];
+        [headers.concat(), attributes].concat()
     }
 
     #[test]
-    fn a_report_is_read() {
-        let attributes = [
-            attribute(1, &29201u32.to_ne_bytes()),
-            attribute(2, b"binder\0"),
-            attribute(3, &12u32.to_ne_bytes()),
-            attribute(4, &13u32.to_ne_bytes()),
-            attribute(7, &[]),
-            attribute(99, &[1]),
-        ];
-        let packet = [message(FAMILY_ID, 1, &attributes), message(FAMILY_ID, 2, &[])].concat();
-        let expected = Report {
-            error: 29201,
-            context: "binder".into(),
-            from_pid: 12,
-            from_tid: 13,
-            is_reply: true,
-            ..Default::default()
-        };
-        assert_eq!(reports(&packet, FAMILY_ID), [expected]);
-    }
-
-    #[test]
-    fn a_family_that_goes_is_seen() {
-        let gone = |id: u16, command| message(CONTROLLER, command, &[attribute(1, &id.to_ne_bytes())]);
-        let is_removed = |packet: Vec<u8>| messages(&packet).any(|message| removes(&message, FAMILY_ID));
-        assert!(is_removed(gone(FAMILY_ID, 2)));
-        assert!(!is_removed(gone(FAMILY_ID + 1, 2)) && !is_removed(gone(FAMILY_ID, 1)));
-    }
-
-    #[test]
-    fn what_is_cut_off_is_no_report() {
-        let whole = message(FAMILY_ID, 1, &[attribute(1, &29201u32.to_ne_bytes())]);
+    fn a_report_is_read_unless_it_is_cut_off() {
+        let attributes = [(1, 29201), (3, 12), (4, 13), (8, 1), (10, 4), (99, 1)];
+        let whole = message(1, &attributes.map(|(kind, value)| attribute(kind, value)));
+        let from = Task { process: 12, thread: 13 };
+        let entry =
+            LogEntry { return_error: 29201, from, kind: Type::Async, data_size: 4, ..Default::default() };
+        let packet = [&whole[..], &message(2, &[])].concat();
+        assert_eq!(reports(&packet, FAMILY_ID), [Report { entry, code: 0 }]);
         for length in 0..whole.len() {
             assert!(reports(&whole[..length], FAMILY_ID).is_empty(), "{length}");
         }

@@ -17,19 +17,11 @@ pub struct Options {
     /// The mounted binderfs to use. By default /dev/binderfs, or the only one that is mounted.
     #[arg(long, global = true, value_name = "DIR")]
     pub binderfs: Option<PathBuf>,
-    /// Print without colour, as if NO_COLOR were set or the output were no terminal.
-    #[arg(long, global = true)]
-    pub no_color: bool,
 }
 
 impl Options {
-    /// The name of the device that was asked for, without its directory: what logs call its context.
-    pub fn device_name(&self) -> Option<&str> {
-        self.device.as_deref().map(|device| device.rsplit('/').next().unwrap_or(device))
-    }
-
-    /// Whether a device is among those to look at.
+    /// Whether a device is among those to look at: logs call it by its name alone.
     pub fn wants(&self, name: &str) -> bool {
-        self.device_name().is_none_or(|wanted| wanted == name)
+        self.device.as_deref().is_none_or(|device| device.rsplit('/').next() == Some(name))
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a command prints: a [`Report`], as text for people or as JSON for programs.
 //!
-//! Text is put together as lines of [`Span`]s, and a span is escaped when it is made ([`crate::escape`]). So escape
-//! sequences on a terminal are those of [`Output`] itself, whatever is printed.
+//! Text is put together as lines of a [`Page`], which escapes them ([`crate::escape`]). So no escape sequences reach a
+//! terminal, whatever is printed.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 
 use serde::Serialize;
 
@@ -31,107 +31,49 @@ pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{ending}")
 }
 
-/// How a piece of text is shown where there is colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
-    /// As it is.
-    #[default]
-    Plain,
-    /// Headings and names.
-    Strong,
-    /// What matters less.
-    Dim,
-    /// What is as it should be.
-    Good,
-    /// What deserves a look.
-    Warning,
-    /// What is wrong.
-    Bad,
-}
-
-/// A piece of text that is safe to print.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    text: String,
-    style: Style,
-}
-
-impl Span {
-    /// Makes text from anywhere safe to print.
-    pub fn new(style: Style, text: impl AsRef<str>) -> Self {
-        Self { text: escape::visible(text.as_ref()), style }
-    }
-
-    fn width(&self) -> usize {
-        self.text.chars().count()
-    }
-}
-
-impl<T: AsRef<str>> From<T> for Span {
-    fn from(text: T) -> Self {
-        Self::new(Style::Plain, text)
-    }
-}
-
+/// Lines of text that are safe to print.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
-    lines: Vec<Vec<Span>>,
-}
+pub struct Page(String);
 
 impl Page {
-    /// Adds a line of plain text.
+    /// Adds a line with text from anywhere.
     pub fn say(&mut self, text: impl AsRef<str>) {
-        self.line([Span::from(text)]);
-    }
-
-    pub fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
-        self.lines.push(spans.into_iter().collect());
+        self.0 += escape::visible(text.as_ref()).trim_end_matches(' ');
+        self.0.push('\n');
     }
 
     /// Adds an empty line, unless the page is empty.
     pub fn gap(&mut self) {
-        if !self.lines.is_empty() {
-            self.line([]);
+        if !self.0.is_empty() {
+            self.say("");
         }
     }
 
-    /// Adds a table: columns as wide as their widest cell, numbers to the right, the heading dim.
-    pub fn table<const N: usize>(&mut self, indent: usize, heading: [&str; N], rows: &[[Span; N]]) {
-        let heading = heading.map(|word| Span::new(Style::Dim, word));
-        let widths: [usize; N] = std::array::from_fn(|column| {
-            rows.iter().map(|row| row[column].width()).chain([heading[column].width()]).max().unwrap_or(0)
-        });
-        let numeric: [bool; N] =
-            std::array::from_fn(|column| rows.iter().all(|row| is_number(&row[column].text)));
-        for row in [&heading].into_iter().chain(rows) {
-            let mut line = vec![Span::from(" ".repeat(indent))];
-            for (column, cell) in row.iter().enumerate() {
-                let room = " ".repeat(widths[column] - cell.width());
-                let last = column + 1 == N;
-                match numeric[column] {
-                    true => line.extend([room.into(), cell.clone()]),
-                    false if last => line.push(cell.clone()),
-                    false => line.extend([cell.clone(), room.into()]),
-                }
-                line.extend((!last).then(|| Span::from("  ")));
-            }
-            self.lines.push(line);
+    /// Adds a table: columns as wide as their widest cell, numbers to the right.
+    pub fn table(&mut self, indent: usize, heading: Vec<&str>, rows: &[Vec<String>]) {
+        let visible = |row: &Vec<String>| row.iter().map(|cell| escape::visible(cell)).collect();
+        let rows: Vec<Vec<String>> = rows.iter().map(visible).collect();
+        let heading = heading.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let all = || [&heading].into_iter().chain(&rows);
+        let column = |column: usize| {
+            let width = all().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            (width, rows.iter().all(|row| is_number(&row[column])))
+        };
+        let columns: Vec<_> = (0..heading.len()).map(column).collect();
+        for row in all() {
+            let cells = row.iter().zip(&columns).map(|(cell, &(width, is_numeric))| match is_numeric {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:width$}"),
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            self.0 += format!("{:indent$}{line}", "").trim_end_matches(' ');
+            self.0.push('\n');
         }
     }
 
-    pub fn render(&self, colour: bool) -> String {
-        let mut text = String::new();
-        for line in &self.lines {
-            for span in line {
-                match code(span.style).filter(|_| colour) {
-                    Some(code) => text.extend(["\x1b[", code, "m", &span.text, "\x1b[0m"]),
-                    None => text.push_str(&span.text),
-                }
-            }
-            text.truncate(text.trim_end_matches(' ').len());
-            text.push('\n');
-        }
-        text
+    /// The lines.
+    pub fn text(self) -> String {
+        self.0
     }
 }
 
@@ -140,33 +82,7 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || b".-%".contains(&byte))
 }
 
-fn code(style: Style) -> Option<&'static str> {
-    match style {
-        Style::Plain => None,
-        Style::Strong => Some("1"),
-        Style::Dim => Some("2"),
-        Style::Good => Some("32"),
-        Style::Warning => Some("33"),
-        Style::Bad => Some("31"),
-    }
-}
-
-/// The standard output and how to write to it.
-#[derive(Clone, Copy, Debug)]
-pub struct Output {
-    json: bool,
-    colour: bool,
-}
-
-impl Output {
-    /// Colour is for terminals whose user has not asked for none.
-    pub fn new(options: &Options) -> Self {
-        let refused = options.no_color
-            || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Self { json: options.json, colour: !refused && std::io::stdout().is_terminal() }
-    }
-
+impl Options {
     pub fn print<T: Report>(&self, report: &T) -> Result<()> {
         self.write(&self.text(report)?)
     }
@@ -178,25 +94,7 @@ impl Output {
         }
         let mut page = Page::default();
         report.show(&mut page);
-        Ok(page.render(self.colour))
-    }
-
-    /// Whether reports are printed as JSON.
-    pub fn is_json(&self) -> bool {
-        self.json
-    }
-
-    /// Prints text with a form of its own, such as a script or a manual page, as it is.
-    pub fn print_text(&self, text: &[u8]) -> Result<()> {
-        #[derive(Serialize)]
-        struct Text<'a> {
-            text: &'a str,
-        }
-        let text = &String::from_utf8_lossy(text);
-        match self.json {
-            true => self.write(&(named("binderctl.text/1", &Text { text })? + "\n")),
-            false => self.write(text),
-        }
+        Ok(page.text())
     }
 
     /// Writes what is ready to be printed.
@@ -260,15 +158,8 @@ mod tests {
     #[test]
     fn a_table_stands_in_columns_and_numbers_stand_to_the_right() {
         let mut page = Page::default();
-        page.table(2, ["NAME", "N"], &[["a".into(), "10".into()], ["long".into(), "9".into()]]);
-        assert_eq!(page.render(false), "  NAME   N\n  a     10\n  long   9\n");
-    }
-
-    #[test]
-    fn the_only_escape_sequences_are_those_of_styles() {
-        let mut page = Page::default();
-        page.line([Span::new(Style::Bad, "x\x1b[2Jy"), "z\n".into()]);
-        assert_eq!(page.render(true), "\x1b[31mx\\x1b[2Jy\x1b[0mz\\x0a\n");
-        assert_eq!(page.render(false), "x\\x1b[2Jyz\\x0a\n");
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        page.table(2, vec!["NAME", "N"], &[row(["a", "10"]), row(["x\x1b[2J", "9"])]);
+        assert_eq!(page.text(), "  NAME       N\n  a         10\n  x\\x1b[2J   9\n");
     }
 }

@@ -76,7 +76,7 @@ impl Waiting {
             for thread in &process.threads {
                 note_thread(pool, &mut holders, thread);
             }
-            let waiting = process.work.iter().filter_map(transaction).filter(|call| !call.is_async);
+            let waiting = process.work.iter().filter_map(Work::transaction).filter(|call| !call.is_async);
             pool.pending.extend(waiting.map(|call| (call.id, call.elapsed_ms)));
         }
         for process in &state.processes {
@@ -220,7 +220,7 @@ fn note_thread(pool: &mut Pool, holders: &mut HashMap<i64, i32>, thread: &Thread
     }
     let served =
         thread.stack.iter().filter(|entry| entry.role == Role::Incoming).map(|entry| &entry.transaction);
-    let queued = thread.work.iter().filter_map(transaction).filter(|call| call.is_reply != Some(true));
+    let queued = thread.work.iter().filter_map(Work::transaction).filter(|call| call.is_reply != Some(true));
     holders.extend(served.chain(queued).map(|call| (call.id, thread.id)));
 }
 
@@ -229,13 +229,6 @@ fn awaited(thread: &Thread) -> Option<&Transaction> {
     let top = thread.stack.first().filter(|entry| entry.role == Role::Outgoing)?;
     let has_news = thread.work.iter().any(|work| matches!(work, Work::Transaction(_) | Work::Error(_)));
     (!has_news).then_some(&top.transaction)
-}
-
-fn transaction(work: &Work) -> Option<&Transaction> {
-    match work {
-        Work::Transaction(transaction) => Some(transaction),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -319,13 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_may_grow_is_no_part_of_a_cycle() {
+    fn a_pool_that_may_grow_or_has_a_free_thread_is_no_part_of_a_cycle() {
         assert!(crossed("0+0/4").cycles().is_empty());
         assert!(crossed("1+4/4").cycles().is_empty());
-    }
-
-    #[test]
-    fn a_free_thread_of_a_pool_ends_the_cycle() {
         let mut found = crossed("0+0/0");
         found.pools.get_mut(&(10, "binder".into())).unwrap().threads.insert(12);
         assert!(found.cycles().is_empty());
@@ -340,10 +329,7 @@ mod tests {
         let pool = &found.pools[&(20, "binder".to_owned())];
         assert_eq!((pool.threads.len(), pool.idle.len(), pool.may_grow, pool.max), (2, 1, false, Some(1)));
         assert_eq!(pool.pending, [(1, 900)]);
-    }
-
-    #[test]
-    fn a_pool_may_grow_without_a_limit() {
+        // Without a limit.
         let found = waiting(&[(20, thread(21, "12", &[]))], &[(20, "0+1/-1")]);
         let pool = &found.pools[&(20, "binder".to_owned())];
         assert_eq!((pool.may_grow, pool.max), (true, Some(u32::MAX.into())));

@@ -296,9 +296,8 @@ unsafe extern "C" fn mmap(file: *mut bindings::file, vma: *mut bindings::vm_area
         // SAFETY: Promised by the caller.
         let request = unsafe { &*(*file).private_data.cast::<Request>() };
         // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
-        request
-            .range
-            .register(unsafe { VmaNew::from_raw(vma) }, request.limit)?;
+        let vma = unsafe { VmaNew::from_raw(vma) };
+        request.range.register(vma, request.limit)?;
         Ok(0)
     })
 }

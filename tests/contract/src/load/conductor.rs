@@ -2,7 +2,7 @@
 //! Starts, kills, freezes and thaws the processes of a load, and judges what came of it.
 
 use super::peer;
-use super::shared::{Link, Quantiles, Record, Shared, Totals, GO, REST};
+use super::shared::{Link, Record, Shared, GO, REST};
 use super::worker::insist;
 use super::LoadArgs;
 use crate::child;
@@ -17,7 +17,6 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use serde::Serialize;
 use std::fs::{File, Permissions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
@@ -86,15 +85,6 @@ struct Member {
     id: u32,
     pid: Pid,
     state: Condition,
-}
-
-/// What a load prints.
-#[derive(Serialize)]
-struct Outcome<'a> {
-    #[serde(flatten)]
-    totals: &'a Totals,
-    #[serde(flatten)]
-    times: Quantiles,
 }
 
 /// All processes of a load.
@@ -172,8 +162,7 @@ impl Crowd<'_> {
 
     /// What was done until now.
     fn outcome(&self) -> String {
-        let outcome = Outcome { totals: self.shared.totals, times: self.shared.quantiles() };
-        serde_json::to_string(&outcome).expect("plain data")
+        serde_json::to_string(self.shared.totals).expect("plain data")
     }
 
     fn record(&self, slot: usize) -> &'static Record {

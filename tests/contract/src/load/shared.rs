@@ -4,16 +4,9 @@
 use crate::arena::Arena;
 use serde::{Serialize, Serializer};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
 
 /// Processes that a load can start.
 const MOST_STARTED: usize = 1 << 17;
-
-/// Steps of the histogram between one power of two and the next.
-const STEPS: u64 = 8;
-
-/// Enough for any number of nanoseconds.
-const BUCKETS: usize = 64 * STEPS as usize;
 
 /// A number that all processes change.
 #[repr(transparent)]
@@ -133,20 +126,18 @@ pub struct Shared {
     pub totals: &'static Totals,
     pub records: &'static [Record],
     links: &'static [Link],
-    times: &'static [Count],
 }
 
 impl Shared {
     pub fn new(processes: u32) -> Self {
         let arena = Arena::new();
-        // SAFETY: all four consist of `Count`s alone.
+        // SAFETY: all three consist of `Count`s alone.
         unsafe {
             Self {
                 processes,
                 totals: &zeros::<Totals>(&arena, 1)[0],
                 records: zeros::<Record>(&arena, MOST_STARTED),
                 links: zeros::<Link>(&arena, (processes as usize + 1).pow(2)),
-                times: zeros::<Count>(&arena, BUCKETS),
             }
         }
     }
@@ -167,36 +158,6 @@ impl Shared {
         let length = self.processes as usize + 1;
         &self.links[slot as usize * length..][..length]
     }
-
-    /// Counts an answer that took this time.
-    pub fn answered_after(&self, time: Duration) {
-        self.totals.answered.add();
-        self.times[bucket(time.as_nanos().min(u64::MAX.into()) as u64)].add();
-    }
-
-    /// The time that so many of a thousand answered calls did not exceed, in microseconds.
-    fn quantile(&self, per_mille: u64) -> f64 {
-        let all: u64 = self.times.iter().map(Count::get).sum();
-        let wanted = (all * per_mille).div_ceil(1000);
-        let mut seen = 0;
-        let reached = |count: &Count| {
-            seen += count.get();
-            seen >= wanted
-        };
-        upper_bound(self.times.iter().position(reached).unwrap_or(BUCKETS - 1)) as f64 / 1000.0
-    }
-
-    /// The times that half of the answers did not exceed, 99 % of them, and all, in microseconds.
-    pub fn quantiles(&self) -> Quantiles {
-        Quantiles { p50: self.quantile(500), p99: self.quantile(990), most: self.quantile(1000) }
-    }
-}
-
-#[derive(Serialize)]
-pub struct Quantiles {
-    p50: f64,
-    p99: f64,
-    most: f64,
 }
 
 /// Cuts structures out of an arena.
@@ -208,46 +169,4 @@ unsafe fn zeros<T>(arena: &Arena, count: usize) -> &'static [T] {
     // SAFETY: the arena has just cut these bytes off, aligned to 16 and filled with zeros. `T` consists of `Count`s, of which
     // zeros are a valid value, and which all processes access atomically. The arena is never unmapped.
     unsafe { std::slice::from_raw_parts(address as *const T, count) }
-}
-
-/// Where a time is counted: eight buckets for each power of two.
-fn bucket(time: u64) -> usize {
-    let power = u64::from(time.max(STEPS).ilog2());
-    let step = (time.max(STEPS) >> (power - STEPS.ilog2() as u64)) - STEPS;
-    (power * STEPS + step) as usize
-}
-
-/// The longest time that is counted there.
-fn upper_bound(bucket: usize) -> u64 {
-    let (power, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
-    let shift = power.saturating_sub(STEPS.ilog2() as u64);
-    ((STEPS + step + 1) << shift) - 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_in_the_bucket_that_ends_just_above_it() {
-        for time in (8..5000).chain([u64::from(u32::MAX), 1 << 40, (1 << 62) - 1]) {
-            let at = bucket(time);
-            assert!(upper_bound(at) >= time, "{time}");
-            assert!(upper_bound(at - 1) < time || time == 8, "{time}");
-            assert!(upper_bound(at) - time <= time / STEPS, "{time}");
-        }
-        assert!(bucket(u64::MAX) < BUCKETS);
-    }
-
-    #[test]
-    fn quantiles_are_those_of_the_calls_that_were_counted() {
-        let shared = Shared::new(1);
-        for microseconds in 1..=1000 {
-            shared.answered_after(Duration::from_micros(microseconds));
-        }
-        for (per_mille, microseconds) in [(500, 500.0), (990, 990.0), (1000, 1000.0)] {
-            let said = shared.quantile(per_mille);
-            assert!((microseconds..microseconds * 1.13).contains(&said), "{per_mille}: {said}");
-        }
-    }
 }

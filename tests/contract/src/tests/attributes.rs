@@ -4,7 +4,7 @@
 //! calls, and a thread has it all after a call as it had it before.
 
 use super::*;
-use crate::cast::{cast, node, FIFO, INHERIT_RT, NO_MINIMUM};
+use crate::cast::{cast, inheriting, node, FIFO, INHERIT_RT, NO_MINIMUM};
 use crate::scheduling::{Attributes, Fifo, Nice, RoundRobin, Schedule};
 
 const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
@@ -36,8 +36,7 @@ fn expect_deadline(port: &Port, nice: i32) {
 }
 
 // A caller with a deadline counts by the nice value that it would have without, for nodes of any kind.
-case!(deadline_is_not_inherited, ["TXN-31"], |t| {
-    let cast = cast(t, INHERIT);
+case!(deadline_is_not_inherited, ["TXN-31"], inheriting, |t, cast| {
     let object = FlatBinderObject { binder: 0x300, ..node(19) };
     let plain = introduce(&cast.manager, &cast.server, object, &cast.client);
     cast.server.settle_counts();
@@ -86,8 +85,7 @@ case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
 });
 
 // A server with a deadline passes on its nice value, for as long as it serves that of its caller.
-case!(chain_goes_on_from_a_deadline, ["TXN-31"], |t| {
-    let cast = cast(t, INHERIT);
+case!(chain_goes_on_from_a_deadline, ["TXN-31"], inheriting, |t, cast| {
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(INHERIT), &cast.server);
     last.settle_counts();
@@ -104,8 +102,7 @@ case!(chain_goes_on_from_a_deadline, ["TXN-31"], |t| {
 });
 
 // Nobody but the thread itself begins or ends a deadline: one that it has got while it served stays.
-case!(deadline_begun_while_serving_stays, ["TXN-12"], |t| {
-    let cast = cast(t, INHERIT);
+case!(deadline_begun_while_serving_stays, ["TXN-12"], inheriting, |t, cast| {
     for caller in [Nice(4), Fifo(40)] {
         cast.server.park();
         cast.call(caller);
@@ -117,8 +114,7 @@ case!(deadline_begun_while_serving_stays, ["TXN-12"], |t| {
 });
 
 // As it has it, a thread keeps the flag while it serves, and does not have it afterwards if it did not before.
-case!(server_keeps_its_flag, ["TXN-31", "TXN-12"], |t| {
-    let cast = cast(t, INHERIT);
+case!(server_keeps_its_flag, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     let (flag, actor) = (libc::SCHED_RESET_ON_FORK, &cast.server.actor);
     for (policy, priority) in
         [(libc::SCHED_OTHER, 0), (libc::SCHED_BATCH, 0), (libc::SCHED_RR, 12), (libc::SCHED_FIFO, 1)]
@@ -156,8 +152,7 @@ case!(flag_is_not_inherited, ["TXN-31"], |t| {
 });
 
 // Who waits for calls becomes what the opener was, but for the flag.
-case!(pool_keeps_its_flag, ["LOOP-7"], |t| {
-    let server = t.server();
+case!(pool_keeps_its_flag, ["LOOP-7"], Stage::server, |t, server| {
     for policy in [libc::SCHED_OTHER, libc::SCHED_RR] {
         let priority = i32::from(policy == libc::SCHED_RR);
         server.actor.set_policy(policy | libc::SCHED_RESET_ON_FORK, priority);
@@ -190,8 +185,7 @@ case!(flag_outlives_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
 
 // The bounds are a thread's own: the kernel has no way to inherit them, and what a driver changes must leave
 // them alone.
-case!(clamps_stay_with_their_threads, ["TXN-31", "TXN-12"], |t| {
-    let cast = cast(t, INHERIT);
+case!(clamps_stay_with_their_threads, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     let set = |port: &Port, util_min, util_max| {
         let flags = Attributes::CLAMPS | Attributes::KEEP_ALL;
         port.actor.set_attributes(Attributes { flags, util_min, util_max, ..Attributes::default() })
@@ -214,8 +208,7 @@ case!(clamps_stay_with_their_threads, ["TXN-31", "TXN-12"], |t| {
 
 // A thread that shares may have asked for a slice. It has it again after a call that it served at a real-time
 // priority, and keeps it if it serves at another nice value.
-case!(slice_of_its_own_is_kept, ["TXN-31", "TXN-12"], |t| {
-    let cast = cast(t, INHERIT);
+case!(slice_of_its_own_is_kept, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     cast.server.park();
     let runtime = 1_700_000;
     cast.server.actor.set_attributes(Attributes { runtime, ..Attributes::default() }).expect("sched_setattr");

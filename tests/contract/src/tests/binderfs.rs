@@ -118,8 +118,7 @@ fn control(t: &Stage) -> Device {
     Device::open(&t.device("binder-control")).expect("open binder-control")
 }
 
-case!(add_refuses_bad_names, ["BFS-7"], |t| {
-    let control = control(t);
+case!(add_refuses_bad_names, ["BFS-7"], control, |t, control| {
     for name in ["", ".", "..", "a/b", "/"] {
         let mut request = BinderfsDevice::named(name.as_bytes());
         assert_eq!(add_device_raw(&control, &mut request), Err(Errno::EACCES), "{name:?}");
@@ -133,8 +132,7 @@ case!(add_refuses_a_name_twice, ["BFS-7"], |t| {
     }
 });
 
-case!(refused_add_has_filled_the_numbers, ["BFS-7"], |t| {
-    let control = control(t);
+case!(refused_add_has_filled_the_numbers, ["BFS-7"], control, |t, control| {
     let mut request = BinderfsDevice::named(b"binder");
     request.minor = u32::MAX;
     assert_eq!(add_device_raw(&control, &mut request), Err(Errno::EEXIST));
@@ -143,15 +141,13 @@ case!(refused_add_has_filled_the_numbers, ["BFS-7"], |t| {
     assert_eq!(request.name[..7], *b"binder\0");
 });
 
-case!(add_cuts_a_long_name, ["BFS-7"], |t| {
-    let control = control(t);
+case!(add_cuts_a_long_name, ["BFS-7"], control, |t, control| {
     let mut request = BinderfsDevice::named(&[b'x'; 256]);
     add_device_raw(&control, &mut request).expect("the last byte is taken for a NUL");
     assert!(names(t.root()).contains(&"x".repeat(255)));
 });
 
-case!(control_knows_one_command, ["BFS-7"], |t| {
-    let control = control(t);
+case!(control_knows_one_command, ["BFS-7"], control, |t, control| {
     assert_eq!(control.ioctl(BINDER_VERSION, &mut 0u32), Err(Errno::EINVAL));
     assert_eq!(control.ioctl(BINDER_CTL_ADD ^ 0xff, &mut [0u8; 512]), Err(Errno::EINVAL));
     assert!(control.map(4096).is_err());
@@ -200,7 +196,7 @@ case!(options_are_shown, ["BFS-4"], |t| {
     assert!(options_of(&path).contains(",max=17,stats=global"), "{}", options_of(&path));
 });
 
-fn remount(path: &Path, options: &str) -> nix::Result<()> {
+pub(super) fn remount(path: &Path, options: &str) -> nix::Result<()> {
     mount(None::<&str>, path, None::<&str>, MsFlags::MS_REMOUNT, Some(options))
 }
 
@@ -234,8 +230,7 @@ case!(unlink_and_control, ["BFS-9"], |t| {
     assert!(std::fs::remove_dir(t.device("features")).is_err());
 });
 
-case!(unlink_of_an_open_device, ["BFS-10"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(unlink_of_an_open_device, ["BFS-10"], pair, |t, (manager, client)| {
     std::fs::remove_file(t.device("binder")).expect("unlink");
     client.round_trip(0, &manager, &crate::port::bytes(b"still"), &crate::port::bytes(b"here"));
     add_device(t.root(), "binder").expect("a new device of that name");

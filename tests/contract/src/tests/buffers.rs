@@ -10,8 +10,7 @@ fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
     call
 }
 
-case!(freed_twice, ["OBJ-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(freed_twice, ["OBJ-12"], pair, |t, (server, client)| {
     let first = keep(&server, &client, &pattern(100, 1));
     let second = keep(&server, &client, &pattern(100, 2));
     server.free(&first);
@@ -36,8 +35,7 @@ case!(freed_by_an_address_inside, ["OBJ-12"], |t| {
     client.round_trip(0, &server, &bytes(b"free"), &empty());
 });
 
-case!(freed_by_an_unknown_address, ["OBJ-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(freed_by_an_unknown_address, ["OBJ-12"], pair, |t, (server, client)| {
     let (start, length) = server.space.expect("a space");
     let call = keep(&server, &client, b"mine");
     for address in [0, 1, start - 8, start + length as u64, start + 0x8000, u64::MAX] {
@@ -47,8 +45,7 @@ case!(freed_by_an_unknown_address, ["OBJ-12"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(freed_before_the_reply, ["OBJ-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(freed_before_the_reply, ["OBJ-12"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &bytes(b"short-lived"));
     server.free(&call);
     assert!(client.actor.is_blocked());
@@ -62,8 +59,7 @@ case!(freed_by_another_thread, ["OBJ-12"], |t| {
     client.round_trip(0, &server, &bytes(&pattern(page(), 1)), &empty());
 });
 
-case!(undelivered_cannot_be_freed, ["OBJ-12", "ALLOC-9"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(undelivered_cannot_be_freed, ["OBJ-12", "ALLOC-9"], pair, |t, (server, client)| {
     // An earlier call shows where the next one will lie.
     let place = keep(&server, &client, b"earlier!");
     server.free(&place);
@@ -105,8 +101,7 @@ case!(freed_neighbours_become_one, ["ALLOC-1"], |t| {
     client.round_trip(0, &server, &bytes(&pattern(64 << 10, 9)), &empty());
 });
 
-case!(empty_ones_have_addresses_of_their_own, ["OBJ-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(empty_ones_have_addresses_of_their_own, ["OBJ-3"], pair, |t, (server, client)| {
     let mut addresses: Vec<u64> = (0..20).map(|_| keep(&server, &client, b"").buffer).collect();
     addresses.sort_unstable();
     addresses.dedup();
@@ -133,8 +128,7 @@ case!(best_fit, ["ALLOC-1"], |t| {
     keep(&server, &client, &pattern(4096, 0));
 });
 
-case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], pair, |t, (server, client)| {
     // Small buffers share pages, whoever comes and goes beside them.
     let kept: Vec<_> = (0..24).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
     for (i, call) in kept.iter().enumerate().skip(1).step_by(2) {
@@ -147,8 +141,7 @@ case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], |t| {
     }
 });
 
-case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(wiped_when_asked_for, ["ALLOC-6"], pair, |t, (server, client)| {
     // Neighbours keep the page where it is.
     keep(&server, &client, b"before");
     let secret = pattern(256, 5);
@@ -165,8 +158,7 @@ case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
     assert_eq!(server.data(&call), [0; 256]);
 });
 
-case!(kept_intact_until_freed, ["ALLOC-5", "ALLOC-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(kept_intact_until_freed, ["ALLOC-5", "ALLOC-4"], pair, |t, (server, client)| {
     let kept: Vec<_> = (0..10).map(|i| keep(&server, &client, &pattern(10_000, i))).collect();
     for i in 0..20 {
         client.round_trip(0, &server, &bytes(&pattern(i * 977, i)), &empty());

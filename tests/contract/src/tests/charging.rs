@@ -51,8 +51,7 @@ fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
     client.free(&manager.answer(client, &empty()));
 }
 
-case!(receiver_pays, ["ALLOC-5"], |t| {
-    needs_charging(t);
+case!(receiver_pays, ["ALLOC-5"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager(), t.client());
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
     let before = (receiver.charged(), sender.charged());
@@ -63,8 +62,7 @@ case!(receiver_pays, ["ALLOC-5"], |t| {
     assert!(after.1 <= before.1 + slack(), "{before:?} {after:?}");
 });
 
-case!(limit_of_the_receiver_is_kept, ["ALLOC-5", "TXN-19"], |t| {
-    needs_charging(t);
+case!(limit_of_the_receiver_is_kept, ["ALLOC-5", "TXN-19"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     client.round_trip(0, &manager, &bytes(b"something"), &empty());
@@ -79,8 +77,7 @@ case!(limit_of_the_receiver_is_kept, ["ALLOC-5", "TXN-19"], |t| {
     client.round_trip(0, &manager, &bytes(&data), &empty());
 });
 
-case!(reclaim_of_one_cgroup, ["ALLOC-5"], |t| {
-    needs_charging(t);
+case!(reclaim_of_one_cgroup, ["ALLOC-5"], needs_charging, |t, ()| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     let cgroup = Cgroup::of(t, &manager);
@@ -110,8 +107,7 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
     let helper = manager.looper();
     let middle = helper.wait_call();
     assert!(middle.buffer > first.buffer);
-    manager.free(&first);
-    client.free(&manager.answer(&client, &empty()));
+    finish(&manager, &client, &first);
     let limit = cgroup.charged() + (300 << 10);
     std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
     let third = client.call(&manager, 0, 0, &bytes(&pattern(400 * PIECE, 2)));
@@ -121,8 +117,7 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
 });
 
 // A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
-case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], |t| {
-    needs_charging(t);
+case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);
     let limit = cgroup.charged();

@@ -3,15 +3,13 @@
 
 use super::*;
 
-case!(no_manager, ["CTX-3"], |t| {
-    let client = t.client();
+case!(no_manager, ["CTX-3"], Stage::client, |t, client| {
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
     let explained = client.extended_error() == dead(Errno::EINVAL);
     t.known_difference(Driver::Upstream, "BR_DEAD_REPLY leaves no extended error", explained);
 });
 
-case!(only_one, ["CTX-1", "IOCTL-SET_CONTEXT_MGR"], |t| {
-    let (manager, other) = (t.manager(), t.client());
+case!(only_one, ["CTX-1", "IOCTL-SET_CONTEXT_MGR"], pair, |t, (manager, other)| {
     let again = |port: &Port| port.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err();
     assert_eq!(again(&other), Some(Errno::EBUSY));
     assert_eq!(again(&manager), Some(Errno::EBUSY));
@@ -19,8 +17,7 @@ case!(only_one, ["CTX-1", "IOCTL-SET_CONTEXT_MGR"], |t| {
     assert_eq!(other.ioctl(BINDER_SET_CONTEXT_MGR_EXT, node).err(), Some(Errno::EBUSY));
 });
 
-case!(same_user_may_take_over, ["CTX-1", "CTX-5"], |t| {
-    let client = t.client();
+case!(same_user_may_take_over, ["CTX-1", "CTX-5"], Stage::client, |t, client| {
     for round in 0..3u8 {
         let manager = t.manager();
         client.round_trip(0, &manager, &bytes(&[round]), &bytes(&[round, round]));
@@ -46,8 +43,7 @@ case!(another_user_may_not, ["CTX-1"], |t| {
     assert_eq!(take_over(&other), None);
 });
 
-case!(users_are_compared_by_effective_id, ["CTX-1"], |t| {
-    t.needs_new_devices();
+case!(users_are_compared_by_effective_id, ["CTX-1"], Stage::needs_new_devices, |t, ()| {
     let manager = t.client();
     as_user(&manager, 1000);
     manager.set_context_manager().expect("any user may be first");
@@ -56,8 +52,7 @@ case!(users_are_compared_by_effective_id, ["CTX-1"], |t| {
     assert_eq!(take_over(&root), Some(Errno::EPERM), "root is another user, too");
 });
 
-case!(lesson_r14_manager_cannot_call_itself, ["CTX-3"], |t| {
-    let manager = t.manager();
+case!(lesson_r14_manager_cannot_call_itself, ["CTX-3"], Stage::manager, |t, manager| {
     assert_eq!(manager.refused(&manager.place(0, 0, &empty())), Return::FailedReply);
     assert_eq!(manager.extended_error(), failed(Errno::EINVAL));
     let thread = manager.thread();
@@ -75,8 +70,7 @@ case!(manager_cannot_call_itself_through_another_file, ["CTX-3"], |t| {
     assert_eq!(other.extended_error(), failed(Errno::EINVAL));
 });
 
-case!(manager_cannot_hold_itself, ["CTX-4", "WR-3"], |t| {
-    let manager = t.manager();
+case!(manager_cannot_hold_itself, ["CTX-4", "WR-3"], Stage::manager, |t, manager| {
     for build in [Commands::acquire as fn(&mut Commands, u32) -> &mut Commands, Commands::increfs] {
         let mut commands = Commands::new();
         build(&mut commands, 0);
@@ -85,16 +79,14 @@ case!(manager_cannot_hold_itself, ["CTX-4", "WR-3"], |t| {
     }
 });
 
-case!(clients_can_hold_it, ["CTX-4", "CTX-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(clients_can_hold_it, ["CTX-4", "CTX-2"], pair, |t, (manager, client)| {
     client.send(|c| c.increfs(0).acquire(0).acquire(0).release(0).release(0).decrefs(0));
     client.round_trip(0, &manager, &empty(), &empty());
     client.send(|c| c.acquire(0));
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(its_node_is_never_counted_to_it, ["CTX-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(its_node_is_never_counted_to_it, ["CTX-2"], pair, |t, (manager, client)| {
     client.send(|c| c.increfs(0).acquire(0));
     client.round_trip(0, &manager, &empty(), &empty());
     client.send(|c| c.release(0).decrefs(0));
@@ -103,8 +95,7 @@ case!(its_node_is_never_counted_to_it, ["CTX-2"], |t| {
     assert!(seen.iter().all(|item| matches!(item, Return::TransactionComplete)), "{seen:?}");
 });
 
-case!(plain_node_is_zero, ["CTX-2", "TXN-29"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(plain_node_is_zero, ["CTX-2", "TXN-29"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &empty());
     assert_eq!((call.target, call.cookie), (0, 0));
     manager.answer(&client, &empty());
@@ -136,8 +127,7 @@ pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
 }
 
 // That node is the manager's, with the cookie that it has.
-case!(node_that_is_known_becomes_it, ["CTX-1", "NODE-1"], |t| {
-    let next = manager_with_a_known_node(t);
+case!(node_that_is_known_becomes_it, ["CTX-1", "NODE-1"], manager_with_a_known_node, |t, next| {
     next.enter_looper();
     let client = t.client();
     let call = client.call(&next, 0, 0, &empty());
@@ -151,16 +141,14 @@ case!(extended_fault, ["IOCTL-SET_CONTEXT_MGR_EXT"], |t| {
     assert_eq!(result, Err(wanted));
 });
 
-case!(death_frees_the_place, ["CTX-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(death_frees_the_place, ["CTX-5"], pair, |t, (manager, client)| {
     manager.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
     let next = t.manager();
     client.round_trip(0, &next, &bytes(b"a"), &bytes(b"b"));
 });
 
-case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], pair, |t, (manager, client)| {
     client.send(|c| c.acquire(0));
     manager.kill();
     let next = t.manager();
@@ -175,8 +163,7 @@ case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], |t| {
     t.known_difference(Driver::Upstream, "handle 1 is still there", gone == Return::FailedReply);
 });
 
-case!(devices_have_managers_of_their_own, ["BFS-14", "CTX-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(devices_have_managers_of_their_own, ["BFS-14", "CTX-1"], pair, |t, (manager, client)| {
     let path = t.device("hwbinder");
     let open = || {
         let actor = std::rc::Rc::new(crate::actor::Actor::new());

@@ -46,8 +46,7 @@ case!(weak_read_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(heard(&first), []);
 });
 
-case!(strong_unread_then_strong_by_another, ["NODE-7"], |t| {
-    let (_manager, first, second) = owner_of_two(t);
+case!(strong_unread_then_strong_by_another, ["NODE-7"], owner_of_two, |t, (_manager, first, second)| {
     tell(&first, &object(STRONG));
     tell(&second, &object(STRONG));
     let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
@@ -64,8 +63,7 @@ case!(strong_unread_then_weak_by_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(heard(&first), told);
 });
 
-case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], |t| {
-    let (_manager, first, second) = owner_of_two(t);
+case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], owner_of_two, |t, (_manager, first, second)| {
     let other = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
     let mut parcel = object(WEAK);
     parcel.object(&FlatBinderObject::weak_binder(other.ptr, other.cookie)).object(&STRONG);
@@ -91,8 +89,7 @@ case!(weak_unread_and_the_thread_gone_then_strong, ["NODE-7", "TREL-2"], |t| {
 });
 
 // The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
-case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], |t| {
-    let (manager, first, second) = owner_of_two(t);
+case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], owner_of_two, |t, (manager, first, second)| {
     let handle = give_in_a_call(&manager, &first, STRONG);
     assert_eq!(
         first.answer_counts(),
@@ -110,9 +107,8 @@ case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], |t| {
 });
 
 // Names of nodes that come again must not make one of two.
-case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], |t| {
+case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], manager_and_server, |t, (manager, owner)| {
     const NODES: u64 = 600;
-    let (manager, owner) = (t.manager(), t.server());
     let mut parcel = Parcel::new();
     for ptr in 1..=NODES {
         parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
@@ -125,8 +121,7 @@ case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], |t| {
     for at in [0, 255, 256, 257, 512, NODES as usize - 1] {
         let call = manager.call(&owner, handles[at], 0, &empty());
         assert_eq!((call.target, call.cookie), ((at as u64 + 1) * 16, at as u64 + 1));
-        owner.free(&call);
-        manager.free(&owner.answer(&manager, &empty()));
+        finish(&owner, &manager, &call);
     }
 });
 
@@ -182,15 +177,14 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
     manager.send(|c| c.transaction(&call));
     let call = server.wait_call();
     t.known_difference(Driver::Upstream, "counts of a dead node are others", counts() == (2, 0));
-    server.free(&call);
-    manager.free(&server.answer(&manager, &empty()));
+    finish(&server, &manager, &call);
     assert_eq!(counts(), before);
 });
 
 // The owner is never given his own pointer between being told that nobody needs it and being told that
 // somebody does. One thread of the holder sends the handle home, another gives back the last count.
 case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"], |t| {
-    let (owner, holder) = (t.manager(), t.client());
+    let (owner, holder) = pair(t);
     let other = holder.thread();
     for _ in 0..20 {
         // The owner gives the holder a node, which keeps its name to itself.
@@ -238,8 +232,7 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
 
 // The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
 // them before its call is acknowledged.
-case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], |t| {
-    needs_two_cpus(t);
+case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     // Once, unless the first CPU is given to others after all, which are not to starve.
     let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
@@ -286,8 +279,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
 
 // A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
 // another thread sleeps and has been woken for it.
-case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], |t| {
-    needs_two_cpus(t);
+case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let (server, client) = (t.manager(), t.client());
     let sleeper = server.looper();

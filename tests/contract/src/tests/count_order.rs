@@ -69,7 +69,7 @@ impl Scene {
 }
 
 fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    super::exit(port);
     port.enter_looper();
 }
 
@@ -77,8 +77,7 @@ fn answer(port: &Port) {
     port.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
 }
 
-case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
-    let s = scene(t);
+case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     let handle = s.keeps(&s.sends(&s.x, weak(ID)));
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
     // Not confirmed, and not told again.
@@ -91,24 +90,21 @@ case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
 });
 
-case!(weak_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
-    let s = scene(t);
+case!(weak_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "who needs it is told of both");
     assert_eq!(s.x.drain(), [Complete]);
 });
 
-case!(strong_unread_by_one_weak_to_another, ["NODE-6", "NODE-7"], |t| {
-    let s = scene(t);
+case!(strong_unread_by_one_weak_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, strong(ID)));
     s.sends(&s.y, weak(ID));
     assert_eq!(s.y.drain(), [Complete]);
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
 });
 
-case!(strong_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
-    let s = scene(t);
+case!(strong_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, strong(ID)));
     // The manager's handle is strong already, so nothing is needed of the node.
     s.sends(&s.y, strong(ID));
@@ -116,8 +112,7 @@ case!(strong_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
 });
 
-case!(goes_from_hand_to_hand, ["NODE-7"], |t| {
-    let s = scene(t);
+case!(goes_from_hand_to_hand, ["NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.keeps(&s.sends(&s.y, strong(ID)));
     s.keeps(&s.sends(&s.z, strong(ID)));
@@ -127,8 +122,7 @@ case!(goes_from_hand_to_hand, ["NODE-7"], |t| {
     assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "the first who needed it strongly");
 });
 
-case!(weak_unread_by_one_that_exits, ["NODE-7", "TREL-2"], |t| {
-    let s = scene(t);
+case!(weak_unread_by_one_that_exits, ["NODE-7", "TREL-2"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, weak(ID)));
     exit(&s.x);
     s.sends(&s.y, strong(ID));
@@ -136,8 +130,7 @@ case!(weak_unread_by_one_that_exits, ["NODE-7", "TREL-2"], |t| {
     assert_eq!(s.x.drain(), []);
 });
 
-case!(strong_unread_by_one_that_exits, ["NODE-7", "TREL-2"], |t| {
-    let s = scene(t);
+case!(strong_unread_by_one_that_exits, ["NODE-7", "TREL-2"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, strong(ID)));
     exit(&s.x);
     s.sends(&s.y, weak(ID));
@@ -148,8 +141,7 @@ case!(strong_unread_by_one_that_exits, ["NODE-7", "TREL-2"], |t| {
     assert_eq!(s.x.drain(), []);
 });
 
-case!(from_hand_to_hand_and_the_last_exits, ["NODE-7", "TREL-2"], |t| {
-    let s = scene(t);
+case!(from_hand_to_hand_and_the_last_exits, ["NODE-7", "TREL-2"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.keeps(&s.sends(&s.y, strong(ID)));
     exit(&s.y);
@@ -161,8 +153,7 @@ case!(from_hand_to_hand_and_the_last_exits, ["NODE-7", "TREL-2"], |t| {
     assert_eq!(s.y.drain(), []);
 });
 
-case!(weak_told_to_one_that_exits, ["NODE-8", "TREL-2"], |t| {
-    let s = scene(t);
+case!(weak_told_to_one_that_exits, ["NODE-8", "TREL-2"], scene, |t, s| {
     let handle = s.keeps(&s.sends(&s.x, weak(ID)));
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
     exit(&s.x);
@@ -172,8 +163,7 @@ case!(weak_told_to_one_that_exits, ["NODE-8", "TREL-2"], |t| {
     assert_eq!(s.y.drain(), [Decrefs(ID)]);
 });
 
-case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], |t| {
-    let s = scene(t);
+case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
     s.frees(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.drain(), [Complete], "there is nothing to say any more");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
@@ -184,8 +174,7 @@ case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], |t| {
     assert_eq!(s.y.drain(), [Increfs(new), Acquire(new), Complete]);
 });
 
-case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], |t| {
-    let s = scene(t);
+case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
     s.frees(&s.sends(&s.x, weak(ID)));
     s.frees(&s.sends(&s.y, strong(ID)));
     assert_eq!(s.x.drain(), [Complete]);
@@ -194,8 +183,7 @@ case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], |t| {
 });
 
 // Nobody was told of the node, so nothing of it is left: the pointer may stand for another object before anybody reads.
-case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], |t| {
-    let s = scene(t);
+case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], scene, |t, s| {
     s.frees(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     let new = BinderPtrCookie { cookie: 1, ..ID };
@@ -205,8 +193,7 @@ case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], |t| {
 });
 
 // Who comes after a thread that has exited finds nothing to read.
-case!(let_go_after_the_sender_has_exited, ["NODE-6", "TREL-2"], |t| {
-    let s = scene(t);
+case!(let_go_after_the_sender_has_exited, ["NODE-6", "TREL-2"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     exit(&s.x);
     s.frees(&call);
@@ -224,8 +211,7 @@ fn told(t: &Stage) -> (Scene, BinderTransactionData) {
     (s, call)
 }
 
-case!(released_and_sent_again_unread, ["NODE-6", "NODE-7"], |t| {
-    let (s, call) = told(t);
+case!(released_and_sent_again_unread, ["NODE-6", "NODE-7"], told, |t, (s, call)| {
     s.frees(&call);
     let call = s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Complete], "it was told, and still is");
@@ -234,8 +220,7 @@ case!(released_and_sent_again_unread, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
 });
 
-case!(released_and_sent_again_weakly_unread, ["NODE-6", "NODE-7"], |t| {
-    let (s, call) = told(t);
+case!(released_and_sent_again_weakly_unread, ["NODE-6", "NODE-7"], told, |t, (s, call)| {
     s.frees(&call);
     let call = s.sends(&s.y, weak(ID));
     let mut items = s.y.drain();
@@ -245,8 +230,7 @@ case!(released_and_sent_again_weakly_unread, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
 });
 
-case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], |t| {
-    let (s, call) = told(t);
+case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], told, |t, (s, call)| {
     let handle = s.keeps(&call);
     s.manager.send(|c| c.increfs(handle).release(handle));
     assert_eq!(s.x.drain(), [Release(ID)]);
@@ -259,8 +243,7 @@ case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
 });
 
-case!(only_the_strong_count_is_confirmed, ["NODE-8"], |t| {
-    let s = scene(t);
+case!(only_the_strong_count_is_confirmed, ["NODE-8"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
     s.frees(&call);
@@ -272,8 +255,7 @@ case!(only_the_strong_count_is_confirmed, ["NODE-8"], |t| {
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
 });
 
-case!(only_the_weak_count_is_confirmed, ["NODE-8"], |t| {
-    let s = scene(t);
+case!(only_the_weak_count_is_confirmed, ["NODE-8"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
     s.frees(&call);
@@ -283,8 +265,7 @@ case!(only_the_weak_count_is_confirmed, ["NODE-8"], |t| {
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
 });
 
-case!(confirmed_by_another_than_was_told, ["NODE-8"], |t| {
-    let s = scene(t);
+case!(confirmed_by_another_than_was_told, ["NODE-8"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
     exit(&s.x);
@@ -294,8 +275,7 @@ case!(confirmed_by_another_than_was_told, ["NODE-8"], |t| {
     assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
 });
 
-case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], |t| {
-    let s = scene(t);
+case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, strong(ID)));
     s.keeps(&s.sends(&s.x, weak(OTHER)));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete, Increfs(OTHER), Complete]);
@@ -309,8 +289,7 @@ case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(s.y.drain(), [Increfs(first), Acquire(first), Complete]);
 });
 
-case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], |t| {
-    let s = scene(t);
+case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], scene, |t, s| {
     let (third, fourth) = (BinderPtrCookie { ptr: 0x2000, cookie: 1 }, BinderPtrCookie { ptr: 8, cookie: 2 });
     s.sends_all(&s.x, &[weak(ID), strong(OTHER), weak(third), strong(ID), strong(fourth), weak(OTHER)]);
     // Who was named weakly first and strongly then is told of where it was named strongly.
@@ -328,8 +307,7 @@ case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(told, wanted);
 });
 
-case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], |t| {
-    let s = scene(t);
+case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
     let mut parcel = empty();
     parcel.object(&strong(ID));
     parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });

@@ -54,8 +54,7 @@ case!(weak_handle_cannot_turn_strong, ["NODE-9", "TXN-7"], |t| {
     assert!(!callable(&holder, &owner, handle));
 });
 
-case!(weak_handle_cannot_be_called, ["TXN-7"], |t| {
-    let (manager, owner, holder, handle) = held_weakly(t);
+case!(weak_handle_cannot_be_called, ["TXN-7"], held_weakly, |t, (manager, owner, holder, handle)| {
     assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
     let _another = another_holder(t, &manager, &owner);
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply);
@@ -66,8 +65,7 @@ case!(weak_handle_cannot_be_called, ["TXN-7"], |t| {
     );
 });
 
-case!(weak_handle_cannot_be_sent_strongly, ["NODE-9"], |t| {
-    let (manager, owner, holder, handle) = held_weakly(t);
+case!(weak_handle_cannot_be_sent_strongly, ["NODE-9"], held_weakly, |t, (manager, owner, holder, handle)| {
     assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
     let _another = another_holder(t, &manager, &owner);
     let strong = object(FlatBinderObject::strong_handle(handle));
@@ -78,14 +76,12 @@ case!(weak_handle_cannot_be_sent_strongly, ["NODE-9"], |t| {
     manager.answer(&holder, &empty());
 });
 
-case!(weak_count_needs_a_handle, ["NODE-9"], |t| {
-    let (_manager, owner, holder, handle) = held(t);
+case!(weak_count_needs_a_handle, ["NODE-9"], held, |t, (_manager, owner, holder, handle)| {
     holder.send(|c| c.increfs(handle + 1).acquire(handle + 1).increfs(NO_HANDLE));
     assert!(!callable(&holder, &owner, handle + 1));
 });
 
-case!(below_zero_is_ignored, ["NODE-9"], |t| {
-    let (_manager, owner, holder, handle) = held(t);
+case!(below_zero_is_ignored, ["NODE-9"], held, |t, (_manager, owner, holder, handle)| {
     // One strong count, no weak one.
     holder.send(|c| c.decrefs(handle).decrefs(handle));
     assert!(callable(&holder, &owner, handle));
@@ -98,8 +94,7 @@ case!(below_zero_is_ignored, ["NODE-9"], |t| {
     assert!(seen.iter().any(|item| matches!(item, Return::Decrefs(_))), "{seen:?}");
 });
 
-case!(last_count_frees_the_handle, ["NODE-10"], |t| {
-    let (manager, owner, holder, handle) = held(t);
+case!(last_count_frees_the_handle, ["NODE-10"], held, |t, (manager, owner, holder, handle)| {
     holder.send(|c| c.release(handle));
     assert!(!callable(&holder, &owner, handle));
     let other = FlatBinderObject::binder(0x100, 0);
@@ -117,8 +112,7 @@ case!(weak_count_keeps_the_handle, ["NODE-10", "NODE-9"], |t| {
     assert!(callable(&holder, &owner, handle));
 });
 
-case!(counts_of_the_dead, ["NODE-12"], |t| {
-    let (_manager, owner, holder, handle) = held(t);
+case!(counts_of_the_dead, ["NODE-12"], held, |t, (_manager, owner, holder, handle)| {
     owner.kill();
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::DeadReply);
     holder.send(|c| c.increfs(handle).acquire(handle).release(handle).decrefs(handle));
@@ -127,8 +121,7 @@ case!(counts_of_the_dead, ["NODE-12"], |t| {
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply, "now it is unknown");
 });
 
-case!(many_counts, ["NODE-13"], |t| {
-    let (_manager, owner, holder, handle) = held(t);
+case!(many_counts, ["NODE-13"], held, |t, (_manager, owner, holder, handle)| {
     let (mut up, mut down) = (Commands::new(), Commands::new());
     for _ in 0..5000 {
         up.acquire(handle).increfs(handle);
@@ -170,8 +163,7 @@ case!(a_full_count_is_not_taken, ["NODE-9"], |t| {
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
 });
 
-case!(in_one_stream, ["NODE-10", "WR-2"], |t| {
-    let (_manager, owner, holder, handle) = held(t);
+case!(in_one_stream, ["NODE-10", "WR-2"], held, |t, (_manager, owner, holder, handle)| {
     // Everything after the last count is about a handle that is no more.
     holder.send(|c| c.release(handle).acquire(handle).increfs(handle).release(handle));
     let seen = owner.answer_counts();
@@ -179,8 +171,7 @@ case!(in_one_stream, ["NODE-10", "WR-2"], |t| {
     assert!(!callable(&holder, &owner, handle));
 });
 
-case!(from_two_threads, ["NODE-9"], |t| {
-    let (_manager, owner, holder, handle) = held(t);
+case!(from_two_threads, ["NODE-9"], held, |t, (_manager, owner, holder, handle)| {
     let other = holder.thread();
     other.send(|c| c.acquire(handle));
     holder.send(|c| c.release(handle));

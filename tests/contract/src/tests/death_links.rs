@@ -163,6 +163,13 @@ fn scene(t: &Stage) -> Scene {
     Scene { manager, owner, holder, handle, watcher }
 }
 
+/// The same, with a link.
+fn requested(t: &Stage) -> Scene {
+    let scene = scene(t);
+    scene.request();
+    scene
+}
+
 /// Somebody with a link to the owner's last node.
 fn watch(t: &Stage, manager: &Port, owner: &Port) -> Port {
     let watcher = t.client();
@@ -210,9 +217,7 @@ fn silent(port: &Port) {
     assert_eq!(port.drain(), []);
 }
 
-case!(owner_dies, ["DN-2", "NODE-12"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(owner_dies, ["DN-2", "NODE-12"], requested, |t, scene| {
     silent(&scene.holder);
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
@@ -223,25 +228,21 @@ case!(owner_dies, ["DN-2", "NODE-12"], |t| {
     assert_eq!(scene.holder.refused(&call), Return::DeadReply);
 });
 
-case!(owner_closes, ["DN-2", "REL-3"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(owner_closes, ["DN-2", "REL-3"], requested, |t, scene| {
     scene.owner.give_up();
     scene.holder.wait_for(DeadBinder(COOKIE));
     scene.done();
     silent(&scene.holder);
 });
 
-case!(weak_handle_is_enough, ["DN-1"], |t| {
-    let scene = scene(t);
+case!(weak_handle_is_enough, ["DN-1"], scene, |t, scene| {
     let handle = scene.handle;
     scene.holder.send(|c| c.increfs(handle).release(handle).request_death(handle, COOKIE));
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 });
 
-case!(unknown_handles_and_cookies_are_ignored, ["DN-1", "DN-2", "DN-3", "WR-5"], |t| {
-    let scene = scene(t);
+case!(unknown_handles_and_cookies_are_ignored, ["DN-1", "DN-2", "DN-3", "WR-5"], scene, |t, scene| {
     scene.holder.send(|c| c.request_death(NO_HANDLE, 1).request_death(0, 2));
     scene.holder.send(|c| c.clear_death(NO_HANDLE, 1).clear_death(0, 2));
     scene.holder.send(|c| c.clear_death(scene.handle, 3).dead_binder_done(4));
@@ -249,9 +250,7 @@ case!(unknown_handles_and_cookies_are_ignored, ["DN-1", "DN-2", "DN-3", "WR-5"],
     silent(&scene.holder);
 });
 
-case!(second_request_is_ignored, ["DN-1"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(second_request_is_ignored, ["DN-1"], requested, |t, scene| {
     scene.holder.send(|c| c.request_death(scene.handle, 2));
     scene.holder.send(|c| c.clear_death(scene.handle, 2));
     silent(&scene.holder);
@@ -261,17 +260,14 @@ case!(second_request_is_ignored, ["DN-1"], |t| {
     silent(&scene.holder);
 });
 
-case!(wrong_cookie_clears_nothing, ["DN-3"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(wrong_cookie_clears_nothing, ["DN-3"], requested, |t, scene| {
     scene.holder.send(|c| c.clear_death(scene.handle, COOKIE + 1));
     silent(&scene.holder);
     scene.kill_owner();
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 });
 
-case!(done_with_another_cookie, ["DN-2", "DN-3"], |t| {
-    let scene = Scene::told(t);
+case!(done_with_another_cookie, ["DN-2", "DN-3"], Scene::told, |t, scene| {
     for cookie in [0, COOKIE - 1, COOKIE + 1, u64::MAX] {
         scene.holder.send(|c| c.dead_binder_done(cookie));
     }
@@ -281,8 +277,7 @@ case!(done_with_another_cookie, ["DN-2", "DN-3"], |t| {
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
 });
 
-case!(same_cookie_for_two_nodes, ["DN-2"], |t| {
-    let scene = scene(t);
+case!(same_cookie_for_two_nodes, ["DN-2"], scene, |t, scene| {
     let second = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x20, 0), &scene.holder);
     scene.request();
     scene.holder.send(|c| c.request_death(second, COOKIE));
@@ -299,8 +294,7 @@ case!(same_cookie_for_two_nodes, ["DN-2"], |t| {
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
 });
 
-case!(every_cookie_is_fine, ["DN-2", "DN-3"], |t| {
-    let scene = scene(t);
+case!(every_cookie_is_fine, ["DN-2", "DN-3"], scene, |t, scene| {
     let cookies = [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX, 1 << 63];
     let handles: Vec<u32> = (0..cookies.len() as u64)
         .map(|i| FlatBinderObject::binder(0x100 + i, 0))
@@ -317,9 +311,7 @@ case!(every_cookie_is_fine, ["DN-2", "DN-3"], |t| {
     }
 });
 
-case!(handle_dropped_while_queued, ["NODE-10", "DN-6", "POLL-2"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(handle_dropped_while_queued, ["NODE-10", "DN-6", "POLL-2"], requested, |t, scene| {
     scene.kill_owner();
     assert_eq!(scene.holder.poll(4000), 1);
     scene.drop_handle();
@@ -327,8 +319,7 @@ case!(handle_dropped_while_queued, ["NODE-10", "DN-6", "POLL-2"], |t| {
     silent(&scene.holder);
 });
 
-case!(new_handle_new_link, ["NODE-10", "DN-6"], |t| {
-    let scene = scene(t);
+case!(new_handle_new_link, ["NODE-10", "DN-6"], scene, |t, scene| {
     let node = FlatBinderObject::binder(0x10, 0);
     scene.request();
     for i in 0..10 {
@@ -355,8 +346,7 @@ fn five(t: &Stage) -> (Scene, Vec<u32>) {
     (scene, handles)
 }
 
-case!(one_death_a_read, ["WR-9"], |t| {
-    let (scene, _) = five(t);
+case!(one_death_a_read, ["WR-9"], five, |t, (scene, _)| {
     scene.kill_owner();
     for cookie in 1..=5 {
         assert_eq!(scene.holder.read_once(), [DeadBinder(cookie)]);
@@ -364,8 +354,7 @@ case!(one_death_a_read, ["WR-9"], |t| {
     silent(&scene.holder);
 });
 
-case!(clears_are_batched, ["WR-9"], |t| {
-    let (scene, handles) = five(t);
+case!(clears_are_batched, ["WR-9"], five, |t, (scene, handles)| {
     scene.holder.send(|c| (1..=4).fold(c, |c, i| c.clear_death(handles[i - 1], i as u64)));
     scene.kill_owner();
     // They do not end a read, and a death behind them does.
@@ -373,9 +362,7 @@ case!(clears_are_batched, ["WR-9"], |t| {
     assert_eq!(scene.holder.read_once(), expected);
 });
 
-case!(waiting_thread_is_woken, ["DN-2"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(waiting_thread_is_woken, ["DN-2"], requested, |t, scene| {
     scene.holder.park();
     scene.kill_owner();
     scene.holder.wait_for(DeadBinder(COOKIE));
@@ -384,8 +371,7 @@ case!(waiting_thread_is_woken, ["DN-2"], |t| {
     assert_eq!(scene.holder.drain(), [ClearDone(COOKIE)]);
 });
 
-case!(deaths_are_for_whoever_comes, ["DN-2"], |t| {
-    let (scene, _) = five(t);
+case!(deaths_are_for_whoever_comes, ["DN-2"], five, |t, (scene, _)| {
     let other = scene.holder.looper();
     scene.kill_owner();
     assert_eq!(other.read_once(), [DeadBinder(1)]);
@@ -397,9 +383,7 @@ case!(deaths_are_for_whoever_comes, ["DN-2"], |t| {
     silent(&other);
 });
 
-case!(death_is_readable, ["DN-2", "POLL-2"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(death_is_readable, ["DN-2", "POLL-2"], requested, |t, scene| {
     assert_eq!(scene.holder.poll(0), 0);
     scene.owner.kill();
     assert_eq!(scene.holder.poll(4000), 1);
@@ -413,8 +397,7 @@ case!(death_is_readable, ["DN-2", "POLL-2"], |t| {
     assert_eq!(scene.holder.poll(0), 0);
 });
 
-case!(thread_in_a_call_is_not_told, ["DN-2", "LOOP-9"], |t| {
-    let scene = scene(t);
+case!(thread_in_a_call_is_not_told, ["DN-2", "LOOP-9"], scene, |t, scene| {
     let other = scene.holder.looper();
     scene.request();
     scene.holder.ignore_passed();
@@ -429,9 +412,7 @@ case!(thread_in_a_call_is_not_told, ["DN-2", "LOOP-9"], |t| {
     silent(&scene.holder);
 });
 
-case!(refused_caller_is_told_next, ["DN-2", "LOOP-9"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(refused_caller_is_told_next, ["DN-2", "LOOP-9"], requested, |t, scene| {
     scene.holder.call(&scene.owner, scene.handle, 0, &empty());
     scene.kill_owner();
     assert_eq!(scene.holder.wait_refusal(), Return::DeadReply);
@@ -440,8 +421,7 @@ case!(refused_caller_is_told_next, ["DN-2", "LOOP-9"], |t| {
     silent(&scene.holder);
 });
 
-case!(clear_done_goes_to_the_looper_that_asks, ["DN-4"], |t| {
-    let scene = scene(t);
+case!(clear_done_goes_to_the_looper_that_asks, ["DN-4"], scene, |t, scene| {
     let (first, second) = (scene.holder.looper(), scene.holder.looper());
     scene.request();
     first.send(|c| c.clear_death(scene.handle, COOKIE));
@@ -450,8 +430,7 @@ case!(clear_done_goes_to_the_looper_that_asks, ["DN-4"], |t| {
     assert_eq!(first.drain(), [ClearDone(COOKIE)]);
 });
 
-case!(clear_done_for_others_goes_to_all, ["DN-4"], |t| {
-    let scene = scene(t);
+case!(clear_done_for_others_goes_to_all, ["DN-4"], scene, |t, scene| {
     let looper = scene.holder.looper();
     scene.request();
     scene.clear();
@@ -465,8 +444,7 @@ case!(clear_done_for_others_goes_to_all, ["DN-4"], |t| {
     silent(&scene.holder);
 });
 
-case!(clear_done_goes_to_the_looper_that_confirms, ["DN-4", "DN-3"], |t| {
-    let scene = Scene::told(t);
+case!(clear_done_goes_to_the_looper_that_confirms, ["DN-4", "DN-3"], Scene::told, |t, scene| {
     let (first, second) = (scene.holder.looper(), scene.holder.looper());
     first.send(|c| c.clear_death(scene.handle, COOKIE));
     silent(&first);
@@ -476,8 +454,7 @@ case!(clear_done_goes_to_the_looper_that_confirms, ["DN-4", "DN-3"], |t| {
     assert_eq!(second.drain(), [ClearDone(COOKIE)]);
 });
 
-case!(lesson_r02_everything_from_outside_of_the_pool, ["DN-1", "DN-2", "DN-3", "DN-4"], |t| {
-    let scene = scene(t);
+case!(lesson_r02_everything_from_outside_of_the_pool, ["DN-1", "DN-2", "DN-3", "DN-4"], scene, |t, scene| {
     let stranger = scene.holder.thread();
     let second = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x20, 0), &scene.holder);
     // Clear before the death, after it, and before and after DONE; never from a looper.
@@ -495,12 +472,7 @@ case!(lesson_r02_everything_from_outside_of_the_pool, ["DN-1", "DN-2", "DN-3", "
     silent(&stranger);
 });
 
-fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-}
-
-case!(lesson_r11_c16_thread_exit_with_a_clear_unread, ["TREL-2"], |t| {
-    let scene = scene(t);
+case!(lesson_r11_c16_thread_exit_with_a_clear_unread, ["TREL-2"], scene, |t, scene| {
     let looper = scene.holder.looper();
     scene.request();
     looper.send(|c| c.clear_death(scene.handle, COOKIE));
@@ -513,8 +485,7 @@ case!(lesson_r11_c16_thread_exit_with_a_clear_unread, ["TREL-2"], |t| {
     );
 });
 
-case!(lesson_r11_c16_thread_exit_with_a_death_unread, ["TREL-2", "DN-2"], |t| {
-    let scene = scene(t);
+case!(lesson_r11_c16_thread_exit_with_a_death_unread, ["TREL-2", "DN-2"], scene, |t, scene| {
     let looper = scene.holder.looper();
     scene.request();
     // The thread is woken for the death, and has no room to read of it.
@@ -526,15 +497,12 @@ case!(lesson_r11_c16_thread_exit_with_a_death_unread, ["TREL-2", "DN-2"], |t| {
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 });
 
-case!(holder_dies_first, ["REL-2", "DN-2"], |t| {
-    let scene = scene(t);
-    scene.request();
+case!(holder_dies_first, ["REL-2", "DN-2"], requested, |t, scene| {
     scene.holder.kill();
     scene.kill_owner();
 });
 
-case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], |t| {
-    let (scene, handles) = five(t);
+case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], five, |t, (scene, handles)| {
     let looper = scene.holder.looper();
     looper.send(|c| c.clear_death(handles[0], 1));
     scene.holder.send(|c| c.clear_death(handles[1], 2));
@@ -549,8 +517,7 @@ case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], |t| {
     scene.holder.kill();
 });
 
-case!(two_opens_are_two_holders, ["DN-2"], |t| {
-    let scene = scene(t);
+case!(two_opens_are_two_holders, ["DN-2"], scene, |t, scene| {
     let mut other = t.open_by(scene.holder.actor.clone());
     other.map(crate::stage::SPACE).expect("map");
     let handle = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x10, 0), &other);
@@ -563,8 +530,7 @@ case!(two_opens_are_two_holders, ["DN-2"], |t| {
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 });
 
-case!(manager_dies, ["CTX-5", "DN-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(manager_dies, ["CTX-5", "DN-2"], pair, |t, (manager, client)| {
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     manager.kill();
     client.wait_for(DeadBinder(COOKIE));
@@ -575,8 +541,7 @@ case!(manager_dies, ["CTX-5", "DN-2"], |t| {
     drop(second);
 });
 
-case!(hundreds_of_holders_of_one_node, ["DN-2", "REL-2"], |t| {
-    let manager = t.manager();
+case!(hundreds_of_holders_of_one_node, ["DN-2", "REL-2"], Stage::manager, |t, manager| {
     let first = t.opened();
     let mut holders = vec![first];
     for i in 1..300 {
@@ -607,8 +572,7 @@ case!(hundreds_of_holders_of_one_node, ["DN-2", "REL-2"], |t| {
     }
 });
 
-case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], |t| {
-    let scene = scene(t);
+case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], scene, |t, scene| {
     let (owner, manager) = (&scene.owner, &scene.manager);
     let mut parcel = empty();
     for i in 1..=500 {
@@ -634,8 +598,7 @@ case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], |t| {
     silent(manager);
 });
 
-case!(in_one_stream, ["DN-1", "DN-3", "WR-2"], |t| {
-    let scene = scene(t);
+case!(in_one_stream, ["DN-1", "DN-3", "WR-2"], scene, |t, scene| {
     let handle = scene.handle;
     let mut commands = Commands::new();
     for i in 0..200 {
@@ -646,8 +609,7 @@ case!(in_one_stream, ["DN-1", "DN-3", "WR-2"], |t| {
     assert!(seen.into_iter().eq((0..200).map(ClearDone)));
 });
 
-case!(memory_runs_out, ["DN-1", "WR-2"], |t| {
-    let scene = scene(t);
+case!(memory_runs_out, ["DN-1", "WR-2"], scene, |t, scene| {
     let other = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x11, 0), &scene.holder);
     let (mut attempts, mut errors) = (0, 0);
     sweep(t, |nth| {
@@ -681,8 +643,7 @@ case!(memory_runs_out, ["DN-1", "WR-2"], |t| {
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 });
 
-case!(payload_cut_off, ["WR-4"], |t| {
-    let scene = scene(t);
+case!(payload_cut_off, ["WR-4"], scene, |t, scene| {
     for build in [
         |c: &mut Commands| c.request_death(1, COOKIE).len(),
         |c: &mut Commands| c.clear_death(1, COOKIE).len(),

@@ -8,7 +8,6 @@
 //! that was told, and who has neither cleared nor given up his handle is told.
 
 use super::*;
-use nix::sys::wait::{waitpid, WaitStatus};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -218,11 +217,6 @@ fn wait_until(what: &str, counter: &AtomicU64, wanted: u64) {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::yield_now();
     }
-}
-
-fn end(pid: Pid) {
-    kill(pid, Signal::SIGKILL).expect("kill");
-    waitpid(pid, None).expect("wait");
 }
 
 case!(lesson_r01_links_change_while_their_node_dies, ["DN-2", "DN-3", "DN-5", "NODE-10"], |t| {

@@ -4,23 +4,20 @@
 use super::nested::couple;
 use super::*;
 
-case!(callee_before_it_reads, ["TXN-7", "REL-2", "TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(callee_before_it_reads, ["TXN-7", "REL-2", "TREL-1"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 0, &bytes(b"unread"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
-case!(callee_while_it_serves, ["TREL-1", "REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(callee_while_it_serves, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &bytes(b"read"));
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
 });
 
-case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(b"a legacy"));
@@ -30,16 +27,14 @@ case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], |t| {
     client.free(&reply);
 });
 
-case!(callee_while_waiting_for_work, ["REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(callee_while_waiting_for_work, ["REL-2"], pair, |t, (server, client)| {
     client.round_trip(0, &server, &empty(), &empty());
     server.park();
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
-case!(callee_with_many_callers, ["REL-2", "TREL-1"], |t| {
-    let server = t.manager();
+case!(callee_with_many_callers, ["REL-2", "TREL-1"], Stage::manager, |t, server| {
     let helper = server.looper();
     let callers: Vec<Port> = (0..8).map(|_| t.client()).collect();
     for caller in &callers {
@@ -54,8 +49,7 @@ case!(callee_with_many_callers, ["REL-2", "TREL-1"], |t| {
     }
 });
 
-case!(caller_before_delivery, ["TREL-1", "TXN-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(caller_before_delivery, ["TREL-1", "TXN-5"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 3, &bytes(b"orphan"));
     client.kill();
     let next = t.client();
@@ -68,8 +62,7 @@ case!(caller_before_delivery, ["TREL-1", "TXN-5"], |t| {
     server.answer(&next, &empty());
 });
 
-case!(caller_while_served, ["TXN-13", "TXN-25"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(caller_while_served, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.kill();
@@ -82,8 +75,7 @@ case!(caller_while_served, ["TXN-13", "TXN-25"], |t| {
     next.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(caller_after_the_reply, ["REL-2", "OBJ-13"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(caller_after_the_reply, ["REL-2", "OBJ-13"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&bytes(&[1; 10_000]));
@@ -92,8 +84,7 @@ case!(caller_after_the_reply, ["REL-2", "OBJ-13"], |t| {
     next.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], |t| {
-    let server = t.manager();
+case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], Stage::manager, |t, server| {
     for _ in 0..3 {
         let client = t.client_with(64 << 10);
         for _ in 0..8 {
@@ -114,8 +105,7 @@ fn chain(t: &Stage) -> (Port, Port, Port) {
     (a, b, c)
 }
 
-case!(middle_of_a_chain, ["TXN-26", "TREL-1"], |t| {
-    let (a, b, c) = chain(t);
+case!(middle_of_a_chain, ["TXN-26", "TREL-1"], chain, |t, (a, b, c)| {
     b.kill();
     // C tells the start of the chain when its end replies, ours at once.
     if t.driver == Driver::Rust {
@@ -129,16 +119,14 @@ case!(middle_of_a_chain, ["TXN-26", "TREL-1"], |t| {
     a.round_trip(0, &c, &bytes(b"they still"), &bytes(b"know each other"));
 });
 
-case!(end_of_a_chain, ["TREL-1"], |t| {
-    let (a, b, c) = chain(t);
+case!(end_of_a_chain, ["TREL-1"], chain, |t, (a, b, c)| {
     c.kill();
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     assert!(a.actor.is_blocked());
     assert_eq!(a.data(&b.answer(&a, &bytes(b"sorry"))), b"sorry");
 });
 
-case!(start_of_a_chain, ["TXN-13", "TXN-26"], |t| {
-    let (a, b, c) = chain(t);
+case!(start_of_a_chain, ["TXN-13", "TXN-26"], chain, |t, (a, b, c)| {
     a.kill();
     assert!(b.actor.is_blocked());
     assert_eq!(b.data(&c.answer(&b, &bytes(b"done"))), b"done");
@@ -198,8 +186,7 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
     (a, b, c)
 }
 
-case!(first_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
-    let (a, b, c) = circle(t);
+case!(first_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], circle, |t, (a, b, c)| {
     b.kill();
     assert_eq!(c.data(&a.answer(&c, &bytes(b"back"))), b"back");
     c.reply(&bytes(b"to nobody"));
@@ -207,8 +194,7 @@ case!(first_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     a.round_trip(0, &c, &empty(), &empty());
 });
 
-case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
-    let (a, b, c) = circle(t);
+case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], circle, |t, (a, b, c)| {
     c.kill();
     // C lets b wait until a has replied to whom is dead. Told at once, b may reply before a does.
     let is_told_at_once = t.driver == Driver::Rust;
@@ -224,8 +210,7 @@ case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], |t| {
 });
 
 // What has not been read of a reply that had to wait goes with the thread that it waits for.
-case!(everyone_in_a_circle, ["TREL-1", "TXN-11"], |t| {
-    let (a, b, c) = circle(t);
+case!(everyone_in_a_circle, ["TREL-1", "TXN-11"], circle, |t, (a, b, c)| {
     c.kill();
     b.kill();
     a.kill();
@@ -269,8 +254,7 @@ case!(lesson_c12_threads_in_every_state, ["REL-2", "TREL-1"], |t| {
     peer.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(holder_with_everything, ["REL-2", "NODE-10"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(holder_with_everything, ["REL-2", "NODE-10"], trio, |t, (manager, owner, holder)| {
     for ptr in 1..=5 {
         introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder);
     }
@@ -284,8 +268,7 @@ case!(holder_with_everything, ["REL-2", "NODE-10"], |t| {
     owner.expect_forgotten();
 });
 
-case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], manager_and_server, |t, (manager, owner)| {
     let holders: Vec<(Port, u32)> = (0..5)
         .map(|i| {
             let holder = t.client();
@@ -309,8 +292,7 @@ case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], |t| {
     manager.answer(&second, &empty());
 });
 
-case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
@@ -318,8 +300,7 @@ case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], |t| {
     server.expect_forgotten();
 });
 
-case!(ten_managers, ["CTX-5", "REL-2"], |t| {
-    let client = t.client();
+case!(ten_managers, ["CTX-5", "REL-2"], Stage::client, |t, client| {
     for i in 0..10u8 {
         let manager = t.manager();
         client.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i]));

@@ -261,14 +261,12 @@ case!(
     }
 );
 
-case!(without_a_manager, ["CTX-3", "TXN-1", "IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let client = t.client();
+case!(without_a_manager, ["CTX-3", "TXN-1", "IOCTL-GET_EXTENDED_ERROR"], Stage::client, |t, client| {
     let row = ("no manager", plain(client.place(0, 0, &empty())), Return::DeadReply, EINVAL);
     check(t, &client, false, &row);
 });
 
-case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"], |t| {
-    let world = world(t);
+case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"], world, |t, world| {
     let nothing = plain(world.manager.place(0, 0, &empty()));
     check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
     for (name, request, answer, errno) in wrong_content(&world.manager) {
@@ -290,8 +288,7 @@ case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"]
     world.client.round_trip(0, &world.manager, &bytes(b"question"), &bytes(&vec![7; 10000]));
 });
 
-case!(of_a_call_within_a_call, ["TXN-10", "IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let world = world(t);
+case!(of_a_call_within_a_call, ["TXN-10", "IOCTL-GET_EXTENDED_ERROR"], world, |t, world| {
     let data = world.client.place(0, 0, &empty());
     world.client.send(|c| c.transaction(&data));
     // It waits for a reply: it may neither call nor reply.
@@ -363,8 +360,7 @@ case!(unread_record_is_not_overwritten_by_a_reply, ["TXN-25", "IOCTL-GET_EXTENDE
     t.known_difference(Driver::Upstream, "a call while one is out is EINVAL", seen == wanted);
 });
 
-case!(own_failure_overwrites_the_record, ["TXN-2", "IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let world = world(t);
+case!(own_failure_overwrites_the_record, ["TXN-2", "IOCTL-GET_EXTENDED_ERROR"], world, |t, world| {
     let mut last = 0;
     for (handle, answer) in [(NO_HANDLE, Return::FailedReply), (world.weak, Return::FailedReply)] {
         assert_eq!(world.client.refused(&world.client.place(handle, 0, &empty())), answer);
@@ -399,8 +395,7 @@ case!(no_two_have_the_same_number, ["NODE-15", "TXN-2", "IOCTL-GET_EXTENDED_ERRO
     }
 });
 
-case!(death_of_the_server_is_not_recorded, ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let world = world(t);
+case!(death_of_the_server_is_not_recorded, ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"], world, |t, world| {
     world.client.call(&world.manager, 0, 0, &empty());
     world.manager.kill();
     assert_eq!(world.client.wait_refusal(), Return::DeadReply);
@@ -408,8 +403,7 @@ case!(death_of_the_server_is_not_recorded, ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"
     assert_eq!((seen.command, seen.param), super::NO_ERROR);
 });
 
-case!(rejected_commands_are_not_recorded, ["WR-3", "TXN-1"], |t| {
-    let world = world(t);
+case!(rejected_commands_are_not_recorded, ["WR-3", "TXN-1"], world, |t, world| {
     for commands in [&[0xde, 0xad, 0xbe, 0xef][..], &BC_TRANSACTION_ALONE.to_ne_bytes()] {
         let stream = stream(|c| c.raw(commands));
         let outcome = world.client.try_write(&stream);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Arrays of file descriptors: where they may lie, and that they go with the buffer.
 
-use super::fds::Line;
+use super::fds::{with_line, Line};
 use super::*;
 use crate::sg::{array_bytes, refused, EINVAL};
 
@@ -26,8 +26,7 @@ fn answer(server: &Port, client: &Port) {
     client.free(&server.answer(client, &empty()));
 }
 
-case!(arrive, ["OBJ-FDA", "TXN-32", "OBJ-7"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(arrive, ["OBJ-FDA", "TXN-32", "OBJ-7"], file_pair, |t, (server, client)| {
     for (before, after) in [(0, 0), (0, 12), (16, 0), (40, 20)] {
         let lines: [Line; 3] = lines(&client);
         let parcel = with_array(&client, before, &lines.each_ref().map(|line| line.theirs), after);
@@ -59,8 +58,7 @@ fn array_in_reply(server: &Port, client: &Port, fds: &[i32]) -> BinderTransactio
     client.wait_reply()
 }
 
-case!(arrive_in_a_reply, ["OBJ-FDA", "TXN-32"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(arrive_in_a_reply, ["OBJ-FDA", "TXN-32"], pair, |t, (server, client)| {
     let lines: [Line; 2] = lines(&server);
     let reply = array_in_reply(&server, &client, &lines.each_ref().map(|line| line.theirs));
     for (line, number) in lines.iter().zip(client.received_array(&reply, 1)) {
@@ -69,8 +67,7 @@ case!(arrive_in_a_reply, ["OBJ-FDA", "TXN-32"], |t| {
     client.free(&reply);
 });
 
-case!(several_in_one_block, ["OBJ-FDA", "OBJ-4"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(several_in_one_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client)| {
     let lines: [Line; 4] = lines(&client);
     let fds = lines.each_ref().map(|line| line.theirs);
     let mut block = array_bytes(&fds[..2]);
@@ -92,8 +89,7 @@ case!(several_in_one_block, ["OBJ-FDA", "OBJ-4"], |t| {
     answer(&server, &client);
 });
 
-case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client)| {
     let lines: [Line; 2] = lines(&client);
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(24, 3));
@@ -107,9 +103,7 @@ case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], |t| {
     server.free(&call);
 });
 
-case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], with_line, |t, (server, client, line)| {
     let mut block = pattern(24, 3);
     block[16..20].copy_from_slice(&array_bytes(&[line.theirs]));
     let mut parcel = SgParcel::new();
@@ -124,9 +118,8 @@ case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], |t| {
     server.free(&call);
 });
 
-case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], |t| {
+case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], pair, |t, (server, client)| {
     // Even a node that takes no files takes none of them.
-    let (server, client) = (t.manager(), t.client());
     for (offset, length) in [(0, 0), (0, 8), (4, 8), (8, 8)] {
         let mut parcel = SgParcel::new();
         let parent = parcel.block(&client.arena, &pattern(length, 4));
@@ -147,16 +140,14 @@ case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], |t| {
     }
 });
 
-case!(not_accepted, ["OBJ-FDA"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(not_accepted, ["OBJ-FDA"], pair, |t, (server, client)| {
     let line = Line::to(&client);
     let parcel = with_array(&client, 0, &[line.theirs], 0);
     assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(closed_with_the_buffer, ["OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(closed_with_the_buffer, ["OBJ-11"], file_pair, |t, (server, client)| {
     let before = server.actor.open_files();
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 4, &lines.each_ref().map(|line| line.theirs), 0);
@@ -172,8 +163,7 @@ case!(closed_with_the_buffer, ["OBJ-11"], |t| {
     lines.iter().for_each(|line| line.expect_cut("the freed buffer's"));
 });
 
-case!(closed_with_the_buffer_of_a_reply, ["OBJ-11"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(closed_with_the_buffer_of_a_reply, ["OBJ-11"], pair, |t, (server, client)| {
     let before = client.actor.open_files();
     let line = Line::to(&server);
     let reply = array_in_reply(&server, &client, &[line.theirs]);
@@ -184,8 +174,7 @@ case!(closed_with_the_buffer_of_a_reply, ["OBJ-11"], |t| {
     line.expect_cut("the freed buffer's");
 });
 
-case!(closed_by_another_thread, ["OBJ-11", "OBJ-12"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(closed_by_another_thread, ["OBJ-11", "OBJ-12"], file_pair, |t, (server, client)| {
     let other = server.thread();
     let before = server.actor.open_files();
     let line = Line::to(&client);
@@ -215,8 +204,7 @@ case!(lesson_c13_closed_although_wiped, ["OBJ-11", "ALLOC-6", "lesson C13"], |t|
     line.expect_cut("the freed buffer's");
 });
 
-case!(closed_before_by_the_receiver, ["OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(closed_before_by_the_receiver, ["OBJ-11"], file_pair, |t, (server, client)| {
     let before = server.actor.open_files();
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 0, &lines.each_ref().map(|line| line.theirs), 0);
@@ -240,9 +228,7 @@ case!(lesson_c02_freed_twice_closes_once, ["OBJ-11", "OBJ-12", "lesson C02"], |t
     assert!(server.actor.file_name(number).is_some());
 });
 
-case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], with_line, |t, (server, client, line)| {
     let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     let commands = stream(|c| c.free_buffer(call.buffer));
@@ -256,8 +242,7 @@ case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], |t| {
     }
 });
 
-case!(other_descriptors_stay, ["OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(other_descriptors_stay, ["OBJ-11"], file_pair, |t, (server, client)| {
     let lines: [Line; 2] = lines(&client);
     let mut behind = with_array(&client, 0, &[lines[0].theirs], 0);
     let single_behind = behind.fd(lines[1].theirs);
@@ -276,9 +261,7 @@ case!(other_descriptors_stay, ["OBJ-11"], |t| {
     }
 });
 
-case!(device_in_use_is_closed, ["OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(device_in_use_is_closed, ["OBJ-11"], with_line, |t, (server, client, line)| {
     let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
     let number = server.received_array(&call, 1)[0];
@@ -296,9 +279,7 @@ case!(device_in_use_is_closed, ["OBJ-11"], |t| {
     client.wait("the end", |item| matches!(item, Return::DeadReply).then_some(()));
 });
 
-case!(of_a_dead_process, ["OBJ-13"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(of_a_dead_process, ["OBJ-13"], with_line, |t, (server, client, line)| {
     client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     client.actor.expect_blocked();
     server.kill();
@@ -307,8 +288,7 @@ case!(of_a_dead_process, ["OBJ-13"], |t| {
     line.expect_cut("the dead process's");
 });
 
-case!(one_is_bad, ["OBJ-FDA", "OBJ-10"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(one_is_bad, ["OBJ-FDA", "OBJ-10"], file_pair, |t, (server, client)| {
     let before = server.actor.open_files();
     for bad in 0..4 {
         let lines: [Line; 4] = lines(&client);
@@ -325,8 +305,7 @@ case!(one_is_bad, ["OBJ-FDA", "OBJ-10"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(no_number_left, ["TXN-27", "TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(no_number_left, ["TXN-27", "TXN-32"], file_pair, |t, (server, client)| {
     let lines: [Line; 3] = lines(&client);
     let parcel = with_array(&client, 8, &lines.each_ref().map(|line| line.theirs), 0);
     server.park();
@@ -355,9 +334,7 @@ fn expect_wrong(client: &Port, block: &[u8], arrays: &[(u64, u64)]) {
     assert_eq!(refused(client, &parcel), EINVAL, "{arrays:?}");
 }
 
-case!(parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], with_line, |t, (server, client, line)| {
     let block = array_bytes(&[line.theirs, line.theirs]);
     // 0 is a descriptor, 1 the block, 2 the array itself, 3 a later block.
     for parent in [0, 2, 3, 4, 5, 1 << 32, (1 << 61) + 1, u64::MAX] {
@@ -371,9 +348,7 @@ case!(parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(must_lie_in_the_block, ["OBJ-FDA", "lesson C03"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(must_lie_in_the_block, ["OBJ-FDA", "lesson C03"], with_line, |t, (server, client, line)| {
     let block = array_bytes(&[line.theirs; 4]);
     let wrong = [
         (0, 5),
@@ -405,9 +380,7 @@ case!(must_lie_in_the_block, ["OBJ-FDA", "lesson C03"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(must_be_aligned, ["OBJ-6", "lesson C08", "lesson R15"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(must_be_aligned, ["OBJ-6", "lesson C08", "lesson R15"], with_line, |t, (server, client, line)| {
     let block = array_bytes(&[line.theirs; 4]);
     for offset in [1, 2, 3, 5, 7] {
         expect_wrong(&client, &block, &[(offset, 1)]);
@@ -438,9 +411,7 @@ fn sent_or_refused(server: &Port, client: &Port, parcel: &SgParcel) -> (u32, i32
     client.extended_error()
 }
 
-case!(must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(must_come_in_order, ["OBJ-4", "lesson R16"], with_line, |t, (server, client, line)| {
     let block = array_bytes(&[line.theirs; 8]);
     // Each pair in one block: place and count of the first, place of the second.
     for (first, count, second) in [(0, 1, 0), (8, 1, 4), (8, 1, 8), (0, 4, 12), (16, 2, 0), (28, 1, 24)] {
@@ -462,8 +433,7 @@ case!(must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(unreadable, ["OBJ-FDA"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(unreadable, ["OBJ-FDA"], file_pair, |t, (server, client)| {
     let mut parcel = SgParcel::new();
     let parent = parcel.block_at(BAD_ADDRESS & !7, 64);
     parcel.array(parent, 0, 4);
@@ -473,9 +443,7 @@ case!(unreadable, ["OBJ-FDA"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(nothing_is_left_behind, ["OBJ-10", "OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(nothing_is_left_behind, ["OBJ-10", "OBJ-11"], with_line, |t, (server, client, line)| {
     let idle = (server.actor.open_files(), client.actor.open_files());
     for round in 0..60 {
         let mut fds = vec![line.theirs; round % 7];

@@ -10,7 +10,7 @@ use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A parcel of one descriptor.
-fn file_parcel(fd: i32) -> Parcel {
+pub fn file_parcel(fd: i32) -> Parcel {
     let mut parcel = empty();
     parcel.object(&file_object(fd));
     parcel
@@ -68,16 +68,14 @@ impl Line {
     }
 }
 
-/// Serves a call and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
-    client.free(&server.answer(client, &empty()));
+/// A manager whose calls may carry files, and a client that has the end of a line.
+pub fn with_line(t: &Stage) -> (Port, Port, Line) {
+    let (server, client) = file_pair(t);
+    let line = Line::to(&client);
+    (server, client, line)
 }
 
-case!(arrive_in_a_call, ["OBJ-2", "OBJ-FD", "TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(arrive_in_a_call, ["OBJ-2", "OBJ-FD", "TXN-32"], with_line, |t, (server, client, line)| {
     let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let fd = server.received_fd(&call, 0);
     line.expect_reached_by(&server, fd);
@@ -91,9 +89,8 @@ fn start_accepting(client: &Port) {
     client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
 }
 
-case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], |t| {
+case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], pair, |t, (server, client)| {
     // The manager's node takes no files itself.
-    let (server, client) = (t.manager(), t.client());
     let line = Line::to(&server);
     start_accepting(&client);
     let call = server.wait_call();
@@ -112,9 +109,7 @@ fn oneway(client: &Port, parcel: &Parcel) {
     client.wait_for(Return::TransactionComplete);
 }
 
-case!(arrive_oneway, ["OBJ-FD", "TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(arrive_oneway, ["OBJ-FD", "TXN-32"], with_line, |t, (server, client, line)| {
     oneway(&client, &file_parcel(line.theirs));
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
@@ -154,8 +149,7 @@ fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
     ]
 }
 
-case!(of_every_kind, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(of_every_kind, ["OBJ-FD"], file_pair, |t, (server, client)| {
     for (kind, file) in files_of_every_kind() {
         let sent = client.actor.give(&file);
         let call = client.call(&server, 0, 0, &file_parcel(sent));
@@ -170,8 +164,7 @@ case!(of_every_kind, ["OBJ-FD"], |t| {
     }
 });
 
-case!(of_the_device_itself, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(of_the_device_itself, ["OBJ-FD"], file_pair, |t, (server, client)| {
     // The client's own device: it is the file through which the call is made.
     let name = t.device("binder").to_str().expect("text").to_string();
     let is_device = |fd: &i32| client.actor.file_name(*fd).as_ref() == Some(&name);
@@ -186,18 +179,14 @@ case!(of_the_device_itself, ["OBJ-FD"], |t| {
     t.client().round_trip(0, &server, &bytes(b"alive"), &empty());
 });
 
-case!(close_on_exec, ["TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(close_on_exec, ["TXN-32"], with_line, |t, (server, client, line)| {
     let call = client.call(&server, 0, 0, &file_parcel(line.theirs));
     let flags = server.actor.file_flags(server.received_fd(&call, 0));
     assert_ne!(flags & libc::O_CLOEXEC, 0, "{flags:#o}");
     finish(&server, &client, &call);
 });
 
-case!(rest_of_the_object_is_kept, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(rest_of_the_object_is_kept, ["OBJ-FD"], with_line, |t, (server, client, line)| {
     let cookie = 0x1122_3344_5566_7788;
     let fd = line.theirs as u64 | 0xdead_beef << 32;
     let sent = BinderFdObject { pad_flags: 0x1234_5678, fd, cookie, ..file_object(0) };
@@ -213,9 +202,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-FD"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(same_file_twice, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(same_file_twice, ["OBJ-FD"], with_line, |t, (server, client, line)| {
     let mut parcel = file_parcel(line.theirs);
     parcel.object(&file_object(line.theirs));
     let call = client.call(&server, 0, 0, &parcel);
@@ -232,8 +219,7 @@ fn free_numbers(port: &Port, count: usize) -> Vec<i32> {
     (0..).filter(|number| !open.contains(number)).take(count).collect()
 }
 
-case!(lowest_numbers_in_order, ["TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(lowest_numbers_in_order, ["TXN-32"], file_pair, |t, (server, client)| {
     let lines: Vec<Line> = (0..4).map(|_| Line::to(&client)).collect();
     // A hole among the receiver's numbers.
     let hole = server.actor.give(&lines[0].ours);
@@ -251,9 +237,7 @@ case!(lowest_numbers_in_order, ["TXN-32"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(many, ["OBJ-FD", "TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(many, ["OBJ-FD", "TXN-32"], with_line, |t, (server, client, line)| {
     let mut parcel = empty();
     for _ in 0..300 {
         parcel.object(&file_object(line.theirs));
@@ -267,9 +251,7 @@ case!(many, ["OBJ-FD", "TXN-32"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(among_other_objects, ["OBJ-1", "OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(among_other_objects, ["OBJ-1", "OBJ-FD"], with_line, |t, (server, client, line)| {
     let mut parcel = bytes(b"abcd");
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(b"efgh");
     parcel.object(&file_object(line.theirs)).bytes(b"ijkl");
@@ -289,9 +271,7 @@ fn refused(client: &Port, parcel: &Parcel) -> (u32, i32) {
     client.extended_error()
 }
 
-case!(not_open, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(not_open, ["OBJ-FD"], with_line, |t, (server, client, line)| {
     client.actor.close_file(line.theirs);
     for fd in [line.theirs, 999, 1 << 20, i32::MAX, -1, i32::MIN] {
         assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF), "{fd}");
@@ -299,17 +279,15 @@ case!(not_open, ["OBJ-FD"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(only_a_path, ["OBJ-FD"], |t| {
+case!(only_a_path, ["OBJ-FD"], file_pair, |t, (server, client)| {
     use nix::fcntl::{open, OFlag};
-    let (server, client) = (t.file_manager(), t.client());
     let path = open("/tmp", OFlag::O_PATH, nix::sys::stat::Mode::empty()).expect("a path");
     let fd = client.actor.give(&path);
     assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)| {
     let line = Line::to(&client);
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
     // That is asked before whether there is such a file; and the call's own flag is for the reply.
@@ -321,8 +299,7 @@ case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)| {
     let line = Line::to(&client);
     let accepts = ObjectFlags::ACCEPTS_FDS;
     let (open, shut) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
@@ -354,9 +331,8 @@ case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], |t| {
+case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, client)| {
     // That the node takes files says nothing of replies.
-    let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&server);
     server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
@@ -369,9 +345,7 @@ case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(survive_the_senders_close, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(survive_the_senders_close, ["OBJ-FD"], with_line, |t, (server, client, line)| {
     oneway(&client, &file_parcel(line.theirs));
     client.actor.close_file(line.theirs);
     line.expect_alive();
@@ -380,9 +354,7 @@ case!(survive_the_senders_close, ["OBJ-FD"], |t| {
     server.free(&call);
 });
 
-case!(survive_the_sender, ["OBJ-FD"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(survive_the_sender, ["OBJ-FD"], with_line, |t, (server, client, line)| {
     oneway(&client, &file_parcel(line.theirs));
     client.kill();
     let call = server.wait_call();
@@ -390,9 +362,7 @@ case!(survive_the_sender, ["OBJ-FD"], |t| {
     server.free(&call);
 });
 
-case!(receiver_closes_them, ["OBJ-11"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(receiver_closes_them, ["OBJ-11"], with_line, |t, (server, client, line)| {
     client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
@@ -404,8 +374,7 @@ case!(receiver_closes_them, ["OBJ-11"], |t| {
     line.expect_cut("closed by all");
 });
 
-case!(lesson_c06_refused_call_lets_go, ["OBJ-10", "lesson C06"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(lesson_c06_refused_call_lets_go, ["OBJ-10", "lesson C06"], file_pair, |t, (server, client)| {
     for good in 1..4 {
         let lines: Vec<Line> = (0..good).map(|_| Line::to(&client)).collect();
         let mut parcel = file_parcels(&lines);
@@ -422,8 +391,7 @@ case!(lesson_c06_refused_call_lets_go, ["OBJ-10", "lesson C06"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(receivers_end_lets_go, ["OBJ-10"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(receivers_end_lets_go, ["OBJ-10"], file_pair, |t, (server, client)| {
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     for line in &lines {
         // The first waits for the process, the others for the first.
@@ -435,9 +403,7 @@ case!(receivers_end_lets_go, ["OBJ-10"], |t| {
     lines.iter().for_each(|line| line.expect_cut("the dead receiver's"));
 });
 
-case!(threads_end_lets_go, ["OBJ-10", "TREL-1"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(threads_end_lets_go, ["OBJ-10", "TREL-1"], with_line, |t, (server, client, line)| {
     server.park();
     client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     // The call is with that thread now. It has it in its hands when it ends.
@@ -448,8 +414,7 @@ case!(threads_end_lets_go, ["OBJ-10", "TREL-1"], |t| {
     line.expect_reached_by(&server, fd);
 });
 
-case!(callers_end_lets_go_of_the_reply, ["OBJ-10", "TXN-26"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(callers_end_lets_go_of_the_reply, ["OBJ-10", "TXN-26"], pair, |t, (server, client)| {
     let line = Line::to(&server);
     start_accepting(&client);
     server.free(&server.wait_call());
@@ -465,9 +430,7 @@ case!(callers_end_lets_go_of_the_reply, ["OBJ-10", "TXN-26"], |t| {
     line.expect_cut("the reply that nobody waits for");
 });
 
-case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, client, line)| {
     server.park();
     let before = server.actor.open_files();
     server.actor.limit_files(0);
@@ -487,9 +450,7 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], with_line, |t, (server, client, line)| {
     server.actor.limit_files(0);
     oneway(&client, &file_parcel(line.theirs));
     oneway(&client, &file_parcel(line.theirs));
@@ -505,8 +466,7 @@ case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], |t| {
     line.expect_cut("the dropped calls'");
 });
 
-case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t, (server, client)| {
     let line = Line::to(&server);
     start_accepting(&client);
     client.actor.expect_blocked();
@@ -531,8 +491,7 @@ impl Port {
     }
 }
 
-case!(all_or_nothing, ["TXN-32", "TXN-27"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(all_or_nothing, ["TXN-32", "TXN-27"], file_pair, |t, (server, client)| {
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     let parcel = file_parcels(&lines);
     server.park();
@@ -592,8 +551,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
     }
 });
 
-case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], pair, |t, (server, client)| {
     let line = Line::to(&server);
     let before = client.actor.open_files();
     let data =
@@ -639,9 +597,7 @@ case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t
     assert_eq!(server.drain(), []);
 });
 
-case!(nothing_is_left_behind, ["OBJ-10", "TXN-32"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+case!(nothing_is_left_behind, ["OBJ-10", "TXN-32"], with_line, |t, (server, client, line)| {
     let idle = (server.actor.open_files(), client.actor.open_files());
     for round in 0..60u8 {
         let mut parcel = SgParcel::new();

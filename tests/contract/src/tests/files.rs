@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Open, close, duplicates, and descriptors in the hands of other processes.
 
+use super::fds::file_parcel;
 use super::*;
-use crate::sg::file_object;
 use std::os::fd::AsRawFd;
 
 case!(any_open_mode_works, ["OPEN-1"], |t| {
@@ -22,8 +22,7 @@ case!(read_and_write_are_not_there, ["OPEN-3"], |t| {
     assert_eq!(nix::unistd::write(&device, &[0]), Err(Errno::EINVAL));
 });
 
-case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], |t| {
-    let (manager, first) = (t.manager(), t.client());
+case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], pair, |t, (manager, first)| {
     let mut second = t.open_by(first.actor.clone());
     second.map(4096).expect("a second file has a space of its own");
     // The same node pointer sent through two files is two nodes, hence two handles.
@@ -36,8 +35,7 @@ case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], |t| {
     assert_ne!(handles[0], handles[1]);
 });
 
-case!(duplicate_is_the_same_process, ["REL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(duplicate_is_the_same_process, ["REL-2"], pair, |t, (manager, client)| {
     let slot = client.actor.number(crate::ops::Op::Duplicate { slot: client.slot }).expect("dup") as usize;
     client.close();
     let mut rest = Port::at(client.actor.clone(), &client.arena, slot);
@@ -46,8 +44,7 @@ case!(duplicate_is_the_same_process, ["REL-2"], |t| {
     assert_eq!(rest.map(4096), Err(Errno::EBUSY), "the space is mapped already");
 });
 
-case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], |t| {
-    let port = t.server();
+case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t, port| {
     let helper = port.thread();
     let slot = helper.actor.number(crate::ops::Op::Duplicate { slot: port.slot }).expect("dup") as usize;
     port.park();
@@ -61,8 +58,7 @@ case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], |t| {
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
 });
 
-case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &empty(), &empty());
     client.start_blocking_call(0, 0, &empty());
     manager.give_up();
@@ -90,23 +86,20 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
     }
 }
 
-case!(inherited_descriptor, ["FORK-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(inherited_descriptor, ["FORK-1"], pair, |t, (manager, client)| {
     let child = Rc::new(client.actor.fork());
     stranger(t, &client.used_by(child), &manager);
     client.round_trip(0, &manager, &bytes(b"the opener"), &bytes(b"goes on"));
 });
 
-case!(inherited_descriptor_cannot_map, ["FORK-1", "MMAP-1", "MMAP-8"], |t| {
-    let port = t.opened();
+case!(inherited_descriptor_cannot_map, ["FORK-1", "MMAP-1", "MMAP-8"], Stage::opened, |t, port| {
     let mut child = port.used_by(Rc::new(port.actor.fork()));
     assert_eq!(child.map(4096), Err(Errno::EINVAL));
     let mut port = port;
     port.map(4096).expect("the opener can");
 });
 
-case!(passed_descriptor, ["FORK-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(passed_descriptor, ["FORK-1"], pair, |t, (manager, client)| {
     let other = Rc::new(crate::actor::Actor::new());
     let slot = client.actor.hand_over(client.slot, &other);
     let mut port = Port::at(other, &client.arena, slot);
@@ -114,8 +107,7 @@ case!(passed_descriptor, ["FORK-1"], |t| {
     assert_eq!(port.map(4096), Err(Errno::EINVAL));
 });
 
-case!(process_lives_until_the_last_descriptor, ["REL-2", "MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(process_lives_until_the_last_descriptor, ["REL-2", "MMAP-7"], pair, |t, (manager, client)| {
     let keeper = Rc::new(crate::actor::Actor::new());
     let slot = manager.actor.hand_over(manager.slot, &keeper);
     manager.kill();
@@ -128,8 +120,7 @@ case!(process_lives_until_the_last_descriptor, ["REL-2", "MMAP-7"], |t| {
     second.set_context_manager().expect("the place is free");
 });
 
-case!(many_opens, ["OPEN-1", "REL-2"], |t| {
-    let port = t.opened();
+case!(many_opens, ["OPEN-1", "REL-2"], Stage::opened, |t, port| {
     for _ in 0..200 {
         let path = t.device("binder").to_str().expect("text").to_string();
         let slot = port.actor.number(crate::ops::Op::Open { path, flags: libc::O_RDWR }).expect("open");
@@ -146,18 +137,11 @@ fn number_of(t: &Stage, port: &Port, device: &str) -> i32 {
     port.actor.open_files().into_iter().rfind(is_device).expect("an open device")
 }
 
-/// A parcel of one descriptor.
-fn file(fd: i32) -> Parcel {
-    let mut parcel = empty();
-    parcel.object(&file_object(fd));
-    parcel
-}
-
 /// A oneway call to the manager with one file, from a process that ends then.
 fn send_file(t: &Stage, device: &str, sent: &impl AsRawFd) {
     let client = open_another(t, &t.opened(), device);
     let fd = client.actor.give(sent);
-    let call = client.place_oneway(0, 0, &file(fd));
+    let call = client.place_oneway(0, 0, &file_parcel(fd));
     client.send(|c| c.transaction(&call));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.kill();
@@ -204,8 +188,7 @@ case!(lesson_s11_device_sent_to_its_own_process, ["REL-2", "OBJ-FD"], |t| {
 });
 
 // Each of two processes is sent the other's device; nobody reads of it.
-case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], |t| {
-    t.needs_new_devices();
+case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], Stage::needs_new_devices, |t, ()| {
     let (first, second) = (managed(t, "binder"), managed(t, "hwbinder"));
     send_file(t, "hwbinder", &first.actor.share(number_of(t, &first, "binder")));
     send_file(t, "binder", &second.actor.share(number_of(t, &second, "hwbinder")));
@@ -216,13 +199,11 @@ case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], |t| {
 });
 
 // Whoever has read of a device has it open as long as he likes.
-case!(lesson_s11_sent_device_arrives, ["REL-2", "OBJ-FD"], |t| {
-    let (manager, client) = (t.file_manager(), t.client());
-    let call = client.call(&manager, 0, 0, &file(number_of(t, &client, "binder")));
+case!(lesson_s11_sent_device_arrives, ["REL-2", "OBJ-FD"], file_pair, |t, (manager, client)| {
+    let call = client.call(&manager, 0, 0, &file_parcel(number_of(t, &client, "binder")));
     let arrived = manager.received_fd(&call, 0);
     assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
-    manager.free(&call);
-    client.free(&manager.answer(&client, &empty()));
+    finish(&manager, &client, &call);
     // The manager asks for the death of a node of the client's, who has no device any more.
     let handle = crate::port::give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
     manager.send(|c| c.request_death(handle, 7));
@@ -238,7 +219,7 @@ case!(lesson_s11_sent_device_is_closed_before_it_arrives, ["REL-2", "OBJ-FD", "T
     let (manager, client) = (t.file_manager(), t.client());
     let _spare = t.open_by(client.actor.clone());
     let (sent, other) = (number_of(t, &client, "binder"), client.actor.thread());
-    client.start_blocking_call(0, 0, &file(sent));
+    client.start_blocking_call(0, 0, &file_parcel(sent));
     let before = manager.actor.open_files();
     other.close_file(sent);
     if t.driver == Driver::Rust {

@@ -25,7 +25,9 @@ fn tell(client: &Port, data: &[u8]) -> Return {
     client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
 }
 
-fn hear(server: &Port, data: &[u8]) {
+/// The server reads a oneway call with this data.
+#[track_caller]
+pub(super) fn hear(server: &Port, data: &[u8]) {
     let call = server.wait_call();
     assert_eq!(server.data(&call), data);
     server.free(&call);
@@ -50,7 +52,7 @@ case!(frozen_takes_no_call, ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN
 });
 
 case!(frozen_takes_oneway_calls, ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"], |t| {
-    let (server, client) = (t.manager(), t.client());
+    let (server, client) = pair(t);
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(tell(&client, b"for later"), Return::TransactionPendingFrozen);
@@ -65,17 +67,14 @@ case!(frozen_takes_oneway_calls, ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"], |
     assert_eq!(client.drain(), []);
 });
 
-case!(frozen_makes_calls_and_gets_replies, ["TXN-14", "FRZ-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(frozen_makes_calls_and_gets_replies, ["TXN-14", "FRZ-4"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
     assert_eq!(freezer.freeze(0), Ok(()));
     client.round_trip(0, &server, &bytes(b"from the frozen"), &bytes(b"to the frozen"));
     assert_eq!(freezer.info(), Ok((0, 0)));
 });
 
-case!(what_was_missed_is_forgotten, ["FRZ-2", "FRZ-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(what_was_missed_is_forgotten, ["FRZ-2", "FRZ-3"], freezable_pair, |t, (server, client, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     refuses(&client, 0);
     tell(&client, b"x");
@@ -92,9 +91,7 @@ case!(what_was_missed_is_forgotten, ["FRZ-2", "FRZ-3"], |t| {
     refuses(&client, 0);
 });
 
-case!(thawing_is_idempotent, ["FRZ-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(thawing_is_idempotent, ["FRZ-3"], freezable_pair, |t, (server, client, freezer)| {
     assert_eq!(freezer.thaw(), Ok(()));
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -125,14 +122,12 @@ case!(pids_are_global, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
     assert_eq!(freezer.info(), Err(Errno::EINVAL));
 });
 
-case!(arguments_that_fault, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
-    let port = t.opened();
+case!(arguments_that_fault, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], Stage::opened, |t, port| {
     assert_eq!(port.ioctl_fault(BINDER_FREEZE), Err(Errno::EFAULT));
     assert_eq!(port.ioctl_fault(BINDER_GET_FROZEN_INFO), Err(Errno::EFAULT));
 });
 
-case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], pair, |t, (server, client)| {
     // A child of somebody who has nothing to do with it, on an inherited descriptor: it can be no
     // thread of the descriptor's process.
     let opened = t.opened();
@@ -145,8 +140,7 @@ case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], |t| {
     answers(&server, &client);
 });
 
-case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     let call = client.call(&server, 0, 0, &empty());
     server.free(&call);
@@ -163,8 +157,7 @@ case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], |t
     refuses(&client, 0);
 });
 
-case!(refuses_calls_while_it_waits, ["FRZ-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(refuses_calls_while_it_waits, ["FRZ-5"], pair, |t, (server, client)| {
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
     client.send_call(0, 0, &empty());
     freezer.start(LONG);
@@ -180,8 +173,7 @@ case!(refuses_calls_while_it_waits, ["FRZ-5"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(gives_up_in_time, ["FRZ-2", "FRZ-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(gives_up_in_time, ["FRZ-2", "FRZ-5"], pair, |t, (server, client)| {
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
     client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(20), Err(Errno::EAGAIN));
@@ -191,8 +183,7 @@ case!(gives_up_in_time, ["FRZ-2", "FRZ-5"], |t| {
 });
 
 case!(does_not_wait_without_a_timeout, ["FRZ-2", "TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+    let (server, client, freezer) = freezable_pair(t);
     let call = client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     assert_eq!(freezer.info(), Ok((2, 0)));
@@ -201,8 +192,7 @@ case!(does_not_wait_without_a_timeout, ["FRZ-2", "TXN-24"], |t| {
     server.free(&call);
 });
 
-case!(interrupted, ["FRZ-2", "FRZ-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(interrupted, ["FRZ-2", "FRZ-5"], pair, |t, (server, client)| {
     let (other, freezer) = (t.client(), Freezer::of(t, &server));
     client.send_call(0, 0, &empty());
     freezer.start(LONG);
@@ -214,9 +204,7 @@ case!(interrupted, ["FRZ-2", "FRZ-5"], |t| {
     answers(&server, &other);
 });
 
-case!(restarts_after_a_signal, ["FRZ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(restarts_after_a_signal, ["FRZ-2"], freezable_pair, |t, (server, client, freezer)| {
     freezer.port.actor.restart_calls();
     let call = client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
@@ -233,9 +221,7 @@ case!(restarts_after_a_signal, ["FRZ-2"], |t| {
     refuses(&client, 0);
 });
 
-case!(call_that_nobody_has_read, ["FRZ-2", "TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(call_that_nobody_has_read, ["FRZ-2", "TXN-24"], freezable_pair, |t, (server, client, freezer)| {
     client.send_call(0, 0, &empty());
     assert_eq!(freezer.info(), Ok((2, 0)));
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -248,9 +234,7 @@ case!(call_that_nobody_has_read, ["FRZ-2", "TXN-24"], |t| {
     client.wait_reply();
 });
 
-case!(oneway_counts_until_it_is_read, ["TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(oneway_counts_until_it_is_read, ["TXN-24"], freezable_pair, |t, (server, client, freezer)| {
     tell(&client, b"one");
     tell(&client, b"two");
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -264,8 +248,7 @@ case!(oneway_counts_until_it_is_read, ["TXN-24"], |t| {
     server.free(&two);
 });
 
-case!(reply_counts_until_it_is_read, ["TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(reply_counts_until_it_is_read, ["TXN-24"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
     client.send_call(0, 0, &empty());
     assert_eq!(freezer.info(), Ok((2, 0)), "a thread has a call");
@@ -297,8 +280,7 @@ fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
     served
 }
 
-case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], |t| {
-    let (inner, middle, outer) = (t.manager(), t.server(), t.client());
+case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], trio, |t, (inner, middle, outer)| {
     let freezer = Freezer::of(t, &middle);
     chain(&inner, &middle, &outer);
     let call = inner.wait_call();
@@ -312,8 +294,7 @@ case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(own_calls_are_not_waited_for, ["FRZ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(own_calls_are_not_waited_for, ["FRZ-2"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
     client.send_call(0, 0, &empty());
     let call = server.wait_call();
@@ -323,8 +304,7 @@ case!(own_calls_are_not_waited_for, ["FRZ-2"], |t| {
     assert_eq!(freezer.freeze(0), Ok(()));
 });
 
-case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
     assert_eq!(freezer.freeze(0), Ok(()));
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
@@ -336,8 +316,8 @@ case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], |t| {
 });
 
 /// How long to let a freezer wait for what has to wake him. C does not wake him when a thread or a process
-/// ends: he notices when his time is over.
-fn if_woken(t: &Stage) -> u32 {
+/// ends, for one: he notices when his time is over.
+pub(super) fn if_woken(t: &Stage) -> u32 {
     if t.driver == Driver::Rust {
         LONG
     } else {
@@ -345,8 +325,7 @@ fn if_woken(t: &Stage) -> u32 {
     }
 }
 
-case!(serving_thread_exits, ["TXN-24", "TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(serving_thread_exits, ["TXN-24", "TREL-1"], pair, |t, (server, client)| {
     let (helper, freezer) = (server.looper(), Freezer::of(t, &server));
     client.call(&helper, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -357,9 +336,7 @@ case!(serving_thread_exits, ["TXN-24", "TREL-1"], |t| {
     refuses(&client, 0);
 });
 
-case!(serving_process_dies, ["FRZ-7", "TXN-24", "REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(serving_process_dies, ["FRZ-7", "TXN-24", "REL-2"], freezable_pair, |t, (server, client, freezer)| {
     client.call(&server, 0, 0, &empty());
     freezer.start(if_woken(t));
     server.kill();
@@ -368,9 +345,7 @@ case!(serving_process_dies, ["FRZ-7", "TXN-24", "REL-2"], |t| {
     freezer.wait_gone();
 });
 
-case!(process_dies_while_it_is_frozen, ["FRZ-7", "FRZ-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(process_dies_while_it_is_frozen, ["FRZ-7", "FRZ-4"], freezable_pair, |t, (server, client, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     tell(&client, b"never read");
     tell(&client, b"nor this");
@@ -380,9 +355,7 @@ case!(process_dies_while_it_is_frozen, ["FRZ-7", "FRZ-4"], |t| {
     assert_eq!(refused, Return::DeadReply, "dead rather than frozen");
 });
 
-case!(caller_dies_while_served, ["TXN-24", "TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(caller_dies_while_served, ["TXN-24", "TREL-1"], freezable_pair, |t, (server, client, freezer)| {
     client.call(&server, 0, 0, &empty());
     client.kill();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -391,9 +364,7 @@ case!(caller_dies_while_served, ["TXN-24", "TREL-1"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(failed_reply_ends_the_call, ["TXN-24", "TXN-25"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(failed_reply_ends_the_call, ["TXN-24", "TXN-25"], freezable_pair, |t, (server, client, freezer)| {
     client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
     let unreadable = BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) };
@@ -420,9 +391,7 @@ case!(failed_call_counts_no_more, ["TXN-24"], |t| {
     assert_eq!(Freezer::of(t, &client).freeze(0), Ok(()));
 });
 
-case!(unmapped_while_queued, ["TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(unmapped_while_queued, ["TXN-24"], freezable_pair, |t, (server, client, freezer)| {
     client.send_call(0, 0, &empty());
     server.unmap();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -449,8 +418,7 @@ fn two_devices(t: &Stage) -> [(Port, Port); 2] {
     [(binder, clients.0), (hwbinder, clients.1)]
 }
 
-case!(all_devices_of_the_pid, ["FRZ-1"], |t| {
-    let devices = two_devices(t);
+case!(all_devices_of_the_pid, ["FRZ-1"], two_devices, |t, devices| {
     let freezer = Freezer::of(t, &devices[0].0);
     assert_eq!(freezer.freeze(0), Ok(()));
     for (_, client) in &devices {
@@ -472,8 +440,7 @@ case!(all_devices_of_the_pid, ["FRZ-1"], |t| {
     }
 });
 
-case!(lesson_c19_all_devices_or_none, ["FRZ-1"], |t| {
-    let devices = two_devices(t);
+case!(lesson_c19_all_devices_or_none, ["FRZ-1"], two_devices, |t, devices| {
     let freezer = Freezer::of(t, &devices[0].0);
     for busy in [0, 1] {
         let (server, client) = &devices[busy];
@@ -495,8 +462,7 @@ case!(lesson_c19_all_devices_or_none, ["FRZ-1"], |t| {
 });
 
 // Who thaws tells the holders of links of the first device before it comes to the second: time for another to freeze both.
-case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], |t| {
-    let devices = two_devices(t);
+case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], two_devices, |t, devices| {
     let (freezer, rival) = (Freezer::of(t, &devices[0].0), Freezer::of(t, &devices[0].0));
     let (server, holder) = (&devices[0].0, t.client());
     for node in 1..=64u64 {
@@ -521,9 +487,7 @@ case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], |t| 
     t.known_difference(Driver::C, "one device is frozen and another is not, after both requests", alike);
 });
 
-case!(frozen_again_with_work_pending, ["FRZ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(frozen_again_with_work_pending, ["FRZ-2"], freezable_pair, |t, (server, client, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     tell(&client, b"x");
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -532,8 +496,7 @@ case!(frozen_again_with_work_pending, ["FRZ-2"], |t| {
     answers(&server, &client);
 });
 
-case!(two_freezers, ["FRZ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(two_freezers, ["FRZ-2"], pair, |t, (server, client)| {
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
     client.call(&server, 0, 0, &empty());
     one.start(LONG);
@@ -545,8 +508,7 @@ case!(two_freezers, ["FRZ-2"], |t| {
     refuses(&client, 0);
 });
 
-case!(one_of_two_freezers_gives_up, ["FRZ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(one_of_two_freezers_gives_up, ["FRZ-2"], pair, |t, (server, client)| {
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
     let other = t.client();
     client.call(&server, 0, 0, &empty());
@@ -567,8 +529,7 @@ case!(one_of_two_freezers_gives_up, ["FRZ-2"], |t| {
     }
 });
 
-case!(thawed_while_freezing, ["FRZ-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(thawed_while_freezing, ["FRZ-3"], pair, |t, (server, client)| {
     let (freezer, rival) = (Freezer::of(t, &server), Freezer::of(t, &server));
     client.call(&server, 0, 0, &empty());
     freezer.start(2000);
@@ -582,8 +543,7 @@ case!(thawed_while_freezing, ["FRZ-3"], |t| {
     answers(&server, &client);
 });
 
-case!(itself, ["FRZ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(itself, ["FRZ-1"], pair, |t, (server, client)| {
     let helper = server.thread();
     let freezer = Freezer::by(helper, t.global_pid(&server));
     assert_eq!(freezer.freeze(LONG), Ok(()));
@@ -592,9 +552,7 @@ case!(itself, ["FRZ-1"], |t| {
     answers(&server, &client);
 });
 
-case!(a_hundred_times, ["FRZ-2", "FRZ-3", "TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(a_hundred_times, ["FRZ-2", "FRZ-3", "TXN-24"], freezable_pair, |t, (server, client, freezer)| {
     for round in 0..100 {
         let call = client.call(&server, 0, 0, &empty());
         server.free(&call);

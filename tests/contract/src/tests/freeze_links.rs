@@ -63,8 +63,7 @@ case!(told_at_first_and_of_each_change, ["FRZN-1", "FRZN-2", "FRZN-3"], |t| {
     assert_eq!(holder.drain(), []);
 });
 
-case!(asked_for_while_frozen, ["FRZN-1"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(asked_for_while_frozen, ["FRZN-1"], cast, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     holder.send(|c| c.request_freeze(0, COOKIE));
     hears(&holder, 1);
@@ -72,8 +71,7 @@ case!(asked_for_while_frozen, ["FRZN-1"], |t| {
     hears(&holder, 0);
 });
 
-case!(weak_handle_is_enough, ["FRZN-1"], |t| {
-    let (server, holder) = (t.manager(), t.client());
+case!(weak_handle_is_enough, ["FRZN-1"], pair, |t, (server, holder)| {
     holder.send(|c| c.increfs(0));
     holder.send(|c| c.request_freeze(0, COOKIE));
     hears(&holder, 0);
@@ -81,8 +79,7 @@ case!(weak_handle_is_enough, ["FRZN-1"], |t| {
     hears(&holder, 1);
 });
 
-case!(one_a_read, ["WR-9"], |t| {
-    let (server, holder, _) = linked(t);
+case!(one_a_read, ["WR-9"], linked, |t, (server, holder, _)| {
     let node = FlatBinderObject::binder(0x10, 0);
     let other = {
         let call = holder.call(&server, 0, 0, &empty());
@@ -108,8 +105,7 @@ case!(one_a_read, ["WR-9"], |t| {
     assert_eq!(heard, [news(COOKIE, 1), news(COOKIE + 1, 1)]);
 });
 
-case!(newest_value_is_read, ["FRZN-2"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(newest_value_is_read, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
@@ -120,8 +116,7 @@ case!(newest_value_is_read, ["FRZN-2"], |t| {
     assert_eq!(holder.drain(), []);
 });
 
-case!(told_again_after_done, ["FRZN-2", "FRZN-3"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(told_again_after_done, ["FRZN-2", "FRZN-3"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -131,8 +126,7 @@ case!(told_again_after_done, ["FRZN-2", "FRZN-3"], |t| {
     refused(&holder, |c| c.freeze_done(COOKIE));
 });
 
-case!(changes_while_unconfirmed, ["FRZN-2"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(changes_while_unconfirmed, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -142,16 +136,14 @@ case!(changes_while_unconfirmed, ["FRZN-2"], |t| {
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
 });
 
-case!(thawing_the_thawed, ["FRZN-2", "FRZ-3"], |t| {
-    let (_server, holder, freezer) = linked(t);
+case!(thawing_the_thawed, ["FRZN-2", "FRZ-3"], linked, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.thaw(), Ok(()));
     // C says so once more.
     let told = if t.driver == Driver::Rust { vec![] } else { vec![news(COOKIE, 0)] };
     assert_eq!(holder.drain(), told);
 });
 
-case!(withdrawn_while_idle, ["FRZN-4"], |t| {
-    let (_server, holder, freezer) = linked(t);
+case!(withdrawn_while_idle, ["FRZN-4"], linked, |t, (_server, holder, freezer)| {
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -159,15 +151,13 @@ case!(withdrawn_while_idle, ["FRZN-4"], |t| {
     refused(&holder, |c| c.clear_freeze(0, COOKIE));
 });
 
-case!(withdrawn_before_it_is_read, ["FRZN-4"], |t| {
-    let (_server, holder, freezer) = linked(t);
+case!(withdrawn_before_it_is_read, ["FRZN-4"], linked, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
 });
 
-case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
     holder.send(|c| c.clear_freeze(0, COOKIE));
@@ -179,8 +169,7 @@ case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], |t| {
     refused(&holder, |c| c.freeze_done(COOKIE));
 });
 
-case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -193,8 +182,7 @@ case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], |t| {
     hears(&holder, 0);
 });
 
-case!(first_told_is_confirmed_first, ["FRZN-3"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(first_told_is_confirmed_first, ["FRZN-3"], trio, |t, (manager, owner, holder)| {
     let other = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.acquire(0));
     holder.ignore_passed();
@@ -230,8 +218,7 @@ case!(errors_abort_the_write, ["FRZN-1", "FRZN-3", "FRZN-4", "FRZN-6", "WR-3"], 
     refused(&holder, |c| c.clear_freeze(0, COOKIE));
 });
 
-case!(error_skips_the_read, ["FRZN-6", "WR-3"], |t| {
-    let (_server, holder, _) = cast(t);
+case!(error_skips_the_read, ["FRZN-6", "WR-3"], cast, |t, (_server, holder, _)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
     let mut commands = Commands::new();
     commands.acquire(0);
@@ -244,8 +231,7 @@ case!(error_skips_the_read, ["FRZN-6", "WR-3"], |t| {
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
 });
 
-case!(handle_goes_before_it_is_read, ["NODE-10", "FRZN-1"], |t| {
-    let (_server, holder, freezer) = cast(t);
+case!(handle_goes_before_it_is_read, ["NODE-10", "FRZN-1"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE).release(0));
     assert_eq!(holder.drain(), []);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -304,8 +290,7 @@ case!(lesson_r09_the_last_notification_is_the_final_state, ["FRZN-2", "FRZN-3"],
     }
 });
 
-case!(owner_is_dead, ["FRZN-1", "FRZN-4"], |t| {
-    let (server, holder, freezer) = cast(t);
+case!(owner_is_dead, ["FRZN-1", "FRZN-4"], cast, |t, (server, holder, freezer)| {
     server.kill();
     freezer.wait_released(t);
     assert_eq!(holder.refused(&holder.place(0, 0, &empty())), Return::DeadReply);
@@ -316,8 +301,7 @@ case!(owner_is_dead, ["FRZN-1", "FRZN-4"], |t| {
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
 });
 
-case!(owner_dies, ["FRZ-7", "FRZN-4"], |t| {
-    let (server, holder, freezer) = linked(t);
+case!(owner_dies, ["FRZ-7", "FRZN-4"], linked, |t, (server, holder, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
     server.kill();
@@ -327,8 +311,7 @@ case!(owner_dies, ["FRZ-7", "FRZN-4"], |t| {
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
 });
 
-case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], |t| {
-    let (server, holder, freezer) = linked(t);
+case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], linked, |t, (server, holder, freezer)| {
     let others: Vec<Port> = (0..4).map(|_| t.client()).collect();
     for other in &others {
         other.send(|c| c.acquire(0).request_freeze(0, COOKIE));
@@ -347,8 +330,7 @@ case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], |t| {
     next.round_trip(0, &server, &bytes(b"all well"), &empty());
 });
 
-case!(failed_freeze_is_not_told, ["FRZN-5", "FRZ-2"], |t| {
-    let (server, holder, freezer) = linked(t);
+case!(failed_freeze_is_not_told, ["FRZN-5", "FRZ-2"], linked, |t, (server, holder, freezer)| {
     let client = t.client();
     client.call(&server, 0, 0, &empty());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -359,8 +341,7 @@ case!(failed_freeze_is_not_told, ["FRZN-5", "FRZ-2"], |t| {
     hears(&holder, 1);
 });
 
-case!(asked_for_while_freezing, ["FRZN-5"], |t| {
-    let (server, holder, freezer) = cast(t);
+case!(asked_for_while_freezing, ["FRZN-5"], cast, |t, (server, holder, freezer)| {
     let client = t.client();
     client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
@@ -375,8 +356,7 @@ case!(asked_for_while_freezing, ["FRZN-5"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], |t| {
-    let (server, holder, freezer) = linked(t);
+case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], linked, |t, (server, holder, freezer)| {
     let client = t.client();
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
@@ -407,8 +387,7 @@ case!(every_command_from_a_stranger_to_the_pool, ["FRZN-1", "FRZN-3", "FRZN-4"],
     stranger.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], |t| {
-    let (_server, holder, freezer) = linked(t);
+case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], linked, |t, (_server, holder, freezer)| {
     let helper = holder.looper();
     // It is woken for the news, and has no room to read of them.
     helper.park_without_room();
@@ -420,8 +399,7 @@ case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], |t| {
     hears(&holder, 0);
 });
 
-case!(all_nodes_of_an_owner, ["FRZN-2"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(all_nodes_of_an_owner, ["FRZN-2"], trio, |t, (manager, owner, holder)| {
     // They are made in another order than that of their pointers, in which the holder is told.
     let nodes = 1..=20u64;
     for node in nodes.clone().map(|number| number * 8 % 21) {
@@ -444,8 +422,7 @@ case!(all_nodes_of_an_owner, ["FRZN-2"], |t| {
     }
 });
 
-case!(many_holders, ["FRZN-2"], |t| {
-    let (_server, first, freezer) = linked(t);
+case!(many_holders, ["FRZN-2"], linked, |t, (_server, first, freezer)| {
     let holders: Vec<Port> = (0..10).map(|_| t.client()).collect();
     for holder in &holders {
         holder.send(|c| c.acquire(0).request_freeze(0, COOKIE));
@@ -513,8 +490,7 @@ case!(lesson_c09_handles_come_and_go_while_it_freezes, ["NODE-10", "FRZN-2"], |t
     }
 });
 
-case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], |t| {
-    let (server, one, freezer) = cast(t);
+case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], cast, |t, (server, one, freezer)| {
     let two = t.client();
     two.send(|c| c.acquire(0));
     for port in [&one, &two] {
@@ -533,8 +509,7 @@ case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], |t| {
 
 // Who is frozen, or let run again, and ends meanwhile has died last, for whoever is told of both. There are many links, and
 // who goes through them is kept from that by an urgent bystander until the deaths are told, wherever it is.
-case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
-    needs_two_cpus(t);
+case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     for round in 0..t.tries(16) {
         let (holder, owner) = (t.manager(), t.server());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `TF_UPDATE_TXN`: a oneway call to a frozen process takes the place of an equal one that waits.
 
+use super::freeze::hear;
 use super::*;
 
 const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
@@ -16,13 +17,6 @@ fn tell(client: &Port, code: u32, data: &[u8], flags: TransactionFlags) {
 #[track_caller]
 fn update(client: &Port, code: u32, data: &[u8]) {
     tell(client, code, data, UPDATE);
-}
-
-#[track_caller]
-fn hear(server: &Port, data: &[u8]) {
-    let call = server.wait_call();
-    assert_eq!(server.data(&call), data);
-    server.free(&call);
 }
 
 /// A frozen manager whose node is busy with a oneway call that it has read.
@@ -71,8 +65,7 @@ case!(supersedes_an_equal_call_that_waits, ["TXN-23", "TXN-16"], |t| {
     assert_eq!(client.drain(), []);
 });
 
-case!(goes_to_the_tail, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(goes_to_the_tail, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     update(&client, 1, b"old one");
     update(&client, 2, b"two");
     update(&client, 1, b"new one");
@@ -80,8 +73,7 @@ case!(goes_to_the_tail, ["TXN-23"], |t| {
     hear_all(&server, &[b"two", b"new one"]);
 });
 
-case!(only_while_frozen, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(only_while_frozen, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     assert_eq!(freezer.thaw(), Ok(()));
     queue_behind(&client);
     server.free(&call);
@@ -89,9 +81,7 @@ case!(only_while_frozen, ["TXN-23"], |t| {
     hear(&server, b"two");
 });
 
-case!(not_what_is_queued_for_the_process, ["TXN-23"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(not_what_is_queued_for_the_process, ["TXN-23"], freezable_pair, |t, (server, client, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     update(&client, 1, b"next");
     update(&client, 1, b"old");
@@ -100,8 +90,7 @@ case!(not_what_is_queued_for_the_process, ["TXN-23"], |t| {
     hear_all(&server, &[b"next", b"new"]);
 });
 
-case!(only_equal_calls, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(only_equal_calls, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     let other = t.client();
     update(&client, 1, b"first");
     update(&client, 2, b"another code");
@@ -115,8 +104,7 @@ case!(only_equal_calls, ["TXN-23"], |t| {
     hear_all(&server, &apart);
 });
 
-case!(equal_by_process_not_by_thread, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(equal_by_process_not_by_thread, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     let thread = client.thread();
     update(&client, 1, b"of one thread");
     update(&thread, 1, b"of another");
@@ -124,8 +112,7 @@ case!(equal_by_process_not_by_thread, ["TXN-23"], |t| {
     hear_all(&server, &[b"of another"]);
 });
 
-case!(the_first_of_several, ["TXN-23", "FRZ-5"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(the_first_of_several, ["TXN-23", "FRZ-5"], busy, |t, (server, client, freezer, call)| {
     assert_eq!(freezer.thaw(), Ok(()));
     queue_behind(&client);
     // Those two keep the process from being frozen, but it takes no calls any more.
@@ -170,8 +157,7 @@ case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
     hear(&server, b"nothing in it");
 });
 
-case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], busy, |t, (server, client, freezer, call)| {
     // All together would not fit.
     let large = super::pattern(crate::stage::SPACE / 8, 1);
     for _ in 0..20 {
@@ -181,8 +167,7 @@ case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], |t| {
     hear_all(&server, &[&large]);
 });
 
-case!(counts_once, ["TXN-23", "TXN-24"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(counts_once, ["TXN-23", "TXN-24"], busy, |t, (server, client, freezer, call)| {
     for _ in 0..5 {
         update(&client, 1, b"again");
     }
@@ -193,8 +178,7 @@ case!(counts_once, ["TXN-23", "TXN-24"], |t| {
     assert_eq!(freezer.freeze(0), Ok(()));
 });
 
-case!(sender_of_the_superseded_is_dead, ["TXN-23"], |t| {
-    let (server, client, freezer, call) = busy(t);
+case!(sender_of_the_superseded_is_dead, ["TXN-23"], busy, |t, (server, client, freezer, call)| {
     let other = t.client();
     update(&other, 1, b"last words");
     other.kill();
@@ -204,8 +188,7 @@ case!(sender_of_the_superseded_is_dead, ["TXN-23"], |t| {
     hear(&server, b"of the living");
 });
 
-case!(owner_dies_with_updates_waiting, ["TXN-23", "REL-2"], |t| {
-    let (server, client, _freezer, _call) = busy(t);
+case!(owner_dies_with_updates_waiting, ["TXN-23", "REL-2"], busy, |t, (server, client, _freezer, _call)| {
     update(&client, 1, b"old");
     update(&client, 1, b"new");
     update(&client, 2, b"other");
@@ -222,8 +205,7 @@ fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
 
 // A row of `make growth`: each send took longer by all that waited, and held up the receiver meanwhile. An update has
 // to look at all that wait, so next to one it shows whether a call does that which may supersede nothing.
-case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], |t| {
-    t.needs_no_kasan();
+case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], Stage::needs_no_kasan, |t, ()| {
     let (_server, client, _freezer, _call) = busy(t);
     (0..20_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
     // In turn, so that what disturbs one of them disturbs the other; the shortest of many tries, for a busy host disturbs most.

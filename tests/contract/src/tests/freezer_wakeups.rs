@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who freezes a process is woken when the last of its calls ends, in whichever way it does.
 
+use super::freeze::if_woken;
 use super::wakeups::{file, oneway_file, unwritable_read};
 use super::*;
-
-/// How long to let a freezer wait for what has to wake him. C does not wake him in these cases: he notices
-/// when his time is over.
-fn if_woken(t: &Stage) -> u32 {
-    if t.driver == Driver::Rust {
-        LONG
-    } else {
-        1500
-    }
-}
 
 /// A thread of the manager's other than the conductor's first has a call, and was not able to read it.
 fn unread(t: &Stage) -> (Port, Port, Port) {
@@ -24,8 +15,7 @@ fn unread(t: &Stage) -> (Port, Port, Port) {
     (server, helper, client)
 }
 
-case!(the_thread_exits_with_the_call_unread, ["TXN-24", "TREL-1"], |t| {
-    let (server, helper, client) = unread(t);
+case!(the_thread_exits_with_the_call_unread, ["TXN-24", "TREL-1"], unread, |t, (server, helper, client)| {
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     assert_eq!(helper.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -33,8 +23,7 @@ case!(the_thread_exits_with_the_call_unread, ["TXN-24", "TREL-1"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(the_process_dies_with_the_call_unread, ["TXN-24", "REL-2"], |t| {
-    let (server, _helper, client) = unread(t);
+case!(the_process_dies_with_the_call_unread, ["TXN-24", "REL-2"], unread, |t, (server, _helper, client)| {
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));
     server.kill();
@@ -42,8 +31,7 @@ case!(the_process_dies_with_the_call_unread, ["TXN-24", "REL-2"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(a_call_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(a_call_is_undeliverable, ["TXN-24", "TXN-27"], file_pair, |t, (server, client)| {
     server.actor.limit_files(0);
     client.start_blocking_call(0, 0, &file(&client));
     let freezer = Freezer::of(t, &server);
@@ -53,8 +41,7 @@ case!(a_call_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(a_oneway_call_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
-    let (server, client) = (t.file_manager(), t.client());
+case!(a_oneway_call_is_undeliverable, ["TXN-24", "TXN-27"], file_pair, |t, (server, client)| {
     server.actor.limit_files(0);
     oneway_file(&client);
     let freezer = Freezer::of(t, &server);
@@ -63,8 +50,7 @@ case!(a_oneway_call_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
     assert_eq!(freezer.finish(), Ok(()));
 });
 
-case!(a_call_cannot_be_written, ["TXN-24", "TXN-28"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(a_call_cannot_be_written, ["TXN-24", "TXN-28"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 0, &empty());
     let freezer = Freezer::of(t, &server);
     freezer.start(if_woken(t));

@@ -108,8 +108,7 @@ case!(lesson_s03_waiting_thread_makes_another_call_meanwhile, ["TXN-11", "TREL-1
     second.answer(&c, &empty());
 });
 
-case!(waiting_thread_exits_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], |t| {
-    let (a, b, c, on_a) = chain(t);
+case!(waiting_thread_exits_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], chain, |t, (a, b, c, on_a)| {
     let absent = absent(t, &c, 1);
     start_absent(&c, &absent, on_a, 3);
     assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -143,8 +142,7 @@ case!(target_ends_while_a_call_is_copied, ["REL-2", "TXN-1"], |t| {
 
 // A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
 // "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
-case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], |t| {
-    let logs = Logs::of(t);
+case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let absent = absent(t, &client, 1);
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
@@ -165,8 +163,7 @@ case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], |t| {
     );
 });
 
-case!(target_freezes_while_a_call_is_copied, ["FRZ-1", "FRZ-3"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(target_freezes_while_a_call_is_copied, ["FRZ-1", "FRZ-3"], pair, |t, (manager, client)| {
     let absent = absent(t, &client, 1);
     let freezer = Freezer::of(t, &manager);
     start_absent(&client, &absent, 0, 1);
@@ -179,8 +176,7 @@ case!(target_freezes_while_a_call_is_copied, ["FRZ-1", "FRZ-3"], |t| {
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
 });
 
-case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], pair, |t, (manager, client)| {
     let absent = absent(t, &client, 1);
     let signals = client.actor.signals();
     start_absent(&client, &absent, 0, 1);
@@ -196,8 +192,7 @@ case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], |t| {
 });
 
 // Another thread of the sender gives up the handle that a call is made through.
-case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], |t| {
-    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], trio, |t, (manager, owner, client)| {
     let absent = absent(t, &client, 1);
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let _ = owner.answer_counts();
@@ -310,8 +305,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
 });
 
 // Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
-case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
     client.send_call(0, 1, &empty());
@@ -325,8 +319,7 @@ case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], |t| {
     assert_eq!(&client.data(&client.wait_reply())[..12], b"all the same");
 });
 
-case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     client.call(&server, 0, 1, &empty());
     let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
@@ -340,8 +333,7 @@ case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], |t| {
 });
 
 // A thread that replies serves no call any more, however long its data take.
-case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
     client.send_call(0, 1, &empty());
@@ -377,8 +369,7 @@ pub(super) fn finish_read_into(port: &Port, absent: &Absent) -> Vec<Return> {
     Returns::new(&read[FIRST_CODE as usize..]).map(|item| item.expect("whole items")).collect()
 }
 
-case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     start_read_into(&server, &absent);
     client.send_call(0, 7, &bytes(b"orphan"));
@@ -413,8 +404,7 @@ case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| 
 });
 
 // What comes behind a reply that failed waits until the thread has read that it is done.
-case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &empty(), &empty());
     client.call(&manager, 0, 1, &empty());
     let bad = BinderTransactionData { buffer: 8, data_size: 64, ..manager.place(0, 0, &empty()) };
@@ -433,7 +423,7 @@ case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], |t| {
 
 // The news of a call that fails are taken back among others that nobody has read.
 case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+    let (manager, client) = pair(t);
     let oneway = empty().to_handle(0, 1, TransactionFlags::ONE_WAY);
     client.round_trip(0, &manager, &empty(), &empty());
     for unread in [0, 1, 5] {
@@ -456,7 +446,7 @@ case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |
 
 // Whoever is asked for an answer holds nothing that others of the process need while he writes it.
 case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+    let (manager, client) = pair(t);
     let other = client.thread();
     let absent = absent(t, &client, 1);
     let (slot, number, address) = (client.slot, BINDER_GET_EXTENDED_ERROR, absent.start);
@@ -468,9 +458,7 @@ case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], 
 });
 
 // A count on handle 0 is one on the manager or on nothing, also while the manager ends.
-case!(manager_ends_while_handle_0_is_counted, ["CTX-4", "NODE-9"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(manager_ends_while_handle_0_is_counted, ["CTX-4", "NODE-9"], logged_client, |t, (logs, client)| {
     let mut commands = Commands::new();
     for _ in 0..4000 {
         commands.increfs(0).decrefs(0);

@@ -10,15 +10,13 @@ fn register(owner: &Port, manager: &Port, ptr: u64) -> u32 {
     handle
 }
 
-case!(start_at_one, ["NODE-3"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(start_at_one, ["NODE-3"], manager_and_server, |t, (manager, owner)| {
     for expected in 1..=5 {
         assert_eq!(register(&owner, &manager, 0x1000 + u64::from(expected)), expected);
     }
 });
 
-case!(lowest_free_one_is_taken, ["NODE-3"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(lowest_free_one_is_taken, ["NODE-3"], manager_and_server, |t, (manager, owner)| {
     let mut parcel = empty();
     for i in 1..=70 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
@@ -37,16 +35,14 @@ case!(lowest_free_one_is_taken, ["NODE-3"], |t| {
     assert_eq!(taken, [3, 17, 64, 70, 71]);
 });
 
-case!(zero_is_the_managers, ["NODE-3", "CTX-4"], |t| {
-    let (manager, owner, client) = (t.manager(), t.client(), t.client());
+case!(zero_is_the_managers, ["NODE-3", "CTX-4"], two_clients, |t, (manager, owner, client)| {
     // Handle 0 is never given to another node, though nobody holds the manager's yet.
     assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client), 1);
     client.send(|c| c.acquire(0));
     assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x20, 0), &client), 2);
 });
 
-case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], manager_and_server, |t, (manager, owner)| {
     let node = FlatBinderObject::binder(0xabc0, 0xdef0);
     let call = owner.call(&manager, 0, 0, &object(node));
     let handle = manager.object(&call).handle();
@@ -61,8 +57,7 @@ case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], |t| {
     assert_eq!(owner.drain().len(), 2, "now it is let go");
 });
 
-case!(come_home_weakly, ["OBJ-1"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(come_home_weakly, ["OBJ-1"], manager_and_server, |t, (manager, owner)| {
     owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
     let handle = manager.object(&manager.wait_call()).handle();
     manager.reply(&object(FlatBinderObject::weak_handle(handle)));
@@ -70,8 +65,7 @@ case!(come_home_weakly, ["OBJ-1"], |t| {
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::WEAK_BINDER, 0xabc0, 0xdef0));
 });
 
-case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], trio, |t, (manager, owner, holder)| {
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     owner.settle_counts();
     // The manager, who passed it on, keeps nothing: the owner's node lives by the holder's count.
@@ -81,8 +75,7 @@ case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], |t| {
     assert_eq!(owner.drain().len(), 2);
 });
 
-case!(passed_on_weakly, ["OBJ-1", "OBJ-11"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(passed_on_weakly, ["OBJ-1", "OBJ-11"], trio, |t, (manager, owner, holder)| {
     let at_manager = register(&owner, &manager, 0x10);
     holder.call(&manager, 0, 0, &empty());
     let reply = manager.answer(&holder, &object(FlatBinderObject::weak_handle(at_manager)));
@@ -95,8 +88,7 @@ case!(passed_on_weakly, ["OBJ-1", "OBJ-11"], |t| {
     assert!(matches!(owner.drain()[..], [Return::Decrefs(_)]));
 });
 
-case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], |t| {
-    let (_manager, client) = (t.manager(), t.client());
+case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], pair, |t, (_manager, client)| {
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     for wrong in [
         FlatBinderObject::strong_handle(NO_HANDLE),
@@ -109,8 +101,7 @@ case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], |t| {
     }
 });
 
-case!(flags_are_kept, ["OBJ-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(flags_are_kept, ["OBJ-1"], pair, |t, (manager, client)| {
     let flags = ObjectFlags::from_bits_retain(0x7f | 0x100);
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0).with_flags(flags)));
     let received = manager.object(&manager.wait_call());
@@ -118,8 +109,7 @@ case!(flags_are_kept, ["OBJ-1"], |t| {
     manager.answer(&client, &empty());
 });
 
-case!(same_node_by_two_ways, ["NODE-2"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(same_node_by_two_ways, ["NODE-2"], trio, |t, (manager, owner, holder)| {
     let node = FlatBinderObject::binder(0x10, 0x20);
     let first = introduce(&manager, &owner, node, &holder);
     let second = introduce(&manager, &owner, node, &holder);
@@ -146,8 +136,7 @@ case!(each_process_has_its_own, ["NODE-2"], |t| {
     }
 });
 
-case!(buffer_holds_those_in_it, ["OBJ-11"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(buffer_holds_those_in_it, ["OBJ-11"], manager_and_server, |t, (manager, owner)| {
     let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
     manager.answer(&owner, &empty());
@@ -158,8 +147,7 @@ case!(buffer_holds_those_in_it, ["OBJ-11"], |t| {
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::FailedReply);
 });
 
-case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], manager_and_server, |t, (manager, owner)| {
     let mut calls = Vec::new();
     for batch in 0..3u64 {
         let mut parcel = empty();
@@ -178,8 +166,7 @@ case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], |t| {
     manager.answer(&owner, &empty());
 });
 
-case!(holder_of_the_manager_sends_it, ["CTX-4", "NODE-3"], |t| {
-    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+case!(holder_of_the_manager_sends_it, ["CTX-4", "NODE-3"], trio, |t, (manager, owner, client)| {
     let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     owner.settle_counts();
     client.send(|c| c.acquire(0));

@@ -112,8 +112,7 @@ impl Chain {
 }
 
 // A call of a call of an urgent client: not once does the bystander run between the call and its reply.
-case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], |t| {
-    needs_the_stage(t);
+case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
     let chain = Chain::new(t, INHERIT);
     for _ in 0..t.tries(20) {
         let (before, after) = chain.call();
@@ -126,8 +125,7 @@ case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], |t| {
 });
 
 // Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
-case!(nobody_comes_before_a_oneway_call, ["TXN-31"], |t| {
-    needs_the_stage(t);
+case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
     for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
@@ -161,8 +159,7 @@ case!(nobody_comes_before_a_oneway_call, ["TXN-31"], |t| {
 });
 
 // The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
-case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], |t| {
-    needs_the_stage(t);
+case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], needs_the_stage, |t, ()| {
     let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
@@ -209,8 +206,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
 
 // A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
 // if another one sleeps.
-case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], |t| {
-    needs_the_stage(t);
+case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
     for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
         let why =
             format!("the bystander counted from {before} to {after} while two threads served two calls");
@@ -220,8 +216,7 @@ case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], |t| {
 
 // If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
 // the kernel gives threads that share the CPU their part at that very moment, so there are several.
-case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], |t| {
-    needs_the_stage(t);
+case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
     let counted = counted_in_two_calls(t, &[2], 3);
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 });

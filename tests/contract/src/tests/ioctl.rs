@@ -30,8 +30,7 @@ fn is_fault(result: nix::Result<()>) -> bool {
     matches!(result, Err(Errno::EINVAL | Errno::EFAULT))
 }
 
-case!(unknown_commands_are_invalid, ["IOCTL-1"], |t| {
-    let port = t.opened();
+case!(unknown_commands_are_invalid, ["IOCTL-1"], Stage::opened, |t, port| {
     for number in [0, plain(b'b', 0), plain(b'b', 2), plain(b'b', 10), write::<u32>(b'b', 99), u32::MAX >> 1]
     {
         assert_eq!(port.ioctl(number, [0u8; 16384]).err(), Some(Errno::EINVAL), "{number:#x}");
@@ -41,8 +40,7 @@ case!(unknown_commands_are_invalid, ["IOCTL-1"], |t| {
     assert_eq!(thread.ioctl(plain(b'b', 0), 0u32).err(), Some(Errno::EINVAL));
 });
 
-case!(match_is_on_the_whole_number, ["IOCTL-1"], |t| {
-    let port = t.opened();
+case!(match_is_on_the_whole_number, ["IOCTL-1"], Stage::opened, |t, port| {
     let wrong = [
         read_write::<u64>(b'b', 9),
         write::<BinderVersion>(b'b', 9),
@@ -56,21 +54,18 @@ case!(match_is_on_the_whole_number, ["IOCTL-1"], |t| {
     }
 });
 
-case!(never_implemented_commands_are_invalid, ["IOCTL-1"], |t| {
-    let port = t.opened();
+case!(never_implemented_commands_are_invalid, ["IOCTL-1"], Stage::opened, |t, port| {
     assert_eq!(port.ioctl(BINDER_SET_IDLE_TIMEOUT, 0i64).err(), Some(Errno::EINVAL));
     assert_eq!(port.ioctl(BINDER_SET_IDLE_PRIORITY, 0i32).err(), Some(Errno::EINVAL));
 });
 
-case!(max_threads_takes_any_number, ["IOCTL-SET_MAX_THREADS"], |t| {
-    let port = t.opened();
+case!(max_threads_takes_any_number, ["IOCTL-SET_MAX_THREADS"], Stage::opened, |t, port| {
     for number in [0, 1, 15, u32::MAX, 3] {
         assert_eq!(port.ioctl(BINDER_SET_MAX_THREADS, number), Ok(number));
     }
 });
 
-case!(thread_exit_always_succeeds, ["IOCTL-THREAD_EXIT", "TREL-3"], |t| {
-    let port = t.opened();
+case!(thread_exit_always_succeeds, ["IOCTL-THREAD_EXIT", "TREL-3"], Stage::opened, |t, port| {
     for _ in 0..3 {
         assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
@@ -78,8 +73,7 @@ case!(thread_exit_always_succeeds, ["IOCTL-THREAD_EXIT", "TREL-3"], |t| {
     assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "the thread is known anew");
 });
 
-case!(node_debug_info_walks_own_nodes_upwards, ["IOCTL-GET_NODE_DEBUG_INFO"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(node_debug_info_walks_own_nodes_upwards, ["IOCTL-GET_NODE_DEBUG_INFO"], pair, |t, (manager, owner)| {
     let mut parcel = empty();
     for ptr in [0x3000, 0x1000, 0x2000] {
         parcel.object(&FlatBinderObject::binder(ptr, ptr + 1));
@@ -116,8 +110,7 @@ fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
     Ok((strong_count, weak_count))
 }
 
-case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (manager, owner)| {
     let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = manager.object(&call).handle();
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
@@ -168,8 +161,7 @@ case!(node_info_for_ref_counts_all_holders, ["IOCTL-GET_NODE_INFO_FOR_REF", "NOD
     expect((2, 0), "which gives both back");
     let call = holder.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(on_owner)));
     expect((4, 0), "the same with a strong object");
-    owner.free(&call);
-    holder.free(&owner.answer(&holder, &empty()));
+    finish(&owner, &holder, &call);
     expect((2, 0), "it is given back as well");
     holder.send(|c| c.increfs(on_owner).release(on_owner));
     expect((1, 0), "a handle that is weak");
@@ -211,8 +203,7 @@ case!(node_info_for_ref_is_for_the_manager, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t|
     drop(manager);
 });
 
-case!(node_info_for_ref_wants_zeros, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(node_info_for_ref_wants_zeros, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (manager, owner)| {
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let base = BinderNodeInfoForRef { handle, ..Default::default() };
     assert!(
@@ -255,8 +246,7 @@ case!(lesson_r08_extended_error_is_read_once, ["IOCTL-GET_EXTENDED_ERROR", "TXN-
     assert_eq!(port.extended_error(), NO_ERROR);
 });
 
-case!(extended_error_after_success, ["TXN-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(extended_error_after_success, ["TXN-2"], pair, |t, (manager, client)| {
     assert_eq!(client.refused(&client.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     client.round_trip(0, &manager, &empty(), &empty());
     let error = client.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("an answer");
@@ -264,16 +254,14 @@ case!(extended_error_after_success, ["TXN-2"], |t| {
     assert_ne!(error.id, 0, "the id is that of the transaction");
 });
 
-case!(extended_error_belongs_to_the_thread, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let port = t.client();
+case!(extended_error_belongs_to_the_thread, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, |t, port| {
     let other = port.thread();
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(other.extended_error(), NO_ERROR);
     assert_ne!(port.extended_error(), NO_ERROR);
 });
 
-case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let port = t.client();
+case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, |t, port| {
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(port.ioctl_fault(BINDER_GET_EXTENDED_ERROR), Err(Errno::EFAULT));
     t.known_difference(
@@ -281,4 +269,42 @@ case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
         "a fault keeps the extended error",
         port.extended_error() == NO_ERROR,
     );
+});
+
+/// `ioctl(2)` by the gate of 32-bit tasks, which 64-bit ones have as well. The argument lies where a 32-bit task could have it.
+#[cfg(target_arch = "x86_64")]
+fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: &mut u32) -> Result<(), i32> {
+    use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
+    const NUMBER: u64 = 54;
+    let (size, flags) = (std::num::NonZeroUsize::MIN, MapFlags::MAP_PRIVATE | MapFlags::MAP_32BIT);
+    // SAFETY: a new anonymous mapping replaces nothing.
+    let place = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags) };
+    let place = place.expect("memory below 2 GiB").cast::<u32>();
+    // SAFETY: the mapping is ours alone, has room for the number, and is aligned to a page.
+    unsafe { place.write(*argument) };
+    let mut result = NUMBER;
+    // SAFETY: the call reads and writes at most the number. The compiler keeps RBX for itself, so its content is put back. The gate
+    // clears the registers that are named as lost.
+    unsafe {
+        std::arch::asm!("xchg {fd}, rbx", "int 0x80", "xchg {fd}, rbx", fd = inout(reg) device.as_raw_fd() as u64 => _,
+            inout("rax") result, in("rcx") u64::from(command), in("rdx") place.as_ptr() as u64,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _);
+        *argument = place.read();
+    }
+    match result as i32 {
+        0 => Ok(()),
+        errno => Err(-errno),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+case!(entry_of_32_bit_tasks, ["ABI-2"], |t| {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").expect("processors");
+    // The gate of a process there would lead to the host.
+    t.needs("a processor of its own", !processor.contains("User Mode Linux"));
+    let device = std::fs::File::options().read(true).write(true).open(t.device("binder")).expect("a device");
+    let mut version = 0;
+    assert_eq!(ioctl_of_32_bits(&device, BINDER_VERSION, &mut version), Ok(()));
+    assert_eq!(version, PROTOCOL_VERSION as u32);
+    assert_eq!(ioctl_of_32_bits(&device, plain(b'b', 0), &mut version), Err(libc::EINVAL));
 });

@@ -22,10 +22,6 @@ case!(call_with_a_death, ["TXN-10", "LOOP-9", "DN-2"], |t| call_with(t, &WITHDRA
 const COOKIE: u64 = 0x99;
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 
-fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-}
-
 /// A process that holds the manager's handle 0 and has a node that the manager holds, with a thread of the
 /// pool beside its first one.
 struct Scene {
@@ -302,8 +298,7 @@ case!(call_with_a_call_unread, ["TXN-10"], |t| {
     scene.thread.answer(&scene.manager, &empty());
 });
 
-case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)| {
     client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
@@ -378,16 +373,14 @@ fn ended(t: &Stage) -> (Port, Port) {
     (manager, a)
 }
 
-case!(exit_after_the_outer_call_has_ended, ["TREL-1", "TXN-26"], |t| {
-    let (manager, a) = ended(t);
+case!(exit_after_the_outer_call_has_ended, ["TREL-1", "TXN-26"], ended, |t, (manager, a)| {
     exit(&a);
     assert_eq!(a.drain(), []);
     a.round_trip(0, &manager, &empty(), &empty());
     assert_eq!(a.drain(), []);
 });
 
-case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], |t| {
-    let (manager, a) = ended(t);
+case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], ended, |t, (manager, a)| {
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     exit(&a);
     assert_eq!(a.drain(), []);
@@ -396,8 +389,7 @@ case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], |t| {
 });
 
 // The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
-case!(death_with_an_error_unread, ["TREL-1", "REL-2"], |t| {
-    let manager = t.manager();
+case!(death_with_an_error_unread, ["TREL-1", "REL-2"], Stage::manager, |t, manager| {
     let port = t.client();
     for _ in 0..3 {
         // There is no call to reply to.

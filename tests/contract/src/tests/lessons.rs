@@ -50,8 +50,7 @@ case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"]
 });
 
 // A link that comes too late for the owner's end to find it is told of the death all the same.
-case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], |t| {
-    let manager = t.manager();
+case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], Stage::manager, |t, manager| {
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
         let handles: Vec<u32> = (1..=6)
@@ -81,8 +80,7 @@ case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], |t| {
 });
 
 // Handles must not be given to a process whose handles are being taken away.
-case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], |t| {
-    let client = t.client();
+case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], Stage::client, |t, client| {
     for round in 0..8u64 {
         let manager = t.manager();
         let mut parcel = Parcel::new();
@@ -121,8 +119,7 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
     manager.answer(&client, &empty());
 });
 
-case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], |t| {
-    let manager = t.manager();
+case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], Stage::manager, |t, manager| {
     for round in 0..8 {
         let (owner, holder) = (t.server(), t.client());
         let handles: Vec<u32> = (1..=6)
@@ -151,8 +148,7 @@ case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], |t| 
     }
 });
 
-case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let before = manager.data(&call);
     // Not by the receiver, who cannot make it writable ...

@@ -95,8 +95,7 @@ fn take_back(manager: &Port, owner: &Port, handle: u32) {
     owner.hear_counts();
 }
 
-case!(nodes_of_a_process, ["NODE-14", "OBJ-10"], |t| {
-    let (manager, owner, other) = (t.manager(), t.client(), t.client());
+case!(nodes_of_a_process, ["NODE-14", "OBJ-10"], two_clients, |t, (manager, owner, other)| {
     let Some(_limit) = Limit::set(t, "max_nodes", 3) else { return };
     let handles = [1, 2, 3].map(|number| give(&manager, &owner, number));
     for _ in 0..3 {
@@ -118,8 +117,7 @@ case!(nodes_of_a_process, ["NODE-14", "OBJ-10"], |t| {
     has_no_room(&other, &[node(7)]);
 });
 
-case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, owner)| {
     let Some(_limit) = Limit::set(t, "max_nodes", 2) else { return };
     let unknown = FlatBinderObject::strong_handle(super::NO_HANDLE);
     for number in 0..6 {
@@ -157,8 +155,7 @@ pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
     sent
 }
 
-case!(nodes_in_a_race, ["NODE-14"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(nodes_in_a_race, ["NODE-14"], pair, |t, (manager, owner)| {
     let Some(_limit) = Limit::set(t, "max_nodes", 5) else { return };
     for round in 0..3 {
         // Two threads are after each node.
@@ -191,8 +188,7 @@ case!(nodes_in_a_race, ["NODE-14"], |t| {
     }
 });
 
-case!(node_of_the_manager, ["NODE-14", "CTX-1"], |t| {
-    let (manager, heir) = (t.manager(), t.client());
+case!(node_of_the_manager, ["NODE-14", "CTX-1"], pair, |t, (manager, heir)| {
     let Some(limit) = Limit::set(t, "max_nodes", 1) else { return };
     give(&manager, &heir, 1);
     manager.kill();
@@ -206,8 +202,7 @@ case!(node_of_the_manager, ["NODE-14", "CTX-1"], |t| {
     client.round_trip(0, &heir, &empty(), &empty());
 });
 
-case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], |t| {
-    let (manager, owner, other) = (t.manager(), t.client(), t.client());
+case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (manager, owner, other)| {
     let Some(_limit) = Limit::set(t, "max_refs", 3) else { return };
     let handles = [1, 2, 3].map(|number| give(&manager, &owner, number));
     for sender in [&owner, &other] {
@@ -225,8 +220,7 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], |t| {
     owner.start_transaction(&call_with(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
     let call = manager.wait_call();
     assert_eq!(manager.object(&call).binder, node(100).binder);
-    manager.free(&call);
-    owner.free(&manager.answer(&owner, &empty()));
+    finish(&manager, &owner, &call);
 
     // Of three, the first two have room.
     manager.send(|c| c.release(handles[0]).release(handles[1]));
@@ -237,8 +231,7 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], |t| {
     has_no_room(&other, &[node(6)]);
 });
 
-case!(refs_of_a_caller, ["NODE-14", "TXN-25"], |t| {
-    let (manager, caller) = (t.manager(), t.client());
+case!(refs_of_a_caller, ["NODE-14", "TXN-25"], pair, |t, (manager, caller)| {
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
     for (number, has_room) in [(1, true), (2, false), (3, false), (1, true)] {
         manager.free(&caller.call(&manager, 0, 0, &empty()));
@@ -257,8 +250,7 @@ case!(refs_of_a_caller, ["NODE-14", "TXN-25"], |t| {
     caller.round_trip(0, &manager, &bytes(b"no objects"), &bytes(b"none either"));
 });
 
-case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], |t| {
-    let (manager, sender) = (t.manager(), t.client());
+case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], pair, |t, (manager, sender)| {
     let Some(_limit) = Limit::set(t, "max_refs", 4) else { return };
     let tell = |number| BinderTransactionData {
         flags: TransactionFlags::ONE_WAY.bits(),
@@ -277,8 +269,7 @@ case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], |t| {
     }
 });
 
-case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], pair, |t, (manager, client)| {
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
     manager.free(&client.call(&manager, 0, 0, &empty()));
     let reply = manager.answer(&client, &object(node(1)));
@@ -304,8 +295,7 @@ case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], |t| {
     assert_ne!(handle, 0);
 });
 
-case!(refs_with_links, ["NODE-14", "NODE-10"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(refs_with_links, ["NODE-14", "NODE-10"], pair, |t, (manager, owner)| {
     let Some(_limit) = Limit::set(t, "max_refs", 2) else { return };
     for round in 0..5 {
         let handles = [0, 1].map(|number| give(&manager, &owner, 2 * round + number));
@@ -326,8 +316,7 @@ case!(refs_with_links, ["NODE-14", "NODE-10"], |t| {
     give(&manager, &next, 2);
 });
 
-case!(lowered_below_what_there_is, ["NODE-14"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(lowered_below_what_there_is, ["NODE-14"], pair, |t, (manager, owner)| {
     let Some(nodes) = Limit::set(t, "max_nodes", 0) else { return };
     let handles = [1, 2, 3, 4].map(|number| give(&manager, &owner, number));
     nodes.change(2);

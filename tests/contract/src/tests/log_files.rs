@@ -106,8 +106,7 @@ fn with_another(port: &Port, path: &Path) -> Port {
     other
 }
 
-case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], |t| {
-    let debugfs = Debugfs::of(t);
+case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], Debugfs::of, |t, debugfs| {
     let port = t.client();
     let pid = t.global_pid(&port);
     let file = debugfs.logs().join(format!("proc/{pid}"));
@@ -124,8 +123,7 @@ case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], |t| {
     }
 });
 
-case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], |t| {
-    let logs = with_logs(t);
+case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], with_logs, |t, logs| {
     let first = t.client();
     let second = with_another(&first, &t.device("hwbinder"));
     let file = logs.join(format!("proc/{}", t.global_pid(&first)));
@@ -138,8 +136,7 @@ case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], |t| {
     expect_gone(&file);
 });
 
-case!(file_in_every_mount, ["OPEN-2", "BFS-14"], |t| {
-    let here = with_logs(t);
+case!(file_in_every_mount, ["OPEN-2", "BFS-14"], with_logs, |t, here| {
     let other = t.directory("other");
     mount_at(&other, Some("stats=global")).expect("mount another");
     let port = t.client();
@@ -168,8 +165,7 @@ fn entries(path: &Path) -> Vec<PathBuf> {
     below.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
 }
 
-case!(inode_numbers_are_of_one_file, ["BFS-2"], |t| {
-    let logs = with_logs(t);
+case!(inode_numbers_are_of_one_file, ["BFS-2"], with_logs, |t, logs| {
     let ports: Vec<_> = (0..5).map(|_| t.opened()).collect();
     let all = entries(t.root());
     let inos: BTreeSet<_> = all.iter().map(|path| path.metadata().expect("an entry").ino()).collect();
@@ -183,8 +179,7 @@ case!(inode_numbers_are_of_one_file, ["BFS-2"], |t| {
     assert!(file.metadata().expect("its file").ino() > last, "no number comes again");
 });
 
-case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], |t| {
-    let logs = with_logs(t);
+case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], with_logs, |t, logs| {
     let port = t.client();
     let pid = t.global_pid(&port);
     let mut state = File::open(logs.join("state")).expect("open");
@@ -249,8 +244,7 @@ fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
     String::from_utf8(log).expect("text")
 }
 
-case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], |t| {
-    let logs = with_logs(t);
+case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], with_logs, |t, logs| {
     let (_manager, owner, holders) = held_by_many(t);
     let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
     assert!(log.ends_with('\n'), "the line of the node ends");
@@ -265,8 +259,7 @@ case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], |t| {
     assert!(pids.len() <= holders.len());
 });
 
-case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], |t| {
-    let logs = with_logs(t);
+case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], with_logs, |t, logs| {
     let (_manager, owner, holders) = held_by_many(t);
     let wanted: BTreeSet<_> = holders.iter().map(|holder| t.global_pid(holder)).collect();
     let state = text(&logs.join("state"));
@@ -285,9 +278,8 @@ case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], |t| {
     }
 });
 
-case!(long_queues, ["TXN-22", "BFS-12"], |t| {
+case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     const COUNT: u32 = 40;
-    let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
     for code in 0..COUNT {
         client.tell(0, code, &bytes(b"told"));
@@ -312,9 +304,8 @@ case!(long_queues, ["TXN-22", "BFS-12"], |t| {
     }
 });
 
-case!(deep_stacks, ["TXN-11", "BFS-12"], |t| {
+case!(deep_stacks, ["TXN-11", "BFS-12"], with_logs, |t, logs| {
     const DEPTH: u32 = 20;
-    let logs = with_logs(t);
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {
         let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };

@@ -60,8 +60,7 @@ fn call(caller: &Port, code: u32) {
     caller.start_blocking_call(0, code, &bytes(b"waits"));
 }
 
-case!(while_devices_are_opened, ["OPEN-2", "BFS-12"], |t| {
-    let logs = with_logs(t);
+case!(while_devices_are_opened, ["OPEN-2", "BFS-12"], with_logs, |t, logs| {
     let device = t.device("binder");
     let open = || File::options().read(true).write(true).open(&device).expect("open a device");
     for name in ["state", "stats", "transactions"] {
@@ -70,9 +69,8 @@ case!(while_devices_are_opened, ["OPEN-2", "BFS-12"], |t| {
     }
 });
 
-case!(while_a_process_is_called, ["TXN-22", "BFS-12"], |t| {
+case!(while_a_process_is_called, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     const CALLERS: usize = 12;
-    let logs = with_logs(t);
     let manager = t.manager();
     let mut callers: VecDeque<_> = (0..CALLERS).map(|_| t.client()).collect();
     for caller in &callers {
@@ -91,9 +89,8 @@ case!(while_a_process_is_called, ["TXN-22", "BFS-12"], |t| {
 });
 
 // A reader stands between two calls of a queue. One of them, or both, come to its end: each other call is shown once.
-case!(while_those_in_front_call_again, ["TXN-22", "BFS-12"], |t| {
+case!(while_those_in_front_call_again, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     const CALLERS: usize = 12;
-    let logs = with_logs(t);
     let manager = t.manager();
     for served in 1..=8 {
         let callers: Vec<_> = (0..CALLERS).map(|_| t.client()).collect();
@@ -124,9 +121,8 @@ case!(while_those_in_front_call_again, ["TXN-22", "BFS-12"], |t| {
     }
 });
 
-case!(while_a_node_is_told, ["TXN-22", "BFS-12"], |t| {
+case!(while_a_node_is_told, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     const TOLD: usize = 20;
-    let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..TOLD {
         tell(&client);
@@ -140,9 +136,8 @@ case!(while_a_node_is_told, ["TXN-22", "BFS-12"], |t| {
     assert!((1..=TOLD).contains(&shown), "{shown} lines of {TOLD} calls");
 });
 
-case!(while_a_thread_has_acknowledgements, ["TXN-22", "BFS-12"], |t| {
+case!(while_a_thread_has_acknowledgements, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     const TOLD: usize = 20;
-    let logs = with_logs(t);
     let (manager, client) = (t.manager(), t.client());
     for _ in 0..TOLD {
         tell(&client);
@@ -156,9 +151,8 @@ case!(while_a_thread_has_acknowledgements, ["TXN-22", "BFS-12"], |t| {
 });
 
 // Each new one has a greater number, so there are some ahead of a reader at any time.
-case!(while_threads_come_and_go, ["TREL-1", "BFS-12"], |t| {
+case!(while_threads_come_and_go, ["TREL-1", "BFS-12"], with_logs, |t, logs| {
     const THREADS: usize = 6;
-    let logs = with_logs(t);
     let port = t.opened();
     let mut threads: VecDeque<_> = (0..THREADS).map(|_| port.looper()).collect();
     let shown = count_while(t, &logs, &port, "  thread ", || {
@@ -173,9 +167,8 @@ case!(while_threads_come_and_go, ["TREL-1", "BFS-12"], |t| {
 });
 
 // The nodes of one process, and the handles of another: each new one behind those before it.
-case!(while_nodes_are_made, ["NODE-12", "BFS-12"], |t| {
+case!(while_nodes_are_made, ["NODE-12", "BFS-12"], with_logs, |t, logs| {
     const NODES: usize = 8;
-    let logs = with_logs(t);
     let (manager, owner) = (t.manager(), t.client());
     let mut made = 0;
     let mut make = || {

@@ -30,8 +30,7 @@ fn asks(outcome: &Outcome) -> bool {
     items[0] == Return::SpawnLooper
 }
 
-case!(first_read_of_a_new_thread, ["IOCTL-3"], |t| {
-    let port = t.client();
+case!(first_read_of_a_new_thread, ["IOCTL-3"], Stage::client, |t, port| {
     let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
     thread.start_read();
     if !thread.actor.is_blocked() {
@@ -43,8 +42,7 @@ case!(first_read_of_a_new_thread, ["IOCTL-3"], |t| {
     assert_eq!(thread.finish_raw().errno, nix::errno::Errno::EINTR);
 });
 
-case!(none_is_asked_for_by_default, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(none_is_asked_for_by_default, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], pair, |t, (manager, client)| {
     for _ in 0..3 {
         assert!(!serve_one(&manager, &client));
     }
@@ -235,8 +233,7 @@ case!(raised_limit_takes_effect, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], |t| {
     assert!(serve_one(&manager, &client));
 });
 
-case!(newest_waiter_is_woken, ["LOOP-6", "TXN-21"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(newest_waiter_is_woken, ["LOOP-6", "TXN-21"], pair, |t, (manager, client)| {
     let helpers = [manager.looper(), manager.looper(), manager.looper()];
     for helper in &helpers {
         helper.park();
@@ -251,7 +248,7 @@ case!(newest_waiter_is_woken, ["LOOP-6", "TXN-21"], |t| {
 
 // Whoever stops waiting, first, last or in between, leaves the others in their order.
 case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+    let (manager, client) = pair(t);
     for leaving in 0..3 {
         let mut helpers = vec![manager.looper(), manager.looper(), manager.looper()];
         for helper in &helpers {

@@ -3,16 +3,9 @@
 
 use super::*;
 use crate::load;
-use nix::sys::wait::{waitpid, WaitStatus};
 
-/// Waits until all children have ended well.
-fn all_well(children: Vec<Pid>) {
-    for pid in children {
-        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
-    }
-}
-
-fn start_server(t: &Stage, threads: u32) -> Pid {
+/// A process that is the context manager until it is killed.
+pub(super) fn start_server(t: &Stage, threads: u32) -> Pid {
     let path = t.device("binder");
     child::ready(|ready| load::serve(&path, threads, ready))
 }
@@ -34,11 +27,6 @@ case!(clients_of_one_server, ["TXN-21", "LOOP-6", "WR-11"], |t| {
     all_well(start_clients(t, 6, 1, 100, 2000));
     end(server);
 });
-
-fn end(server: Pid) {
-    kill(server, Signal::SIGKILL).expect("kill");
-    waitpid(server, None).expect("wait");
-}
 
 case!(threads_of_one_client, ["TXN-21", "TXN-13"], |t| {
     let server = start_server(t, 6);

@@ -128,21 +128,18 @@ case!(mask_is_a_parameter, ["PARAM-3"], |t| {
     assert_eq!(std::fs::read_to_string(&mask.file).expect("read").trim(), "0");
 });
 
-case!(misuse_is_logged_if_asked_for, ["PARAM-3", "WR-5"], |t| {
-    let client = t.client();
+case!(misuse_is_logged_if_asked_for, ["PARAM-3", "WR-5"], Stage::client, |t, client| {
     logged_with(t, 0, || misuse(&client));
     logged_with(t, 0, || client.send(|c| c.release(super::NO_HANDLE)));
 });
 
-case!(failed_calls_are_logged_if_asked_for, ["PARAM-3"], |t| {
-    let (_manager, client) = (t.manager(), t.client());
+case!(failed_calls_are_logged_if_asked_for, ["PARAM-3"], pair, |t, (_manager, client)| {
     logged_with(t, 1, || {
         client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     });
 });
 
-case!(lost_calls_are_logged_if_asked_for, ["PARAM-3"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lost_calls_are_logged_if_asked_for, ["PARAM-3"], pair, |t, (manager, client)| {
     logged_with(t, 2, || {
         client.start_blocking_call(0, 0, &empty());
         // The thread takes the call and leaves.
@@ -235,8 +232,7 @@ fn too_large(client: &Port) {
     client.refused(&BinderTransactionData { data_size: 8 << 20, ..data });
 }
 
-case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], |t| {
-    let (_manager, client) = (t.manager(), t.client());
+case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], pair, |t, (_manager, client)| {
     let (general, spaces, mut log) =
         (Mask::of(t.driver), Mask::named(t.driver, "alloc_debug_mask"), Log::open());
     general.set(0);
@@ -398,8 +394,7 @@ case!(stopped_callers_heed_signals, ["PARAM-5"], |t| {
     assert_eq!(stop.get(), "2");
 });
 
-case!(what_is_no_user_error_stops_nobody, ["PARAM-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(what_is_no_user_error_stops_nobody, ["PARAM-5"], pair, |t, (manager, client)| {
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
     too_large(&client);
@@ -423,8 +418,7 @@ fn expect_stop(stop: &Mask, port: &Port) {
     stop.set(0);
 }
 
-case!(reader_outside_of_the_pool_stops_everybody, ["PARAM-5", "LOOP-6"], |t| {
-    let port = t.client();
+case!(reader_outside_of_the_pool_stops_everybody, ["PARAM-5", "LOOP-6"], Stage::client, |t, port| {
     assert_eq!(port.drain(), []);
     let Some(stop) = stops_on_user_error(t) else { return };
     port.nonblocking(true);
@@ -453,8 +447,7 @@ case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
     }
 });
 
-case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], |t| {
-    let manager = t.manager();
+case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], Stage::manager, |t, manager| {
     let Some(stop) = stops_on_user_error(t) else { return };
     let ask = |question: BinderNodeInfoForRef| {
         stop.set(1);
@@ -471,8 +464,7 @@ case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], |t| {
     stop.set(0);
 });
 
-case!(malformed_commands_stop_nobody, ["PARAM-5", "WR-3"], |t| {
-    let port = t.client();
+case!(malformed_commands_stop_nobody, ["PARAM-5", "WR-3"], Stage::client, |t, port| {
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.set(1);
     let mut commands = Commands::new();

@@ -6,15 +6,13 @@ use nix::sys::mman::{MapFlags, ProtFlags};
 
 const READ: ProtFlags = ProtFlags::PROT_READ;
 
-case!(writable_is_refused, ["MMAP-2"], |t| {
-    let port = t.opened();
+case!(writable_is_refused, ["MMAP-2"], Stage::opened, |t, port| {
     let write = READ | ProtFlags::PROT_WRITE;
     assert_eq!(port.map_with(page(), write, MapFlags::MAP_PRIVATE), Err(Errno::EPERM));
     assert_eq!(port.map_with(page(), write, MapFlags::MAP_SHARED), Err(Errno::EPERM));
 });
 
-case!(cannot_become_writable, ["MMAP-2"], |t| {
-    let port = t.client();
+case!(cannot_become_writable, ["MMAP-2"], Stage::client, |t, port| {
     let (address, length) = port.space.expect("a space");
     let protection = (READ | ProtFlags::PROT_WRITE).bits();
     assert_eq!(port.actor.number(Op::Protect { address, length, protection }), Err(Errno::EACCES));
@@ -58,8 +56,7 @@ case!(failed_attempt_may_be_repeated, ["MMAP-3", "MMAP-2"], |t| {
     client.round_trip(0, &manager, &empty(), &bytes(b"lands"));
 });
 
-case!(untouched_pages_are_not_there, ["MMAP-5"], |t| {
-    let port = t.client();
+case!(untouched_pages_are_not_there, ["MMAP-5"], Stage::client, |t, port| {
     let (address, _) = port.space.expect("a space");
     port.actor.start(Op::Touch { address });
     assert_eq!(port.actor.wait_dead(), Some(Signal::SIGBUS));
@@ -72,8 +69,7 @@ case!(at_most_four_megabytes, ["MMAP-4", "ALLOC-2"], |t| {
     client.start_transaction(&data);
     let call = manager.wait_call();
     assert_eq!(manager.data(&call), question);
-    manager.free(&call);
-    client.free(&manager.answer(&client, &empty()));
+    finish(&manager, &client, &call);
     let data = client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)));
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
@@ -87,8 +83,7 @@ case!(one_page_is_enough, ["MMAP-4", "ALLOC-2"], |t| {
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
 });
 
-case!(pages_start_zeroed, ["MMAP-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(pages_start_zeroed, ["MMAP-5"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &bytes(b"x"));
     let rest = manager.memory(call.buffer + 8, page() - 8 - call.buffer as usize % page());
     assert!(rest.iter().all(|byte| *byte == 0), "the rest of a new page");
@@ -111,16 +106,14 @@ fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
     t.known_difference(Driver::Upstream, "unmapping is not noticed", as_c);
 }
 
-case!(lesson_r20_unmapped_target, ["MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_r20_unmapped_target, ["MMAP-7"], pair, |t, (manager, client)| {
     // The pages that a call needs are there; they must not be used any more.
     client.round_trip(0, &manager, &bytes(b"mapped"), &empty());
     manager.unmap();
     expect_unreachable(t, &client);
 });
 
-case!(partly_unmapped_target, ["MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(partly_unmapped_target, ["MMAP-7"], pair, |t, (manager, client)| {
     let (address, length) = manager.space.expect("a space");
     manager
         .actor
@@ -132,8 +125,7 @@ case!(partly_unmapped_target, ["MMAP-7"], |t| {
     expect_unreachable(t, &client);
 });
 
-case!(delivered_buffers_can_be_freed_after_unmap, ["MMAP-7", "OBJ-12"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(delivered_buffers_can_be_freed_after_unmap, ["MMAP-7", "OBJ-12"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     manager.unmap();
     manager.free(&call);
@@ -146,8 +138,7 @@ case!(delivered_buffers_can_be_freed_after_unmap, ["MMAP-7", "OBJ-12"], |t| {
     assert!(gone(&items) || client.node_debug_info(0).ptr == 0, "{items:?}");
 });
 
-case!(lesson_r03_new_mapping_at_the_old_address_gets_nothing, ["MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_r03_new_mapping_at_the_old_address_gets_nothing, ["MMAP-7"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &bytes(b"secret"), &empty());
     let (address, length) = manager.space.expect("a space");
     manager.unmap();
@@ -163,8 +154,7 @@ case!(lesson_r03_new_mapping_at_the_old_address_gets_nothing, ["MMAP-7"], |t| {
     assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
 });
 
-case!(lesson_r03_mapping_over_ours_gets_nothing, ["MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_r03_mapping_over_ours_gets_nothing, ["MMAP-7"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &bytes(b"secret"), &empty());
     let (address, length) = manager.space.expect("a space");
     manager.actor.number(Op::Cover { address, length }).expect("map something else there");
@@ -174,8 +164,7 @@ case!(lesson_r03_mapping_over_ours_gets_nothing, ["MMAP-7"], |t| {
     assert_eq!(manager.memory(address, 64), [0; 64], "the new mapping has its own pages");
 });
 
-case!(moved_target, ["MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(moved_target, ["MMAP-7"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &bytes(b"delivered"));
     let (address, length) = manager.space.expect("a space");
     let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
@@ -190,8 +179,7 @@ case!(moved_target, ["MMAP-7"], |t| {
 });
 
 // Advice about a part of it makes several mappings of one, which are where that one was.
-case!(mapping_in_parts, ["MMAP-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(mapping_in_parts, ["MMAP-7"], pair, |t, (manager, client)| {
     let (address, _) = manager.space.expect("a space");
     let (part, advice) = (address + page() as u64, libc::MADV_RANDOM);
     manager.actor.number(Op::Advise { address: part, length: page(), advice }).expect("advise on a page");
@@ -200,8 +188,7 @@ case!(mapping_in_parts, ["MMAP-7"], |t| {
 });
 
 // A process may throw its view of a page away; it gets no other by that, and harms nobody.
-case!(pages_thrown_away_stay_away, ["MMAP-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(pages_thrown_away_stay_away, ["MMAP-5"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &bytes(b"seen"), &empty());
     let (address, length) = manager.space.expect("a space");
     let advice = libc::MADV_DONTNEED;

@@ -36,8 +36,7 @@ case!(receiver_in_an_inner_pid_namespace, ["TXN-5"], |t| {
     t.known_difference(crate::suite::Driver::Upstream, "an outer sender has a pid inside", pid == 0);
 });
 
-case!(inner_processes_among_themselves, ["TXN-5"], |t| {
-    let server = inner(t);
+case!(inner_processes_among_themselves, ["TXN-5"], inner, |t, server| {
     let child = Rc::new(server.actor.fork());
     server.set_context_manager().expect("manage");
     server.enter_looper();
@@ -48,8 +47,7 @@ case!(inner_processes_among_themselves, ["TXN-5"], |t| {
     assert_eq!(seen(&server, &client), known_as);
 });
 
-case!(thread_sends_as_its_process, ["TXN-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(thread_sends_as_its_process, ["TXN-5"], pair, |t, (server, client)| {
     let thread = client.thread();
     assert_eq!(seen(&server, &thread), client.actor.pid(), "the process, not the thread");
 });

@@ -4,7 +4,7 @@
 use super::*;
 
 /// A manager and two processes that hold each other's nodes: (manager, a, b, a's handle on b, b's on a).
-pub(super) fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
+pub fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
     let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
@@ -37,8 +37,7 @@ case!(acknowledgement_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(chain_of_three, ["TXN-11"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(chain_of_three, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     let first = a.call(&b, on_b, 1, &bytes(b"1"));
     assert_eq!(first.sender_pid, a.actor.pid());
     let second = b.call(&manager, 0, 2, &bytes(b"2"));
@@ -47,9 +46,8 @@ case!(chain_of_three, ["TXN-11"], |t| {
     assert_eq!(a.data(&b.answer(&a, &bytes(b"4"))), b"4");
 });
 
-case!(call_back_along_a_chain, ["TXN-11"], |t| {
+case!(call_back_along_a_chain, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
-    let (manager, a, b, on_b, _) = couple(t);
     let node = FlatBinderObject::binder(0xa0, 0xa1);
     let on_a = give_in_a_call(&manager, &a, node);
 
@@ -65,8 +63,7 @@ case!(call_back_along_a_chain, ["TXN-11"], |t| {
     assert_eq!(a.data(&b.answer(&a, &bytes(b"from b"))), b"from b");
 });
 
-case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(deep_recursion, ["TXN-11", "TXN-12"], couple, |t, (_manager, a, b, on_b, on_a)| {
     let depth = 40;
     for level in 0..depth {
         let (caller, callee, handle) = if level % 2 == 0 { (&a, &b, on_b) } else { (&b, &a, on_a) };
@@ -82,8 +79,7 @@ case!(deep_recursion, ["TXN-11", "TXN-12"], |t| {
     }
 });
 
-case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], couple, |t, (manager, a, b, on_b, _)| {
     let stranger = t.client();
     let helper = b.looper();
     // b serves a's call; the manager, who is not in that chain, calls b.
@@ -95,8 +91,7 @@ case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], |t| {
     helper.answer(&stranger, &empty());
 });
 
-case!(answers_go_in_order, ["TXN-12", "TXN-13"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(answers_go_in_order, ["TXN-12", "TXN-13"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
     // What a answers now is the inner call, whatever it has in mind.
@@ -108,9 +103,8 @@ case!(answers_go_in_order, ["TXN-12", "TXN-13"], |t| {
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer"))), b"outer");
 });
 
-case!(waiting_thread_is_the_innermost, ["TXN-11"], |t| {
+case!(waiting_thread_is_the_innermost, ["TXN-11"], couple, |t, (_manager, a, b, on_b, on_a)| {
     // Two threads of a are in the same chain; a call back goes to the one that called last.
-    let (_manager, a, b, on_b, on_a) = couple(t);
     let second = a.looper();
     a.call(&b, on_b, 1, &empty());
     let b2 = b.looper();
@@ -144,8 +138,7 @@ case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(serving_thread_may_call_others, ["TXN-10"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(serving_thread_may_call_others, ["TXN-10"], couple, |t, (manager, a, b, on_b, _)| {
     a.call(&b, on_b, 1, &empty());
     for i in 0..5u8 {
         b.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i, i]));

@@ -9,6 +9,11 @@ use crate::scheduling::Nice;
 /// A node that demands nothing.
 const ANY: u32 = 19;
 
+/// A client that holds such a node.
+fn usual(t: &Stage) -> Cast {
+    cast(t, ANY)
+}
+
 /// Fails if a thread is not scheduled as it should be, unless the driver cares for no priority at all.
 #[track_caller]
 fn expect(t: &Stage, port: &Port, nice: i32) {
@@ -32,8 +37,7 @@ impl Cast {
     }
 }
 
-case!(call_is_served_at_the_callers, ["TXN-31"], |t| {
-    let cast = cast(t, ANY);
+case!(call_is_served_at_the_callers, ["TXN-31"], usual, |t, cast| {
     for nice in [5, -7, 0, 18, 19, -20, 1] {
         cast.served_at(t, nice, nice);
     }
@@ -77,8 +81,7 @@ case!(manager_chooses_its_minimum, ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"], |t| 
     cast.served_at(t, 2, 2);
 });
 
-case!(callers_counts_when_it_calls, ["TXN-31"], |t| {
-    let cast = cast(t, ANY);
+case!(callers_counts_when_it_calls, ["TXN-31"], usual, |t, cast| {
     cast.client.actor.set_schedule(Nice(5));
     cast.client.start_blocking_call(cast.handle, 0, &empty());
     cast.client.actor.set_schedule(Nice(9));
@@ -88,8 +91,7 @@ case!(callers_counts_when_it_calls, ["TXN-31"], |t| {
     expect(t, &cast.server, 0);
 });
 
-case!(oneway_is_not_inherited, ["TXN-31"], |t| {
-    let cast = cast(t, ANY);
+case!(oneway_is_not_inherited, ["TXN-31"], usual, |t, cast| {
     for nice in [-10, 10] {
         cast.client.actor.set_schedule(Nice(nice));
         cast.tell();
@@ -110,8 +112,7 @@ case!(oneway_has_the_nodes_minimum, ["TXN-31", "LOOP-7"], |t| {
     expect(t, &cast.server, 10);
 });
 
-case!(chain_inherits, ["TXN-31"], |t| {
-    let cast = cast(t, ANY);
+case!(chain_inherits, ["TXN-31"], usual, |t, cast| {
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(ANY), &cast.server);
     last.settle_counts();
@@ -126,8 +127,7 @@ case!(chain_inherits, ["TXN-31"], |t| {
     expect(t, &cast.server, 0);
 });
 
-case!(call_back_inherits, ["TXN-31", "TXN-11"], |t| {
-    let cast = cast(t, ANY);
+case!(call_back_inherits, ["TXN-31", "TXN-11"], usual, |t, cast| {
     let back = introduce(&cast.manager, &cast.client, node(ANY), &cast.server);
     cast.client.settle_counts();
     cast.call(Nice(6));
@@ -143,8 +143,7 @@ case!(call_back_inherits, ["TXN-31", "TXN-11"], |t| {
     expect(t, &cast.server, 0);
 });
 
-case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], |t| {
-    let cast = cast(t, ANY);
+case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], usual, |t, cast| {
     for meanwhile in [15, -15, 0] {
         cast.call(Nice(5));
         cast.server.actor.set_schedule(Nice(meanwhile));
@@ -153,8 +152,7 @@ case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], |t| {
     }
 });
 
-case!(failed_reply_restores, ["TXN-12", "TXN-25"], |t| {
-    let cast = cast(t, ANY);
+case!(failed_reply_restores, ["TXN-12", "TXN-25"], usual, |t, cast| {
     cast.call(Nice(5));
     let data = cast.server.place(0, 0, &empty());
     let unreadable = BinderTransactionData { data_size: 8, buffer: cast.server.arena.end(), ..data };
@@ -163,8 +161,7 @@ case!(failed_reply_restores, ["TXN-12", "TXN-25"], |t| {
     expect(t, &cast.server, 0);
 });
 
-case!(reply_without_a_call_restores_nothing, ["TXN-12"], |t| {
-    let cast = cast(t, ANY);
+case!(reply_without_a_call_restores_nothing, ["TXN-12"], usual, |t, cast| {
     cast.served_at(t, 5, 5);
     cast.server.actor.set_schedule(Nice(7));
     let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
@@ -177,8 +174,7 @@ case!(reply_without_a_call_restores_nothing, ["TXN-12"], |t| {
     assert_eq!(cast.server.actor.schedule(), Nice(7));
 });
 
-case!(reply_to_the_dead_restores, ["TXN-12", "TXN-13"], |t| {
-    let cast = cast(t, ANY);
+case!(reply_to_the_dead_restores, ["TXN-12", "TXN-13"], usual, |t, cast| {
     cast.call(Nice(5));
     cast.client.kill();
     expect(t, &cast.server, 5);
@@ -187,8 +183,7 @@ case!(reply_to_the_dead_restores, ["TXN-12", "TXN-13"], |t| {
     expect(t, &cast.server, 0);
 });
 
-case!(exit_of_the_server_restores, ["TREL-1"], |t| {
-    let cast = cast(t, ANY);
+case!(exit_of_the_server_restores, ["TREL-1"], usual, |t, cast| {
     cast.call(Nice(5));
     cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
@@ -199,8 +194,7 @@ case!(exit_of_the_server_restores, ["TREL-1"], |t| {
     }
 });
 
-case!(waiting_for_the_pool_resets, ["LOOP-7"], |t| {
-    let cast = cast(t, ANY);
+case!(waiting_for_the_pool_resets, ["LOOP-7"], usual, |t, cast| {
     cast.server.actor.set_schedule(Nice(9));
     cast.server.park();
     expect(t, &cast.server, 0);
@@ -214,8 +208,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7"], |t| {
     expect(t, &cast.server, 0);
 });
 
-case!(waiting_for_a_reply_does_not, ["LOOP-7"], |t| {
-    let cast = cast(t, ANY);
+case!(waiting_for_a_reply_does_not, ["LOOP-7"], usual, |t, cast| {
     cast.call(Nice(9));
     cast.client.actor.expect_blocked();
     assert_eq!(cast.client.actor.schedule(), Nice(9));
@@ -234,8 +227,7 @@ case!(default_is_the_openers, ["OPEN-1", "LOOP-7"], |t| {
     expect(t, &port, 4);
 });
 
-case!(threads_differ, ["TXN-31"], |t| {
-    let cast = cast(t, ANY);
+case!(threads_differ, ["TXN-31"], usual, |t, cast| {
     let (other, looper) = (t.client(), cast.server.looper());
     let handle = introduce(&cast.manager, &cast.server, node(0), &other);
     cast.call(Nice(5));
@@ -249,16 +241,14 @@ case!(threads_differ, ["TXN-31"], |t| {
     cast.answer();
 });
 
-case!(limit_of_the_server, ["TXN-31", "LSM-2"], |t| {
-    let cast = cast(t, ANY);
+case!(limit_of_the_server, ["TXN-31", "LSM-2"], usual, |t, cast| {
     cast.server.actor.restrict(-2, 0);
     for (caller, served) in [(-10, -2), (-2, -2), (-1, -1), (10, 10)] {
         cast.served_at(t, caller, served);
     }
 });
 
-case!(server_that_may_not_choose, ["TXN-31", "LSM-2"], |t| {
-    let cast = cast(t, ANY);
+case!(server_that_may_not_choose, ["TXN-31", "LSM-2"], usual, |t, cast| {
     cast.server.actor.restrict(20, 0);
     for caller in [-10, 10] {
         cast.served_at(t, caller, 0);
@@ -277,8 +267,7 @@ case!(way_back_is_not_limited, ["TXN-31", "LSM-2"], |t| {
     }
 });
 
-case!(policies_that_share_are_kept, ["TXN-31"], |t| {
-    let cast = cast(t, ANY);
+case!(policies_that_share_are_kept, ["TXN-31"], usual, |t, cast| {
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         cast.server.park();
         cast.server.actor.set_policy(policy, 0);

@@ -15,15 +15,13 @@ fn give(owner: &Port, manager: &Port, node: FlatBinderObject) -> (BinderTransact
     (call, handle, owner.passed())
 }
 
-case!(strong_object_is_announced, ["NODE-6", "NODE-7"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(strong_object_is_announced, ["NODE-6", "NODE-7"], manager_and_server, |t, (manager, owner)| {
     let (_, _, seen) = give(&owner, &manager, NODE);
     let announced = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(seen, announced, "before the acknowledgement of the call that sends it");
 });
 
-case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], manager_and_server, |t, (manager, owner)| {
     let node = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
     let call = owner.call(&manager, 0, 0, &object(node));
     assert_eq!(manager.object(&call).kind, ObjectType::WEAK_HANDLE);
@@ -34,8 +32,7 @@ case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], |t| {
     assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
 });
 
-case!(announced_before_the_reply, ["NODE-7", "NODE-4"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(announced_before_the_reply, ["NODE-7", "NODE-4"], manager_and_server, |t, (manager, owner)| {
     owner.send_call(0, 0, &object(NODE));
     manager.wait_call();
     // The announcement by itself wakes nobody.
@@ -45,8 +42,7 @@ case!(announced_before_the_reply, ["NODE-7", "NODE-4"], |t| {
     assert_eq!(owner.passed()[..2], [Return::Increfs(ID), Return::Acquire(ID)]);
 });
 
-case!(announced_once, ["NODE-6"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(announced_once, ["NODE-6"], manager_and_server, |t, (manager, owner)| {
     let (_, handle, _) = give(&owner, &manager, NODE);
     for _ in 0..3 {
         let (_, again, seen) = give(&owner, &manager, NODE);
@@ -59,8 +55,7 @@ fn answer(owner: &Port) {
     owner.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
 }
 
-case!(let_go_when_the_buffer_is_freed, ["NODE-6", "OBJ-11"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(let_go_when_the_buffer_is_freed, ["NODE-6", "OBJ-11"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
     assert_eq!(owner.drain(), []);
@@ -78,8 +73,7 @@ case!(held_while_the_announcement_is_unanswered, ["NODE-6", "NODE-8"], |t| {
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
-case!(held_by_the_holders_count, ["NODE-5", "OBJ-11"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(held_by_the_holders_count, ["NODE-5", "OBJ-11"], manager_and_server, |t, (manager, owner)| {
     let (call, handle, _) = give(&owner, &manager, NODE);
     answer(&owner);
     manager.send(|c| c.acquire(handle).acquire(handle));
@@ -90,8 +84,7 @@ case!(held_by_the_holders_count, ["NODE-5", "OBJ-11"], |t| {
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
-case!(weak_turns_strong, ["NODE-6", "NODE-11"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(weak_turns_strong, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager, owner)| {
     let (_, handle, seen) = give(&owner, &manager, FlatBinderObject::weak_binder(ID.ptr, ID.cookie));
     assert_eq!(seen[0], Return::Increfs(ID));
     owner.send(|c| c.increfs_done(ID.ptr, ID.cookie));
@@ -101,8 +94,7 @@ case!(weak_turns_strong, ["NODE-6", "NODE-11"], |t| {
     assert_eq!(seen, [Return::Acquire(ID), Return::TransactionComplete]);
 });
 
-case!(strong_turns_weak, ["NODE-6", "NODE-9"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(strong_turns_weak, ["NODE-6", "NODE-9"], manager_and_server, |t, (manager, owner)| {
     let (call, handle, _) = give(&owner, &manager, NODE);
     answer(&owner);
     manager.send(|c| c.increfs(handle));
@@ -112,8 +104,7 @@ case!(strong_turns_weak, ["NODE-6", "NODE-9"], |t| {
     assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
 });
 
-case!(comes_back_after_release, ["NODE-6", "NODE-5"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(comes_back_after_release, ["NODE-6", "NODE-5"], manager_and_server, |t, (manager, owner)| {
     let (call, handle, _) = give(&owner, &manager, NODE);
     answer(&owner);
     manager.send(|c| c.increfs(handle));
@@ -123,8 +114,7 @@ case!(comes_back_after_release, ["NODE-6", "NODE-5"], |t| {
     assert_eq!(seen, [Return::Acquire(ID), Return::TransactionComplete], "strong anew, weak all along");
 });
 
-case!(another_cookie_is_refused, ["NODE-1"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(another_cookie_is_refused, ["NODE-1"], manager_and_server, |t, (manager, owner)| {
     give(&owner, &manager, NODE);
     let other = FlatBinderObject { cookie: 0x4561, ..NODE };
     assert_eq!(owner.refused(&owner.place(0, 0, &object(other))), Return::FailedReply);
@@ -133,8 +123,7 @@ case!(another_cookie_is_refused, ["NODE-1"], |t| {
     assert_eq!(seen, [Return::TransactionComplete]);
 });
 
-case!(cookie_can_change_with_a_new_life, ["NODE-1"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(cookie_can_change_with_a_new_life, ["NODE-1"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
     manager.free(&call);
@@ -144,8 +133,7 @@ case!(cookie_can_change_with_a_new_life, ["NODE-1"], |t| {
     assert_eq!(seen[..2], [Return::Increfs(new), Return::Acquire(new)]);
 });
 
-case!(two_holders, ["NODE-5", "NODE-2"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(two_holders, ["NODE-5", "NODE-2"], trio, |t, (manager, owner, holder)| {
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
     let handle = introduce(&manager, &owner, NODE, &holder);
@@ -156,8 +144,7 @@ case!(two_holders, ["NODE-5", "NODE-2"], |t| {
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
-case!(holders_death_lets_go, ["NODE-10", "REL-2"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(holders_death_lets_go, ["NODE-10", "REL-2"], trio, |t, (manager, owner, holder)| {
     introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
     answer(&owner);
@@ -167,8 +154,7 @@ case!(holders_death_lets_go, ["NODE-10", "REL-2"], |t| {
     assert_eq!(owner.passed(), [Return::Release(ID)]);
 });
 
-case!(answers_that_fit_nothing_are_ignored, ["NODE-8"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(answers_that_fit_nothing_are_ignored, ["NODE-8"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
     owner.send(|c| {
         c.increfs_done(ID.ptr, ID.cookie + 1)
@@ -182,8 +168,7 @@ case!(answers_that_fit_nothing_are_ignored, ["NODE-8"], |t| {
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
-case!(answers_cannot_be_given_twice, ["NODE-8"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(answers_cannot_be_given_twice, ["NODE-8"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
     answer(&owner);
@@ -216,8 +201,7 @@ case!(debug_info_tells_what_the_owner_was_told, ["IOCTL-GET_NODE_DEBUG_INFO", "N
     assert_eq!(owner.node_debug_info(0), told(0, 1));
 });
 
-case!(call_in_progress_holds_the_node, ["TXN-8"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(call_in_progress_holds_the_node, ["TXN-8"], trio, |t, (manager, owner, holder)| {
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
     answer(&owner);
@@ -241,8 +225,7 @@ case!(undelivered_object_goes_with_its_target, ["REL-2", "OBJ-13"], |t| {
     owner.expect_forgotten();
 });
 
-case!(hundreds_of_nodes_come_and_go, ["NODE-14", "NODE-6"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(hundreds_of_nodes_come_and_go, ["NODE-14", "NODE-6"], manager_and_server, |t, (manager, owner)| {
     for round in 0..2u64 {
         let mut parcel = empty();
         for i in 0..300 {

@@ -4,8 +4,7 @@
 use super::*;
 use zerocopy::IntoBytes;
 
-case!(bytes_between_are_verbatim, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(bytes_between_are_verbatim, ["OBJ-1"], pair, |t, (server, client)| {
     let mut parcel = bytes(&pattern(20, 1));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(36, 2));
     parcel.object(&FlatBinderObject::binder(0x20, 0)).bytes(&pattern(5, 3));
@@ -18,8 +17,7 @@ case!(bytes_between_are_verbatim, ["OBJ-1"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(offsets_arrive, ["OBJ-1", "TXN-29"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(offsets_arrive, ["OBJ-1", "TXN-29"], pair, |t, (server, client)| {
     let mut parcel = bytes(&pattern(12, 0));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(4, 0));
     parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
@@ -41,8 +39,7 @@ fn refused(client: &Port, parcel: &Parcel) -> i32 {
 const EINVAL: i32 = -(Errno::EINVAL as i32);
 const EFAULT: i32 = -(Errno::EFAULT as i32);
 
-case!(offsets_size_must_be_whole, ["TXN-19"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(offsets_size_must_be_whole, ["TXN-19"], pair, |t, (server, client)| {
     for size in [1, 4, 7, 9, 12] {
         let mut parcel = object(FlatBinderObject::binder(0x10, 0));
         parcel.object(&FlatBinderObject::binder(0x20, 0));
@@ -63,16 +60,14 @@ fn node_at(offset: u64) -> Parcel {
     parcel
 }
 
-case!(lesson_c08_offset_must_be_aligned, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c08_offset_must_be_aligned, ["OBJ-1"], pair, |t, (server, client)| {
     for offset in [1, 2, 3, 5, 7, 9, 39] {
         assert_eq!(refused(&client, &node_at(offset)), EINVAL, "{offset}");
     }
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_c03_offset_beyond_the_data, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c03_offset_beyond_the_data, ["OBJ-1"], pair, |t, (server, client)| {
     // At the end of the data there is no room for an object; beyond it there is nothing to be copied.
     for (offset, wanted) in [(64, EINVAL), (68, EFAULT), (4096, EFAULT), (1 << 32, EFAULT)] {
         assert_eq!(refused(&client, &node_at(offset)), wanted, "{offset:#x}");
@@ -83,8 +78,7 @@ case!(lesson_c03_offset_beyond_the_data, ["OBJ-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(object_cut_by_the_end, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(object_cut_by_the_end, ["OBJ-1"], pair, |t, (server, client)| {
     for offset in [44, 48, 56, 60] {
         assert_eq!(refused(&client, &node_at(offset)), EINVAL, "{offset}");
     }
@@ -98,8 +92,7 @@ case!(object_cut_by_the_end, ["OBJ-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], pair, |t, (server, client)| {
     let mut parcel = object(FlatBinderObject::binder(0x10, 0));
     parcel.object(&FlatBinderObject::binder(0x20, 0));
     for second in [0, 4, 8, 12, 16, 20] {
@@ -110,8 +103,7 @@ case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(objects_must_be_in_order, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(objects_must_be_in_order, ["OBJ-1"], pair, |t, (server, client)| {
     let mut parcel = object(FlatBinderObject::binder(0x10, 0));
     parcel.object(&FlatBinderObject::binder(0x20, 0));
     parcel.offsets.reverse();
@@ -120,8 +112,7 @@ case!(objects_must_be_in_order, ["OBJ-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(unknown_type, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(unknown_type, ["OBJ-1"], pair, |t, (server, client)| {
     for kind in [0, 1, u32::MAX, ObjectType::BINDER + 1, ObjectType::BINDER.swap_bytes(), 0x7362_2a00] {
         let wrong = FlatBinderObject { kind, ..FlatBinderObject::binder(0x10, 0) };
         assert_eq!(refused(&client, &object(wrong)), EINVAL, "{kind:#x}");
@@ -129,8 +120,7 @@ case!(unknown_type, ["OBJ-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(offsets_must_be_readable, ["TXN-19"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(offsets_must_be_readable, ["TXN-19"], pair, |t, (server, client)| {
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let data = BinderTransactionData { offsets: BAD_ADDRESS, ..client.place(0, 0, &parcel) };
     assert_eq!(client.refused(&data), Return::FailedReply);
@@ -138,8 +128,7 @@ case!(offsets_must_be_readable, ["TXN-19"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(offsets_may_lie_anywhere, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(offsets_may_lie_anywhere, ["OBJ-1"], pair, |t, (server, client)| {
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let odd = client.arena.place(&[0; 32]) + 3;
     let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
@@ -148,8 +137,7 @@ case!(offsets_may_lie_anywhere, ["OBJ-1"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(many, ["OBJ-1", "NODE-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(many, ["OBJ-1", "NODE-3"], pair, |t, (server, client)| {
     let mut parcel = empty();
     for i in 0..500 {
         parcel.object(&FlatBinderObject::binder(0x1000 + i * 8, i));
@@ -163,8 +151,7 @@ case!(many, ["OBJ-1", "NODE-3"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(four_byte_alignment_is_enough, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(four_byte_alignment_is_enough, ["OBJ-1"], pair, |t, (server, client)| {
     for offset in [4, 12, 20, 36] {
         let call = client.call(&server, 0, 0, &node_at(offset));
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE, "{offset}");
@@ -174,8 +161,7 @@ case!(four_byte_alignment_is_enough, ["OBJ-1"], |t| {
     }
 });
 
-case!(no_senders_pointers_leak, ["OBJ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(no_senders_pointers_leak, ["OBJ-2"], pair, |t, (server, client)| {
     let node = FlatBinderObject::binder(0x1234_5678_9abc_def0, 0xfeed_f00d_dead_beef);
     client.start_call(0, 0, &object(node));
     let received = server.object(&server.wait_call());
@@ -191,8 +177,7 @@ fn expect_no_nodes(port: &Port) {
     assert_eq!(port.drain(), []);
 }
 
-case!(lesson_c06_r06_failure_undoes_what_was_done, ["OBJ-10"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c06_r06_failure_undoes_what_was_done, ["OBJ-10"], pair, |t, (server, client)| {
     for good in 0..5 {
         let mut parcel = empty();
         for i in 0..good {
@@ -215,8 +200,7 @@ case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
     let call = client.call(&server, 0, 0, &behind);
     let handle = server.object(&call).handle();
     server.send(|c| c.acquire(handle));
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &call);
     client.settle_counts();
     for _ in 0..3 {
         let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));
@@ -230,8 +214,7 @@ case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
 });
 
-case!(failure_keeps_the_senders_counts, ["OBJ-10"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(failure_keeps_the_senders_counts, ["OBJ-10"], manager_and_server, |t, (server, client)| {
     // The server gets a handle, and sends it back many times in a reply that fails at its end.
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
     let handle = server.object(&call).handle();
@@ -252,8 +235,7 @@ case!(failure_keeps_the_senders_counts, ["OBJ-10"], |t| {
     expect_no_nodes(&client);
 });
 
-case!(reply_carries_objects, ["OBJ-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(reply_carries_objects, ["OBJ-1"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     let mut parcel = bytes(b"before12");
     parcel.object(&FlatBinderObject::binder(0x51, 0x52));

@@ -23,8 +23,7 @@ fn hear(server: &Port, data: &[u8]) -> BinderTransactionData {
     call
 }
 
-case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], pair, |t, (server, client)| {
     tell(&client, 0, b"news");
     assert_eq!(client.extended_error().1, NO_ERROR.1);
     let call = hear(&server, b"news");
@@ -34,8 +33,7 @@ case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], |t| {
     assert_eq!(client.drain(), [], "nothing comes back");
 });
 
-case!(has_no_reply, ["TXN-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(has_no_reply, ["TXN-12"], pair, |t, (server, client)| {
     tell(&client, 0, b"");
     let call = server.wait_call();
     let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
@@ -47,8 +45,7 @@ case!(has_no_reply, ["TXN-12"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(one_at_a_time_for_a_node, ["TXN-22", "OBJ-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(one_at_a_time_for_a_node, ["TXN-22", "OBJ-12"], pair, |t, (server, client)| {
     for word in [b"one", b"two", b"six"] {
         tell(&client, 0, word);
     }
@@ -63,8 +60,7 @@ case!(one_at_a_time_for_a_node, ["TXN-22", "OBJ-12"], |t| {
     assert_eq!(server.drain(), []);
 });
 
-case!(many_in_their_order, ["TXN-22"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(many_in_their_order, ["TXN-22"], pair, |t, (server, client)| {
     for i in 0..100 {
         tell(&client, 0, &pattern(i, i));
     }
@@ -74,8 +70,7 @@ case!(many_in_their_order, ["TXN-22"], |t| {
     }
 });
 
-case!(nodes_do_not_wait_for_each_other, ["TXN-22"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(nodes_do_not_wait_for_each_other, ["TXN-22"], pair, |t, (server, client)| {
     let question = client.call(&server, 0, 0, &empty());
     server.free(&question);
     let reply = server.answer(&client, &object(FlatBinderObject::binder(0x1000, 0x2000)));
@@ -91,8 +86,7 @@ case!(nodes_do_not_wait_for_each_other, ["TXN-22"], |t| {
     hear(&server, b"behind slow");
 });
 
-case!(calls_overtake, ["TXN-22"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(calls_overtake, ["TXN-22"], pair, |t, (server, client)| {
     tell(&client, 0, b"in progress");
     tell(&client, 0, b"waiting");
     let first = hear(&server, b"in progress");
@@ -101,8 +95,7 @@ case!(calls_overtake, ["TXN-22"], |t| {
     hear(&server, b"waiting");
 });
 
-case!(not_routed_to_a_waiting_thread, ["TXN-11"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(not_routed_to_a_waiting_thread, ["TXN-11"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let back = server.object(&call).handle();
     tell(&server, back, b"for the pool");
@@ -137,8 +130,7 @@ case!(pays_until_it_is_freed, ["ALLOC-3"], |t| {
     hear(&server, &pattern(8, 3));
 });
 
-case!(survives_its_sender, ["TXN-16"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(survives_its_sender, ["TXN-16"], pair, |t, (server, client)| {
     tell(&client, 0, b"last words");
     tell(&client, 0, b"and more");
     client.kill();
@@ -148,8 +140,7 @@ case!(survives_its_sender, ["TXN-16"], |t| {
     server.free(&second);
 });
 
-case!(ends_with_its_receiver, ["REL-2", "TXN-22"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(ends_with_its_receiver, ["REL-2", "TXN-22"], pair, |t, (server, client)| {
     for _ in 0..10 {
         tell(&client, 0, &pattern(500, 1));
     }

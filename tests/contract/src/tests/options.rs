@@ -2,7 +2,7 @@
 //! Mount options that only our driver has: whose the entries of a mount are, who may use them, and which
 //! devices it starts with. What C has, `max` and `stats`, is in the group `binderfs`.
 
-use super::binderfs::{names, options_of, set};
+use super::binderfs::{names, options_of, remount, set};
 use super::*;
 use crate::containers;
 use binder_sys::fs::add_device;
@@ -172,10 +172,6 @@ case!(are_shown_and_can_be_given_back, ["BFS-4", "BFS-5"], |t| {
     make(&escaped, &[("devices", "x y")]).expect("mount");
     assert!(options_of(&escaped).ends_with("devices=x\\040y"), "{}", options_of(&escaped));
 });
-
-fn remount(path: &Path, options: &str) -> nix::Result<()> {
-    mount(None::<&str>, path, None::<&str>, MsFlags::MS_REMOUNT, Some(options))
-}
 
 case!(remount_is_for_what_comes_later, ["BFS-5", "BFS-8"], |t| {
     let Some(path) = mounted(t, "plain", &[]) else { return };

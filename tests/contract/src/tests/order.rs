@@ -37,8 +37,7 @@ case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
     }
 });
 
-case!(counts_before_acknowledgement_before_refusal, ["NODE-7", "TXN-18"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(counts_before_acknowledgement_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (server, client)| {
     client.send_call(0, 0, &object(NODE));
     server.wait_call();
     server.kill();
@@ -82,14 +81,12 @@ fn outer_dies(t: &Stage) -> Port {
     a
 }
 
-case!(replys_acknowledgement_before_the_outer_refusal, ["TXN-17", "TXN-26"], |t| {
-    let a = outer_dies(t);
+case!(replys_acknowledgement_before_the_outer_refusal, ["TXN-17", "TXN-26"], outer_dies, |t, a| {
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
 });
 
-case!(failed_replys_acknowledgement_before_the_outer_refusal, ["TXN-25", "TXN-26"], |t| {
-    let a = outer_dies(t);
+case!(failed_replys_acknowledgement_before_the_outer_refusal, ["TXN-25", "TXN-26"], outer_dies, |t, a| {
     let unreadable = BinderTransactionData { buffer: BAD_ADDRESS, data_size: 8, ..a.place(0, 0, &empty()) };
     let commands = stream(|c| c.reply(&unreadable));
     a.try_write(&commands);
@@ -108,8 +105,7 @@ case!(replys_acknowledgement_before_the_outer_reply, ["TXN-17", "TXN-18"], |t| {
     assert!(matches!(told[..], [Complete, Return::Reply(_)]), "{told:?}");
 });
 
-case!(replys_counts_before_its_acknowledgement, ["NODE-7", "TXN-17"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(replys_counts_before_its_acknowledgement, ["NODE-7", "TXN-17"], pair, |t, (server, client)| {
     // What the driver keeps for the next answer is there, as for a thread that has worked for a while.
     client.round_trip(0, &server, &empty(), &empty());
     client.call(&server, 0, 0, &empty());
@@ -123,8 +119,7 @@ case!(replys_counts_before_its_acknowledgement, ["NODE-7", "TXN-17"], |t| {
 });
 
 // a has called b, b has called a back, and a has called b again. b dies: each call of a's ends in its turn.
-case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
     a.start_call(on_b, 3, &empty());
@@ -136,8 +131,7 @@ case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], |t| {
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
 });
 
-case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], manager_and_server, |t, (server, client)| {
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     client.send_call(0, 0, &empty());
     server.wait_call();
@@ -147,8 +141,7 @@ case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], |t| {
     client.wait_for(DeadBinder(COOKIE));
 });
 
-case!(death_before_its_clear, ["DN-3"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(death_before_its_clear, ["DN-3"], manager_and_server, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     server.kill();
@@ -159,8 +152,7 @@ case!(death_before_its_clear, ["DN-3"], |t| {
     assert_eq!(client.drain(), [ClearDone(COOKIE)]);
 });
 
-case!(clear_before_the_new_links_death, ["DN-3", "DN-1"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(clear_before_the_new_links_death, ["DN-3", "DN-1"], manager_and_server, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     client.send(|c| c.clear_death(0, COOKIE).request_death(0, COOKIE));
@@ -173,8 +165,7 @@ fn frozen(is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
 }
 
-case!(frozen_before_its_clear, ["FRZN-4"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(frozen_before_its_clear, ["FRZN-4"], manager_and_server, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_freeze(0, COOKIE));
     assert_eq!(client.read_once(), [frozen(0)]);
@@ -188,7 +179,7 @@ case!(frozen_before_its_clear, ["FRZN-4"], |t| {
 });
 
 case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
-    let (server, client) = (t.manager(), t.server());
+    let (server, client) = manager_and_server(t);
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, COOKIE));
     assert_eq!(client.read_once(), [frozen(0)]);
@@ -199,8 +190,7 @@ case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
     assert_eq!(client.drain(), [frozen(1), DeadBinder(1)]);
 });
 
-case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], pair, |t, (server, client)| {
     for word in [b"1", b"2", b"3"] {
         client.start_transaction(&oneway_data(&client, 0, word));
         client.wait_for(Complete);
@@ -216,9 +206,7 @@ case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], |t| {
     }
 });
 
-case!(oneway_acknowledgements_in_order, ["TXN-16"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let freezer = Freezer::of(t, &server);
+case!(oneway_acknowledgements_in_order, ["TXN-16"], freezable_pair, |t, (server, client, freezer)| {
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
     assert_eq!(server.wait_call().data_size, 1);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -231,8 +219,7 @@ case!(oneway_acknowledgements_in_order, ["TXN-16"], |t| {
     assert_eq!(client.drain(), [Complete, Return::TransactionPendingFrozen, DeadReply]);
 });
 
-case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], pair, |t, (server, client)| {
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
     let mut commands = Commands::new();
     commands.transaction(&oneway_data(&client, super::NO_HANDLE, b"2"));
@@ -244,8 +231,7 @@ case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], |t| {
 });
 
 // A node whose only handle is given back while a call to it is on its way.
-case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manager, owner, holder)| {
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.settle_counts();
     holder.send_call(handle, 0, &empty());
@@ -316,8 +302,7 @@ case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| 
 });
 
 // Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.
-case!(acquire_before_the_call, ["NODE-6", "NODE-11"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager, owner)| {
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
     manager.free(&manager.wait_call());
     let mut parcel = empty();

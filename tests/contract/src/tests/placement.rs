@@ -51,8 +51,7 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
         let call = server.wait_call();
         // At once: with its next order it may move again.
         let is_moved = has_moved(&server);
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
         is_moved
     };
     (0..rows).map(|_| (0..ROUNDS).filter(|_| is_moved()).count()).collect()
@@ -79,8 +78,7 @@ case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
     assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
 });
 
-case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], |t| {
-    needs_the_stage(t);
+case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], needs_the_stage, |t, ()| {
     let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
     t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
 });
@@ -88,8 +86,7 @@ case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], |t| {
 /// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
 const SYNC: u32 = 0x10;
 
-case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, client)| {
     let wakeups = Wakeups::of(t, &client);
     t.needs("the module parameter handoff=1", !has_parameter("handoff="));
     server.park();
@@ -172,8 +169,7 @@ fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
     has_moved(looper)
 }
 
-case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], |t| {
-    needs_the_stage(t);
+case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], needs_the_stage, |t, ()| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.request_death(handle, COOKIE));
@@ -191,8 +187,7 @@ case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], |t| {
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
 });
 
-case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], |t| {
-    needs_the_stage(t);
+case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, ()| {
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();

@@ -4,21 +4,17 @@
 use super::*;
 use crate::sg::{pointer_object, refused, EINVAL};
 
-/// Serves a call that has come, and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
-    client.free(&server.answer(client, &empty()));
-}
-
 /// The object of a block that has come.
 fn block(port: &Port, call: &BinderTransactionData, index: u64) -> BinderBufferObject {
     port.any_object(call, index)
 }
 
-case!(block_arrives, ["OBJ-PTR", "OBJ-3", "OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+/// A manager, a client, and a parcel to be filled.
+fn with_parcel(t: &Stage) -> (Port, Port, SgParcel) {
+    (t.manager(), t.client(), SgParcel::new())
+}
+
+case!(block_arrives, ["OBJ-PTR", "OBJ-3", "OBJ-7"], with_parcel, |t, (server, client, mut parcel)| {
     parcel.block(&client.arena, &pattern(100, 1));
     parcel.parcel.bytes(b"behind");
     let call = client.call_sg(&server, &parcel.call(&client));
@@ -30,8 +26,7 @@ case!(block_arrives, ["OBJ-PTR", "OBJ-3", "OBJ-7"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(block_arrives_in_a_reply, ["OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(block_arrives_in_a_reply, ["OBJ-PTR"], pair, |t, (server, client)| {
     server.free(&client.call(&server, 0, 0, &empty()));
     let mut parcel = SgParcel::new();
     parcel.block(&server.arena, &pattern(100, 2));
@@ -41,8 +36,7 @@ case!(block_arrives_in_a_reply, ["OBJ-PTR"], |t| {
     client.free(&reply);
 });
 
-case!(block_arrives_oneway, ["OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(block_arrives_oneway, ["OBJ-PTR"], pair, |t, (server, client)| {
     for round in 0..3 {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, &pattern(100, round));
@@ -56,9 +50,7 @@ case!(block_arrives_oneway, ["OBJ-PTR"], |t| {
     }
 });
 
-case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], with_parcel, |t, (server, client, mut parcel)| {
     let lengths = [13, 8, 1, 40];
     for (seed, length) in lengths.into_iter().enumerate() {
         parcel.block(&client.arena, &pattern(length, seed));
@@ -75,8 +67,7 @@ case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(rest_of_the_object_is_kept, ["OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(rest_of_the_object_is_kept, ["OBJ-PTR"], pair, |t, (server, client)| {
     let sent = BinderBufferObject {
         // Without the flag there is no parent, whatever the rest says.
         flags: 0xffff_fff0,
@@ -93,8 +84,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-PTR"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(of_any_length, ["OBJ-PTR", "OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(of_any_length, ["OBJ-PTR", "OBJ-7"], pair, |t, (server, client)| {
     for length in (1..34).chain([4095, 4096, 4097]) {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, &pattern(length, length));
@@ -106,8 +96,7 @@ case!(of_any_length, ["OBJ-PTR", "OBJ-7"], |t| {
     }
 });
 
-case!(of_no_length, ["OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(of_no_length, ["OBJ-PTR"], pair, |t, (server, client)| {
     // Neither room nor memory is needed for it.
     let mut parcel = SgParcel::new();
     parcel.block_at(0, 0);
@@ -121,9 +110,7 @@ case!(of_no_length, ["OBJ-PTR"], |t| {
     finish(&server, &client, &server.wait_call());
 });
 
-case!(over_many_pages, ["OBJ-PTR", "ALLOC-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+case!(over_many_pages, ["OBJ-PTR", "ALLOC-4"], with_parcel, |t, (server, client, mut parcel)| {
     for (seed, length) in [50_001, 8192, 100_000].into_iter().enumerate() {
         parcel.block(&client.arena, &pattern(length, seed));
     }
@@ -153,8 +140,7 @@ fn expect_block(
     assert_eq!(found, wanted, "block {index}");
 }
 
-case!(nested, ["OBJ-4", "OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(nested, ["OBJ-4", "OBJ-7"], pair, |t, (server, client)| {
     // At the start, in the middle, aligned to four bytes only, at the end.
     for offset in [0, 16, 20, 56] {
         let mut parcel = SgParcel::new();
@@ -169,8 +155,7 @@ case!(nested, ["OBJ-4", "OBJ-7"], |t| {
     }
 });
 
-case!(family, ["OBJ-4", "OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(family, ["OBJ-4", "OBJ-7"], pair, |t, (server, client)| {
     // A has B, C and E; C has D; E has F and G.
     let mut parcel = SgParcel::new();
     let arena = client.arena.clone();
@@ -192,9 +177,7 @@ case!(family, ["OBJ-4", "OBJ-7"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(deep, ["OBJ-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+case!(deep, ["OBJ-4"], with_parcel, |t, (server, client, mut parcel)| {
     let mut parent = parcel.block(&client.arena, &pattern(24, 0));
     for depth in 1..100 {
         parent = parcel.child(&client.arena, &pattern(24, depth), parent, 8);
@@ -229,8 +212,7 @@ case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(side_by_side, ["OBJ-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(side_by_side, ["OBJ-4"], pair, |t, (server, client)| {
     // Pointers without a byte between them, from the first to the last.
     let mut parcel = SgParcel::new();
     let outer = parcel.block(&client.arena, &pattern(160, 1));
@@ -244,8 +226,7 @@ case!(side_by_side, ["OBJ-4"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(senders_pointers_do_not_arrive, ["OBJ-2", "OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(senders_pointers_do_not_arrive, ["OBJ-2", "OBJ-7"], pair, |t, (server, client)| {
     let secret = client.arena.place(&pattern(16, 2));
     let mut parcel = SgParcel { room: 32, ..SgParcel::new() };
     let outer = parcel.object(&pointer_object(client.arena.place(&secret.to_ne_bytes()), 8));
@@ -262,9 +243,7 @@ case!(senders_pointers_do_not_arrive, ["OBJ-2", "OBJ-7"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(among_nodes, ["OBJ-1", "OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+case!(among_nodes, ["OBJ-1", "OBJ-PTR"], with_parcel, |t, (server, client, mut parcel)| {
     let first = parcel.object(&FlatBinderObject::binder(0x10, 0));
     let outer = parcel.block(&client.arena, &pattern(16, 1));
     let second = parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
@@ -277,8 +256,7 @@ case!(among_nodes, ["OBJ-1", "OBJ-PTR"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(more_room_than_needed, ["OBJ-8"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(more_room_than_needed, ["OBJ-8"], pair, |t, (server, client)| {
     for room in [16, 64, 8000] {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, b"sixteen bytes...");
@@ -292,8 +270,7 @@ case!(more_room_than_needed, ["OBJ-8"], |t| {
     finish(&server, &client, &server.wait_call());
 });
 
-case!(room_must_be_whole, ["OBJ-8"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(room_must_be_whole, ["OBJ-8"], pair, |t, (server, client)| {
     for odd in [1, 2, 4, 7] {
         let mut parcel = SgParcel::new();
         parcel.block(&client.arena, &pattern(24, 0));
@@ -305,9 +282,7 @@ case!(room_must_be_whole, ["OBJ-8"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(no_room, ["OBJ-8", "OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+case!(no_room, ["OBJ-8", "OBJ-PTR"], with_parcel, |t, (server, client, mut parcel)| {
     parcel.block(&client.arena, b"one byte is too many");
     assert_eq!(client.refused(&parcel.call(&client).data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EINVAL));
@@ -316,8 +291,7 @@ case!(no_room, ["OBJ-8", "OBJ-PTR"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], pair, |t, (server, client)| {
     let address = client.arena.place(&pattern(64, 0));
     for length in [33, 40, 4096, 1 << 32, 1 << 63, u64::MAX - 7, u64::MAX - 6, u64::MAX] {
         let mut parcel = SgParcel { room: 32, ..SgParcel::new() };
@@ -338,8 +312,7 @@ case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_c03_parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c03_parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], pair, |t, (server, client)| {
     // 0 is a node, 1 a block, 2 the child itself, 3 a later block.
     for parent in [0, 2, 3, 4, 5, 1 << 32, (1 << 61) + 1, u64::MAX / 8 + 2, u64::MAX] {
         let mut parcel = SgParcel::new();
@@ -356,8 +329,7 @@ case!(lesson_c03_parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(parent_must_be_open, ["OBJ-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(parent_must_be_open, ["OBJ-4"], pair, |t, (server, client)| {
     let arena = client.arena.clone();
     // Another family has begun.
     let mut parcel = SgParcel::new();
@@ -383,8 +355,7 @@ case!(parent_must_be_open, ["OBJ-4"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], pair, |t, (server, client)| {
     for (length, offset) in [
         (32, 28),
         (32, 32),
@@ -405,8 +376,7 @@ case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], pair, |t, (server, client)| {
     for (first, second) in [(16, 0), (16, 8), (16, 12), (16, 16), (16, 20), (0, 0), (0, 4)] {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(32, 0));
@@ -424,8 +394,7 @@ case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_c08_pointer_must_be_aligned, ["OBJ-6", "lesson C08"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c08_pointer_must_be_aligned, ["OBJ-6", "lesson C08"], pair, |t, (server, client)| {
     for offset in [1, 2, 3, 5, 9] {
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(32, 0));
@@ -442,8 +411,7 @@ case!(lesson_c08_pointer_must_be_aligned, ["OBJ-6", "lesson C08"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], pair, |t, (server, client)| {
     let mut parcel = SgParcel { parcel: empty(), room: 0 };
     let outer = parcel.block(&client.arena, &pattern(32, 1));
     let inner = parcel.child(&client.arena, &pattern(8, 2), outer, 8);
@@ -464,8 +432,7 @@ case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], |t| {
     finish(&server, &client, &server.wait_call());
 });
 
-case!(unreadable_block, ["OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(unreadable_block, ["OBJ-PTR"], pair, |t, (server, client)| {
     let edge = client.arena.end() - 16;
     for (address, length) in
         [(BAD_ADDRESS, 8), (edge, 17), (edge, 4096), (0, 1), (u64::MAX - 7, 8), (1 << 63, 64)]
@@ -482,8 +449,7 @@ case!(unreadable_block, ["OBJ-PTR"], |t| {
     finish(&server, &client, &server.wait_call());
 });
 
-case!(unreadable_block_is_not_needed_where_replaced, ["OBJ-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(unreadable_block_is_not_needed_where_replaced, ["OBJ-7"], pair, |t, (server, client)| {
     let mut parcel = SgParcel::new();
     let outer = parcel.block_at(BAD_ADDRESS & !7, 16);
     let first = parcel.child(&client.arena, b"first", outer, 0);
@@ -510,9 +476,7 @@ case!(refused_call_undoes_what_was_done, ["OBJ-10", "lesson C06"], |t| {
     client.round_trip(0, &server, &bytes(&pattern(page(), 2)), &empty());
 });
 
-case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
-    let (server, client) = (t.manager(), t.client());
-    let mut parcel = SgParcel::new();
+case!(wiped_when_asked_for, ["ALLOC-6"], with_parcel, |t, (server, client, mut parcel)| {
     parcel.block(&client.arena, &pattern(100, 1));
     let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     // A neighbour keeps the page where it is.
@@ -526,8 +490,7 @@ case!(wiped_when_asked_for, ["ALLOC-6"], |t| {
     assert_eq!(server.data(&call), vec![0; call.data_size as usize]);
 });
 
-case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], pair, |t, (server, client)| {
     // Neighbours on both sides keep the pages; what lies between is where the next call goes.
     let keep = |data: &[u8]| {
         let call = client.call(&server, 0, 0, &bytes(data));
@@ -551,8 +514,7 @@ case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], |t| {
 });
 
 // A buffer without data has some bytes all the same.
-case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], pair, |t, (server, client)| {
     let kept = [1, 2, 3].map(|byte| {
         let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));
         client.free(&server.answer(&client, &empty()));
@@ -569,8 +531,7 @@ case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], |t| {
     assert_eq!(freezer.thaw(), Ok(()));
 });
 
-case!(lesson_c17_command_must_lie_in_the_buffer, ["WR-4", "lesson C17"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(lesson_c17_command_must_lie_in_the_buffer, ["WR-4", "lesson C17"], pair, |t, (server, client)| {
     let mut parcel = SgParcel::new();
     parcel.block(&client.arena, &pattern(16, 0));
     let commands = stream(|c| c.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY)));

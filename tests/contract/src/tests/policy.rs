@@ -69,16 +69,14 @@ fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
     client.free(&manager.answer(client, &empty()));
 }
 
-case!(caller_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
-    needs_policy(t);
+case!(caller_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], needs_policy, |t, ()| {
     let manager = t.manager();
     expect_refused(&opened_as(t, "may_not_call", ALL), &bytes(b"no"));
     expect_taken(&opened_as(t, ALL, "may_not_call"), &manager, &bytes(b"yes"));
     assert_eq!(manager.drain(), []);
 });
 
-case!(callee_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
-    needs_policy(t);
+case!(callee_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], needs_policy, |t, ()| {
     let manager = manager_as(t, "may_not_be_called", ALL);
     expect_refused(&t.client(), &empty());
     manager.kill();
@@ -86,8 +84,7 @@ case!(callee_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], |t| {
     expect_taken(&t.client(), &manager, &empty());
 });
 
-case!(oneway_calls_are_asked_about, ["LSM-1", "TXN-9"], |t| {
-    needs_policy(t);
+case!(oneway_calls_are_asked_about, ["LSM-1", "TXN-9"], needs_policy, |t, ()| {
     let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let call = client.place_oneway(0, 0, &empty());
     assert_eq!(client.refused(&call), Return::FailedReply);
@@ -95,8 +92,7 @@ case!(oneway_calls_are_asked_about, ["LSM-1", "TXN-9"], |t| {
     assert_eq!(manager.drain(), []);
 });
 
-case!(refusals_are_reported, ["LSM-1", "NL-2", "NL-3"], |t| {
-    needs_policy(t);
+case!(refusals_are_reported, ["LSM-1", "NL-2", "NL-3"], needs_policy, |t, ()| {
     let (_manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
     let listener = Listener::join().expect("join the group");
     let data = client.place(0, 7, &bytes(b"no"));
@@ -105,14 +101,12 @@ case!(refusals_are_reported, ["LSM-1", "NL-2", "NL-3"], |t| {
     assert_eq!(listener.only(), reports::lost(t, &client, &data, answer));
 });
 
-case!(replies_are_not_asked_about, ["LSM-1", "TXN-9"], |t| {
-    needs_policy(t);
+case!(replies_are_not_asked_about, ["LSM-1", "TXN-9"], needs_policy, |t, ()| {
     let manager = manager_as(t, "may_not_call", "may_not_call");
     expect_taken(&t.client(), &manager, &empty());
 });
 
-case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], |t| {
-    needs_policy(t);
+case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], needs_policy, |t, ()| {
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
     assert_eq!(errno, Errno::EACCES, "what the module says");
@@ -120,8 +114,7 @@ case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], |t| {
     assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
 });
 
-case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
-    needs_policy(t);
+case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_policy, |t, ()| {
     let (manager, node) = (t.manager(), object(FlatBinderObject::binder(0x10, 0)));
     let client = opened_as(t, "may_not_transfer", ALL);
     expect_refused(&client, &node);
@@ -131,8 +124,7 @@ case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
     expect_taken(&opened_as(t, ALL, "may_not_transfer"), &manager, &node);
 });
 
-case!(sender_of_handles_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
-    needs_policy(t);
+case!(sender_of_handles_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_policy, |t, ()| {
     let manager = t.manager();
     for (first, later) in [("may_not_transfer", ALL), (ALL, "may_not_transfer")] {
         let client = opened_as(t, first, later);
@@ -146,8 +138,7 @@ case!(sender_of_handles_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
     }
 });
 
-case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
-    needs_policy(t);
+case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_policy, |t, ()| {
     // A file is of the type of whoever opened it.
     become_one("private");
     let (ours, _other_end) = nix::unistd::pipe().expect("a pipe");
@@ -171,8 +162,7 @@ case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], |t| {
 
 // A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
 // any: it gets what its limit permits, and no administrator reads of it.
-case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], |t| {
-    needs_policy(t);
+case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], needs_policy, |t, ()| {
     let manager = opened_as(t, ALL, "may_not_choose_priorities");
     // One that has no minimum.
     manager.set_context_manager_ext(node(19)).expect("become context manager");

@@ -17,14 +17,12 @@ fn ready(port: &Port) -> bool {
     port.poll(0) & IN != 0
 }
 
-case!(idle_is_not_readable, ["POLL-2"], |t| {
-    let port = t.server();
+case!(idle_is_not_readable, ["POLL-2"], Stage::server, |t, port| {
     // A new thread may be readable once (POLL-7); `server` has already had its first ioctl.
     assert_eq!(port.poll(0), 0);
 });
 
-case!(new_thread_may_be_readable_once, ["POLL-7", "IOCTL-3"], |t| {
-    let port = t.client();
+case!(new_thread_may_be_readable_once, ["POLL-7", "IOCTL-3"], Stage::client, |t, port| {
     // Not settled: the driver does not know this thread yet.
     let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
     let first = thread.poll(0);
@@ -36,8 +34,7 @@ case!(new_thread_may_be_readable_once, ["POLL-7", "IOCTL-3"], |t| {
     assert_eq!(thread.poll(0), 0, "from now on it is readable only with work");
 });
 
-case!(process_work_is_readable, ["POLL-2", "POLL-3"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(process_work_is_readable, ["POLL-2", "POLL-3"], pair, |t, (manager, client)| {
     assert!(!ready(&manager));
     client.start_call(0, 0, &empty());
     assert_eq!(manager.poll(PATIENCE_MS), IN);
@@ -47,8 +44,7 @@ case!(process_work_is_readable, ["POLL-2", "POLL-3"], |t| {
     manager.answer(&client, &empty());
 });
 
-case!(only_input_is_reported, ["POLL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(only_input_is_reported, ["POLL-2"], pair, |t, (manager, client)| {
     client.start_call(0, 0, &empty());
     // The poll asks for output and urgent data, too.
     assert_eq!(manager.poll(PATIENCE_MS), IN);
@@ -68,8 +64,7 @@ impl DrainAfter for Port {
     }
 }
 
-case!(own_work_is_readable, ["POLL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(own_work_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
     // A refused call leaves an error on the thread.
     let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
@@ -79,8 +74,7 @@ case!(own_work_is_readable, ["POLL-2"], |t| {
     drop(manager);
 });
 
-case!(reply_is_readable, ["POLL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(reply_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
     client.send_call(0, 0, &empty());
     assert!(!ready(&client), "the acknowledgement of a call waits for the reply");
     manager.wait_call();
@@ -105,8 +99,7 @@ case!(busy_thread_does_not_see_process_work, ["POLL-3", "LOOP-9"], |t| {
     manager.answer(&second, &empty());
 });
 
-case!(work_wakes_a_polling_thread, ["POLL-4"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(work_wakes_a_polling_thread, ["POLL-4"], pair, |t, (manager, client)| {
     manager.actor.start(Op::Poll { slot: manager.slot, timeout_ms: PATIENCE_MS });
     manager.actor.expect_blocked();
     client.start_call(0, 0, &empty());
@@ -142,16 +135,14 @@ case!(work_of_a_waiting_looper_wakes_no_polling_thread, ["POLL-4", "LOOP-6"], |t
         };
         poller.actor.expect_blocked();
         woken += sleeps(&poller) - before;
-        manager.free(&call);
-        client.free(&manager.answer(&client, &empty()));
+        finish(&manager, &client, &call);
     }
     assert!(woken < ROUNDS / 4, "woken {woken} times in {ROUNDS} rounds");
     client.start_call(0, 0, &empty());
     assert!(matches!(poller.actor.finish(), crate::ops::Answer::Number(IN)));
 });
 
-case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], |t| {
-    let (manager, owner) = (t.manager(), t.client());
+case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], pair, |t, (manager, owner)| {
     let mut nodes = empty();
     for ptr in 1..=200 {
         nodes.object(&FlatBinderObject::binder(ptr * 16, 0));
@@ -184,8 +175,7 @@ fn epoll_wait(port: &Port, set: usize, timeout_ms: u16) -> u64 {
     port.actor.number(Op::EpollWait { set, timeout_ms }).expect("wait")
 }
 
-case!(work_wakes_epoll, ["POLL-1", "POLL-4"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(work_wakes_epoll, ["POLL-1", "POLL-4"], pair, |t, (manager, client)| {
     let set = epoll(&manager);
     for code in 0..10 {
         assert_eq!(epoll_wait(&manager, set, 0), 0);
@@ -287,8 +277,7 @@ case!(work_that_came_before_exit_wakes_epoll, ["POLL-3", "POLL-6"], |t| {
     expect_the_call(&manager, set, &second);
 });
 
-case!(lesson_c01_r18_thread_exit_under_epoll, ["POLL-6"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_c01_r18_thread_exit_under_epoll, ["POLL-6"], pair, |t, (manager, client)| {
     let set = epoll(&manager);
     for _ in 0..20 {
         assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -328,8 +317,7 @@ fn own_completion_wakes(t: &Stage, edge: bool) {
     }
 }
 
-case!(close_under_epoll, ["POLL-6"], |t| {
-    let client = t.client();
+case!(close_under_epoll, ["POLL-6"], Stage::client, |t, client| {
     for _ in 0..8 {
         let manager = t.manager();
         let set = epoll(&manager);

@@ -5,7 +5,8 @@
 use super::*;
 use crate::bystander::{counted, Count};
 use crate::cast::{
-    cast, cast_with, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM, ROUND_ROBIN,
+    cast, cast_with, inheriting, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM,
+    ROUND_ROBIN,
 };
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 
@@ -71,8 +72,7 @@ impl Cast {
     }
 }
 
-case!(call_is_served_at_the_callers, ["TXN-31"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(call_is_served_at_the_callers, ["TXN-31"], inheriting, |t, cast| {
     for caller in [Fifo(10), RoundRobin(7), Fifo(1), Fifo(99), RoundRobin(99), Nice(5), Nice(-5)] {
         cast.served(t, caller, caller);
     }
@@ -140,14 +140,12 @@ case!(manager_inherits, ["TXN-31", "IOCTL-SET_CONTEXT_MGR_EXT"], |t| {
     cast.served(t, RoundRobin(30), RoundRobin(30));
 });
 
-case!(oneway_is_not_inherited, ["TXN-31"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(oneway_is_not_inherited, ["TXN-31"], inheriting, |t, cast| {
     cast.client.actor.set_schedule(Fifo(40));
     assert_eq!(cast.told(), Nice(0));
 });
 
-case!(chain_inherits, ["TXN-31"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(chain_inherits, ["TXN-31"], inheriting, |t, cast| {
     let (middle, last) = (t.server(), t.server());
     let on_middle = introduce(&cast.manager, &middle, node(INHERIT_RT | NO_MINIMUM), &cast.server);
     // One that is not interested is between the third and the fourth.
@@ -184,8 +182,7 @@ case!(call_back_inherits, ["TXN-31", "TXN-11"], |t| {
     expect(t, &cast.server, Nice(0));
 });
 
-case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     for meanwhile in [Nice(15), RoundRobin(3), Fifo(90)] {
         cast.call(Fifo(5));
         cast.server.actor.set_schedule(meanwhile);
@@ -194,8 +191,7 @@ case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], |t| {
     }
 });
 
-case!(exit_of_the_server_restores, ["TREL-1"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(exit_of_the_server_restores, ["TREL-1"], inheriting, |t, cast| {
     cast.call(Fifo(5));
     cast.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
     assert_eq!(cast.client.wait_refusal(), Return::DeadReply);
@@ -203,8 +199,7 @@ case!(exit_of_the_server_restores, ["TREL-1"], |t| {
 });
 
 // A thread that serves a call while another one closes the device goes on, and is no longer as urgent as the caller.
-case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], inheriting, |t, cast| {
     let other = cast.server.thread();
     cast.call(Fifo(5));
     expect(t, &cast.server, Fifo(5));
@@ -213,8 +208,7 @@ case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], |t| {
     expect(t, &cast.server, Nice(0));
 });
 
-case!(restores_what_was_real_time, ["TXN-12"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(restores_what_was_real_time, ["TXN-12"], inheriting, |t, cast| {
     // What it has while it waits is what it gets back, flag and all.
     cast.server.park();
     cast.server.actor.set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 12);
@@ -225,8 +219,7 @@ case!(restores_what_was_real_time, ["TXN-12"], |t| {
     assert!(cast.server.actor.resets_on_fork());
 });
 
-case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], |t| {
-    let ordinary = t.server();
+case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], Stage::server, |t, ordinary| {
     ordinary.actor.set_schedule(Fifo(7));
     ordinary.park();
     expect(t, &ordinary, Nice(0));
@@ -237,8 +230,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], |t| {
 });
 
 // A thread that was real-time for a oneway call shares the CPU afterwards as who opened the device does.
-case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], pair, |t, (manager, client)| {
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let server = opened_after(t, |actor| actor.set_policy(policy, 0));
         let handle = introduce(&manager, &server, node(FIFO | 20), &client);
@@ -253,8 +245,7 @@ case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], |t| {
 
 // While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
 // from children.
-case!(lesson_s15_policy_is_inherited_by_one_thread_alone, ["TXN-31"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(lesson_s15_policy_is_inherited_by_one_thread_alone, ["TXN-31"], inheriting, |t, cast| {
     for (caller, policy) in [(Fifo(5), libc::SCHED_FIFO), (RoundRobin(6), libc::SCHED_RR)] {
         cast.call(caller);
         expect(t, &cast.server, caller);
@@ -268,8 +259,7 @@ case!(lesson_s15_policy_is_inherited_by_one_thread_alone, ["TXN-31"], |t| {
     }
 });
 
-case!(limit_of_the_server, ["TXN-31", "LSM-2"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(limit_of_the_server, ["TXN-31", "LSM-2"], inheriting, |t, cast| {
     cast.server.actor.restrict(0, 5);
     cast.served(t, Fifo(50), Fifo(5));
     cast.served(t, RoundRobin(3), RoundRobin(3));
@@ -294,8 +284,7 @@ case!(server_keeps_what_it_has, ["TXN-31", "LSM-2"], |t| {
 
 // Client and server share a CPU with a thread that would run before the server as it is, but not
 // before the client: it must not get to run between the two.
-case!(server_is_raised_before_it_runs, ["TXN-31"], |t| {
-    needs_two_cpus(t);
+case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();
@@ -326,8 +315,7 @@ case!(server_is_raised_before_it_runs, ["TXN-31"], |t| {
 
 // Between being chosen for a call and getting it the server is woken by something else, and ends if it
 // can.
-case!(signals_do_not_come_between, ["TXN-31", "WR-7"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(signals_do_not_come_between, ["TXN-31", "WR-7"], inheriting, |t, cast| {
     cast.client.actor.set_schedule(Fifo(20));
     for _ in 0..t.tries(300) {
         if !cast.server.actor.is_busy() {
@@ -347,8 +335,7 @@ case!(signals_do_not_come_between, ["TXN-31", "WR-7"], |t| {
 
 // Between being chosen for a call back and getting it a thread is to hear that the call is dead which it
 // waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
-case!(death_does_not_come_between, ["TXN-31", "TXN-26"], |t| {
-    let (last, first) = (t.manager(), t.server());
+case!(death_does_not_come_between, ["TXN-31", "TXN-26"], manager_and_server, |t, (last, first)| {
     let on_first = crate::port::give_in_a_call(&last, &first, node(INHERIT_RT | NO_MINIMUM));
     first.settle_counts();
     let other = first.looper();
@@ -387,8 +374,7 @@ case!(death_does_not_come_between, ["TXN-31", "TXN-26"], |t| {
 });
 
 // A call that cannot be written to the server leaves it as it was.
-case!(undelivered_call_restores, ["TXN-31", "TXN-27"], |t| {
-    let cast = cast(t, INHERIT_RT | NO_MINIMUM);
+case!(undelivered_call_restores, ["TXN-31", "TXN-27"], inheriting, |t, cast| {
     cast.client.actor.set_schedule(Fifo(20));
     let read_buffer = Some(BAD_ADDRESS);
     cast.server.start_raw(WriteReadOp { room: ROOM, read_buffer, read_consumed: 4, ..Default::default() });

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that nobody uses go when memory is short, and nobody notices.
 
+use super::many::start_server;
 use super::*;
 use crate::load;
 use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
-use nix::sys::wait::{waitpid, WaitStatus};
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
@@ -18,12 +18,17 @@ fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
     call.buffer
 }
 
-fn answer(client: &Port, manager: &Port) {
+/// Has the manager reply, and the client take that.
+pub(super) fn answer(client: &Port, manager: &Port) {
     client.free(&manager.answer(client, &empty()));
 }
 
-case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
+/// The driver's shrinker, a manager, and a client.
+fn shrinkable_pair(t: &Stage) -> (Shrinker, Port, Port) {
+    (Shrinker::needed(t), t.manager(), t.client())
+}
+
+case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], Shrinker::needed, |t, shrinker| {
     let (manager, client) = (t.manager(), t.client());
     for seed in 0..3 {
         let (question, reply) = (pattern(64 * PIECE, seed), pattern(40 * PIECE, seed + 10));
@@ -41,9 +46,7 @@ case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], |t| {
 
 // Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
 // told to stop.
-case!(as_the_kernel_does_it, ["ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(as_the_kernel_does_it, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(64 * PIECE, 1);
     for _ in 0..2 {
         client.round_trip(0, &manager, &bytes(&data), &bytes(&data));
@@ -96,9 +99,7 @@ case!(found_on_its_node, ["ALLOC-5"], |t| {
     assert!(after <= 2, "{after} of {before} pages are left");
 });
 
-case!(pages_in_use_stay, ["ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(20 * PIECE, 1);
     let call = client.call(&manager, 0, 0, &bytes(&data));
     shrinker.squeeze();
@@ -107,8 +108,7 @@ case!(pages_in_use_stay, ["ALLOC-5"], |t| {
     answer(&client, &manager);
 });
 
-case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], Shrinker::needed, |t, shrinker| {
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
     let data = |seed| pattern(3 * page() + 1000, seed);
@@ -130,18 +130,14 @@ case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], |t| {
     }
 });
 
-case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &pattern(8 * page(), 1));
     shrinker.squeeze();
     manager.actor.start(Op::Touch { address: buffer + 3 * page() as u64 });
     assert_eq!(manager.actor.wait_dead(), Some(Signal::SIGBUS));
 });
 
-case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
     answer(&client, &manager);
     assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
@@ -154,9 +150,7 @@ case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], |t| {
     answer(&client, &manager);
 });
 
-case!(what_is_used_again_and_again_stays, ["ALLOC-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(what_is_used_again_and_again_stays, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
     answer(&client, &manager);
     for _ in 0..5 {
@@ -168,8 +162,7 @@ case!(what_is_used_again_and_again_stays, ["ALLOC-5"], |t| {
 });
 
 // What a sender has not touched yet, or never will, is copied all the same.
-case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], pair, |t, (manager, client)| {
     // Everything in the arena is new to the process: each page of it has to be found first.
     let data = pattern(30 * PIECE + 7, 3);
     client.round_trip(0, &manager, &bytes(&data), &empty());
@@ -191,9 +184,7 @@ case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], |t| {
     client.round_trip(0, &manager, &bytes(&data), &empty());
 });
 
-case!(after_unmap, ["ALLOC-5", "MMAP-7"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(after_unmap, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let call = client.call(&manager, 0, 0, &bytes(&pattern(30 * PIECE, 1)));
     manager.unmap();
     shrinker.squeeze();
@@ -203,9 +194,7 @@ case!(after_unmap, ["ALLOC-5", "MMAP-7"], |t| {
 });
 
 // What was moved is the process's to keep.
-case!(after_a_move, ["ALLOC-5", "MMAP-7"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(after_a_move, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(30 * PIECE, 1);
     let buffer = freed_call(&client, &manager, &data);
     let (address, length) = manager.space.expect("a space");
@@ -217,8 +206,7 @@ case!(after_a_move, ["ALLOC-5", "MMAP-7"], |t| {
 });
 
 case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+    let (shrinker, manager, client) = shrinkable_pair(t);
     let data = pattern(30 * PIECE, 1);
     client.round_trip(0, &manager, &bytes(&data), &empty());
     let (address, length) = manager.space.expect("a space");
@@ -228,9 +216,7 @@ case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
     client.round_trip(0, &manager, &bytes(&data), &empty());
 });
 
-case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], |t| {
-    let shrinker = Shrinker::needed(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let before = shrinker.pages();
     freed_call(&client, &manager, &pattern(100 * PIECE, 1));
     manager.kill();
@@ -276,11 +262,6 @@ impl Drop for Squeezer {
     }
 }
 
-fn start_server(t: &Stage, threads: u32) -> Pid {
-    let path = t.device("binder");
-    child::ready(|ready| load::serve(&path, threads, ready))
-}
-
 fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
     let client = |seed| {
         let path = t.device("binder");
@@ -293,19 +274,7 @@ fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
     (0..4).map(client).collect()
 }
 
-fn all_well(children: Vec<Pid>) {
-    for pid in children {
-        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
-    }
-}
-
-fn end(server: Pid) {
-    kill(server, Signal::SIGKILL).expect("kill");
-    waitpid(server, None).expect("wait");
-}
-
-case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], Shrinker::needed, |t, shrinker| {
     let server = start_server(t, 4);
     let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
     all_well(start_clients(t, false));
@@ -313,8 +282,7 @@ case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], |t| {
     end(server);
 });
 
-case!(while_servers_die, ["ALLOC-5", "REL-2"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(while_servers_die, ["ALLOC-5", "REL-2"], Shrinker::needed, |t, shrinker| {
     let _squeezer = Squeezer::start(&shrinker);
     let mut server = start_server(t, 3);
     let clients = start_clients(t, true);
@@ -327,8 +295,7 @@ case!(while_servers_die, ["ALLOC-5", "REL-2"], |t| {
     end(server);
 });
 
-case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], |t| {
-    let shrinker = Shrinker::needed(t);
+case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], Shrinker::needed, |t, shrinker| {
     let _squeezer = Squeezer::start(&shrinker);
     for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());

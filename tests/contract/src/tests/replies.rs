@@ -16,22 +16,19 @@ fn refused_reply(port: &Port) -> Return {
     port.wait_refusal()
 }
 
-case!(without_a_call, ["TXN-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(without_a_call, ["TXN-12"], pair, |t, (server, client)| {
     assert_eq!(refused_reply(&server), Return::FailedReply);
     assert_eq!(server.extended_error(), nothing_to_answer(t));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(twice, ["TXN-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(twice, ["TXN-12"], pair, |t, (server, client)| {
     client.round_trip(0, &server, &empty(), &bytes(b"one"));
     assert_eq!(refused_reply(&server), Return::FailedReply);
     assert_eq!(client.drain(), []);
 });
 
-case!(by_another_thread, ["TXN-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(by_another_thread, ["TXN-12"], pair, |t, (server, client)| {
     let other = server.looper();
     client.call(&server, 0, 0, &empty());
     assert_eq!(refused_reply(&other), Return::FailedReply);
@@ -40,8 +37,7 @@ case!(by_another_thread, ["TXN-12"], |t| {
     assert_eq!(client.data(&server.answer(&client, &bytes(b"right"))), b"right");
 });
 
-case!(to_a_call_that_was_sent_not_received, ["TXN-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(to_a_call_that_was_sent_not_received, ["TXN-12"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     assert_eq!(refused_reply(&client), Return::FailedReply);
     assert_eq!(client.extended_error(), nothing_to_answer(t));
@@ -57,8 +53,7 @@ fn failing(server: &Port, client: &Port, reply: &BinderTransactionData) -> (Retu
     (client.wait_refusal(), client.extended_error())
 }
 
-case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], pair, |t, (server, client)| {
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     let (told, error) = failing(&server, &client, &reply);
     assert_eq!(told, Return::FailedReply);
@@ -79,16 +74,14 @@ case!(that_does_not_fit, ["TXN-25", "ALLOC-2"], |t| {
     client.round_trip(0, &server, &empty(), &bytes(&pattern(2 * page(), 0)));
 });
 
-case!(from_unreadable_memory, ["TXN-25"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(from_unreadable_memory, ["TXN-25"], pair, |t, (server, client)| {
     let reply = BinderTransactionData { buffer: BAD_ADDRESS, ..server.place(0, 0, &bytes(b"12345678")) };
     let (told, error) = failing(&server, &client, &reply);
     assert_eq!((told, error), (Return::FailedReply, failed(Errno::EFAULT)));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     client.unmap();
@@ -101,8 +94,7 @@ case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], |t| {
     );
 });
 
-case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], pair, |t, (server, client)| {
     client.send_call(0, 1, &empty());
     server.wait_call();
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -111,8 +103,7 @@ case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], |t| {
     client.round_trip(0, &server, &bytes(b"again"), &bytes(b"and now"));
 });
 
-case!(to_a_dead_caller, ["TXN-13", "TXN-25"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(to_a_dead_caller, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &empty());
     client.kill();
     server.reply(&bytes(b"to nobody"));
@@ -121,8 +112,7 @@ case!(to_a_dead_caller, ["TXN-13", "TXN-25"], |t| {
     next.round_trip(0, &server, &bytes(b"next"), &bytes(b"please"));
 });
 
-case!(failed_one_is_final, ["TXN-12", "TXN-25"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(failed_one_is_final, ["TXN-12", "TXN-25"], pair, |t, (server, client)| {
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     failing(&server, &client, &reply);
     assert_eq!(refused_reply(&server), Return::FailedReply, "the call has been answered");
@@ -159,8 +149,7 @@ case!(can_be_huge, ["TXN-29", "TXN-15"], |t| {
     assert_eq!(client.round_trip(0, &server, &empty(), &bytes(&answer)), answer);
 });
 
-case!(acknowledged_at_once, ["TXN-17"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(acknowledged_at_once, ["TXN-17"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
@@ -171,8 +160,7 @@ case!(acknowledged_at_once, ["TXN-17"], |t| {
     assert_eq!(client.extended_error(), NO_ERROR);
 });
 
-case!(answer_to_the_first_of_two_threads, ["TXN-13", "TXN-14"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(answer_to_the_first_of_two_threads, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
     let other = client.thread();
     let second = server.looper();
     client.start_call(0, 1, &empty());

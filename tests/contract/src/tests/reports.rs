@@ -75,8 +75,7 @@ case!(family_and_group, ["NL-1"], |t| {
     assert_eq!(names[1..], *others);
 });
 
-case!(anybody_may_listen, ["NL-1"], |t| {
-    let client = t.client();
+case!(anybody_may_listen, ["NL-1"], Stage::client, |t, client| {
     let listener = by_nobody(Listener::join).expect("join without any right");
     let data = client.place(NO_HANDLE, 0, &empty());
     assert_eq!(client.refused(&data), Return::FailedReply);
@@ -171,8 +170,7 @@ case!(of_a_reply_to_the_dead, ["NL-2", "NL-3"], |t| {
     assert_eq!(listener.news(), [wanted]);
 });
 
-case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], couple, |t, (_manager, a, b, on_b, on_a)| {
     let listener = joined();
     a.call(&b, on_b, 1, &empty());
     // A call back is for the thread that waits.
@@ -183,8 +181,7 @@ case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], |t| {
-    let (_manager, a, _b, on_b, _) = couple(t);
+case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], couple, |t, (_manager, a, _b, on_b, _)| {
     let listener = joined();
     a.nonblocking(true);
     let commands = stream(|c| c.transaction(&a.place(on_b, 1, &empty())));

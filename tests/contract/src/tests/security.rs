@@ -23,6 +23,13 @@ fn needs_module(t: &Stage, port: &Port) {
     t.needs("a security module that gives contexts (boot with lsm=selinux)", is_selinux);
 }
 
+/// A manager whose node wants contexts, and a client, with such a module.
+fn wanting_pair(t: &Stage) -> (Port, Port) {
+    let (server, client) = (t.manager_flagged(WANTED), t.client());
+    needs_module(t, &client);
+    (server, client)
+}
+
 /// Has a process take another context, as far as a kernel without a policy knows any.
 #[track_caller]
 fn take_context(port: &Port, context: &str) {
@@ -46,13 +53,6 @@ fn expect_words(server: &Port, words: &[u8], call: &BinderTransactionData, addre
     assert!(address >= call.offsets + call.offsets_size, "inside of the offsets");
 }
 
-/// Serves a call and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
-    client.free(&server.answer(client, &empty()));
-}
-
 case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     t.needs("no security module that gives contexts", context_of(&client).is_none());
@@ -68,9 +68,7 @@ case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
     assert_eq!(server.drain(), []);
 });
 
-case!(comes_with_a_call, ["OBJ-9", "LSM-1", "TXN-29"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(comes_with_a_call, ["OBJ-9", "LSM-1", "TXN-29"], wanting_pair, |t, (server, client)| {
     client.start_call(0, 77, &bytes(b"the data"));
     let (call, context) = server.wait_call_with_context();
     assert_eq!((call.code, call.sender_pid), (77, client.actor.pid()));
@@ -79,9 +77,7 @@ case!(comes_with_a_call, ["OBJ-9", "LSM-1", "TXN-29"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(comes_with_a_oneway_call, ["OBJ-9"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(comes_with_a_oneway_call, ["OBJ-9"], wanting_pair, |t, (server, client)| {
     for _ in 0..3 {
         client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::ONE_WAY));
         client.wait_for(Return::TransactionComplete);
@@ -93,9 +89,7 @@ case!(comes_with_a_oneway_call, ["OBJ-9"], |t| {
     }
 });
 
-case!(comes_with_every_call, ["OBJ-9", "OBJ-3"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(comes_with_every_call, ["OBJ-9", "OBJ-3"], wanting_pair, |t, (server, client)| {
     for length in [0, 1, 7, 8, 4090, 4096, 9999] {
         let mut parcel = bytes(&pattern(length, length));
         for node in 0..length as u64 % 4 {
@@ -109,9 +103,7 @@ case!(comes_with_every_call, ["OBJ-9", "OBJ-3"], |t| {
     }
 });
 
-case!(does_not_come_with_a_reply, ["OBJ-9"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(does_not_come_with_a_reply, ["OBJ-9"], wanting_pair, |t, (server, client)| {
     client.start_call(0, 0, &empty());
     let (call, _) = server.wait_call_with_context();
     server.free(&call);
@@ -119,8 +111,7 @@ case!(does_not_come_with_a_reply, ["OBJ-9"], |t| {
     assert_eq!(client.data(&reply), b"just a reply");
 });
 
-case!(does_not_come_where_nobody_asked, ["OBJ-9", "NODE-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(does_not_come_where_nobody_asked, ["OBJ-9", "NODE-1"], pair, |t, (server, client)| {
     needs_module(t, &client);
     let (quiet, curious) = (FlatBinderObject::binder(0x10, 0), FlatBinderObject::binder(0x20, 0));
     let quiet_handle = give_in_a_reply(&server, &client, quiet);
@@ -158,9 +149,7 @@ case!(lesson_c07_lies_behind_the_blocks, ["OBJ-3", "OBJ-9", "lesson C07"], |t| {
     assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EINVAL));
 });
 
-case!(takes_space, ["OBJ-3", "ALLOC-1"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(takes_space, ["OBJ-3", "ALLOC-1"], wanting_pair, |t, (server, client)| {
     let whole = bytes(&pattern(crate::stage::SPACE, 0));
     assert_eq!(client.refused(&client.place(0, 0, &whole)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
@@ -172,9 +161,7 @@ case!(takes_space, ["OBJ-3", "ALLOC-1"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(wiped_when_asked_for, ["OBJ-9", "ALLOC-6"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(wiped_when_asked_for, ["OBJ-9", "ALLOC-6"], wanting_pair, |t, (server, client)| {
     client.start_sg(&SgParcel::new().to(&client, 0, TransactionFlags::CLEAR_BUF));
     let (call, context) = server.wait_call_with_context();
     server.answer(&client, &empty());
@@ -203,9 +190,7 @@ case!(everything_passes_the_module, ["LSM-1", "TXN-6"], |t| {
     assert_eq!(client.object(&client.wait_reply()).binder, 0x10);
 });
 
-case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (server, client)| {
     let opener = context_of(&client).expect("a context");
     for now in ["unlabeled", "file", "kernel", "port"] {
         take_context(&client, now);
@@ -216,9 +201,7 @@ case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
     }
 });
 
-case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], |t| {
-    let (server, client) = (t.manager_flagged(WANTED), t.client());
-    needs_module(t, &client);
+case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (server, client)| {
     let first = context_of(&client).expect("a context");
     take_context(&client, "unlabeled");
     // What the process opens now is another process to the driver, with a context of its own.

@@ -4,16 +4,14 @@
 use super::*;
 use crate::scheduling::Nice;
 
-case!(wait_for_work_ends, ["WR-7", "LOOP-8"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(wait_for_work_ends, ["WR-7", "LOOP-8"], pair, |t, (server, client)| {
     server.park();
     server.actor.interrupt();
     assert_eq!(server.finish_raw().errno, Errno::EINTR);
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], pair, |t, (server, client)| {
     client.start_call(0, 0, &empty());
     for _ in 0..3 {
         client.actor.expect_blocked();
@@ -25,8 +23,7 @@ case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], |t| {
     assert_eq!(client.data(&server.answer(&client, &bytes(b"in the end"))), b"in the end");
 });
 
-case!(reply_during_the_interruption, ["WR-7", "TXN-21"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(reply_during_the_interruption, ["WR-7", "TXN-21"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     client.actor.interrupt();
@@ -34,8 +31,7 @@ case!(reply_during_the_interruption, ["WR-7", "TXN-21"], |t| {
     assert_eq!(client.data(&server.answer(&client, &bytes(b"meanwhile"))), b"meanwhile");
 });
 
-case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], manager_and_server, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.actor.expect_blocked();
@@ -47,8 +43,7 @@ case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(storm, ["WR-7", "TXN-21"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(storm, ["WR-7", "TXN-21"], pair, |t, (server, client)| {
     for i in 0..80u32 {
         server.start_read();
         if i % 2 == 0 {
@@ -78,8 +73,7 @@ case!(storm, ["WR-7", "TXN-21"], |t| {
 });
 
 // The thread wakes up by itself between being chosen for the call and having it.
-case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], pair, |t, (server, client)| {
     client.actor.set_schedule(Nice(-10));
     for code in 0..t.tries(300) {
         server.park();
@@ -93,13 +87,11 @@ case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], |t| 
         });
         let call = taken.unwrap_or_else(|| server.wait_call());
         assert_eq!(call.code, code);
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
     }
 });
 
-case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], pair, |t, (server, client)| {
     let helper = server.looper();
     server.park();
     helper.park();
@@ -111,8 +103,7 @@ case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(reads_do_not_restart, ["WR-7", "LOOP-8"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(reads_do_not_restart, ["WR-7", "LOOP-8"], pair, |t, (server, client)| {
     server.actor.restart_calls();
     for signals in 1..=3 {
         server.park();
@@ -123,8 +114,7 @@ case!(reads_do_not_restart, ["WR-7", "LOOP-8"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], pair, |t, (server, client)| {
     client.actor.restart_calls();
     for code in 0..3 {
         client.start_blocking_call(0, code, &bytes(b"once"));
@@ -139,8 +129,7 @@ case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], |t| {
     assert_eq!((server.drain(), client.drain()), (vec![], vec![]), "nothing was sent twice");
 });
 
-case!(counts_do_not_restart, ["WR-1", "WR-7"], |t| {
-    let (manager, server, client) = (t.manager(), t.server(), t.client());
+case!(counts_do_not_restart, ["WR-1", "WR-7"], trio, |t, (manager, server, client)| {
     let node = FlatBinderObject::binder(0x10, 0x11);
     let handle = introduce(&manager, &server, node, &client);
     client.actor.restart_calls();

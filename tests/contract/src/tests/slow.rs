@@ -158,8 +158,7 @@ case!(listening_takes_a_right, ["NL-1"], |t| {
     }
 });
 
-case!(told_once, ["TXN-10"], |t| {
-    let manager = t.manager();
+case!(told_once, ["TXN-10"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let server = t.server();
     let (client, handle) = held(t, &manager, &server);
@@ -232,8 +231,7 @@ fn in_the_log(log: &mut std::fs::File, chain: &str) -> bool {
     }
 }
 
-case!(is_in_the_log_and_in_traces, ["PARAM-3"], |t| {
-    let manager = t.manager();
+case!(is_in_the_log_and_in_traces, ["PARAM-3"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let trace = Trace::of(t, "binder_slow_call");
     let mut options = std::fs::OpenOptions::new();
@@ -261,8 +259,7 @@ case!(is_in_the_log_and_in_traces, ["PARAM-3"], |t| {
     }
 });
 
-case!(fast_call_is_not_told, ["TXN-10"], |t| {
-    let manager = t.manager();
+case!(fast_call_is_not_told, ["TXN-10"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let (server, fast) = (t.server(), t.server());
     let (client, _) = held(t, &manager, &server);
@@ -283,8 +280,7 @@ case!(fast_call_is_not_told, ["TXN-10"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(chain_of_three, ["TXN-11"], |t| {
-    let (manager, a, b, on_b, _) = couple(t);
+case!(chain_of_three, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     let c = t.server();
     let on_c = introduce(&manager, &c, node(&c), &b);
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
@@ -304,8 +300,7 @@ case!(chain_of_three, ["TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(call_back_is_told_and_not_what_it_came_from, ["TXN-11"], |t| {
-    let (manager, a, b, on_b, on_a) = couple(t);
+case!(call_back_is_told_and_not_what_it_came_from, ["TXN-11"], couple, |t, (manager, a, b, on_b, on_a)| {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
@@ -322,8 +317,7 @@ case!(call_back_is_told_and_not_what_it_came_from, ["TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(chain_through_a_thread_that_was_called_back, ["TXN-11"], |t| {
-    let (manager, a, b, on_b, on_a) = couple(t);
+case!(chain_through_a_thread_that_was_called_back, ["TXN-11"], couple, |t, (manager, a, b, on_b, on_a)| {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let client = t.client();
     let handle = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &client);
@@ -343,10 +337,9 @@ case!(chain_through_a_thread_that_was_called_back, ["TXN-11"], |t| {
     a.answer(&client, &empty());
 });
 
-case!(thread_among_many, ["TXN-10"], |t| {
+case!(thread_among_many, ["TXN-10"], Stage::manager, |t, manager| {
     // More than are looked at without giving others the lock.
     const MANY: usize = 70;
-    let manager = t.manager();
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let (server, client) = (t.server(), t.client());
     let handle = introduce(&manager, &server, node(&server), &client);
@@ -371,8 +364,7 @@ case!(thread_among_many, ["TXN-10"], |t| {
     last.wait_refusal();
 });
 
-case!(pool_that_is_busy, ["LOOP-3"], |t| {
-    let manager = t.manager();
+case!(pool_that_is_busy, ["LOOP-3"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
     let second = server.looper();
@@ -398,8 +390,7 @@ case!(pool_that_is_busy, ["LOOP-3"], |t| {
     }
 });
 
-case!(process_without_a_pool, ["LOOP-3"], |t| {
-    let manager = t.manager();
+case!(process_without_a_pool, ["LOOP-3"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let (owner, client) = (t.client(), t.client());
     let handle = introduce(&manager, &owner, node(&owner), &client);
@@ -413,8 +404,7 @@ case!(process_without_a_pool, ["LOOP-3"], |t| {
     client.wait_refusal();
 });
 
-case!(server_that_is_stopped, ["TXN-10"], |t| {
-    let manager = t.manager();
+case!(server_that_is_stopped, ["TXN-10"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
     let (client, _) = held(t, &manager, &server);
@@ -435,8 +425,7 @@ case!(server_that_is_stopped, ["TXN-10"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(target_that_is_being_frozen, ["FRZ-2"], |t| {
-    let manager = t.manager();
+case!(target_that_is_being_frozen, ["FRZ-2"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, NEVER) else { return };
     let server = t.server();
     let (client, _) = held(t, &manager, &server);

@@ -30,8 +30,7 @@ fn thread_in(manager: &Port, path: &[u32]) -> Port {
     thread
 }
 
-case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], pair, |t, (manager, client)| {
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
         assert_eq!(thread.poll(0), 0, "{state}: idle");
@@ -51,8 +50,7 @@ case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], |t| {
     }
 });
 
-case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], pair, |t, (manager, client)| {
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
         let set =
@@ -100,8 +98,7 @@ fn oneway(port: &Port, handle: u32) -> BinderTransactionData {
     port.place_oneway(handle, 0, &empty())
 }
 
-case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], pair, |t, (manager, client)| {
     let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
         as usize;
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
@@ -112,8 +109,7 @@ case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], |t| {
     manager.free(&manager.wait_call());
 });
 
-case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], pair, |t, (manager, client)| {
     let pollers = [manager.looper(), manager.looper(), manager.looper()];
     for poller in &pollers {
         poller.actor.start(Op::Poll { slot: poller.slot, timeout_ms: PATIENCE_MS });
@@ -130,7 +126,7 @@ case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], |t| {
 });
 
 case!(counts_by_a_thread_outside_the_pool, ["WR-5", "NODE-9", "NODE-8"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+    let (manager, owner, holder) = trio(t);
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let stranger = holder.thread();
     stranger.send(|c| c.increfs(handle).acquire(handle).decrefs(handle).increfs(handle));
@@ -154,8 +150,7 @@ case!(buffers_freed_outside_the_pool, ["OBJ-12"], |t| {
     }
 });
 
-case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], pair, |t, (manager, client)| {
     let stranger = client.thread();
     stranger.round_trip(0, &manager, &bytes(b"from"), &bytes(b"outside"));
     // A reply without a call, from a thread that is in no pool either.
@@ -171,8 +166,7 @@ case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], |t| {
     manager.answer(&stranger, &empty());
 });
 
-case!(pool_commands_in_any_order, ["LOOP-2", "LOOP-3", "LOOP-4", "WR-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(pool_commands_in_any_order, ["LOOP-2", "LOOP-3", "LOOP-4", "WR-5"], pair, |t, (manager, client)| {
     let codes = [codes::BC_ENTER_LOOPER, codes::BC_REGISTER_LOOPER, codes::BC_EXIT_LOOPER];
     for number in 0..27 {
         let path = [codes[number % 3], codes[number / 3 % 3], codes[number / 9]];
@@ -198,8 +192,7 @@ case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
 });
 
 // Whoever has a descriptor may ask to freeze a process; that makes him no thread of the opener's.
-case!(lesson_r17_a_stranger_asks_about_freezing, ["FORK-1", "IOCTL-FREEZE"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_r17_a_stranger_asks_about_freezing, ["FORK-1", "IOCTL-FREEZE"], pair, |t, (manager, client)| {
     let child = client.used_by(Rc::new(client.actor.fork()));
     let nobody = BinderFreezeInfo { pid: 0x7fff_fff0, enable: 0, timeout_ms: 0 };
     let answer = child.ioctl(BINDER_FREEZE, nobody);
@@ -208,8 +201,7 @@ case!(lesson_r17_a_stranger_asks_about_freezing, ["FORK-1", "IOCTL-FREEZE"], |t|
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], pair, |t, (manager, client)| {
     client.send(|c| c.transaction(&oneway(&client, 0)));
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(client.drain(), []);
@@ -217,8 +209,7 @@ case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], |t| {
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(exit_under_epoll_with_work, ["POLL-6", "TREL-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(exit_under_epoll_with_work, ["POLL-6", "TREL-1"], pair, |t, (manager, client)| {
     for code in 0..10 {
         let thread = manager.looper();
         let set =

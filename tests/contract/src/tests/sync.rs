@@ -3,8 +3,7 @@
 
 use super::*;
 
-case!(every_size, ["TXN-29", "TXN-17", "TXN-18", "ALLOC-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(every_size, ["TXN-29", "TXN-17", "TXN-18", "ALLOC-1"], pair, |t, (server, client)| {
     let sizes = [0, 1, 2, 3, 4, 7, 8, 9, 100, 4095, 4096, 4097, 8191, 8192, 65536, 65537, 300_000];
     for (seed, size) in sizes.into_iter().enumerate() {
         let (question, answer) = (pattern(size, seed), pattern(size, seed + 100));
@@ -34,8 +33,7 @@ case!(beyond_the_space, ["ALLOC-2", "TXN-19"], |t| {
     client.round_trip(0, &server, &bytes(&pattern(space, 0)), &empty());
 });
 
-case!(sizes_that_overflow, ["OBJ-3", "TXN-19"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(sizes_that_overflow, ["OBJ-3", "TXN-19"], pair, |t, (server, client)| {
     let base = client.place(0, 0, &bytes(b"12345678"));
     let wrong = [
         BinderTransactionData { data_size: u64::MAX, ..base },
@@ -60,8 +58,7 @@ fn delivered(server: &Port, client: &Port, data: &BinderTransactionData) -> Bind
     call
 }
 
-case!(code_and_flags_are_verbatim, ["TXN-3", "TXN-29"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(code_and_flags_are_verbatim, ["TXN-3", "TXN-29"], pair, |t, (server, client)| {
     for (code, flags) in [(0, 0), (u32::MAX, 0), (0x5f50_4e47, 0x10), (1, 0x0200_0004), (2, !0x1 & !0x40)] {
         let data = BinderTransactionData { flags, ..client.place(0, code, &empty()) };
         let call = delivered(&server, &client, &data);
@@ -74,8 +71,7 @@ case!(code_and_flags_are_verbatim, ["TXN-3", "TXN-29"], |t| {
     assert_eq!((reply.code, reply.flags), (77, 0x8), "a reply's, too");
 });
 
-case!(sender_cannot_lie, ["TXN-3", "TXN-4", "TXN-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(sender_cannot_lie, ["TXN-3", "TXN-4", "TXN-5"], pair, |t, (server, client)| {
     let data = BinderTransactionData {
         cookie: 0xbad,
         sender_pid: 1,
@@ -91,23 +87,20 @@ case!(sender_cannot_lie, ["TXN-3", "TXN-4", "TXN-5"], |t| {
     assert_eq!((reply.target, reply.cookie), (0, 0));
 });
 
-case!(sender_user_is_the_threads_own, ["TXN-4"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(sender_user_is_the_threads_own, ["TXN-4"], pair, |t, (server, client)| {
     client.actor.number(crate::ops::Op::SetUser { uid: 1234 }).expect("change the user");
     let call = delivered(&server, &client, &client.place(0, 0, &empty()));
     assert_eq!(call.sender_euid, 1234, "the user now, not the one who opened the device");
 });
 
-case!(node_is_named_to_its_owner, ["TXN-29", "NODE-1"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(node_is_named_to_its_owner, ["TXN-29", "NODE-1"], trio, |t, (manager, owner, holder)| {
     let node = FlatBinderObject::binder(0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00);
     let handle = introduce(&manager, &owner, node, &holder);
     let call = delivered(&owner, &holder, &holder.place(handle, 3, &empty()));
     assert_eq!((call.target, call.cookie), (node.binder, node.cookie));
 });
 
-case!(acknowledgement_comes_with_the_reply, ["TXN-18"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(acknowledgement_comes_with_the_reply, ["TXN-18"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     server.reply(&empty());
     let outcome = client.finish_raw();
@@ -116,8 +109,7 @@ case!(acknowledgement_comes_with_the_reply, ["TXN-18"], |t| {
     assert!(matches!(items[2..], [Return::Reply(_)]), "{items:?}");
 });
 
-case!(acknowledgement_does_not_wake, ["TXN-18", "LOOP-10"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(acknowledgement_does_not_wake, ["TXN-18", "LOOP-10"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     client.park();
     server.wait_call();
@@ -125,8 +117,7 @@ case!(acknowledgement_does_not_wake, ["TXN-18", "LOOP-10"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(one_call_at_a_time_per_thread, ["TXN-10"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(one_call_at_a_time_per_thread, ["TXN-10"], pair, |t, (server, client)| {
     client.send_call(0, 1, &empty());
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::FailedReply);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
@@ -136,8 +127,7 @@ case!(one_call_at_a_time_per_thread, ["TXN-10"], |t| {
     assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
 });
 
-case!(call_waits_until_it_is_read, ["TXN-21"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(call_waits_until_it_is_read, ["TXN-21"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 0, &bytes(b"patient"));
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"patient");
@@ -145,8 +135,7 @@ case!(call_waits_until_it_is_read, ["TXN-21"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], pair, |t, (server, client)| {
     let data = client.place(0, 5, &bytes(b"question"));
     let mut commands = Commands::new();
     commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size: 64 });
@@ -167,8 +156,7 @@ case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], |t| {
     }
 });
 
-case!(unknown_handle, ["TXN-7", "TXN-19"], |t| {
-    let client = t.client();
+case!(unknown_handle, ["TXN-7", "TXN-19"], Stage::client, |t, client| {
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     for handle in [1, NO_HANDLE, u32::MAX] {
         assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
@@ -177,8 +165,7 @@ case!(unknown_handle, ["TXN-7", "TXN-19"], |t| {
     assert!(client.passed().is_empty(), "nothing is acknowledged");
 });
 
-case!(dead_owner, ["TXN-7", "NODE-12"], |t| {
-    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
+case!(dead_owner, ["TXN-7", "NODE-12"], trio, |t, (manager, owner, holder)| {
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     owner.kill();
     for _ in 0..2 {
@@ -186,9 +173,8 @@ case!(dead_owner, ["TXN-7", "NODE-12"], |t| {
     }
 });
 
-case!(self_call_is_refused, ["TXN-9"], |t| {
+case!(self_call_is_refused, ["TXN-9"], pair, |t, (manager, client)| {
     // A process never gets a handle on its own node; sent to itself it stays a node.
-    let (manager, client) = (t.manager(), t.client());
     let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 1)));
     let handle = manager.object(&call).handle();
     manager.reply(&object(FlatBinderObject::strong_handle(handle)));
@@ -197,8 +183,7 @@ case!(self_call_is_refused, ["TXN-9"], |t| {
     assert_eq!(client.refused(&client.place(1, 0, &empty())), Return::FailedReply);
 });
 
-case!(data_must_be_readable, ["TXN-1", "TXN-19"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(data_must_be_readable, ["TXN-1", "TXN-19"], pair, |t, (server, client)| {
     let mut data = client.place(0, 0, &bytes(&pattern(8192, 0)));
     data.buffer = BAD_ADDRESS;
     assert_eq!(client.refused(&data), Return::FailedReply);
@@ -214,8 +199,7 @@ case!(data_must_be_readable, ["TXN-1", "TXN-19"], |t| {
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
-case!(delivery_resumes_where_a_signal_cut_it, ["TXN-21", "WR-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(delivery_resumes_where_a_signal_cut_it, ["TXN-21", "WR-7"], pair, |t, (server, client)| {
     server.park();
     server.actor.interrupt();
     client.start_call(0, 9, &bytes(b"late"));
@@ -239,8 +223,7 @@ case!(hundreds_of_calls, ["TXN-29", "OBJ-12"], |t| {
     }
 });
 
-case!(offsets_address_follows_the_data, ["TXN-29", "OBJ-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(offsets_address_follows_the_data, ["TXN-29", "OBJ-3"], pair, |t, (server, client)| {
     for size in [0, 1, 7, 8, 9, 4095] {
         let mut parcel = bytes(&pattern(size, 0));
         parcel.object(&FlatBinderObject::binder(0x10, 0));
@@ -249,8 +232,7 @@ case!(offsets_address_follows_the_data, ["TXN-29", "OBJ-3"], |t| {
         assert_eq!(call.offsets_size, 8);
         assert_eq!(call.buffer % 8, 0);
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE);
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
         client.settle_counts();
     }
 });

@@ -26,20 +26,12 @@ fn checked(t: &Stage, client: &Port) -> u64 {
     client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }).expect("memory with tags")
 }
 
-/// Serves a call that has come, and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
-    client.free(&server.answer(client, &empty()));
-}
-
 /// Asks for the version into memory that may be tagged.
 fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
     client.actor.number(Op::IoctlAt { slot: client.slot, number: BINDER_VERSION, address })
 }
 
-case!(argument_of_an_ioctl, ["IOCTL-VERSION"], |t| {
-    let client = t.client();
+case!(argument_of_an_ioctl, ["IOCTL-VERSION"], Stage::client, |t, client| {
     take_tags(t, &client);
     let place = client.arena.place(&[0; 4]);
     assert_eq!(version_at(&client, tagged(place, TAG)), Ok(0));
@@ -58,8 +50,7 @@ fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Err
     (outcome.errno, outcome.write_consumed, outcome.read_consumed)
 }
 
-case!(commands_and_returns, ["IOCTL-WRITE_READ", "WR-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(commands_and_returns, ["IOCTL-WRITE_READ", "WR-1"], pair, |t, (server, client)| {
     take_tags(t, &client);
     let commands = stream(|c| c.transaction(&client.place(0, 7, &bytes(b"by a tagged pointer"))));
     let size = commands.len() as u64;
@@ -83,8 +74,7 @@ case!(commands_and_returns, ["IOCTL-WRITE_READ", "WR-1"], |t| {
     assert_eq!(told[..2], [Return::Noop, Return::TransactionComplete]);
 });
 
-case!(data_and_offsets, ["TXN-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(data_and_offsets, ["TXN-1"], pair, |t, (server, client)| {
     take_tags(t, &client);
     for length in [8, 100, 3 * page()] {
         let mut parcel = bytes(&pattern(length, 1));
@@ -104,8 +94,7 @@ case!(data_and_offsets, ["TXN-1"], |t| {
     }
 });
 
-case!(blocks, ["OBJ-PTR", "OBJ-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(blocks, ["OBJ-PTR", "OBJ-2"], pair, |t, (server, client)| {
     take_tags(t, &client);
     let mut parcel = SgParcel::new();
     for seed in 0..2 {
@@ -119,8 +108,7 @@ case!(blocks, ["OBJ-PTR", "OBJ-2"], |t| {
     finish(&server, &client, &call);
 });
 
-case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], pair, |t, (server, client)| {
     take_tags(t, &client);
     client.actor.number(Op::TakeTags { on: false, check: false }).expect("give none any more");
     let place = tagged(client.arena.place(&[0; 4]), TAG);
@@ -137,8 +125,7 @@ case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], |t| {
 });
 
 // Who owns a node gets back what it has named it by, tag and all.
-case!(names_of_nodes_keep_theirs, ["NODE-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(names_of_nodes_keep_theirs, ["NODE-1"], pair, |t, (server, client)| {
     take_tags(t, &client);
     let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(ptr, cookie)));
@@ -171,8 +158,7 @@ case!(buffers_are_freed_by_the_address_that_was_told, ["OBJ-12"], |t| {
     client.round_trip(0, &server, &bytes(b"free"), &empty());
 });
 
-case!(checked_in_data, ["TXN-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(checked_in_data, ["TXN-1"], pair, |t, (server, client)| {
     let memory = checked(t, &client);
     let call = |tag| {
         let plain = client.place(0, 0, &empty());
@@ -187,8 +173,7 @@ case!(checked_in_data, ["TXN-1"], |t| {
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
 });
 
-case!(checked_in_blocks, ["OBJ-PTR"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(checked_in_blocks, ["OBJ-PTR"], pair, |t, (server, client)| {
     let memory = checked(t, &client);
     let parcel = |tag| {
         let mut parcel = SgParcel::new();
@@ -202,8 +187,7 @@ case!(checked_in_blocks, ["OBJ-PTR"], |t| {
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
 });
 
-case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], |t| {
-    let client = t.client();
+case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], Stage::client, |t, client| {
     let memory = checked(t, &client);
     let commands = client.arena.place(Commands::new().enter_looper().as_bytes());
     // Its content is no command; it is not looked at.
@@ -218,16 +202,14 @@ case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], |t| {
     }
 });
 
-case!(checked_in_the_argument_of_an_ioctl, ["IOCTL-VERSION"], |t| {
-    let client = t.client();
+case!(checked_in_the_argument_of_an_ioctl, ["IOCTL-VERSION"], Stage::client, |t, client| {
     let memory = checked(t, &client);
     assert_eq!(version_at(&client, tagged(memory, WRONG)), Err(Errno::EINVAL));
     assert_eq!(version_at(&client, tagged(memory, RIGHT)), Ok(0));
 });
 
 // The kernel gives tags to a program's own memory alone.
-case!(space_has_none, ["MMAP-2"], |t| {
-    let client = t.opened();
+case!(space_has_none, ["MMAP-2"], Stage::opened, |t, client| {
     checked(t, &client);
     let protection = ProtFlags::PROT_READ | ProtFlags::from_bits_retain(PROT_MTE);
     assert_eq!(client.map_with(4 * page(), protection, MapFlags::MAP_PRIVATE), Err(Errno::EINVAL));

@@ -139,8 +139,7 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
         holder.let_go(&server);
         let call = call_after_a_disturbance(&server);
         assert_eq!((call.code, server.data(&call)), (code, b"meanwhile".to_vec()));
-        server.free(&call);
-        client.free(&server.answer(&client, &empty()));
+        finish(&server, &client, &call);
     }
 }
 
@@ -177,8 +176,7 @@ fn held_while_serving(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
 }
 
 // A debugger steps through system calls, each of which is cut into pieces by its stops.
-case!(stepped_through_calls, ["WR-7"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(stepped_through_calls, ["WR-7"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
     ptrace::attach(pid(&client)).expect("attach");
@@ -202,8 +200,7 @@ case!(stepped_through_calls, ["WR-7"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(killed_while_frozen, ["LOOP-8", "REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(killed_while_frozen, ["LOOP-8", "REL-2"], pair, |t, (server, client)| {
     let freezer = Freezer::new(&server);
     client.call(&server, 0, 0, &empty());
     server.park();
@@ -212,8 +209,7 @@ case!(killed_while_frozen, ["LOOP-8", "REL-2"], |t| {
     assert_eq!(client.wait_refusal(), Return::DeadReply);
 });
 
-case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], pair, |t, (server, client)| {
     let parent = server.thread();
     server.park();
     for code in 0..5 {
@@ -250,8 +246,7 @@ case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
 });
 
 // A thread that executes a program goes on by the number of its group's leader, which ends. So it has the record of that one.
-case!(another_program_by_a_second_thread, ["TREL-1", "FORK-1"], |t| {
-    let (manager, first) = (t.manager(), t.client());
+case!(another_program_by_a_second_thread, ["TREL-1", "FORK-1"], pair, |t, (manager, first)| {
     let second = first.thread();
     for thread in [&first, &second] {
         thread.round_trip(0, &manager, &empty(), &empty());
@@ -269,8 +264,7 @@ case!(another_program_by_a_second_thread, ["TREL-1", "FORK-1"], |t| {
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
 });
 
-case!(another_program_without_the_descriptor, ["REL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(another_program_without_the_descriptor, ["REL-2"], pair, |t, (manager, client)| {
     client.call(&manager, 0, 0, &empty());
     manager.actor.number(Op::Exec { slot: None }).expect("exec");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
@@ -279,8 +273,7 @@ case!(another_program_without_the_descriptor, ["REL-2"], |t| {
 });
 
 // A device's descriptor lies in a socket, its sender is gone: it is still open.
-case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], pair, |t, (manager, client)| {
     let keeper = Rc::new(Actor::new());
     let slot = client.actor.hand_over(client.slot, &keeper);
     client.call(&manager, 0, 0, &empty());
@@ -301,8 +294,7 @@ fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
     (Rc::new(Actor::with_numbers(&numbers)), keeper, slot)
 }
 
-case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], |t| {
-    let opener = t.opened();
+case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], Stage::opened, |t, opener| {
     let arena = opener.arena.clone();
     let (heir, keeper, kept) = heir_of(t, opener);
     let slot = keeper.hand_over(kept, &heir);
@@ -329,8 +321,7 @@ case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
 });
 
 // What another has said whose number was the same is not taken back.
-case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], |t| {
-    let (manager, sender) = (t.manager(), t.client());
+case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sender)| {
     let freezer = crate::freezer::Freezer::of(t, &manager);
     let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
     let say = |port: &Port, words: &[u8]| {

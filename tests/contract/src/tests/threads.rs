@@ -4,12 +4,7 @@
 use super::nested::couple;
 use super::*;
 
-fn exit(port: &Port) {
-    assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-}
-
-case!(exit_while_serving, ["TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(exit_while_serving, ["TREL-1"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &bytes(b"never answered"));
     exit(&server);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
@@ -19,8 +14,7 @@ case!(exit_while_serving, ["TREL-1"], |t| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(exit_while_serving_nested_calls, ["TREL-1"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(exit_while_serving_nested_calls, ["TREL-1"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
     // a serves the inner call and waits for the outer one.
@@ -32,8 +26,7 @@ case!(exit_while_serving_nested_calls, ["TREL-1"], |t| {
     b.round_trip(on_a, &a, &empty(), &empty());
 });
 
-case!(exit_while_calling, ["TREL-1", "TXN-13"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(exit_while_calling, ["TREL-1", "TXN-13"], pair, |t, (server, client)| {
     client.send_call(0, 1, &empty());
     exit(&client);
     // The call is on its way all the same.
@@ -61,8 +54,7 @@ case!(exit_with_a_reply_unread, ["TREL-1"], |t| {
     t.known_difference(Driver::C, "the space of an unread reply is lost when the thread exits", answered);
 });
 
-case!(exit_with_a_call_back_unread, ["TREL-1"], |t| {
-    let (_manager, a, b, on_b, on_a) = couple(t);
+case!(exit_with_a_call_back_unread, ["TREL-1"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.send_call(on_b, 1, &empty());
     b.wait_call();
     b.start_blocking_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
@@ -73,8 +65,7 @@ case!(exit_with_a_call_back_unread, ["TREL-1"], |t| {
     b.round_trip(on_a, &a, &empty(), &empty());
 });
 
-case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], |t| {
-    let client = t.client();
+case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], Stage::client, |t, client| {
     let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.try_write(&commands);
     exit(&client);
@@ -82,8 +73,7 @@ case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], |t| {
     assert_eq!(client.extended_error(), super::NO_ERROR);
 });
 
-case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], |t| {
-    let (manager, owner) = (t.manager(), t.server());
+case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], manager_and_server, |t, (manager, owner)| {
     owner.send_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     let call = manager.wait_call();
     exit(&owner);
@@ -99,8 +89,7 @@ case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], |t| {
     manager.free(&call);
 });
 
-case!(exit_and_return, ["TREL-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(exit_and_return, ["TREL-3"], pair, |t, (server, client)| {
     for i in 0..20u8 {
         exit(&client);
         client.round_trip(0, &server, &bytes(&[i]), &bytes(&[i]));
@@ -109,8 +98,7 @@ case!(exit_and_return, ["TREL-3"], |t| {
     }
 });
 
-case!(exit_leaves_the_others_alone, ["TREL-1"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(exit_leaves_the_others_alone, ["TREL-1"], pair, |t, (server, client)| {
     let (helper, other) = (server.looper(), client.thread());
     client.call(&server, 0, 1, &empty());
     other.call(&helper, 0, 2, &empty());
@@ -121,8 +109,7 @@ case!(exit_leaves_the_others_alone, ["TREL-1"], |t| {
 });
 
 // More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
-case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)| {
     let mut threads: Vec<Port> = (0..40).map(|_| client.thread()).collect();
     for round in 0..3u8 {
         for (number, thread) in threads.iter().enumerate() {
@@ -147,8 +134,7 @@ case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], |t| {
     }
 });
 
-case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
     let helper = server.looper();
     client.call(&helper, 0, 1, &empty());
     helper.actor.start(crate::ops::Op::EndThread);

@@ -101,8 +101,7 @@ case!(lesson_s05_while_a_task_has_yet_to_close_a_device, ["PARAM-7", "OBJ-11"], 
 });
 
 // Reclaim has taken pages a moment ago.
-case!(after_pages_were_taken, ["PARAM-7"], |t| {
-    t.needs_driver_alone();
+case!(after_pages_were_taken, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let data = vec![1; 2 << 20];
@@ -117,8 +116,7 @@ case!(after_pages_were_taken, ["PARAM-7"], |t| {
     expect_gone(t);
 });
 
-case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], |t| {
-    t.needs_driver_alone();
+case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], Stage::needs_driver_alone, |t, ()| {
     let port = t.client();
     let set =
         port.actor.number(Op::EpollCreate { slot: port.slot, edge: false }).expect("an epoll set") as usize;
@@ -135,8 +133,7 @@ case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], |t| {
     waiting.finish();
 });
 
-case!(while_a_device_is_in_a_socket, ["PARAM-7"], |t| {
-    t.needs_driver_alone();
+case!(while_a_device_is_in_a_socket, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     let port = t.opened();
     // Until it is given to somebody, it waits in a socket; who gets it cannot use it, and keeps it.
     let heir = Rc::new(Actor::new());
@@ -148,8 +145,7 @@ case!(while_a_device_is_in_a_socket, ["PARAM-7"], |t| {
     expect_gone(t);
 });
 
-case!(while_a_device_is_mapped, ["PARAM-7", "MMAP-8"], |t| {
-    t.needs_driver_alone();
+case!(while_a_device_is_mapped, ["PARAM-7", "MMAP-8"], Stage::needs_driver_alone, |t, ()| {
     let port = t.client();
     port.close();
     t.unmount();
@@ -159,8 +155,7 @@ case!(while_a_device_is_mapped, ["PARAM-7", "MMAP-8"], |t| {
 });
 
 // Calls of all kinds are on their way when both ends die, and the driver goes as soon as it can.
-case!(while_others_are_killed, ["PARAM-7", "REL-1"], |t| {
-    t.needs_driver_alone();
+case!(while_others_are_killed, ["PARAM-7", "REL-1"], Stage::needs_driver_alone, |t, ()| {
     let (manager, clients) = (t.manager(), [t.client(), t.client(), t.client()]);
     clients[0].call(&manager, 0, 0, &bytes(b"served"));
     for client in &clients[1..] {
@@ -174,8 +169,7 @@ case!(while_others_are_killed, ["PARAM-7", "REL-1"], |t| {
 });
 
 // Somebody asks for memory all the time, or rather has the driver asked for it.
-case!(while_reclaim_goes_round, ["PARAM-7"], |t| {
-    t.needs_driver_alone();
+case!(while_reclaim_goes_round, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(&vec![1; 100_000]), &empty());
@@ -198,8 +192,7 @@ case!(while_reclaim_goes_round, ["PARAM-7"], |t| {
 });
 
 // Somebody looks for a device by its path, as long as there is one.
-case!(while_paths_are_walked, ["PARAM-7", "BFS-15"], |t| {
-    t.needs_driver_alone();
+case!(while_paths_are_walked, ["PARAM-7", "BFS-15"], Stage::needs_driver_alone, |t, ()| {
     let device = t.device("binder");
     let walks = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -216,13 +209,11 @@ case!(while_paths_are_walked, ["PARAM-7", "BFS-15"], |t| {
     });
 });
 
-case!(while_a_log_is_open, ["PARAM-7", "BFS-12", "BFS-15"], |t| {
-    t.needs_driver_alone();
+case!(while_a_log_is_open, ["PARAM-7", "BFS-12", "BFS-15"], Stage::needs_driver_alone, |t, ()| {
     hold_logs(t, &with_logs(t));
 });
 
-case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], |t| {
-    t.needs_driver_alone();
+case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], Stage::needs_driver_alone, |t, ()| {
     let debugfs = Debugfs::of(t);
     hold_logs(t, &debugfs.logs());
     assert!(!debugfs.logs().exists());
@@ -242,8 +233,7 @@ fn hold_logs(t: &Stage, logs: &Path) {
     expect_gone(t);
 }
 
-case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], |t| {
-    t.needs_driver_alone();
+case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_alone, |t, ()| {
     let (client, listener) = (t.client(), Listener::join().expect("join the group"));
     client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     client.kill();
@@ -253,8 +243,7 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], |t| {
     assert_eq!(listener.news().len(), 1, "what was told stays to be read");
 });
 
-case!(while_slow_calls_are_looked_for, ["PARAM-7"], |t| {
-    t.needs_driver_alone();
+case!(while_slow_calls_are_looked_for, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     let parameter = t.driver.parameter("slow_call_ms");
     std::fs::write(&parameter, "1").expect("set the parameter");
     let listener = Listener::of_slow_calls().expect("join the group");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A copy that waits for user space, for as long as that likes, holds up nobody else.
 
+use super::reclaim::answer;
 use super::*;
 use crate::linger::Lingering;
 use crate::pages::pages_of;
@@ -34,12 +35,7 @@ fn send_absent_with(client: &Port, absent: &Absent, pages: usize, flags: Transac
     assert!(!client.actor.answered(Duration::ZERO), "came back without the data");
 }
 
-fn answer(client: &Port, manager: &Port) {
-    client.free(&manager.answer(client, &empty()));
-}
-
-case!(space_cannot_be_watched, ["MMAP-2", "MMAP-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(space_cannot_be_watched, ["MMAP-2", "MMAP-5"], pair, |t, (manager, client)| {
     let (_, shrinker) = absent(t, &manager, 1);
     let (address, length) = manager.space.expect("a space");
     for length in [length, page()] {
@@ -82,8 +78,7 @@ case!(sender_waits_while_pages_are_reclaimed, ["TXN-1", "ALLOC-5"], |t| {
     answer(&client, &manager);
 });
 
-case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], |t| {
-    let (manager, client, other) = (t.manager(), t.client(), t.client());
+case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], two_clients, |t, (manager, client, other)| {
     let (absent, shrinker) = absent(t, &client, 1);
     let call = client.place(0, 0, &object(FlatBinderObject::binder(0x50, 0)));
     client.start_transaction(&BinderTransactionData { offsets: absent.start, ..call });
@@ -97,8 +92,7 @@ case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], |t| {
     answer(&client, &manager);
 });
 
-case!(target_dies_meanwhile, ["REL-2", "ALLOC-5", "TXN-1"], |t| {
-    let (manager, client, other) = (t.manager(), t.client(), t.client());
+case!(target_dies_meanwhile, ["REL-2", "ALLOC-5", "TXN-1"], two_clients, |t, (manager, client, other)| {
     let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
     manager.kill();
@@ -113,8 +107,7 @@ case!(target_dies_meanwhile, ["REL-2", "ALLOC-5", "TXN-1"], |t| {
     client.round_trip(0, &next, &bytes(b"question"), &empty());
 });
 
-case!(secret_does_not_outlive_its_target, ["OBJ-10", "ALLOC-6", "REL-2"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(secret_does_not_outlive_its_target, ["OBJ-10", "ALLOC-6", "REL-2"], pair, |t, (manager, client)| {
     let (absent, _) = absent(t, &client, 2);
     send_absent_with(&client, &absent, 2, TransactionFlags::CLEAR_BUF);
     let secret = pattern(page(), 1);
@@ -133,8 +126,7 @@ case!(secret_does_not_outlive_its_target, ["OBJ-10", "ALLOC-6", "REL-2"], |t| {
     assert!(left.iter().all(|byte| *byte == 0), "the data are still in the pages");
 });
 
-case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], pair, |t, (manager, client)| {
     let (absent, shrinker) = absent(t, &client, 2);
     send_absent(&client, &absent, 2);
     manager.unmap();
@@ -162,8 +154,7 @@ case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], |t| {
     assert_eq!(client.wait_refusal(), Return::DeadReply, "a call to where nothing is mapped");
 });
 
-case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], |t| {
-    let (manager, client, other) = (t.manager(), t.client(), t.client());
+case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], two_clients, |t, (manager, client, other)| {
     let (absent, shrinker) = absent(t, &client, 4);
     send_absent(&client, &absent, 4);
     client.kill();
@@ -172,8 +163,7 @@ case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], |t| {
     other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * page(), 1)), &empty());
 });
 
-case!(receiver_waits_for_its_own_memory, ["REL-2", "ALLOC-5"], |t| {
-    let (manager, client, other) = (t.manager(), t.client(), t.client());
+case!(receiver_waits_for_its_own_memory, ["REL-2", "ALLOC-5"], two_clients, |t, (manager, client, other)| {
     let (absent, shrinker) = absent(t, &manager, 1);
     super::gaps::start_read_into(&manager, &absent);
     client.start_call(0, 0, &bytes(&pattern(5 * PIECE, 1)));
@@ -193,8 +183,7 @@ case!(receiver_waits_for_its_own_memory, ["REL-2", "ALLOC-5"], |t| {
 });
 
 // The file of a process cannot go while somebody lists them, which takes as long as that one likes.
-case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], |t| {
-    let logs = Logs::of(t);
+case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], Logs::of, |t, logs| {
     let (manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0).request_death(0, 7));
     let file = logs.path(&format!("proc/{}", t.global_pid(&manager)));

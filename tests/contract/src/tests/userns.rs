@@ -47,8 +47,7 @@ case!(statistics_need_the_real_root, ["BFS-4", "LSM-2"], |t| {
     });
 });
 
-case!(another_user_cannot_reach_the_devices, ["BFS-7", "BFS-8"], |t| {
-    t.needs_new_devices();
+case!(another_user_cannot_reach_the_devices, ["BFS-7", "BFS-8"], Stage::needs_new_devices, |t, ()| {
     child::run(|| {
         setresuid(Uid::from_raw(1000), Uid::from_raw(1000), Uid::from_raw(1000)).expect("drop the user");
         assert_eq!(Device::open(&t.device("binder")).err(), Some(Errno::EACCES));

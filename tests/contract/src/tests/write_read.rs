@@ -12,8 +12,7 @@ case!(nothing_to_do, ["WR-13"], |t| {
 });
 
 // Where the buffer begins is a number, to which how much of it is filled is added.
-case!(returns_beyond_the_last_address, ["WR-12"], |t| {
-    let port = t.client();
+case!(returns_beyond_the_last_address, ["WR-12"], Stage::client, |t, port| {
     leave_work(&port);
     let (read_buffer, read_size) = (Some(u64::MAX - 2), Some(ROOM as u64));
     let outcome = port.raw(WriteReadOp { read_buffer, read_size, read_consumed: 4, ..Default::default() });
@@ -30,16 +29,14 @@ fn code_at(buffer: &[u8], offset: usize) -> u32 {
     u32::from_ne_bytes(buffer[offset..offset + 4].try_into().expect("four bytes"))
 }
 
-case!(noop_comes_first, ["WR-6"], |t| {
-    let port = t.client();
+case!(noop_comes_first, ["WR-6"], Stage::client, |t, port| {
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
     assert_eq!(outcome.read_consumed, 8);
 });
 
-case!(continued_read_has_no_noop, ["WR-6"], |t| {
-    let port = t.client();
+case!(continued_read_has_no_noop, ["WR-6"], Stage::client, |t, port| {
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, read_consumed: 12, ..Default::default() });
     assert_eq!(outcome.read_consumed, 16);
@@ -47,8 +44,7 @@ case!(continued_read_has_no_noop, ["WR-6"], |t| {
     assert_eq!(code_at(&outcome.buffer, 12), BR_FAILED_REPLY);
 });
 
-case!(continued_read_of_an_acknowledgement, ["WR-6"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(continued_read_of_an_acknowledgement, ["WR-6"], pair, |t, (manager, client)| {
     // A driver may acknowledge later replies in another way than the first.
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
@@ -63,8 +59,7 @@ case!(continued_read_of_an_acknowledgement, ["WR-6"], |t| {
     }
 });
 
-case!(continued_write_starts_where_it_stopped, ["WR-2"], |t| {
-    let port = t.client();
+case!(continued_write_starts_where_it_stopped, ["WR-2"], Stage::client, |t, port| {
     let mut commands = Commands::new();
     commands.raw(&[0xff; 8]).enter_looper();
     let commands = commands.as_bytes().to_vec();
@@ -72,15 +67,13 @@ case!(continued_write_starts_where_it_stopped, ["WR-2"], |t| {
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 12));
 });
 
-case!(unknown_command_stops_the_write, ["WR-2", "WR-3"], |t| {
-    let port = t.client();
+case!(unknown_command_stops_the_write, ["WR-2", "WR-3"], Stage::client, |t, port| {
     let commands = stream(|c| c.free_buffer(0).enter_looper().command(0xdead_beef, &0u32).enter_looper());
     let outcome = port.try_write(&commands);
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 16));
 });
 
-case!(every_unknown_code_is_invalid, ["WR-3"], |t| {
-    let port = t.client();
+case!(every_unknown_code_is_invalid, ["WR-3"], Stage::client, |t, port| {
     let of_size = |nr, size| number(WRITE, b'c', nr, size);
     let wrong = [
         0,
@@ -102,8 +95,7 @@ case!(every_unknown_code_is_invalid, ["WR-3"], |t| {
     }
 });
 
-case!(rejected_commands, ["WR-3"], |t| {
-    let port = t.client();
+case!(rejected_commands, ["WR-3"], Stage::client, |t, port| {
     for code in [BC_ATTEMPT_ACQUIRE, BC_ACQUIRE_RESULT] {
         let commands = stream(|c| c.enter_looper().command(code, &0u64));
         let outcome = port.try_write(&commands);
@@ -111,8 +103,7 @@ case!(rejected_commands, ["WR-3"], |t| {
     }
 });
 
-case!(fatal_error_skips_the_read, ["WR-3"], |t| {
-    let port = t.client();
+case!(fatal_error_skips_the_read, ["WR-3"], Stage::client, |t, port| {
     leave_work(&port);
     let outcome = port.raw(WriteReadOp {
         commands: 0u32.to_ne_bytes().to_vec(),
@@ -133,8 +124,7 @@ case!(fatal_error_skips_the_read, ["WR-3"], |t| {
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (Errno::EINVAL, 0, 0));
 });
 
-case!(unreadable_commands, ["WR-3"], |t| {
-    let port = t.client();
+case!(unreadable_commands, ["WR-3"], Stage::client, |t, port| {
     let outcome = port.raw(WriteReadOp {
         write_buffer: Some(BAD_ADDRESS),
         write_size: Some(64),
@@ -144,8 +134,7 @@ case!(unreadable_commands, ["WR-3"], |t| {
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EFAULT, 0));
 });
 
-case!(unreadable_transaction_payload, ["WR-3", "TXN-1"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(unreadable_transaction_payload, ["WR-3", "TXN-1"], pair, |t, (manager, client)| {
     // The arena's last bytes: the code is readable, its payload reaches beyond the mapping.
     let address = client.arena.end() - 4;
     client.arena.poke(address, &BC_TRANSACTION.to_ne_bytes());
@@ -155,8 +144,7 @@ case!(unreadable_transaction_payload, ["WR-3", "TXN-1"], |t| {
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], pair, |t, (manager, client)| {
     client.send(|c| c.increfs(0));
     // The arena's last bytes: a whole command, behind which nothing is readable.
     let commands = {
@@ -175,8 +163,7 @@ case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], |t| {
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(lesson_c15_unwritable_returns, ["WR-12"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
     client.start_blocking_call(0, 0, &empty());
     let outcome = manager.raw(WriteReadOp {
         read_buffer: Some(BAD_ADDRESS),
@@ -194,8 +181,7 @@ case!(lesson_c15_unwritable_returns, ["WR-12"], |t| {
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], |t| {
-    let port = t.client();
+case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], Stage::client, |t, port| {
     leave_work(&port);
     let (read_buffer, read_size) = (Some(BAD_ADDRESS), Some(ROOM as u64));
     let outcome = port.raw(WriteReadOp { read_buffer, read_size, ..Default::default() });
@@ -212,16 +198,14 @@ fn read_in_vain(port: &Port, commands: &Commands) {
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
 }
 
-case!(unwritable_returns_are_noticed_before_a_wait, ["WR-12", "WR-6"], |t| {
-    let port = t.client();
+case!(unwritable_returns_are_noticed_before_a_wait, ["WR-12", "WR-6"], Stage::client, |t, port| {
     assert_eq!(port.drain(), []);
     read_in_vain(&port, &Commands::new());
     port.nonblocking(true);
     read_in_vain(&port, &Commands::new());
 });
 
-case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
     client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
@@ -230,7 +214,7 @@ case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], |t| {
 });
 
 case!(acknowledgement_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+    let (manager, client) = pair(t);
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
         let commands = stream(|c| c.reply(&manager.place(0, 0, &empty())));
@@ -242,8 +226,7 @@ case!(acknowledgement_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t
 
 // Of a reply that failed its sender has to read that it is done with, also if that was to be in the same ioctl and could
 // not be: until then none of his commands is carried out.
-case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], pair, |t, (manager, client)| {
     for _ in 0..2 {
         // Who has replied well has a place for the next completion.
         client.call(&manager, 0, 0, &empty());
@@ -271,8 +254,7 @@ case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], |t|
 });
 
 // A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
-case!(commands_beyond_the_last_address, ["WR-2"], |t| {
-    let port = t.client();
+case!(commands_beyond_the_last_address, ["WR-2"], Stage::client, |t, port| {
     let commands = stream(|c| c.enter_looper().command(0xdead_beef, &0u32));
     let outcome = port.raw(WriteReadOp {
         commands: commands.as_bytes().to_vec(),
@@ -283,8 +265,7 @@ case!(commands_beyond_the_last_address, ["WR-2"], |t| {
 });
 
 // Of a reply that fails its sender is told only that it is done with; his commands stop there too.
-case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], pair, |t, (manager, client)| {
     for with_objects in [false, true] {
         client.call(&manager, 0, 0, &empty());
         let mut reply = manager.place(0, 0, &empty());
@@ -303,8 +284,7 @@ case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], |t| {
     }
 });
 
-case!(failed_call_stops_the_write, ["WR-2", "TXN-20"], |t| {
-    let port = t.client();
+case!(failed_call_stops_the_write, ["WR-2", "TXN-20"], Stage::client, |t, port| {
     let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32));
     port.start(&commands);
     let outcome = port.finish_raw();
@@ -312,8 +292,7 @@ case!(failed_call_stops_the_write, ["WR-2", "TXN-20"], |t| {
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
 });
 
-case!(small_read_room_keeps_the_work, ["WR-8"], |t| {
-    let port = t.client();
+case!(small_read_room_keeps_the_work, ["WR-8"], Stage::client, |t, port| {
     leave_work(&port);
     let outcome = port.raw(WriteReadOp { room: 79, ..Default::default() });
     assert_eq!((outcome.errno, outcome.returns()), (NONE, vec![Return::Noop]));
@@ -322,8 +301,7 @@ case!(small_read_room_keeps_the_work, ["WR-8"], |t| {
 });
 
 // C writes its `BR_NOOP` where there is no room for it (lesson C17).
-case!(room_for_less_than_a_code, ["WR-4", "WR-6"], |t| {
-    let port = t.server();
+case!(room_for_less_than_a_code, ["WR-4", "WR-6"], Stage::server, |t, port| {
     port.nonblocking(true);
     for room in 1..4 {
         let outcome = port.raw(WriteReadOp { room, ..Default::default() });
@@ -333,8 +311,7 @@ case!(room_for_less_than_a_code, ["WR-4", "WR-6"], |t| {
     }
 });
 
-case!(would_block, ["WR-7"], |t| {
-    let port = t.server();
+case!(would_block, ["WR-7"], Stage::server, |t, port| {
     port.nonblocking(true);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EAGAIN, 0));
@@ -347,8 +324,7 @@ case!(would_block, ["WR-7"], |t| {
     assert_eq!((outcome.errno, outcome.read_consumed), (NONE, 8));
 });
 
-case!(interrupted, ["WR-7"], |t| {
-    let port = t.server();
+case!(interrupted, ["WR-7"], Stage::server, |t, port| {
     for _ in 0..3 {
         port.park();
         port.actor.interrupt();
@@ -357,8 +333,7 @@ case!(interrupted, ["WR-7"], |t| {
     }
 });
 
-case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], pair, |t, (manager, client)| {
     client.start_blocking_call(0, 5, &bytes(b"once"));
     client.actor.interrupt();
     let outcome = client.finish_raw();
@@ -367,8 +342,7 @@ case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], |t| {
     assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
 });
 
-case!(lesson_c17_payload_beyond_the_size, ["WR-4"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(lesson_c17_payload_beyond_the_size, ["WR-4"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &pattern_parcel());
     let commands = stream(|c| c.free_buffer(call.buffer));
     let commands = commands.as_bytes().to_vec();
@@ -391,8 +365,7 @@ fn pattern_parcel() -> Parcel {
     bytes(&pattern(64, 0))
 }
 
-case!(trailing_bytes, ["WR-4"], |t| {
-    let port = t.client();
+case!(trailing_bytes, ["WR-4"], Stage::client, |t, port| {
     let mut commands = Commands::new();
     commands.enter_looper().raw(&[0; 3]);
     let outcome = port.try_write(&commands);
@@ -405,8 +378,7 @@ case!(trailing_bytes, ["WR-4"], |t| {
     assert_eq!((outcome.errno, outcome.write_consumed), wanted);
 });
 
-case!(misuse_is_no_error, ["WR-5", "OBJ-12", "NODE-8", "NODE-9"], |t| {
-    let port = t.client();
+case!(misuse_is_no_error, ["WR-5", "OBJ-12", "NODE-8", "NODE-9"], Stage::client, |t, port| {
     port.send(|c| {
         c.free_buffer(0)
             .free_buffer(u64::MAX)
@@ -430,8 +402,7 @@ case!(misuse_is_no_error, ["WR-5", "OBJ-12", "NODE-8", "NODE-9"], |t| {
     assert_eq!(port.drain(), []);
 });
 
-case!(one_call_per_read, ["WR-9"], |t| {
-    let (manager, first, second) = (t.manager(), t.client(), t.client());
+case!(one_call_per_read, ["WR-9"], two_clients, |t, (manager, first, second)| {
     first.start_blocking_call(0, 1, &empty());
     second.start_blocking_call(0, 2, &empty());
     let outcome = manager.raw(WriteReadOp { room: 4096, ..Default::default() });
@@ -449,8 +420,7 @@ case!(one_call_per_read, ["WR-9"], |t| {
     manager.answer(&second, &empty());
 });
 
-case!(other_items_are_batched, ["WR-9"], |t| {
-    let (manager, client) = (t.manager(), t.client());
+case!(other_items_are_batched, ["WR-9"], pair, |t, (manager, client)| {
     let mut parcel = empty();
     for ptr in 1..=3 {
         parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
@@ -466,8 +436,7 @@ case!(other_items_are_batched, ["WR-9"], |t| {
     assert!(matches!(items.last(), Some(Return::Reply(_))), "the reply ends the read: {items:?}");
 });
 
-case!(rest_goes_to_another_waiter, ["WR-11"], |t| {
-    let (manager, first, second) = (t.manager(), t.client(), t.client());
+case!(rest_goes_to_another_waiter, ["WR-11"], two_clients, |t, (manager, first, second)| {
     // Two calls are queued to the process while nobody waits; two threads then serve both.
     first.start_blocking_call(0, 1, &empty());
     second.start_blocking_call(0, 2, &empty());
@@ -479,8 +448,7 @@ case!(rest_goes_to_another_waiter, ["WR-11"], |t| {
     assert_eq!(second.data(&second.wait_reply()), b"2");
 });
 
-case!(large_streams, ["WR-1", "WR-2"], |t| {
-    let port = t.client();
+case!(large_streams, ["WR-1", "WR-2"], Stage::client, |t, port| {
     let mut commands = Commands::new();
     for address in 0..4000 {
         commands.free_buffer(address).increfs(NO_HANDLE);

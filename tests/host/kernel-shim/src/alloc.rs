@@ -3,7 +3,6 @@
 //! Fallible vectors and boxes over the standard ones.
 
 use crate::testing::{Allocation, Origin};
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -148,30 +147,6 @@ impl<T, A> DerefMut for Vec<T, A> {
     }
 }
 
-impl<T: fmt::Debug, A> fmt::Debug for Vec<T, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl<'a, T, A> IntoIterator for &'a Vec<T, A> {
-    type Item = &'a T;
-    type IntoIter = std::slice::Iter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.inner.iter()
-    }
-}
-
-impl<'a, T, A> IntoIterator for &'a mut Vec<T, A> {
-    type Item = &'a mut T;
-    type IntoIter = std::slice::IterMut<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.inner.iter_mut()
-    }
-}
-
 impl<T, A> IntoIterator for Vec<T, A> {
     type Item = T;
     type IntoIter = std::vec::IntoIter<T>;
@@ -205,13 +180,6 @@ impl<T> KBox<T> {
         Ok(KBox {
             inner: Some(Box::new_uninit()),
         })
-    }
-
-    /// Takes the value out.
-    pub fn into_inner(mut self) -> T {
-        let inner = self.inner.take().expect("the box is whole");
-        Allocation::free_forgotten(Origin::Kmalloc);
-        *inner
     }
 
     /// Gives the memory up to whoever holds the reference.

@@ -108,11 +108,6 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
         Some(RBTreeNode { key, value, memory })
     }
 
-    /// Takes a value out.
-    pub fn remove(&mut self, key: &K) -> Option<V> {
-        self.remove_node(key).map(|node| node.value)
-    }
-
     /// All keys and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.map.iter().map(|(key, (value, _))| (key, value))
@@ -126,18 +121,6 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
     /// All values, in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.map.values().map(|(value, _)| value)
-    }
-
-    /// At the first key.
-    pub fn cursor_front(&self) -> Option<Cursor<'_, K, V>> {
-        let key = self.map.keys().next()?.clone();
-        Some(Cursor { tree: self, key })
-    }
-
-    /// At the first key.
-    pub fn cursor_front_mut(&mut self) -> Option<CursorMut<'_, K, V>> {
-        let key = self.map.keys().next()?.clone();
-        Some(CursorMut { tree: self, key })
     }
 
     /// At the last key.

@@ -12,9 +12,9 @@ mod service;
 use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::RunBasics;
+use crate::cli::{Placement, RunBasics};
 use crate::error::Result;
-use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile, Unit};
+use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile};
 use crate::session::Session;
 use meter::Meter;
 use quantity::Quantity;
@@ -83,7 +83,7 @@ pub fn run(args: &GrowthArgs) -> Result<RunFile> {
         .filter(wanted)
         .flat_map(|quantity| series.measure(quantity, args.steps))
         .collect();
-    session.finish("same", cells)
+    session.finish(Placement::Same, cells)
 }
 
 struct Series<'a> {
@@ -100,7 +100,7 @@ impl Series<'_> {
     fn weigh_nothing(&mut self) -> Result<()> {
         let mut least = u64::MAX;
         for _ in 0..5 {
-            let mut scene = Scene::new(self.meter, &self.session.site.device)?;
+            let mut scene = Scene::new(self.meter, &self.session.device)?;
             scene.phase("nothing", |_| Ok(()))?;
             least = scene.finish().iter().map(|phase| phase.instructions).fold(least, u64::min);
             self.place += 1;
@@ -144,7 +144,7 @@ impl Series<'_> {
         if !self.quiet {
             eprintln!("{} {count}", quantity.name);
         }
-        let mut scene = match Scene::new(self.meter, &self.session.site.device) {
+        let mut scene = match Scene::new(self.meter, &self.session.device) {
             Ok(scene) => scene,
             Err(error) => return Some(error.to_string()),
         };
@@ -196,7 +196,6 @@ fn too_much(grown: &[(&'static str, Growth)], count: u64) -> Option<String> {
 }
 
 fn cell(quantity: &Quantity, phase: &str, growth: Growth) -> Cell {
-    let mut label = Label::new("growth", &format!("{}: {phase}", quantity.name));
-    label.unit = Unit::Operation;
-    Cell::new(label, Measured::Growth(growth))
+    let label = Label::new("growth", &format!("{}: {phase}", quantity.name));
+    Cell { label, measured: Measured::Growth(growth) }
 }

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use super::meter::Meter;
 use crate::error::Result;
-use crate::marks;
+use crate::marks::{self, mark};
 use crate::workers::{Control, Order, Worker, Workers};
 
 /// An actor that has said nothing for so long, by the guest's clock, is hung.
@@ -40,14 +40,17 @@ impl<'a> Scene<'a> {
         Ok(Scene { device, meter, workers, phases: Vec::new(), settled: false })
     }
 
-    /// Starts an actor, and waits until it pauses for the first time.
-    pub fn actor(
+    /// Starts an actor, and waits until it pauses for the first time. It keeps what its script returns until it is killed.
+    pub fn actor<T>(
         &mut self,
         name: &str,
-        script: impl FnOnce(&mut Control, &Path) -> Result<()>,
+        script: impl FnOnce(&mut Control, &Path) -> Result<T>,
     ) -> Result<Worker> {
         self.settled = false;
-        let actor = self.workers.start(name, None, |control| script(control, &self.device))?;
+        let actor = self.workers.start(name, None, |control| {
+            let _kept = script(control, &self.device)?;
+            control.stop()
+        })?;
         self.await_pause(actor)?;
         Ok(actor)
     }
@@ -68,10 +71,10 @@ impl<'a> Scene<'a> {
             self.meter.settle();
         }
         let start = self.meter.now();
-        marks::start();
+        mark::<{ marks::START }>();
         act(self)?;
         self.meter.settle();
-        marks::end();
+        mark::<{ marks::END }>();
         let instructions = self.meter.now() - start;
         self.settled = true;
         self.phases.push(Phase { name, operations: operations.into(), instructions });

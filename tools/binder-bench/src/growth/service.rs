@@ -21,32 +21,23 @@ pub fn allow_files() -> Result<()> {
     setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES).context("RLIMIT_NOFILE")
 }
 
-/// The most nodes in one answer to [`Ask::Give`].
+/// The most nodes in one answer to [`GIVE`].
 const PORTION: u64 = 128;
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Ask {
-    /// Answer, and give the message back.
-    Answer = 1,
-    /// Answer, and keep the message.
-    Keep,
-    /// Give back all messages that are kept.
-    Free,
-    /// Hold every handle in the message.
-    Hold,
-    /// Answer with as many new nodes as the message says.
-    Give,
-    /// Listen no more.
-    Deafen,
-}
-
-const ASKS: [Ask; 6] = {
-    use Ask::*;
-    [Answer, Keep, Free, Hold, Give, Deafen]
-};
+/// Answer, and give the message back.
+pub const ANSWER: u32 = 1;
+/// Answer, and keep the message.
+pub const KEEP: u32 = 2;
+/// Give back all messages that are kept.
+pub const FREE: u32 = 3;
+/// Hold every handle in the message.
+pub const HOLD: u32 = 4;
+/// Answer with as many new nodes as the message says.
+pub const GIVE: u32 = 5;
+/// Listen no more.
+pub const DEAFEN: u32 = 6;
 
 pub fn open(device: &Path) -> Result<Talker> {
     Talker::open(device, LARGEST_SPACE)
@@ -70,22 +61,33 @@ pub fn serve(talker: &mut Talker, count: u64) -> Result<()> {
 
 /// Calls so many times, without objects, what answers at once.
 pub fn call(talker: &mut Talker, times: u64) -> Result<()> {
-    (0..times).try_for_each(|_| ask(talker, Ask::Answer, &Parcel::new()))
+    (0..times).try_for_each(|_| ask(talker, ANSWER, &Parcel::new()))
 }
 
 /// A process that calls the manager so many times when it is told to.
 pub fn client(scene: &mut Scene, times: u64) -> Result<Worker> {
-    scene.actor("client", move |turns, device| {
-        let mut talker = open(device)?;
+    actor(scene, "client", move |turns, talker| {
         turns.pause()?;
-        call(&mut talker, times)?;
-        turns.stop()
+        call(talker, times)
+    })
+}
+
+/// An actor that has the device open until it is killed.
+pub fn actor<T>(
+    scene: &mut Scene,
+    name: &str,
+    script: impl FnOnce(&mut Control, &mut Talker) -> Result<T>,
+) -> Result<Worker> {
+    scene.actor(name, |turns, device| {
+        let mut talker = open(device)?;
+        let kept = script(turns, &mut talker)?;
+        Ok((talker, kept))
     })
 }
 
 /// Starts the service; it never pauses again.
 pub fn start(scene: &mut Scene) -> Result<Worker> {
-    scene.actor("service", |turns, device| {
+    scene.actor("service", |turns, device| -> Result<()> {
         let mut talker = open(device)?;
         let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
         talker.port().device().set_context_manager_ext(&node).context("BINDER_SET_CONTEXT_MGR_EXT")?;
@@ -106,19 +108,16 @@ impl Service {
     fn serve(&mut self) -> Result<()> {
         loop {
             let call = self.talker.next_call()?;
-            let Some(&ask) = ASKS.iter().find(|&&ask| ask as u32 == call.code) else {
-                return Err(Error::failed(format!("the service was asked for {}", call.code)));
-            };
             let mut answer = Parcel::new();
-            self.act(ask, &call, &mut answer)?;
-            if ask != Ask::Keep {
+            self.act(&call, &mut answer)?;
+            if call.code != KEEP {
                 self.talker.out.free_buffer(call.buffer);
             }
             if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
                 self.talker.out.reply(&answer.to_caller(TransactionFlags::ACCEPT_FDS));
             }
             self.talker.flush()?;
-            if ask == Ask::Deafen {
+            if call.code == DEAFEN {
                 loop {
                     std::thread::park();
                 }
@@ -126,28 +125,29 @@ impl Service {
         }
     }
 
-    fn act(&mut self, ask: Ask, call: &BinderTransactionData, answer: &mut Parcel) -> Result<()> {
+    fn act(&mut self, call: &BinderTransactionData, answer: &mut Parcel) -> Result<()> {
         let out = &mut self.talker.out;
-        match ask {
-            Ask::Answer | Ask::Deafen => {}
-            Ask::Keep => self.kept.push(call.buffer),
-            Ask::Free => {
+        match call.code {
+            ANSWER | DEAFEN => {}
+            KEEP => self.kept.push(call.buffer),
+            FREE => {
                 for buffer in self.kept.drain(..) {
                     out.free_buffer(buffer);
                 }
             }
-            Ask::Hold => {
+            HOLD => {
                 let handles = handles(&self.talker, call)?;
                 for handle in handles {
                     self.talker.out.acquire(handle);
                 }
             }
-            Ask::Give => {
+            GIVE => {
                 for _ in 0..u64::from_ne_bytes(self.talker.port().part(call, 0)?) {
                     answer.object(&FlatBinderObject::binder(self.given * 16, self.given));
                     self.given += 1;
                 }
             }
+            other => return Err(Error::failed(format!("the service was asked for {other}"))),
         }
         Ok(())
     }
@@ -169,8 +169,8 @@ pub fn nodes(count: u64, make: fn(u64, u64) -> FlatBinderObject) -> Parcel {
 }
 
 /// Calls the service, and gives its answer back at once.
-pub fn ask(talker: &mut Talker, what: Ask, parcel: &Parcel) -> Result<()> {
-    talker.call_through(&parcel.to_handle(0, what as u32, TransactionFlags::ACCEPT_FDS))
+pub fn ask(talker: &mut Talker, what: u32, parcel: &Parcel) -> Result<()> {
+    talker.call_through(&parcel.to_handle(0, what, TransactionFlags::ACCEPT_FDS))
 }
 
 /// Gets hold of so many new nodes of the service.
@@ -179,7 +179,7 @@ pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
     while (taken.len() as u64) < count {
         let mut wish = Parcel::new();
         wish.bytes(&PORTION.min(count - taken.len() as u64).to_ne_bytes());
-        let answer = talker.call(&wish.to_handle(0, Ask::Give as u32, TransactionFlags::ACCEPT_FDS))?;
+        let answer = talker.call(&wish.to_handle(0, GIVE, TransactionFlags::ACCEPT_FDS))?;
         let got = handles(talker, &answer)?;
         for &handle in &got {
             talker.out.acquire(handle);

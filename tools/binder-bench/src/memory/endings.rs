@@ -4,34 +4,26 @@
 //! A process makes objects and ends them, so many at a time, in each of the ways in which they can end. Whoever else is concerned
 //! stays: a manager holds a node of each process, a caller its own thread. What the kernel's memory grows by is what is kept.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 use binder_sys::{BinderFdObject, ObjectType};
-use nix::kmod::{delete_module, finit_module, DeleteModuleFlags, ModuleInitFlags};
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{fork, pipe, read, write, ForkResult};
 
-use super::makers::{self, Holder, NODES};
-use crate::device::USUAL_MOUNT;
+use super::makers::{self, small, Holder, MAPPED, NODES};
 use crate::prelude::*;
 use crate::registry;
-
-const MAPPED: usize = 1 << 20;
 
 /// What one received and did not free.
 const RECEIVED: usize = 256 << 10;
 
-/// How often the driver is loaded and unloaded before what stays is weighed. The kernel's own slabs grow with the first few hundred
-/// times, and then no more: docs/memory.md.
-const LOADS_AHEAD: u64 = 600;
-
-/// The same of processes of which nobody holds anything in the end.
+/// How many processes end of which nobody holds anything in the end, before what stays is weighed. The kernel's own slabs grow with the
+/// first few hundred, and then no more: docs/memory.md.
 const PROCESSES_AHEAD: u64 = 1000;
 
 /// The server that answers, and the one that does not.
@@ -55,8 +47,6 @@ pub enum How {
     Thread(fn(&mut Talker, u32) -> Result<()>),
     /// The process that ends things does this; so many end of it.
     Done(u64, fn(&mut Ends) -> Result<()>),
-    /// The driver is unloaded, after it was loaded and used.
-    Unloaded,
 }
 
 /// What a process does and what is done to it.
@@ -113,8 +103,7 @@ pub const ENDINGS: &[Ending] = &[
         "process killed, call of it being served",
         KILLED.live(|talker| {
             let deaf = registry::look_up(talker, DEAF)?;
-            talker.out.transaction(&small().to_handle(deaf, 1, TransactionFlags::empty()));
-            talker.flush()
+            begin(talker, deaf)
         }),
     ),
     process(
@@ -135,15 +124,10 @@ pub const ENDINGS: &[Ending] = &[
     process(
         "callee-killed",
         "process killed, node held, call unread",
-        KILLED
-            .before(|talker, handle| {
-                talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
-                talker.flush()
-            })
-            .after(|talker, _| match talker.next() {
-                Err(Error { kind: Kind::PeerDied, .. }) => Ok(()),
-                other => Err(unexpected(&other?)),
-            }),
+        KILLED.before(begin).after(|talker, _| match talker.next() {
+            Err(Error { kind: Kind::PeerDied, .. }) => Ok(()),
+            other => Err(unexpected(&other?)),
+        }),
     ),
     process(
         "watcher-killed",
@@ -262,7 +246,6 @@ pub const ENDINGS: &[Ending] = &[
         }),
     ),
     ending("unmounted", "binderfs unmounted", 10, How::Done(1, |_| unmounted())),
-    Ending { ahead: LOADS_AHEAD, ..ending("unloaded", "driver unloaded", 10, How::Unloaded) },
 ];
 
 impl Ending {
@@ -319,9 +302,6 @@ impl Ends {
                         life(&mut talker, service)
                     });
                     thread.join().map_err(|_| Error::failed("a thread panicked"))??;
-                }
-                How::Unloaded => {
-                    return Err(Error::failed("a process cannot unload the driver that it uses"))
                 }
             }
         }
@@ -384,14 +364,14 @@ fn call(talker: &mut Talker, service: u32) -> Result<()> {
     talker.call_through(&small().to_handle(service, 1, TransactionFlags::empty()))
 }
 
-fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {
-    talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
+/// Calls, and waits for nothing.
+fn begin(talker: &mut Talker, handle: u32) -> Result<()> {
+    talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
+    talker.flush()
 }
 
-fn small() -> Parcel {
-    let mut parcel = Parcel::new();
-    parcel.bytes(&[0; 64]);
-    parcel
+fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {
+    talker.send(&parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY)).map(drop)
 }
 
 /// Opens the device, and gives the manager a node.
@@ -411,46 +391,4 @@ fn unmounted() -> Result<()> {
     umount2(place, MntFlags::MNT_DETACH).context("unmounting it")?;
     drop(device);
     Ok(())
-}
-
-/// Loads, uses and unloads the driver, of which this is the module's file and its name.
-pub struct Loader {
-    path: PathBuf,
-    name: CString,
-}
-
-impl Loader {
-    /// Unmounts binderfs where it usually is, and unloads the driver for the first time.
-    pub fn new(path: &Path) -> Result<Loader> {
-        let name = path.file_stem().unwrap_or_default().as_encoded_bytes();
-        let name = CString::new(name).map_err(|_| Error::failed("no name of a module"))?;
-        let loader = Loader { path: path.to_owned(), name };
-        umount2(Path::new(USUAL_MOUNT), MntFlags::empty()).context("unmounting binderfs")?;
-        loader.unload()?;
-        Ok(loader)
-    }
-
-    /// Loads and unloads it so many times; in between a binderfs is mounted, and its device opened.
-    pub fn cycle(&self, count: u64) -> Result<()> {
-        (0..count).try_for_each(|_| {
-            self.load()?;
-            unmounted()?;
-            self.unload()
-        })
-    }
-
-    /// Leaves everything as it was found.
-    pub fn restore(&self) -> Result<()> {
-        self.load()?;
-        binder_sys::fs::mount_at(Path::new(USUAL_MOUNT), None).context("mounting binderfs again")
-    }
-
-    fn load(&self) -> Result<()> {
-        let file = File::open(&self.path).context("the driver's module")?;
-        finit_module(&file, c"", ModuleInitFlags::empty()).context("loading the driver")
-    }
-
-    fn unload(&self) -> Result<()> {
-        delete_module(&self.name, DeleteModuleFlags::O_NONBLOCK).context("unloading the driver")
-    }
 }

@@ -3,7 +3,6 @@
 //!
 //! A control does in user space just what its counterpart does: it makes the same system calls, to another file.
 
-use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,16 +61,12 @@ pub const OBJECTS: &[Object] = &[
     }),
     // A call of 64 bytes that nobody has taken yet, of a thread that the driver knew before.
     object("call", "call", 200, |stage, most| Ok((callers(stage, most)?, None))),
-    // A oneway call of 64 bytes that nobody has taken yet.
-    object("oneway-call", "oneway call", 300, |stage, _| Ok((oneway_sender(stage)?, None))),
 ];
 
 pub const NODES: u64 = 100;
 
-const PAYLOAD: usize = 64;
-
 /// What is mapped of a device or of another file.
-const MAPPED: usize = 1 << 20;
+pub const MAPPED: usize = 1 << 20;
 
 const OWNER: &str = "owner of nodes";
 
@@ -134,7 +129,7 @@ fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
             talker.out.enter_looper();
             Err(unexpected(&talker.next()?))
         };
-        let threads = Threads::start(most, &port, |_| Ok(()), body)?;
+        let mut threads = Threads::start(most, &port, |_| Ok(()), body)?;
         control.obey(|count| threads.release(count))
     })
 }
@@ -146,12 +141,10 @@ fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
         let mut talker = Talker::open(device, SPACE)?;
         let handle = registry::look_up(&mut talker, DEAF)?;
         let body = move |talker: &mut Talker| {
-            let mut parcel = Parcel::new();
-            parcel.bytes(&[0; PAYLOAD]);
-            talker.call(&parcel.to_handle(handle, 1, TransactionFlags::empty()))?;
+            talker.call(&small().to_handle(handle, 1, TransactionFlags::empty()))?;
             Err(Error::failed("a call was answered by someone who takes none"))
         };
-        let threads = Threads::start(most, talker.port(), Talker::enter_looper, body)?;
+        let mut threads = Threads::start(most, talker.port(), Talker::enter_looper, body)?;
         control.obey(|count| threads.release(count))
     })
 }
@@ -159,7 +152,7 @@ fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
 /// Threads that wait for a byte each, to do then what makes an object.
 struct Threads {
     gate: OwnedFd,
-    released: Cell<u64>,
+    released: u64,
     passed: Arc<AtomicU64>,
 }
 
@@ -187,22 +180,22 @@ impl Threads {
             let builder = std::thread::Builder::new().stack_size(64 << 10);
             builder.spawn(move || end(life())).context("a thread more")?;
         }
-        let threads = Threads { gate, released: Cell::new(count), passed };
+        let threads = Threads { gate, released: count, passed };
         threads.await_passed();
         Ok(threads)
     }
 
-    fn release(&self, count: u64) -> Result<()> {
+    fn release(&mut self, count: u64) -> Result<()> {
         for _ in 0..count {
             write(&self.gate, &[0]).context("opening the gate")?;
         }
-        self.released.set(self.released.get() + count);
+        self.released += count;
         self.await_passed();
         Ok(())
     }
 
     fn await_passed(&self) {
-        while self.passed.load(Ordering::Relaxed) < self.released.get() {
+        while self.passed.load(Ordering::Relaxed) < self.released {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -226,17 +219,11 @@ fn deaf_server(stage: &mut Stage) -> Result<Worker> {
     })
 }
 
-/// Oneway calls of a server that takes none.
-fn oneway_sender(stage: &mut Stage) -> Result<Worker> {
-    deaf_server(stage)?;
-    start(stage, "sender of oneway calls", |control, device| {
-        let mut talker = Talker::open(device, SPACE)?;
-        let handle = registry::look_up(&mut talker, DEAF)?;
-        let mut parcel = Parcel::new();
-        parcel.bytes(&[0; PAYLOAD]);
-        let call = parcel.to_handle(handle, 1, TransactionFlags::ONE_WAY);
-        control.obey(|count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
-    })
+/// A payload of 64 bytes.
+pub fn small() -> Parcel {
+    let mut parcel = Parcel::new();
+    parcel.bytes(&[0; 64]);
+    parcel
 }
 
 /// A server that gives away [`NODES`] nodes at a time, from the one that it is asked for.

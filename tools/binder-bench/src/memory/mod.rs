@@ -9,20 +9,19 @@ mod endings;
 mod gauge;
 mod makers;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::RunBasics;
+use crate::cli::{Placement, RunBasics};
 use crate::prelude::*;
 use crate::result::{Cell, Level, Measured, Memory, RunFile};
 use crate::session::Session;
 use crate::stage::TIMEOUT;
 use crate::stats;
 use crate::workers::Order;
-use endings::{How, Loader, ENDINGS};
+use endings::ENDINGS;
 use makers::{Object, OBJECTS};
 
 /// Long enough for what the kernel puts off.
@@ -32,84 +31,60 @@ const SETTLE: Duration = Duration::from_millis(60);
 pub struct MemoryArgs {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Which objects; all if none is named.
-    #[arg(long, value_delimiter = ',', value_parser = names(OBJECTS.iter().map(|object| object.option)))]
-    pub objects: Vec<String>,
+    /// Which ones; all if none is named.
+    #[arg(long, value_delimiter = ',')]
+    pub kinds: Vec<String>,
     /// How often more of them are made; the line goes through so many points, and one.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
 }
 
-#[derive(Args, Clone, Debug)]
-pub struct RetentionArgs {
-    #[command(flatten)]
-    pub run: RunBasics,
-    /// Which endings; all if none is named.
-    #[arg(long, value_delimiter = ',', value_parser = names(ENDINGS.iter().map(|ending| ending.option)))]
-    pub endings: Vec<String>,
-    /// The driver's module, without which nobody unloads it.
-    #[arg(long)]
-    pub module: Option<PathBuf>,
-    /// How often more of them are made and ended; the line goes through so many points, and one.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
-    pub steps: u64,
+pub fn objects() -> PossibleValuesParser {
+    OBJECTS.iter().map(|object| object.option).collect::<Vec<_>>().into()
 }
 
-fn names(options: impl Iterator<Item = &'static str>) -> PossibleValuesParser {
-    options.collect::<Vec<_>>().into()
+pub fn endings() -> PossibleValuesParser {
+    ENDINGS.iter().map(|ending| ending.option).collect::<Vec<_>>().into()
 }
 
-fn is_wanted(wishes: &[String], option: &str) -> bool {
-    wishes.is_empty() || wishes.iter().any(|wish| wish == option)
+impl MemoryArgs {
+    fn wants(&self, option: &str) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|wish| wish == option)
+    }
 }
 
 pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();
-    for object in OBJECTS.iter().filter(|object| is_wanted(&args.objects, object.option)) {
-        let &Object { name, portion, make, .. } = object;
+    for &Object { name, portion, make, .. } in OBJECTS.iter().filter(|object| args.wants(object.option)) {
         let mut stage = Stage::new(&session, None)?;
         let (maker, control) = make(&mut stage, portion * (args.steps + 1))?;
-        let mut weigh =
-            |maker| levels(|count| order(&mut stage, maker, count), (portion, portion), args.steps);
+        let mut weigh = |maker| levels(&mut stage, maker, (portion, portion), args.steps);
         let (objects, control) = (weigh(maker)?, control.map(weigh).transpose()?);
         cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default()));
     }
-    session.finish("same", cells)
+    session.finish(Placement::Same, cells)
 }
 
 /// Weighs what the driver that is loaded now keeps of what has ended.
-pub fn run_retention(args: &RetentionArgs) -> Result<RunFile> {
+pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
-    let (mut cells, mut unloading) = (Vec::new(), None);
-    for ending in ENDINGS.iter().filter(|ending| is_wanted(&args.endings, ending.option)) {
-        if let How::Unloaded = ending.how {
-            unloading = args.module.as_ref().map(|module| (ending, module));
-            continue;
-        }
+    let mut cells = Vec::new();
+    for ending in ENDINGS.iter().filter(|ending| args.wants(ending.option)) {
         let mut stage = Stage::new(&session, None)?;
         let maker = ending.maker(&mut stage)?;
-        let end = |count| order(&mut stage, maker, count);
-        let levels = levels(end, (ending.ahead, ending.portion), args.steps)?;
+        let levels = levels(&mut stage, maker, (ending.ahead, ending.portion), args.steps)?;
         cells.push(cell(Label::new("retention", ending.name), levels, Vec::new()));
     }
-    // Comes last: there is no driver in between.
-    let mut file = session.finish("same", cells)?;
-    if let Some((ending, module)) = unloading {
-        let loader = Loader::new(module)?;
-        let levels = levels(|count| loader.cycle(count), (ending.ahead, ending.portion), args.steps)?;
-        loader.restore()?;
-        file.cells.push(cell(Label::new("retention", ending.name), levels, Vec::new()));
-    }
-    Ok(file)
+    session.finish(Placement::Same, cells)
 }
 
 /// What the kernel uses while a portion of objects after the other is made.
-fn levels(
-    mut make: impl FnMut(u64) -> Result<()>,
-    (ahead, portion): (u64, u64),
-    steps: u64,
-) -> Result<Vec<Level>> {
+fn levels(stage: &mut Stage, maker: Worker, (ahead, portion): (u64, u64), steps: u64) -> Result<Vec<Level>> {
+    let mut make = |count| {
+        stage.workers.order(maker, &Order::Go(count))?;
+        stage.workers.collect(&[maker], TIMEOUT)
+    };
     std::thread::sleep(SETTLE);
     gauge::drop_caches();
     // What is made first fills up slabs that others have begun, and tables that have room.
@@ -122,29 +97,19 @@ fn levels(
     Ok(levels)
 }
 
-fn order(stage: &mut Stage, maker: Worker, count: u64) -> Result<()> {
-    stage.workers.order(maker, &Order::Go(count))?;
-    stage.workers.collect(&[maker], TIMEOUT).map(drop)
-}
-
 fn level(objects: u64) -> Result<Level> {
     std::thread::sleep(SETTLE);
-    let (bytes, slab) = gauge::read()?;
-    Ok(Level { objects, bytes, slab })
+    Ok(Level { objects, bytes: gauge::read()? })
 }
 
-fn cell(mut label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
-    label.unit = Unit::Object;
-    let slope = |levels: &[Level], of: fn(&Level) -> u64| {
-        let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.objects as f64, of(l) as f64)).collect();
+fn cell(label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
+    let slope = |levels: &[Level]| {
+        let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.objects as f64, l.bytes as f64)).collect();
         stats::line(&points).unwrap_or_default()
     };
-    let cost = |of: fn(&Level) -> u64| {
-        let (whole, taken_off) = (slope(&levels, of), slope(&control, of));
-        (whole.0 - taken_off.0, 2.0 * whole.1.hypot(taken_off.1))
-    };
-    let ((bytes, plus_minus), (slab, _)) = (cost(|l| l.bytes), cost(|l| l.slab));
-    Cell::new(label, Measured::Memory(Memory { levels, control, bytes, plus_minus, slab }))
+    let (whole, taken_off) = (slope(&levels), slope(&control));
+    let (bytes, plus_minus) = (whole.0 - taken_off.0, 2.0 * whole.1.hypot(taken_off.1));
+    Cell { label, measured: Measured::Memory(Memory { levels, control, bytes, plus_minus }) }
 }
 
 #[cfg(test)]
@@ -153,17 +118,15 @@ mod tests {
 
     #[test]
     fn what_everyone_pays_is_taken_off() {
-        let levels = |each: u64| {
-            (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each, slab: n * each }).collect()
-        };
+        let levels =
+            |each: u64| (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each }).collect();
         let weighed =
             |control: Vec<Level>| match cell(Label::new("memory", "x"), levels(500), control).measured {
                 Measured::Memory(memory) => memory,
                 other => panic!("memory was weighed, not {other:?}"),
             };
         let memory = weighed(levels(300));
-        assert!((memory.bytes - 200.0).abs() < 1e-9 && (memory.slab - 20.0).abs() < 1e-9, "{memory:?}");
-        assert!(memory.plus_minus < 1e-9);
+        assert!((memory.bytes - 200.0).abs() < 1e-9 && memory.plus_minus < 1e-9, "{memory:?}");
         assert!((weighed(Vec::new()).bytes - 500.0).abs() < 1e-9);
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::sorted::{Row, Sorted};
+use super::rows::{Row, Sorted};
 use crate::result::{Cell, Grown, Growth, Measured, Stretch};
 use crate::stats;
 
@@ -31,8 +31,6 @@ const STRETCHED: (f64, f64) = (1.5, 4_000.0);
 
 #[derive(Debug, Serialize)]
 pub struct Grows {
-    /// Operations of the phase, where they do not depend on the number.
-    pub operations: Option<u64>,
     /// Pairs of a number and instructions of each of so many, or of each operation.
     pub each: Vec<(u64, f64)>,
     /// The growth is about that of N to this power; none with fewer than three numbers, of which two may differ by chance.
@@ -43,8 +41,6 @@ pub struct Grows {
     pub irqs_off: Option<(u64, String)>,
     /// Instructions with the largest number that both have, compared with the base.
     pub ratio: Option<f64>,
-    /// Why there are no larger numbers.
-    pub stopped: Option<String>,
     /// What is wrong; empty if nothing is.
     pub faults: Vec<String>,
 }
@@ -57,33 +53,29 @@ pub fn rows(sorted: &Sorted, base: &str) -> Vec<Row<Grows>> {
             Some((longest.instructions, longest.function.clone()))
         };
         Some(Grows {
-            operations: growth.operations,
             each: each(growth),
             exponent: exponent(growth),
             preempt_off: stretch(|point| &point.preempt_off),
             irqs_off: stretch(|point| &point.irqs_off),
             ratio: other.and_then(|other| ratio(growth, other)),
-            stopped: growth.stopped.clone(),
             faults: faults(growth, other),
         })
     })
 }
 
 fn growth_of(cell: &Cell) -> Option<&Growth> {
-    match &cell.measured {
-        Measured::Growth(growth) => Some(growth),
-        _ => None,
-    }
+    let Measured::Growth(growth) = &cell.measured else { return None };
+    Some(growth)
 }
 
 /// One of the longest stretches of a point.
 type Of = fn(&Grown) -> &Option<Stretch>;
 
-/// What one costs, and what all cost beyond that.
-fn beyond_one(growth: &Growth) -> Option<(f64, Vec<(f64, f64)>)> {
-    let (first, rest) = growth.points.split_first()?;
+/// What one costs, the largest number, and what all of that number cost beyond one.
+fn most(growth: &Growth) -> Option<(f64, f64, f64)> {
+    let [first, .., last] = &growth.points[..] else { return None };
     let one = first.instructions as f64;
-    Some((one, rest.iter().map(|point| (point.count as f64, point.instructions as f64 - one)).collect()))
+    Some((one, last.count as f64, last.instructions as f64 - one))
 }
 
 fn each(growth: &Growth) -> Vec<(u64, f64)> {
@@ -107,13 +99,12 @@ fn added(growth: &Growth) -> Vec<(f64, f64)> {
 /// The slope of a line through the logarithms of the numbers and of what was added up to each. Numbers grow by one factor, so
 /// what is paid once does not matter.
 fn exponent(growth: &Growth) -> Option<f64> {
-    let (one, points) = beyond_one(growth)?;
+    let (one, _, beyond) = most(growth)?;
     let least = (one * FLAT.0).max(FLAT.1);
-    let &(_, most) = points.last()?;
-    if points.len() < FITTED {
+    if growth.points.len() <= FITTED {
         return None;
     }
-    if most < least {
+    if beyond < least {
         return Some(0.0);
     }
     slope(&told(growth, least)).map(|power| power.max(0.0))
@@ -164,8 +155,7 @@ fn ratio(growth: &Growth, base: &Growth) -> Option<f64> {
 }
 
 fn extrapolated(growth: &Growth, count: f64) -> Option<f64> {
-    let (one, points) = beyond_one(growth)?;
-    let &(largest, cost) = points.last()?;
+    let (one, largest, cost) = most(growth)?;
     Some(one + cost * (count / largest).powf(exponent(growth)?))
 }
 
@@ -199,12 +189,12 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
 
 /// Whether this grows faster than the base, and is or will be dearer.
 fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
-    let count = growth.points.last()?.count as f64 * BEYOND;
+    let (one, largest, cost) = most(growth)?;
     // So little growth is that of a few pages, and its power an accident.
-    let (one, points) = beyond_one(growth)?;
-    if points.last()?.1 < one {
+    if cost < one {
         return None;
     }
+    let count = largest * BEYOND;
     // What is done for each is linear in the end, even if the first are dearer.
     let theirs = match exponent(base)? {
         power if power > LINEAR => power.max(1.0),

@@ -3,8 +3,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::{sharing, Workload};
+use super::Workload;
 use crate::cli::Common;
+
+/// A workload and what it is called: its subcommand.
+pub type Named = (&'static str, Box<dyn Workload>);
 
 macro_rules! workloads {
     ($($(#[$doc:meta])* $name:ident($module:ident),)*) => {
@@ -16,15 +19,15 @@ macro_rules! workloads {
 
         impl Selected {
             /// The workload that was selected, and how to measure it.
-            pub fn measurement(self) -> (Common, Vec<Box<dyn Workload>>) {
+            pub fn measurement(self) -> (Common, Named) {
                 match self {
-                    $(Selected::$name(one) => (one.common, vec![Box::new(one.options)]),)*
+                    $(Selected::$name(one) => (one.common, (stringify!($module), Box::new(one.options))),)*
                 }
             }
         }
 
-        fn defaults() -> Vec<Box<dyn Workload>> {
-            vec![$(Box::new(default_of::<super::$module::Options>())),*]
+        fn defaults() -> Vec<Named> {
+            vec![$((stringify!($module), Box::new(default_of::<super::$module::Options>()))),*]
         }
     };
 }
@@ -67,8 +70,8 @@ pub struct One<O: Args> {
 }
 
 /// Every workload of Binder with the options that it has when none are given.
-pub fn all() -> Vec<Box<dyn Workload>> {
-    defaults().into_iter().filter(|workload| workload.name() != sharing::NAME).collect()
+pub fn all() -> Vec<Named> {
+    defaults().into_iter().filter(|(name, _)| *name != "sharing").collect()
 }
 
 /// What the command line makes of no options at all.

@@ -12,7 +12,7 @@ use super::Workload;
 use crate::prelude::*;
 use crate::registry;
 
-pub const NAME: &str = "death";
+const NAME: &str = "death";
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
@@ -24,18 +24,14 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));
-        let (client, server) = stage.pair(("watched {}", 0), NAME, serve, |mut talker, handle| {
+        let client = stage.pair(("watched {}", 0), NAME, serve, |mut talker, handle| {
             talker.enter_looper()?;
             Ok(Requester { talker, handle })
         })?;
-        let label = Label { unit: Unit::Operation, ..Label::new(NAME, "request and clear") };
-        stage.add(label, 0, &[client], &[server]);
+        let label = Label::new(NAME, "request and clear");
+        stage.add(label, 0, &[client]);
 
         let (device, cpu) = (stage.device.clone(), stage.seat(0).client);
         let watcher = stage.client("watcher of nodes", cpu, NAME, |mut talker, _| {
@@ -45,7 +41,7 @@ impl Workload for Options {
         })?;
         for &nodes in &self.nodes {
             let label = Label::new(NAME, "nodes die").with("nodes", nodes);
-            stage.add(Label { batch: nodes, unit: Unit::Operation, ..label }, nodes, &[watcher], &[]);
+            stage.add(Label { batch: nodes, ..label }, nodes, &[watcher]);
         }
         Ok(())
     }

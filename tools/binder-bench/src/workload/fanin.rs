@@ -10,7 +10,7 @@ use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 use crate::workers::sit;
 
-pub const NAME: &str = "fanin";
+const NAME: &str = "fanin";
 
 /// How many of each. A thread of the server sits where the server of a pair would.
 #[derive(Args, Clone, Debug)]
@@ -24,17 +24,13 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let clients: &[u32] = if stage.alone { &[1] } else { &self.clients };
         for &threads in &self.threads {
             let service = format!("fanin{threads}");
             let seats: Vec<_> = (0..threads).map(|thread| stage.seat(thread).server).collect();
             let name = format!("fan-in server of {threads} threads");
-            let server = stage.server(name, seats[0], &service, |talker| serve(&talker, &seats))?;
+            stage.server(name, seats[0], &service, |talker| serve(&talker, &seats))?;
             let mut members = Vec::new();
             for client in 0..clients.iter().copied().max().unwrap_or(1) {
                 let name = format!("fan-in client {} of {threads} threads", client + 1);
@@ -45,7 +41,7 @@ impl Workload for Options {
             }
             for &pairs in clients {
                 let label = Label { pairs, ..Label::new(NAME, "").with("threads", threads) };
-                stage.add(label, 0, &members[..pairs as usize], &[server]);
+                stage.add(label, 0, &members[..pairs as usize]);
             }
         }
         Ok(())

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Files sent along: each call carries some, the server closes them and answers with nothing.
-//!
-//! SEQPACKET does the same by `SCM_RIGHTS`, with one byte to and fro.
 
 use std::os::fd::AsRawFd;
 
@@ -10,11 +8,9 @@ use clap::Args;
 use nix::unistd::close;
 
 use super::{Sender, Workload};
-use crate::cli::Carriers;
 use crate::prelude::*;
-use crate::yardstick;
 
-pub const NAME: &str = "fds";
+const NAME: &str = "fds";
 
 const OBJECT: u32 = size_of::<BinderFdObject>() as u32;
 
@@ -26,36 +22,17 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn add_yardsticks(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(NAME, carriers, stage)?;
-        if carriers.has(Carrier::Seqpacket) {
-            let (client, server) = yardstick::start_files(stage)?;
-            for &files in &self.files {
-                let label = Label { carrier: Carrier::Seqpacket, ..label(files) };
-                stage.add(label, files, &[client], &[server]);
-            }
-        }
-        Ok(())
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        let (client, server) = stage.pair(("fds {}", 0), NAME, serve, |talker, handle| {
+        let client = stage.pair(("fds {}", 0), NAME, serve, |talker, handle| {
             let file = std::fs::File::open("/dev/null").context("/dev/null")?;
             Ok(FilesSender { sender: Sender::new(talker, handle), file, parcel: Parcel::new() })
         })?;
         for &files in &self.files {
-            stage.add(label(files), files, &[client], &[server]);
+            let label = Label::new(NAME, "").with("files", files);
+            stage.add(Label { size: files * OBJECT, ..label }, files, &[client]);
         }
         Ok(())
     }
-}
-
-fn label(files: u32) -> Label {
-    Label { size: files * OBJECT, ..Label::new(NAME, "").with("files", files) }
 }
 
 struct FilesSender {

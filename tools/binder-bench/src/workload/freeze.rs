@@ -6,7 +6,7 @@ use clap::Args;
 use super::Workload;
 use crate::prelude::*;
 
-pub const NAME: &str = "freeze";
+const NAME: &str = "freeze";
 
 /// Nobody calls a process that is frozen here, so nothing is waited for.
 const TIMEOUT_MS: u32 = 100;
@@ -17,10 +17,6 @@ const COOKIE: u64 = 16;
 pub struct Options {}
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         for (case, notified) in [("freeze and thaw", false), ("notified", true)] {
             let service = format!("freeze {notified}");
@@ -38,8 +34,8 @@ impl Workload for Options {
                 }
                 Ok(freezer)
             })?;
-            let label = Label { unit: Unit::Operation, ..Label::new(NAME, case) };
-            stage.add(label, 0, &[client], &[server]);
+            let label = Label::new(NAME, case);
+            stage.add(label, 0, &[client]);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use super::{Sender, Workload};
 use crate::prelude::*;
 
-pub const NAME: &str = "handles";
+const NAME: &str = "handles";
 
 /// The code that asks for one more binder, to be dropped.
 const FRESH: u32 = 1;
@@ -29,19 +29,15 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         for &refs in &self.refs {
             let (name, service) = (format!("{{}} of {refs} handles"), format!("handles{refs}"));
-            let (client, server) = stage.pair((&name, 0), &service, serve, |mut talker, handle| {
+            let client = stage.pair((&name, 0), &service, serve, |mut talker, handle| {
                 acquire_many(&mut talker, handle, refs)?;
                 Ok(HandleHolder(Sender::new(talker, handle)))
             })?;
             let label = Label { reply: OBJECT as u32, ..Label::new(NAME, "").with("refs", refs) };
-            stage.add(label, 0, &[client], &[server]);
+            stage.add(label, 0, &[client]);
         }
         Ok(())
     }

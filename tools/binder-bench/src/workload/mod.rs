@@ -18,34 +18,16 @@ pub mod sharing;
 pub mod spam;
 pub mod throughput;
 
-use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::yardstick;
 
 pub trait Workload {
-    /// What it is called: its subcommand.
-    fn name(&self) -> &'static str;
-
     /// Starts the processes that use Binder, and adds the points.
     fn add_binder(&self, stage: &mut Stage) -> Result<()>;
 
-    /// The same of what to compare Binder with: usually one null round trip, which tells how fast the machine was.
-    fn add_yardsticks(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(self.name(), carriers, stage)
-    }
-
-    /// Everything that these carry.
-    fn set_up(&self, carriers: &Carriers, stage: &mut Stage) -> Result<()> {
-        self.add_yardsticks(carriers, stage)?;
-        if carriers.has(Carrier::Binder) {
-            self.add_binder(stage)?;
-        }
-        Ok(())
-    }
-
-    /// Who carries calls if nobody says otherwise.
-    fn carriers(&self) -> Carriers {
-        Carriers::usual()
+    /// The same of the yardstick: usually one null round trip, which shows how fast the machine was.
+    fn add_yardstick(&self, name: &str, stage: &mut Stage) -> Result<()> {
+        yardstick::add_to(name, stage)
     }
 }
 

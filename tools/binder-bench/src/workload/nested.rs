@@ -9,7 +9,7 @@ use super::Workload;
 use crate::prelude::*;
 use crate::registry;
 
-pub const NAME: &str = "nested";
+const NAME: &str = "nested";
 
 /// What the client's own node is registered as.
 const CLIENT: &str = "nested client";
@@ -22,30 +22,25 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| {
             // The client is there as soon as it has called.
-            let call = talker.next_call()?;
+            let mut call = talker.next_call()?;
             let handle = registry::look_up(&mut talker, CLIENT)?;
             let mut side = NestedCaller { talker, handle, depth: 0 };
-            side.answer(&call)?;
             loop {
-                let call = side.talker.next_call()?;
                 side.answer(&call)?;
+                call = side.talker.next_call()?;
             }
         };
-        let (client, server) = stage.pair(("nested {}", 0), NAME, serve, |mut talker, handle| {
+        let client = stage.pair(("nested {}", 0), NAME, serve, |mut talker, handle| {
             registry::register(&mut talker, CLIENT, 1)?;
             Ok(NestedCaller { talker, handle, depth: 0 })
         })?;
         for &depth in &self.depth {
             let label = Label::new(NAME, "").with("depth", depth);
             let size = size_of_val(&depth) as u32;
-            stage.add(Label { size, batch: depth, ..label }, depth, &[client], &[server]);
+            stage.add(Label { size, batch: depth, ..label }, depth, &[client]);
         }
         Ok(())
     }

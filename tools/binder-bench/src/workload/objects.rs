@@ -9,7 +9,7 @@ use clap::Args;
 use super::{Sender, Workload};
 use crate::prelude::*;
 
-pub const NAME: &str = "objects";
+const NAME: &str = "objects";
 
 const TRANSIENT: u32 = 1;
 const HELD: u32 = 2;
@@ -18,18 +18,14 @@ const HELD: u32 = 2;
 pub struct Options {}
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        let (client, server) = stage.pair(("objects {}", 0), NAME, serve, |talker, handle| {
+        let client = stage.pair(("objects {}", 0), NAME, serve, |talker, handle| {
             let sender = Sender::new(talker, handle);
             Ok(ObjectSender { sender, code: TRANSIENT, parcel: Parcel::new() })
         })?;
         for (case, code) in [("transient", TRANSIENT), ("held", HELD)] {
             let size = size_of::<FlatBinderObject>() as u32;
-            stage.add(Label { size, ..Label::new(NAME, case) }, code, &[client], &[server]);
+            stage.add(Label { size, ..Label::new(NAME, case) }, code, &[client]);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use clap::Args;
 use super::Workload;
 use crate::prelude::*;
 
-pub const NAME: &str = "oneway";
+const NAME: &str = "oneway";
 
 /// Calls in a batch.
 const BATCH: u32 = 32;
@@ -30,10 +30,6 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let senders: &[u32] = if stage.alone { &[1] } else { &self.senders };
         let most = senders.iter().copied().max().unwrap_or(1);
@@ -41,7 +37,7 @@ impl Workload for Options {
         let (mut ours, theirs): (Vec<_>, Vec<_>) = pairs.context("socket pair")?.into_iter().unzip();
         // Taken by the server's process, which must not have the other ends.
         let mut ends = Some(theirs);
-        let server = stage.server("oneway server", stage.seat(0).server, NAME, |talker| {
+        stage.server("oneway server", stage.seat(0).server, NAME, |talker| {
             ours.clear();
             serve(talker, ends.take().expect("taken once"))
         })?;
@@ -64,9 +60,8 @@ impl Workload for Options {
         }
         for &size in &self.sizes {
             for &pairs in senders {
-                let label =
-                    Label { size, batch: BATCH, unit: Unit::Operation, pairs, ..Label::new(NAME, "") };
-                stage.add(label, 0, &clients[..pairs as usize], &[server]);
+                let label = Label { size, batch: BATCH, pairs, ..Label::new(NAME, "") };
+                stage.add(label, 0, &clients[..pairs as usize]);
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::{Sender, Workload};
 use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
 
-pub const NAME: &str = "rpc";
+const NAME: &str = "rpc";
 
 /// What libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
 /// then `IBinderRpcBenchmark` in UTF-16 with its length and a final zero.
@@ -36,20 +36,13 @@ pub struct Options {
     pub sizes: Vec<u32>,
 }
 
-/// A case whose parcels hold nothing but bytes.
-struct Bytes {
-    name: String,
-    request: u32,
-}
-
 impl Options {
-    fn cases(&self) -> Vec<Bytes> {
+    /// The cases whose parcels hold nothing but bytes: their names, and bytes of a request.
+    fn cases(&self) -> Vec<(String, u32)> {
         let padded = |length: u32| TOKEN + LENGTH + length.next_multiple_of(4);
-        let mut cases = vec![Bytes { name: "pingTransaction".into(), request: 0 }];
-        cases.extend(
-            self.sizes.iter().map(|n| Bytes { name: format!("throughput/{n}"), request: padded(*n) }),
-        );
-        cases.push(Bytes { name: "repeatTwoPageString".into(), request: padded(2 * (TWO_PAGES + 1)) });
+        let mut cases = vec![("pingTransaction".into(), 0)];
+        cases.extend(self.sizes.iter().map(|size| (format!("throughput/{size}"), padded(*size))));
+        cases.push(("repeatTwoPageString".into(), padded(2 * (TWO_PAGES + 1))));
         cases
     }
 }
@@ -60,28 +53,23 @@ fn reply_size(request: u64) -> u64 {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         let cases = self.cases();
-        let largest = cases.iter().map(|c| c.request).max().unwrap_or(0);
+        let largest = cases.iter().map(|case| case.1).max().unwrap_or(0);
         let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);
-        let (client, server) = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
+        let client = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
             Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         })?;
-        for Bytes { name, request: size } in cases {
+        for (name, size) in cases {
             let label = Label { size, reply: reply_size(size.into()) as u32, ..Label::new(NAME, &name) };
-            stage.add(label, 0, &[client], &[server]);
+            stage.add(label, 0, &[client]);
         }
-        let (client, server) =
-            stage.pair(("binder {}", 0), "rpcBinder", serve_binders, |talker, handle| {
-                let sender = Sender::new(talker, handle);
-                Ok(BinderRepeater { sender, next: 1 << 32, parcel: Parcel::new() })
-            })?;
+        let client = stage.pair(("binder {}", 0), "rpcBinder", serve_binders, |talker, handle| {
+            let sender = Sender::new(talker, handle);
+            Ok(BinderRepeater { sender, next: 1 << 32, parcel: Parcel::new() })
+        })?;
         let label = Label { size: TOKEN + 28, reply: STATUS + 28, ..Label::new(NAME, "repeatBinder") };
-        stage.add(label, 0, &[client], &[server]);
+        stage.add(label, 0, &[client]);
         Ok(())
     }
 }
@@ -130,7 +118,7 @@ mod tests {
     fn parcels_are_as_large_as_libbinders() {
         let cases = Options { sizes: vec![64, 8182, 65537] }.cases();
         let sizes: Vec<(&str, u32, u64)> =
-            cases.iter().map(|c| (&c.name[..], c.request, reply_size(c.request.into()))).collect();
+            cases.iter().map(|(name, size)| (&name[..], *size, reply_size((*size).into()))).collect();
         assert_eq!(
             sizes,
             [

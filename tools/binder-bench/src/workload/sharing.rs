@@ -10,11 +10,10 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 
 use super::Workload;
-use crate::cli::Carriers;
 use crate::prelude::*;
 use crate::shared::Memory;
 
-pub const NAME: &str = "sharing";
+const NAME: &str = "sharing";
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
@@ -42,11 +41,7 @@ fn count_up(page: &Memory, line: usize, word: usize) {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn add_yardsticks(&self, _carriers: &Carriers, _stage: &mut Stage) -> Result<()> {
+    fn add_yardstick(&self, _name: &str, _stage: &mut Stage) -> Result<()> {
         Ok(())
     }
 
@@ -63,7 +58,7 @@ impl Workload for Options {
         })?;
         let client = stage.caller("first that shares lines", seat.client, || Ok(First { page, case: 0 }))?;
         for (index, (name, _)) in (0..).zip(CASES) {
-            stage.add(Label { unit: Unit::Operation, ..Label::new(NAME, name) }, index, &[client], &[]);
+            stage.add(Label::new(NAME, name), index, &[client]);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::Workload;
 use crate::prelude::*;
 use crate::registry;
 
-pub const NAME: &str = "spam";
+const NAME: &str = "spam";
 
 /// Measured calls in a row.
 const BATCH: u32 = 16;
@@ -28,10 +28,6 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn add_binder(&self, stage: &mut Stage) -> Result<()> {
         stage.need_manager()?;
         for &outstanding in &self.outstanding {
@@ -43,7 +39,7 @@ impl Workload for Options {
                 Ok(flooder)
             })?;
             let label = Label::new(NAME, "").with("outstanding", outstanding);
-            stage.add(Label { batch: BATCH, unit: Unit::Operation, ..label }, 0, &[client], &[]);
+            stage.add(Label { batch: BATCH, ..label }, 0, &[client]);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use binder_logs::{Process, State, Transaction, Work};
+use binder_logs::State;
 use binder_sys::BinderFrozenStatusInfo;
 
 use crate::checks::seen::{Answer, Finding, Seen};
@@ -135,7 +135,7 @@ pub fn frozen(seen: &Seen) -> Answer {
 fn of_frozen(state: &State, ask: impl Fn(i32) -> Option<BinderFrozenStatusInfo>) -> (Vec<Finding>, String) {
     let mut waiting: BTreeMap<i32, usize> = BTreeMap::new();
     for process in &state.processes {
-        *waiting.entry(process.pid).or_default() += pending(process).count();
+        *waiting.entry(process.pid).or_default() += process.queued().count();
     }
     waiting.retain(|_, calls| *calls > 0);
     let asked = count(waiting.len(), "process");
@@ -151,15 +151,6 @@ fn of_frozen(state: &State, ask: impl Fn(i32) -> Option<BinderFrozenStatusInfo>)
         is_frozen.then(|| Finding { pid: Some(pid), ..Finding::new(message, next) })
     });
     (findings.collect(), format!("{asked} with calls waiting"))
-}
-
-/// Calls that wait for a process: for any of its threads, or behind a oneway call to the same object.
-fn pending(process: &Process) -> impl Iterator<Item = &Transaction> {
-    let all = process.work.iter().chain(process.nodes.iter().flat_map(|node| &node.work));
-    all.filter_map(|work| match work {
-        Work::Transaction(transaction) => Some(transaction),
-        _ => None,
-    })
 }
 
 #[cfg(test)]

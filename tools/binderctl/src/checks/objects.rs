@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use binder_logs::{Kind, Process, ProcessStats, State, Stats, TransactionLog, Work};
+use binder_logs::{Kind, Process, ProcessStats, State, Stats, TransactionLog};
 use nix::unistd::{sysconf, SysconfVar};
 
 use crate::checks::seen::{Answer, Finding};
@@ -69,11 +69,8 @@ fn nearly_full(
 /// Bytes of oneway calls in a process's space by who sent them, as far as anything tells: calls that wait name their
 /// sender; of those that were delivered only the last are in the log; upstream's driver names it with the buffer.
 fn senders(process: &Process, log: Option<&TransactionLog>) -> BTreeMap<i32, i64> {
-    let queued = process.nodes.iter().flat_map(|node| &node.work).chain(&process.work);
-    let waiting = queued.filter_map(|work| match work {
-        Work::Transaction(call) if call.is_async => Some((call.id, call.from.process)),
-        _ => None,
-    });
+    let queued = process.queued().filter(|call| call.is_async);
+    let waiting = queued.map(|call| (call.id, call.from.process));
     let logged = log.iter().flat_map(|log| &log.entries).filter(|entry| entry.kind == Kind::Async);
     let of_call: HashMap<i64, i32> =
         logged.map(|entry| (entry.id, entry.from.process)).chain(waiting).collect();

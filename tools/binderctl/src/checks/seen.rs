@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use binder_logs::{State, Stats, TransactionLog};
+use clap::Args;
 use serde::Serialize;
 
 use crate::driver::{self, Driver};
@@ -18,11 +19,14 @@ use crate::waiting::{Call, Waiting};
 const LATER: Duration = Duration::from_millis(100);
 
 /// From when on something counts as wrong.
-#[derive(Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Limits {
-    pub waiting_ms: i64,
-    /// Percent of a process's oneway space that have to be free.
-    pub free_percent: i64,
+    /// For how many milliseconds a thread may wait for a reply.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(0..))]
+    pub waiting: i64,
+    /// How many percent of a process's space for oneway calls have to be free.
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(i64).range(0..=100))]
+    pub free: i64,
 }
 
 /// What there is on this machine, or what went wrong with each part of it.
@@ -50,14 +54,14 @@ impl Seen {
             (instance, devices)
         });
         let logs = Logs::find(options);
-        let (state, stats) = state_and_stats(&logs, options);
+        let (state, stats, waiting) = read(&logs, options);
         Ok(Self {
             options: options.clone(),
             limits,
             driver: driver::detect(),
             instances: instances.collect(),
             log: logs.clone().and_then(|logs| logs.transaction_log()),
-            waiting: waiting(&state, &stats),
+            waiting,
             logs,
             state,
             stats,
@@ -72,12 +76,11 @@ impl Seen {
     /// Who waits for whom a moment later.
     pub fn waiting_later(&self) -> Waiting {
         thread::sleep(LATER);
-        let (state, stats) = state_and_stats(&self.logs, &self.options);
-        waiting(&state, &stats)
+        read(&self.logs, &self.options).2
     }
 }
 
-fn state_and_stats(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>) {
+fn read(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>, Waiting) {
     let mut state = logs.clone().and_then(|logs| logs.state());
     let mut stats = logs.clone().and_then(|logs| logs.stats());
     if let Ok(state) = &mut state {
@@ -86,11 +89,8 @@ fn state_and_stats(logs: &Result<Logs>, options: &Options) -> (Result<State>, Re
     if let Ok(stats) = &mut stats {
         stats.processes.retain(|process| options.wants(&process.context));
     }
-    (state, stats)
-}
-
-fn waiting(state: &Result<State>, stats: &Result<Stats>) -> Waiting {
-    state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default()
+    let waiting = state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default();
+    (state, stats, waiting)
 }
 
 /// What a check has found, with a note on what it has looked at; or why it could not be made.

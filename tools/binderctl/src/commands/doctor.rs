@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl doctor`: is everything there, is anything wrong, and what is the next step for each finding.
 
-use clap::Args;
 use serde::Serialize;
 
 use crate::checks::seen::{Finding, Limits, Seen};
@@ -9,19 +8,8 @@ use crate::checks::CHECKS;
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::options::Options;
-use crate::output::{count, Output, Page, Report, Span, Style};
+use crate::output::{count, Page, Report};
 use crate::tasks::Names;
-
-/// From when on something counts as wrong.
-#[derive(Args, Clone, Debug)]
-pub struct Arguments {
-    /// For how many milliseconds a thread may wait for a reply.
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(0..))]
-    waiting: i64,
-    /// How many percent of a process's space for oneway calls have to be free.
-    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(i64).range(0..=100))]
-    free: i64,
-}
 
 #[derive(Serialize)]
 struct Diagnosis {
@@ -45,8 +33,7 @@ enum State {
 }
 
 /// Makes all checks, and returns whether one has found something.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<bool> {
-    let limits = Limits { waiting_ms: arguments.waiting, free_percent: arguments.free };
+pub fn run(limits: Limits, options: &Options) -> Result<bool> {
     let seen = Seen::now(options, limits)?;
     let mut names = Names::new();
     let checks = CHECKS.map(|(name, check)| {
@@ -58,7 +45,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<b
         Checked { name, state }
     });
     let diagnosis = Diagnosis { driver: seen.driver, checks: checks.into() };
-    output.print(&diagnosis)?;
+    options.print(&diagnosis)?;
     Ok(diagnosis.checks.iter().any(|check| matches!(check.state, State::Found { .. })))
 }
 
@@ -68,18 +55,18 @@ impl Report for Diagnosis {
     fn show(&self, page: &mut Page) {
         let (mut found, mut skipped) = (0, 0);
         for Checked { name, state } in &self.checks {
-            let (style, word, note) = match state {
-                State::Good { note } => (Style::Good, "good   ", note.as_str()),
-                State::Skipped { why } => (Style::Dim, "skipped", why.as_str()),
-                State::Found { .. } => (Style::Bad, "FOUND  ", ""),
+            let (word, note) = match state {
+                State::Good { note } => ("good   ", note.as_str()),
+                State::Skipped { why } => ("skipped", why.as_str()),
+                State::Found { .. } => ("FOUND  ", ""),
             };
             let separator = if note.is_empty() { "" } else { ": " };
-            page.line([Span::new(style, word), format!("  {name}{separator}{note}").into()]);
+            page.say(format!("{word}  {name}{separator}{note}"));
             skipped += usize::from(matches!(state, State::Skipped { .. }));
             let State::Found { findings } = state else { continue };
             found += findings.len();
             for finding in findings {
-                page.line(["         ".into(), Span::new(Style::Warning, &finding.message)]);
+                page.say(format!("         {}", finding.message));
                 page.say(format!("         next: {}", finding.next_step));
             }
         }

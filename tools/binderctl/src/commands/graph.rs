@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use binder_logs::{Kind, State, Task, Transaction, TransactionLog, Work};
+use binder_logs::{Kind, State, Task, TransactionLog};
 use clap::Args;
 use serde::Serialize;
 
 use crate::error::{self, Error, Result};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{count, Output, Page, Report};
+use crate::output::{count, Page, Report};
 use crate::tasks::Names;
 
 /// What to show.
@@ -24,7 +24,7 @@ pub struct Arguments {
 }
 
 /// Shows what the logs have at this moment.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     let logs = Logs::find(options)?;
     // Without the log of transactions there is still who holds and who waits.
     let log = logs.transaction_log().ok();
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<(
             return not_there(format!("nobody holds a node {node}"));
         }
     }
-    output.print(&graph)
+    options.print(&graph)
 }
 
 /// A process that has a device open.
@@ -117,8 +117,7 @@ impl Graph {
                 ties.waiting += 1;
                 ties.longest_ms = ties.longest_ms.max(call.elapsed_ms);
             }
-            let queues = process.work.iter().chain(process.nodes.iter().flat_map(|node| &node.work));
-            for call in queues.filter_map(oneway) {
+            for call in process.queued().filter(|call| call.is_async) {
                 tie(&mut found, call.from.process, process.pid, context).queued += 1;
             }
         }
@@ -168,13 +167,6 @@ impl Graph {
 
 fn tie<'a>(found: &'a mut Found, from: i32, to: i32, context: &str) -> &'a mut Ties {
     found.entry((from, to, context.to_owned())).or_default()
-}
-
-fn oneway(work: &Work) -> Option<&Transaction> {
-    match work {
-        Work::Transaction(call) if call.is_async => Some(call),
-        _ => None,
-    }
 }
 
 impl Report for Graph {
@@ -242,15 +234,12 @@ context binder
 3: call  from 99:99 to 20:0 context binder node 3 handle 1 size 4:0 ret 0/0 l=0
 ";
 
-    fn graph() -> Graph {
-        let state = State::parse("state", STATE.as_bytes(), Mode::Strict).unwrap();
-        let log = TransactionLog::parse("log", LOG.as_bytes(), Mode::Strict).unwrap();
-        Graph::of(&state, Some(&log), &mut Names::none())
-    }
-
     #[test]
     fn arrows_have_all_that_is_between_two_processes() {
-        let graph = graph();
+        let state = State::parse("state", STATE.as_bytes(), Mode::Strict).unwrap();
+        let log = TransactionLog::parse("log", LOG.as_bytes(), Mode::Strict).unwrap();
+        let mut graph = Graph::of(&state, Some(&log), &mut Names::none());
+        let pids = |graph: &Graph| graph.processes.iter().map(|process| process.pid).collect::<Vec<_>>();
         assert_eq!(
             graph.arrows.iter().map(|arrow| (arrow.from, arrow.to)).collect::<Vec<_>>(),
             [(10, 20), (30, 20)]
@@ -261,22 +250,10 @@ context binder
         assert_eq!(graph.arrows[1].ties, Ties { queued: 1, ..Default::default() });
         let words = "binder, 1 object, 1 call, 1 call waiting, the longest for 70 ms";
         assert_eq!(graph.arrows[0].words().join(", "), words);
-        assert_eq!(graph.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [10, 20, 30]);
-    }
-
-    #[test]
-    fn a_part_of_it_is_what_has_to_do_with_a_process_a_node_or_a_device() {
-        let part = |change: &dyn Fn(&mut Graph)| {
-            let mut graph = graph();
-            change(&mut graph);
-            (graph.arrows.len(), graph.processes.iter().map(|process| process.pid).collect::<Vec<_>>())
-        };
-        assert_eq!(
-            part(&|graph| graph.keep(|arrow| arrow.from == 30 || arrow.to == 30, Some(30))),
-            (1, vec![20, 30])
-        );
-        assert_eq!(part(&|graph| graph.keep(|arrow| arrow.from == 99, Some(99))), (0, vec![]));
-        assert_eq!(part(&|graph| graph.keep(|arrow| arrow.ties.nodes.contains(&3), None)), (1, vec![10, 20]));
-        assert_eq!(part(&|graph| graph.keep(|arrow| arrow.context == "hwbinder", None)), (0, vec![]));
+        assert_eq!(pids(&graph), [10, 20, 30]);
+        graph.keep(|arrow| arrow.from == 30 || arrow.to == 30, Some(30));
+        assert_eq!((graph.arrows.len(), pids(&graph)), (1, vec![20, 30]));
+        graph.keep(|arrow| arrow.ties.nodes.contains(&3), None);
+        assert_eq!((graph.arrows.len(), pids(&graph)), (0, vec![]));
     }
 }

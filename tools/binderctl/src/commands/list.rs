@@ -9,13 +9,12 @@ use binder_logs::{Node, State};
 use nix::sys::stat::{major, minor};
 use serde::Serialize;
 
-use crate::commands::devices::owner_name;
 use crate::driver::{self, Driver};
 use crate::error::Result;
 use crate::instances::{self, Device, Instance};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{Output, Page, Report, Span, Style};
+use crate::output::{Page, Report};
 use crate::tasks::Names;
 
 #[derive(Serialize)]
@@ -42,12 +41,12 @@ struct Entry {
 }
 
 /// Lists all instances, or the one asked for.
-pub fn run(options: &Options, output: Output) -> Result<()> {
+pub fn run(options: &Options) -> Result<()> {
     // The managers are known to those who may read the logs.
     let state = Logs::find(options).and_then(|logs| logs.state()).ok();
     let all = instances::wanted(options)?;
     let instances = all.into_iter().map(|instance| place(instance, options, state.as_ref())).collect();
-    output.print(&Listing { driver: driver::detect(), instances })
+    options.print(&Listing { driver: driver::detect(), instances })
 }
 
 fn place(instance: Instance, options: &Options, state: Option<&State>) -> Place {
@@ -65,18 +64,11 @@ impl Report for Listing {
 
     fn show(&self, page: &mut Page) {
         match &self.driver {
-            Some(driver) => {
-                let name = Span::new(Style::Strong, driver.kind.name());
-                page.line([
-                    "driver: ".into(),
-                    name,
-                    Span::new(Style::Dim, format!(" ({})", driver.evidence)),
-                ]);
-            }
+            Some(driver) => page.say(format!("driver: {} ({})", driver.kind.name(), driver.evidence)),
             None => page.say("driver: none; load one, such as binder_rust or binder_linux"),
         }
         if self.instances.is_empty() {
-            page.say(format!("no binderfs is mounted; as root: binderctl mount {}", instances::USUAL));
+            page.say(format!("no binderfs is mounted; {}", instances::MOUNT));
         }
         for place in &self.instances {
             place.show(page);
@@ -91,34 +83,38 @@ impl Place {
         let read_only = self.instance.read_only.then(|| "read-only".to_owned());
         let notes: Vec<String> = [max, logs, read_only].into_iter().flatten().collect();
         page.gap();
-        page.line([
-            Span::new(Style::Strong, self.instance.directory.display().to_string()),
-            Span::new(Style::Dim, format!("  {}", notes.join(", "))),
-        ]);
+        page.say(format!("{}  {}", self.instance.directory.display(), notes.join(", ")));
         if let Some(error) = &self.error {
-            page.line([Span::new(Style::Bad, format!("  {error}"))]);
-            return;
+            return page.say(format!("  {error}"));
         }
         let mut names = Names::new();
-        let rows: Vec<[Span; 5]> = self.devices.iter().map(|entry| row(entry, &mut names)).collect();
-        page.table(2, ["DEVICE", "NUMBERS", "MODE", "OWNER", "CONTEXT MANAGER"], &rows);
+        let rows: Vec<_> = self.devices.iter().map(|entry| row(entry, &mut names)).collect();
+        page.table(2, vec!["DEVICE", "NUMBERS", "MODE", "OWNER", "CONTEXT MANAGER"], &rows);
     }
 }
 
-fn row(entry: &Entry, names: &mut Names) -> [Span; 5] {
+fn row(entry: &Entry, names: &mut Names) -> Vec<String> {
     let Entry { device, managers } = entry;
     let managers = match managers.as_deref() {
         None => "?".to_owned(),
         Some([]) => "-".to_owned(),
         Some(some) => some.iter().map(|&pid| names.of_process(pid)).collect::<Vec<_>>().join(" or "),
     };
-    [
-        device.name.as_str().into(),
-        format!("{}:{}", device.major, device.minor).into(),
-        device.mode.as_str().into(),
-        owner_name(device).into(),
-        managers.into(),
-    ]
+    let numbers = format!("{}:{}", device.major, device.minor);
+    vec![device.name.clone(), numbers, device.mode.clone(), owner_name(device), managers]
+}
+
+/// An owner by names, or by numbers where they have none. A static program knows those of the two files alone.
+fn owner_name(device: &Device) -> String {
+    let name = |file: &str, id: u32| {
+        let id = id.to_string();
+        let text = fs::read(file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut entries = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let entry = entries.find(|fields| fields.get(2) == Some(&id.as_str()));
+        entry.map_or(id.clone(), |fields| fields[0].to_owned())
+    };
+    format!("{}:{}", name("/etc/passwd", device.uid), name("/etc/group", device.gid))
 }
 
 /// The context managers of a device. Logs do not name them. But handle 0 is always a handle on the manager's node; and a

@@ -2,18 +2,16 @@
 //! `binderctl top`: a table of processes again and again, from the log files and the trace events.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use binder_logs::{Looper, State, Stats};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
-use crate::error::{Error, Kind, Result};
-use crate::instances;
+use crate::error::{Kind, Result};
 use crate::logs::Logs;
 use crate::options::Options;
-use crate::output::{Output, Page, Report, Span};
+use crate::output::{Page, Report};
 use crate::pause::Pause;
 use crate::tasks::Names;
 use crate::trace::calls::{Call, Calls, End};
@@ -37,8 +35,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = delay)]
     delay: f64,
     /// Sort by this column.
-    #[arg(short, long, value_name = "COLUMN", value_enum, default_value_t = Column::In)]
-    sort: Column,
+    #[arg(short, long, value_name = "COLUMN", default_value = "in", value_parser = COLUMNS.map(|(name, ..)| name))]
+    sort: String,
     /// Show only processes whose name or device contains this, or that have this number.
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -54,23 +52,21 @@ fn delay(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// A column to sort by, the largest number first; by PID, and by oneway space, the smallest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Column {
-    Pid,
-    Threads,
-    Busy,
-    Nodes,
-    Refs,
-    /// Calls a second that the process is given.
-    In,
-    /// Calls a second that it makes.
-    Out,
-    /// Bytes that oneway calls may still take.
-    Oneway,
-    /// How long 99 % of the calls that it serves take at most.
-    P99,
-}
+/// Numbers of a row: the word to sort by it, its title, and its value.
+type Column = (&'static str, &'static str, fn(&Row) -> Option<f64>);
+
+const COLUMNS: [Column; 10] = [
+    ("pid", "PID", |row| Some(row.pid.into())),
+    ("threads", "THR", |row| Some(row.threads as f64)),
+    ("busy", "BUSY", |row| Some(row.busy as f64)),
+    ("nodes", "NODES", |row| Some(row.nodes as f64)),
+    ("refs", "REFS", |row| Some(row.references as f64)),
+    ("in", "IN/s", |row| row.calls_in_per_second),
+    ("out", "OUT/s", |row| row.calls_out_per_second),
+    ("oneway", "1WAY", |row| row.oneway_free_bytes.map(|bytes| bytes as f64)),
+    ("median", "MEDIAN", |row| row.median_ns.map(|time| time as f64)),
+    ("p99", "P99", |row| row.p99_ns.map(|time| time as f64)),
+];
 
 /// The processes at one time.
 #[derive(Serialize)]
@@ -107,7 +103,7 @@ struct Row {
 }
 
 /// Prints tables until a signal, or as many as were asked for.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     let pause = Pause::new()?;
     let mut watch = Watch::start(arguments, options)?;
     let delay = Duration::from_secs_f64(arguments.delay);
@@ -119,9 +115,9 @@ pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<(
             }
             watch.listen();
         }
-        let gap = if nth > 0 && !output.is_json() { "\n" } else { "" };
+        let gap = if nth > 0 && !options.json { "\n" } else { "" };
         let table = watch.table()?;
-        output.write(&format!("{gap}{}", output.text(&table)?))?;
+        options.write(&format!("{gap}{}", options.text(&table)?))?;
     }
     Ok(())
 }
@@ -131,8 +127,6 @@ struct Watch<'a> {
     arguments: &'a Arguments,
     options: &'a Options,
     logs: Logs,
-    /// Where the device that was asked for is; nowhere if all devices are shown.
-    devices: Vec<PathBuf>,
     source: std::result::Result<Source, String>,
     calls: Calls,
     names: Names,
@@ -142,7 +136,6 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     fn start(arguments: &'a Arguments, options: &'a Options) -> Result<Self> {
-        let devices = options.device_name().map(instances::devices_called).transpose()?;
         let logs = Logs::find(options)?;
         // What the log files say is worth showing without latencies.
         let source = match arguments.no_trace {
@@ -153,7 +146,6 @@ impl<'a> Watch<'a> {
             arguments,
             options,
             logs,
-            devices: devices.unwrap_or_default(),
             source,
             calls: Calls::default(),
             names: Names::new(),
@@ -172,10 +164,8 @@ impl<'a> Watch<'a> {
             Err(error) => return self.source = Err(error.message),
         };
         for event in events {
-            let process_of = &mut |thread| self.names.process_of(thread);
-            self.calls.take(&event, process_of, &mut |calls| {
-                calls.iter().for_each(|call| self.latencies.take(call));
-            });
+            let ended = self.calls.take(&event, &mut |thread| self.names.process_of(thread));
+            ended.iter().flatten().for_each(|call| self.latencies.take(call));
             if event.what == What::Ended {
                 self.names.forget(event.thread);
             }
@@ -191,7 +181,6 @@ impl<'a> Watch<'a> {
         };
         let now = Instant::now();
         let state = self.logs.state()?;
-        self.expect_device()?;
         let (mut rows, counts) = rows(&state, stats.as_ref());
         if let Some((then, before)) = self.before.replace((now, counts)) {
             let (_, counts) = self.before.as_ref().expect("it was put there");
@@ -209,21 +198,9 @@ impl<'a> Watch<'a> {
             let is_named = row.name.contains(filter) || row.device.contains(filter);
             self.options.wants(&row.device) && (is_named || row.pid.to_string() == *filter)
         });
-        processes
-            .sort_by(|one, other| one.key(self.arguments.sort).total_cmp(&other.key(self.arguments.sort)));
+        sort(&mut processes, &self.arguments.sort);
         let no_latency = self.source.as_ref().err().cloned();
         Ok(Table { processes, no_counts, no_latency, lost_events: self.calls.gaps.lost_events })
-    }
-
-    /// Fails if the device that was asked for was there, and is no longer.
-    fn expect_device(&self) -> Result<()> {
-        match self.devices.first() {
-            Some(path) if !self.devices.iter().any(|path| instances::is_device(path)) => {
-                Err(Error::new(Kind::Gone, format!("{} is gone: it was removed", path.display()))
-                    .hint("who had it open keeps it; without --device all processes are shown"))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -283,21 +260,12 @@ fn add_rates(rows: &mut BTreeMap<Key, Row>, now: &Counts, before: &Counts, secon
     }
 }
 
-impl Row {
-    /// What rows are sorted by, in ascending order.
-    fn key(&self, column: Column) -> f64 {
-        match column {
-            Column::Pid => self.pid.into(),
-            Column::Threads => -(self.threads as f64),
-            Column::Busy => -(self.busy as f64),
-            Column::Nodes => -(self.nodes as f64),
-            Column::Refs => -(self.references as f64),
-            Column::In => -self.calls_in_per_second.unwrap_or(-1.0),
-            Column::Out => -self.calls_out_per_second.unwrap_or(-1.0),
-            Column::Oneway => self.oneway_free_bytes.map_or(f64::MAX, |bytes| bytes as f64),
-            Column::P99 => -self.p99_ns.map_or(-1.0, |p99| p99 as f64),
-        }
-    }
+/// Sorts by a column, the largest number first; by PID, and by oneway space, the smallest. What is not known comes last.
+fn sort(rows: &mut [Row], column: &str) {
+    let (_, _, value) = COLUMNS.iter().find(|(name, ..)| *name == column).unwrap_or(&COLUMNS[0]);
+    let sign = if ["pid", "oneway"].contains(&column) { 1.0 } else { -1.0 };
+    let key = |row: &Row| value(row).map_or(f64::MAX, |value| sign * value);
+    rows.sort_by(|one, other| key(one).total_cmp(&key(other)));
 }
 
 impl Report for Table {
@@ -313,27 +281,14 @@ impl Report for Table {
         if self.lost_events > 0 {
             page.say(format!("latencies lack {} trace events that were lost", self.lost_events));
         }
-        let titles = [
-            "PID", "THR", "BUSY", "NODES", "REFS", "IN/s", "OUT/s", "1WAY", "MEDIAN", "P99", "DEVICE",
-            "PROCESS",
-        ];
-        let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.0}"));
+        let titles = COLUMNS.iter().map(|(_, title, _)| *title).chain(["DEVICE", "PROCESS"]).collect();
         let row = |row: &Row| {
-            [
-                row.pid.to_string(),
-                row.threads.to_string(),
-                row.busy.to_string(),
-                row.nodes.to_string(),
-                row.references.to_string(),
-                rate(row.calls_in_per_second),
-                rate(row.calls_out_per_second),
-                row.oneway_free_bytes.map_or("-".into(), |bytes| bytes.to_string()),
-                duration(row.median_ns),
-                duration(row.p99_ns),
-                row.device.clone(),
-                row.name.clone(),
-            ]
-            .map(Span::from)
+            let cells = COLUMNS.iter().map(|(name, _, value)| match value(row) {
+                Some(time) if ["median", "p99"].contains(name) => duration(Some(time as u64)),
+                Some(value) => format!("{value:.0}"),
+                None => "-".into(),
+            });
+            cells.chain([row.device.clone(), row.name.clone()]).collect()
         };
         page.table(0, titles, &self.processes.iter().map(row).collect::<Vec<_>>());
     }
@@ -449,12 +404,12 @@ context binder
         let order = |column| {
             let mut rows =
                 [row(3, 1.0, 40), row(1, 7.0, 50), row(2, 4.0, 20), Row { pid: 4, ..Row::default() }];
-            rows.sort_by(|one, other| one.key(column).total_cmp(&other.key(column)));
+            sort(&mut rows, column);
             rows.map(|row| row.pid)
         };
-        assert_eq!(order(Column::Pid), [1, 2, 3, 4]);
-        assert_eq!(order(Column::In), [1, 2, 3, 4]);
-        assert_eq!(order(Column::Oneway), [2, 3, 1, 4]);
+        assert_eq!(order("pid"), [1, 2, 3, 4]);
+        assert_eq!(order("in"), [1, 2, 3, 4]);
+        assert_eq!(order("oneway"), [2, 3, 1, 4]);
     }
 
     #[test]
@@ -468,7 +423,7 @@ context binder
 PID  THR  BUSY  NODES  REFS  IN/s  OUT/s    1WAY  MEDIAN  P99  DEVICE  PROCESS
  90    0     0      0     0   100  -      520192  -       -    binder  process 90
 ";
-        assert_eq!(page.render(false), expected);
+        assert_eq!(page.text(), expected);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use clap::Args;
 
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
-use crate::output::Output;
 use crate::pause::Pause;
 use crate::tasks::Names;
 use crate::trace::calls::{Call, Calls};
@@ -90,25 +89,25 @@ impl Arguments {
 }
 
 /// Follows calls until a signal, or the end that the arguments set.
-pub fn run(arguments: &Arguments, options: &Options, output: Output) -> Result<()> {
+pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     if options.device.is_some() {
         return Err(Error::new(Kind::Usage, "trace events do not say which device a call went through")
             .hint("choose calls with --pid, --node or --code"));
     }
     let pause = Pause::new()?;
     let mut source = Source::start(!arguments.brief, arguments.buffer as usize)?;
-    if !output.is_json() {
+    if !options.json {
         if !source.missing().is_empty() {
-            output.write(&format!("the driver does not tell {}\n", source.missing().join(", ")))?;
+            options.write(&format!("the driver does not tell {}\n", source.missing().join(", ")))?;
         }
-        output.write(&format!("{HEADING}\n"))?;
+        options.write(&format!("{HEADING}\n"))?;
     }
     let start = source.started;
     let mut follower = Follower {
         calls: Calls::default(),
         names: Names::new(),
         arguments,
-        output,
+        options,
         start,
         ended: 0,
         shown: 0,
@@ -129,7 +128,7 @@ struct Follower<'a> {
     calls: Calls,
     names: Names,
     arguments: &'a Arguments,
-    output: Output,
+    options: &'a Options,
     start: u64,
     ended: u64,
     shown: u64,
@@ -143,17 +142,14 @@ impl Follower<'_> {
     fn take(&mut self, events: &[Event]) -> Result<()> {
         let mut text = String::new();
         for event in events {
-            let mut ended = Vec::new();
-            let process_of = &mut |thread| self.names.process_of(thread);
-            self.calls.take(event, process_of, &mut |calls| ended.push(calls));
-            for calls in ended {
+            for calls in self.calls.take(event, &mut |thread| self.names.process_of(thread)) {
                 text += &self.lines(&calls)?;
             }
             if event.what == What::Ended {
                 self.names.forget(event.thread);
             }
         }
-        self.output.write(&text)
+        self.options.write(&text)
     }
 
     fn lines(&mut self, calls: &[Call]) -> Result<String> {
@@ -164,7 +160,7 @@ impl Follower<'_> {
                 break;
             }
             self.shown += 1;
-            text += &self.output.text(&Record::new(call, &mut self.names, self.start))?;
+            text += &self.options.text(&Record::new(call, &mut self.names, self.start))?;
         }
         Ok(text)
     }
@@ -179,7 +175,7 @@ impl Follower<'_> {
             }
         }
         let summary = Summary { shown: self.shown, ended, gaps: self.calls.gaps };
-        self.output.write(&(text + &self.output.text(&summary)?))
+        self.options.write(&(text + &self.options.text(&summary)?))
     }
 }
 

@@ -123,6 +123,8 @@ pub struct Calls {
     threads: HashMap<Pid, Thread>,
     /// What could not be followed until now.
     pub gaps: Gaps,
+    /// What has ended by this event.
+    ended: Vec<Ended>,
 }
 
 #[derive(Debug)]
@@ -152,27 +154,28 @@ enum Frame {
 }
 
 impl Calls {
-    /// Goes one event further. `end` is given what ends by it.
-    pub fn take(&mut self, event: &Event, process_of: ProcessOf, end: &mut impl FnMut(Ended)) {
+    /// Goes one event further, and returns what ends by it.
+    pub fn take(&mut self, event: &Event, process_of: ProcessOf) -> Vec<Ended> {
         let Event { time, thread, what } = *event;
         match what {
             What::Sent(sent) if sent.is_reply => self.reply_sent(time, thread, &sent),
             What::Sent(sent) => self.call_sent(time, thread, &sent, process_of),
-            What::Received(id) => self.received(time, Task { process: 0, thread }, id, end),
+            What::Received(id) => self.received(time, Task { process: 0, thread }, id),
             What::Buffer(id, size) => self.sized(id, size),
             What::Undone(id) => {
                 if let Some(open) = self.open.get_mut(&id) {
                     open.is_undone = true;
                 }
             }
-            What::Superseded(id) => self.end(id, time, End::Superseded, end),
-            What::Failed(code) => self.failed(time, thread, code, process_of, end),
-            What::Ended => self.thread_ended(time, thread, end),
+            What::Superseded(id) => self.end(id, time, End::Superseded),
+            What::Failed(code) => self.failed(time, thread, code, process_of),
+            What::Ended => self.thread_ended(time, thread),
             What::Lost(count) => {
                 self.gaps.lost_events += count;
                 self.forget_all();
             }
         }
+        std::mem::take(&mut self.ended)
     }
 
     /// Takes what is open out, outermost calls first, as it is at a time.
@@ -250,9 +253,9 @@ impl Calls {
         }
     }
 
-    fn received(&mut self, time: u64, by: Task, id: Id, end: &mut impl FnMut(Ended)) {
+    fn received(&mut self, time: u64, by: Task, id: Id) {
         if let Some(call) = self.replies.remove(&id) {
-            return self.end(call, time, End::Replied, end);
+            return self.end(call, time, End::Replied);
         }
         let state = self.threads.entry(by.thread).or_default();
         let Some(open) = self.open.get_mut(&id) else {
@@ -264,7 +267,7 @@ impl Calls {
         open.call.received = Some(time);
         open.call.server.thread = by.thread;
         if open.call.is_oneway() {
-            return self.end(id, time, End::Taken, end);
+            return self.end(id, time, End::Taken);
         }
         state.stack.push(Frame::Serves(id));
     }
@@ -277,19 +280,12 @@ impl Calls {
         }
     }
 
-    fn failed(
-        &mut self,
-        time: u64,
-        thread: Pid,
-        code: u32,
-        process_of: ProcessOf,
-        end: &mut impl FnMut(Ended),
-    ) {
+    fn failed(&mut self, time: u64, thread: Pid, code: u32, process_of: ProcessOf) {
         let state = self.threads.entry(thread).or_default();
         let innermost = state.stack.last().copied();
         let last_oneway = state.last_oneway;
         if let Some(Frame::Makes(id)) = innermost {
-            return self.end(id, time, End::Failed(code), end);
+            return self.end(id, time, End::Failed(code));
         }
         if let Some(Frame::Serves(id)) = innermost {
             // Its caller is gone, and it is told so when it replies.
@@ -301,22 +297,26 @@ impl Calls {
         let is_failed =
             |id: &Id| self.open.get(id).is_some_and(|open| open.is_undone || open.call.size.is_none());
         match last_oneway.filter(is_failed) {
-            Some(id) => self.end(id, time, End::Failed(code), end),
-            None => end(vec![refused(time, Task { process: process_of(thread), thread }, code)]),
+            Some(id) => self.end(id, time, End::Failed(code)),
+            None => {
+                let caller = Task { process: process_of(thread), thread };
+                let end = End::Refused(code);
+                self.ended.push(vec![Call { caller, sent: time, ended: time, end, ..Call::default() }]);
+            }
         }
     }
 
-    fn thread_ended(&mut self, time: u64, thread: Pid, end: &mut impl FnMut(Ended)) {
+    fn thread_ended(&mut self, time: u64, thread: Pid) {
         let frames = self.threads.remove(&thread).map_or_else(Vec::new, |state| state.stack);
         for frame in frames.into_iter().rev() {
             if let Frame::Makes(id) = frame {
-                self.end(id, time, End::CallerEnded, end);
+                self.end(id, time, End::CallerEnded);
             }
         }
     }
 
     /// Ends a call, which goes to the one that it is nested in if that is open.
-    fn end(&mut self, id: Id, time: u64, how: End, end: &mut impl FnMut(Ended)) {
+    fn end(&mut self, id: Id, time: u64, how: End) {
         let Entry::Occupied(entry) = self.open.entry(id) else { return };
         let Open { mut call, nested, reply, .. } = entry.remove();
         reply.map(|reply| self.replies.remove(&reply));
@@ -330,7 +330,7 @@ impl Calls {
         all.insert(0, call);
         match outer.filter(|outer| outer.nested.len() + all.len() <= NESTED_MAX) {
             Some(outer) => outer.nested.append(&mut all),
-            None => end(all),
+            None => self.ended.push(all),
         }
     }
 
@@ -340,10 +340,6 @@ impl Calls {
         self.replies.clear();
         self.threads.clear();
     }
-}
-
-fn refused(time: u64, caller: Task, code: u32) -> Call {
-    Call { caller, sent: time, ended: time, end: End::Refused(code), ..Call::default() }
 }
 
 #[cfg(test)]

@@ -212,20 +212,4 @@ mod tests {
         }
         assert_eq!(duration(None), "-");
     }
-
-    #[test]
-    fn what_is_missing_is_said() {
-        let summary = |shown, ended, gaps| {
-            let mut page = Page::default();
-            Summary { shown, ended, gaps }.show(&mut page);
-            page.render(false)
-        };
-        assert_eq!(summary(3, 3, Gaps::default()), "3 calls\n");
-        let gaps = Gaps { begun_before: 1, lost_events: 20, cut_off: 4 };
-        assert_eq!(
-            summary(2, 3, gaps),
-            "2 of 3 calls; 1 more had begun before the trace; at least 20 events were lost: --buffer makes room for \
-             more; 4 calls could not be followed to their end\n"
-        );
-    }
 }

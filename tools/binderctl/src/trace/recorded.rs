@@ -27,7 +27,7 @@ pub fn followed(formats: &str, pages: [&[u8]; 2]) -> (Vec<Vec<Call>>, Gaps) {
     let (mut calls, mut trees) = (Calls::default(), Vec::new());
     for event in events(formats, pages) {
         // The first thread of each process is its only one.
-        calls.take(&event, &mut |thread| thread, &mut |ended| trees.push(ended));
+        trees.extend(calls.take(&event, &mut |thread| thread));
     }
     assert!(calls.finish(0).is_empty());
     (trees, calls.gaps)

@@ -50,13 +50,9 @@ impl Source {
     /// Starts recording: all that tells something of calls, or only what is needed to follow them.
     pub fn start(all: bool, kib: usize) -> Result<Self> {
         let (instance, decoder, layout) = Instance::start(all, kib)?;
-        let open = |path: PathBuf| match File::options()
-            .read(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(&path)
-        {
-            Ok(file) => Ok((path, file)),
-            Err(error) => Err(Error::at("open", &path, error)),
+        let open = |path: PathBuf| {
+            let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path);
+            file.map_err(|error| Error::at("open", &path, error)).map(|file| (path, file))
         };
         let rings = instance.rings()?.into_iter().map(open).collect::<Result<_>>()?;
         let started = now();
@@ -98,9 +94,9 @@ impl Source {
                 let malformed =
                     |_| Error::new(Kind::Io, format!("cannot understand what is in {}", path.display()));
                 let records = self.layout.records(&self.page[..length]).map_err(malformed)?;
-                if records.lost() > 0 {
-                    let what = What::Lost(records.lost());
-                    self.held.push(Event { time: records.time(), thread: 0, what });
+                if records.lost > 0 {
+                    let what = What::Lost(records.lost);
+                    self.held.push(Event { time: records.time, thread: 0, what });
                 }
                 for record in records {
                     let (time, bytes) = record.map_err(malformed)?;
@@ -262,13 +258,8 @@ fn tracing() -> Result<PathBuf> {
             Err(_) => {}
         }
     }
-    let filesystems = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    Err(match filesystems.lines().any(|line| line.split_whitespace().last() == Some("tracefs")) {
-        true => Error::new(Kind::NotThere, format!("tracefs is not mounted on {}", PLACES[0]))
-            .hint(format!("as root: mount -t tracefs tracefs {}", PLACES[0])),
-        false => Error::new(Kind::NotOffered, "this kernel has no trace events")
-            .hint("a kernel with CONFIG_FTRACE and CONFIG_ENABLE_DEFAULT_TRACERS has them"),
-    })
+    Err(Error::new(Kind::NotThere, format!("tracefs is not mounted on {}", PLACES[0]))
+        .hint(format!("as root, on a kernel with CONFIG_FTRACE: mount -t tracefs tracefs {}", PLACES[0])))
 }
 
 /// The system of the driver's events.

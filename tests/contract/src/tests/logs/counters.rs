@@ -8,9 +8,7 @@ fn named(counters: &[binder_logs::Counter]) -> Vec<(&str, i64)> {
     counters.iter().map(|counter| (counter.name.as_str(), counter.count)).collect()
 }
 
-case!(commands_and_returns_of_a_process, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(commands_and_returns_of_a_process, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     client.send(|c| c.acquire(0).increfs(0));
     for _ in 0..3 {
         client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
@@ -27,9 +25,7 @@ case!(commands_and_returns_of_a_process, ["LOG-12"], |t| {
     assert_eq!(named(&returns), [("BR_TRANSACTION", 4), ("BR_TRANSACTION_COMPLETE", 3)]);
 });
 
-case!(rejected_commands_count, ["LOG-12", "WR-3"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(rejected_commands_count, ["LOG-12", "WR-3"], logged_client, |t, (logs, client)| {
     let commands = stream(|c| c.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper());
     let outcome = client.try_write(&commands);
     assert_eq!(outcome.errno, nix::errno::Errno::EINVAL, "there is no handle 3");
@@ -43,14 +39,11 @@ case!(rejected_commands_count, ["LOG-12", "WR-3"], |t| {
     assert_eq!((counters.count("BC_ACQUIRE_RESULT"), counters.count("BR_FAILED_REPLY")), (1, 1));
 });
 
-case!(nothing_done_nothing_said, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
+case!(nothing_done_nothing_said, ["LOG-12"], Logs::of, |t, logs| {
     assert_eq!(logs.stats_of(&t.opened()).counters, Counters::default());
 });
 
-case!(sums_of_all, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(sums_of_all, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     let before = logs.stats().total;
     for _ in 0..5 {
         client.round_trip(0, &server, &empty(), &empty());
@@ -62,9 +55,7 @@ case!(sums_of_all, ["LOG-12"], |t| {
     assert_eq!([more("BR_TRANSACTION"), more("BR_REPLY"), more("BR_TRANSACTION_COMPLETE")], [5, 5, 11]);
 });
 
-case!(sums_keep_what_the_dead_have_done, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(sums_keep_what_the_dead_have_done, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     let before = logs.stats().total.count("BC_TRANSACTION");
     client.round_trip(0, &server, &empty(), &empty());
     let pid = t.global_pid(&client) as i32;
@@ -76,9 +67,7 @@ case!(sums_keep_what_the_dead_have_done, ["LOG-12"], |t| {
     assert_eq!(logs.stats().total.count("BC_TRANSACTION"), before + 1);
 });
 
-case!(sums_of_threads_that_have_exited, ["LOG-12", "TREL-1"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(sums_of_threads_that_have_exited, ["LOG-12", "TREL-1"], logged_pair, |t, (logs, server, client)| {
     let helper = client.thread();
     helper.round_trip(0, &server, &empty(), &empty());
     client.round_trip(0, &server, &empty(), &empty());
@@ -88,9 +77,7 @@ case!(sums_of_threads_that_have_exited, ["LOG-12", "TREL-1"], |t| {
     assert_eq!(stats.threads, Some(1));
 });
 
-case!(objects_of_all, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(objects_of_all, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     known(&client);
     // What earlier tests have left may end meanwhile, but nobody else begins anything.
     let total = |kind: &str| logs.stats().total.objects(kind).1;
@@ -115,9 +102,7 @@ case!(objects_of_all, ["LOG-12"], |t| {
     let _ = (third.drain(), client.answer_counts());
 });
 
-case!(threads_of_a_process, ["LOG-12", "LOOP-5"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(threads_of_a_process, ["LOG-12", "LOOP-5"], logged_pair, |t, (logs, manager, client)| {
     let stats = || {
         let stats = logs.stats_of(&manager);
         (stats.threads, stats.requested_threads, stats.ready_threads)
@@ -142,9 +127,7 @@ case!(threads_of_a_process, ["LOG-12", "LOOP-5"], |t| {
 });
 
 // As a signed number, whatever it is.
-case!(most_threads_of_a_process, ["LOG-12", "IOCTL-SET_MAX_THREADS"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(most_threads_of_a_process, ["LOG-12", "IOCTL-SET_MAX_THREADS"], logged_client, |t, (logs, client)| {
     for number in [0, 15, i32::MAX as u32, 1 << 31, u32::MAX] {
         client.ioctl(BINDER_SET_MAX_THREADS, number).expect("a number of threads");
         let wanted = RequestedThreads { outstanding: 0, started: 0, max: i64::from(number as i32) };
@@ -152,8 +135,7 @@ case!(most_threads_of_a_process, ["LOG-12", "IOCTL-SET_MAX_THREADS"], |t| {
     }
 });
 
-case!(nodes_and_references_of_a_process, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
+case!(nodes_and_references_of_a_process, ["LOG-12"], Logs::of, |t, logs| {
     let (manager, client, holder) = (t.manager(), t.client(), t.client());
     for number in 1..=5 {
         introduce(&manager, &client, FlatBinderObject::binder(number * 8, 0), &holder);
@@ -169,9 +151,7 @@ case!(nodes_and_references_of_a_process, ["LOG-12"], |t| {
     let _ = client.answer_counts();
 });
 
-case!(space_of_a_process, ["LOG-12", "ALLOC-3", "ALLOC-8"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(space_of_a_process, ["LOG-12", "ALLOC-3", "ALLOC-8"], logged_pair, |t, (logs, manager, client)| {
     let stats = || {
         let stats = logs.stats_of(&manager);
         (stats.free_async_space.expect("a line"), stats.buffers.expect("a line"), stats.pending_transactions)
@@ -192,8 +172,7 @@ case!(space_of_a_process, ["LOG-12", "ALLOC-3", "ALLOC-8"], |t| {
     assert_eq!(stats(), (all, 0, Some(0)));
 });
 
-case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], |t| {
-    let logs = Logs::of(t);
+case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], Logs::of, |t, logs| {
     let (manager, client) = (t.manager_with(16 * page()), t.client());
     let stats = || {
         let stats = logs.stats_of(&manager);
@@ -215,8 +194,7 @@ case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], |t| {
     assert_eq!(stats(), (none, 3), "of what is not mapped none are counted");
 });
 
-case!(process_without_a_space, ["LOG-12"], |t| {
-    let logs = Logs::of(t);
+case!(process_without_a_space, ["LOG-12"], Logs::of, |t, logs| {
     let port = t.opened();
     let stats = logs.stats_of(&port);
     assert_eq!(stats.pages, Some(Pages { active: 0, lru: 0, free: 0 }));

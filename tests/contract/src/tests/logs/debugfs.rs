@@ -6,8 +6,7 @@ use super::*;
 use crate::tests::log_files::Debugfs;
 use binder_logs::{LogEntry, Process};
 
-case!(debugfs_has_the_same_files, ["LOG-1"], |t| {
-    let debugfs = Debugfs::of(t);
+case!(debugfs_has_the_same_files, ["LOG-1"], Debugfs::of, |t, debugfs| {
     expect_names_and_modes(&Logs::at(t, debugfs.logs()));
 });
 
@@ -49,13 +48,11 @@ case!(debugfs_says_the_same, ["LOG-1", "LOG-2", "LOG-11"], |t| {
     owner.answer(&client, &empty());
 });
 
-case!(debugfs_hides_the_same, ["LOG-1", "LOG-10"], |t| {
-    let debugfs = Debugfs::of(t);
+case!(debugfs_hides_the_same, ["LOG-1", "LOG-10"], Debugfs::of, |t, debugfs| {
     expect_hidden_pointers(t, &Logs::at(t, debugfs.logs()));
 });
 
-case!(debugfs_has_processes_of_all_mounts, ["LOG-1", "LOG-11"], |t| {
-    let debugfs = Debugfs::of(t);
+case!(debugfs_has_processes_of_all_mounts, ["LOG-1", "LOG-11"], Debugfs::of, |t, debugfs| {
     let logs = Logs::at(t, debugfs.logs());
     // This mount has no logs of its own.
     let (manager, client) = (t.manager(), t.client());

@@ -20,8 +20,7 @@ const FILES: [&str; 7] = [
     "transactions_hashed",
 ];
 
-case!(names_and_modes, ["LOG-1", "BFS-12"], |t| {
-    let logs = Logs::of(t);
+case!(names_and_modes, ["LOG-1", "BFS-12"], Logs::of, |t, logs| {
     expect_names_and_modes(&logs);
     assert!(std::fs::remove_file(logs.path("state")).is_err(), "it cannot be removed");
 });
@@ -43,14 +42,11 @@ pub(super) fn expect_names_and_modes(logs: &Logs<'_>) {
     assert_eq!(folder.permissions().mode() & 0o7777, 0o755);
 }
 
-case!(none_without_the_option, ["LOG-1", "BFS-12"], |t| {
-    let _client = t.client();
+case!(none_without_the_option, ["LOG-1", "BFS-12"], Stage::client, |t, _client| {
     assert!(!t.device("binder_logs").exists());
 });
 
-case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], logged_pair, |t, (logs, server, client)| {
     client.call(&server, 0, 0, &empty());
     // Both logs are to find it asleep.
     client.actor.expect_blocked();
@@ -78,9 +74,7 @@ fn with_another_device(t: &Stage, port: &Port, name: &str) -> Port {
     other
 }
 
-case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], logged_client, |t, (logs, client)| {
     let other = with_another_device(t, &client, "hwbinder");
     let contexts = || {
         let mut contexts: Vec<_> = logs.file_of(&client).into_iter().map(|block| block.context).collect();
@@ -92,9 +86,7 @@ case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], |t| {
     until("the other device is closed", || (contexts() == ["binder"]).then_some(()));
 });
 
-case!(file_of_a_process_that_is_gone, ["LOG-11", "OPEN-2", "REL-2"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(file_of_a_process_that_is_gone, ["LOG-11", "OPEN-2", "REL-2"], logged_client, |t, (logs, client)| {
     let pid = t.global_pid(&client) as i32;
     let path = logs.path(&format!("proc/{pid}"));
     let mut open = std::fs::File::open(&path).expect("its file");
@@ -113,9 +105,7 @@ case!(file_of_a_process_that_is_gone, ["LOG-11", "OPEN-2", "REL-2"], |t| {
     }
 });
 
-case!(every_instance_is_about_all, ["LOG-1"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(every_instance_is_about_all, ["LOG-1"], logged_pair, |t, (logs, manager, client)| {
     tell(&client, 1, b"told");
     let other = t.directory("other");
     mount_at(&other, Some("stats=global")).expect("mount another");
@@ -130,9 +120,7 @@ case!(every_instance_is_about_all, ["LOG-1"], |t| {
     assert!(!other.join(name).exists(), "it has no device of that instance");
 });
 
-case!(device_that_was_unlinked, ["LOG-2", "BFS-10"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(device_that_was_unlinked, ["LOG-2", "BFS-10"], logged_pair, |t, (logs, manager, client)| {
     std::fs::remove_file(t.device("binder")).expect("unlink");
     client.call(&manager, 0, 0, &empty());
     assert_eq!(only(logs.process(&client).threads).stack.len(), 1);
@@ -148,8 +136,7 @@ fn with_device_named(t: &Stage, name: &str) -> (Port, Port) {
     (client, other)
 }
 
-case!(names_are_as_they_are, ["LOG-2", "LOG-12", "LOG-13"], |t| {
-    let logs = Logs::of(t);
+case!(names_are_as_they_are, ["LOG-2", "LOG-12", "LOG-13"], Logs::of, |t, logs| {
     for name in ["é", "名前 🐧", r"a\b", r"\", "~"] {
         let (client, other) = with_device_named(t, name);
         assert_eq!(other.refused(&other.place(0, 0, &empty())), Return::DeadReply, "there is no manager");
@@ -167,8 +154,7 @@ case!(names_are_as_they_are, ["LOG-2", "LOG-12", "LOG-13"], |t| {
 });
 
 // And no two names look alike.
-case!(names_are_parts_of_lines, ["LOG-2"], |t| {
-    let logs = Logs::of(t);
+case!(names_are_parts_of_lines, ["LOG-2"], Logs::of, |t, logs| {
     for (name, shown) in [("a\nb", r"a\x0ab"), (r"a\x0ab", r"a\x5cx0ab"), ("\u{85}", r"\xc2\x85")] {
         let (client, other) = with_device_named(t, name);
         let path = logs.path(&format!("proc/{}", t.global_pid(&client)));
@@ -223,9 +209,7 @@ pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
     assert_eq!(only(block.nodes).work.len(), 1);
 }
 
-case!(longer_than_a_page, ["LOG-2"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(longer_than_a_page, ["LOG-2"], logged_pair, |t, (logs, manager, client)| {
     const COUNT: u64 = 300;
     let mut parcel = empty();
     for number in 1..=COUNT {

@@ -32,8 +32,7 @@ fn sorted(mut pids: Vec<i32>) -> Vec<i32> {
     pids
 }
 
-case!(node_of_the_manager, ["LOG-4", "NODE-15"], |t| {
-    let logs = Logs::of(t);
+case!(node_of_the_manager, ["LOG-4", "NODE-15"], Logs::of, |t, logs| {
     let manager = t.manager();
     let node = only(logs.process(&manager).nodes);
     assert_eq!((node.ptr, node.cookie), (Pointer::Value(0), Pointer::Value(0)));
@@ -41,8 +40,7 @@ case!(node_of_the_manager, ["LOG-4", "NODE-15"], |t| {
     assert_eq!((node.holders, node.work), (vec![], vec![]));
 });
 
-case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], |t| {
-    let logs = Logs::of(t);
+case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, made(), &holder);
     owner.settle_counts();
@@ -59,8 +57,7 @@ case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], |t| {
     assert_eq!(logs.process(&owner).nodes, []);
 });
 
-case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], |t| {
-    let logs = Logs::of(t);
+case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, made(), &holder);
     owner.settle_counts();
@@ -72,8 +69,7 @@ case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], |t| {
     assert_eq!(reference.map(|reference| (reference.strong, reference.weak)), Some((0, 1)));
 });
 
-case!(node_in_a_call, ["LOG-4"], |t| {
-    let logs = Logs::of(t);
+case!(node_in_a_call, ["LOG-4"], Logs::of, |t, logs| {
     let (manager, owner) = (t.manager(), t.server());
     let handle = give_in_a_call(&manager, &owner, made());
     owner.settle_counts();
@@ -93,8 +89,7 @@ case!(node_in_a_call, ["LOG-4"], |t| {
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
 });
 
-case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], |t| {
-    let logs = Logs::of(t);
+case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], Logs::of, |t, logs| {
     let (manager, owner) = (t.manager(), t.server());
     owner.send(|c| c.transaction(&owner.place_oneway(0, 0, &object(made()))));
     let node = logs.node(&owner, NODE);
@@ -114,8 +109,7 @@ case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], |t| {
     manager.wait_call();
 });
 
-case!(holders_are_named, ["LOG-4"], |t| {
-    let logs = Logs::of(t);
+case!(holders_are_named, ["LOG-4"], Logs::of, |t, logs| {
     let (manager, owner, one, other) = (t.manager(), t.server(), t.client(), t.client());
     introduce(&manager, &owner, made(), &one);
     introduce(&manager, &owner, made(), &other);
@@ -131,9 +125,7 @@ case!(holders_are_named, ["LOG-4"], |t| {
     let _ = owner.answer_counts();
 });
 
-case!(handle_with_its_counts, ["LOG-5"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(handle_with_its_counts, ["LOG-5"], logged_pair, |t, (logs, manager, client)| {
     client.send(|c| c.acquire(0).acquire(0).increfs(0).increfs(0).increfs(0));
     let reference = only(logs.process(&client).references);
     assert_eq!((reference.handle, reference.node), (0, logs.node(&manager, 0).id));
@@ -145,8 +137,7 @@ case!(handle_with_its_counts, ["LOG-5"], |t| {
     assert_eq!((stats.count, stats.strong, stats.weak), (1, 2, 3));
 });
 
-case!(dead_nodes, ["LOG-5", "LOG-8", "NODE-12"], |t| {
-    let logs = Logs::of(t);
+case!(dead_nodes, ["LOG-5", "LOG-8", "NODE-12"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, made(), &holder);
     let alive = logs.node(&owner, NODE);
@@ -162,8 +153,7 @@ case!(dead_nodes, ["LOG-5", "LOG-8", "NODE-12"], |t| {
     until("nobody holds it", || dead().is_none().then_some(()));
 });
 
-case!(numbers_are_of_one_counter, ["NODE-15", "LOG-3", "LOG-4", "LOG-5"], |t| {
-    let logs = Logs::of(t);
+case!(numbers_are_of_one_counter, ["NODE-15", "LOG-3", "LOG-4", "LOG-5"], Logs::of, |t, logs| {
     let (manager, owner) = (t.manager(), t.server());
     owner.call(&manager, 0, 0, &object(made()));
     let (call, node) = (only(logs.thread(&owner).stack).transaction.id, logs.node(&owner, NODE).id);

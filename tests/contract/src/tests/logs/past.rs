@@ -21,9 +21,7 @@ fn check_no_failure(entry: &LogEntry) {
     assert_eq!(entry.context, "binder");
 }
 
-case!(call_and_reply, ["LOG-13"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(call_and_reply, ["LOG-13"], logged_pair, |t, (logs, server, client)| {
     let mut parcel = bytes(&[1; 40]);
     parcel.object(&FlatBinderObject::binder(8, 0));
     client.call(&server, 0, 0x77, &parcel);
@@ -42,8 +40,7 @@ case!(call_and_reply, ["LOG-13"], |t| {
     let _ = client.answer_counts();
 });
 
-case!(oneway_call, ["LOG-13"], |t| {
-    let logs = Logs::of(t);
+case!(oneway_call, ["LOG-13"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(8, 0), &client);
     owner.settle_counts();
@@ -57,8 +54,7 @@ case!(oneway_call, ["LOG-13"], |t| {
     owner.wait_call();
 });
 
-case!(call_back_names_the_thread, ["LOG-13", "TXN-11"], |t| {
-    let logs = Logs::of(t);
+case!(call_back_names_the_thread, ["LOG-13", "TXN-11"], Logs::of, |t, logs| {
     let (_manager, a, b, on_b, on_a) = super::super::nested::couple(t);
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
@@ -68,9 +64,7 @@ case!(call_back_names_the_thread, ["LOG-13", "TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(last_ones_in_their_order, ["LOG-13"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(last_ones_in_their_order, ["LOG-13"], logged_pair, |t, (logs, server, client)| {
     for length in 0..50 {
         tell(&client, 0, &vec![0; length]);
         server.free(&server.wait_call());
@@ -83,8 +77,7 @@ case!(last_ones_in_their_order, ["LOG-13"], |t| {
     assert_eq!(logs.log().entries.len(), ROOM);
 });
 
-case!(last_ones_of_two_cpus, ["LOG-13"], |t| {
-    needs_two_cpus(t);
+case!(last_ones_of_two_cpus, ["LOG-13"], needs_two_cpus, |t, ()| {
     let logs = Logs::of(t);
     let (server, client) = (t.manager(), t.client());
     let mut sent = 0;
@@ -102,8 +95,7 @@ case!(last_ones_of_two_cpus, ["LOG-13"], |t| {
     }
 });
 
-case!(last_ones_of_two_processes, ["LOG-13", "NODE-15"], |t| {
-    let logs = Logs::of(t);
+case!(last_ones_of_two_processes, ["LOG-13", "NODE-15"], Logs::of, |t, logs| {
     let (server, clients) = (t.manager(), [t.client(), t.client()]);
     let mut sent = 0;
     let mut tell_next = |who: usize| {
@@ -123,9 +115,7 @@ case!(last_ones_of_two_processes, ["LOG-13", "NODE-15"], |t| {
     assert!(entries.iter().all(|entry| numbers.insert(entry.id)), "{entries:?}");
 });
 
-case!(fewer_than_there_is_room_for, ["LOG-13"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(fewer_than_there_is_room_for, ["LOG-13"], logged_pair, |t, (logs, server, client)| {
     let before = logs.log().entries;
     assert!(before.len() <= ROOM);
     for _ in 0..3 {
@@ -138,17 +128,14 @@ case!(fewer_than_there_is_room_for, ["LOG-13"], |t| {
     assert_eq!(after, wanted, "the oldest go first");
 });
 
-case!(number_is_that_of_the_call, ["LOG-13", "LOG-3"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(number_is_that_of_the_call, ["LOG-13", "LOG-3"], logged_pair, |t, (logs, server, client)| {
     client.call(&server, 0, 0, &empty());
     let id = only(logs.thread(&client).stack).transaction.id;
     assert_eq!(only(sent_by(t, logs.log(), &client)).id, id);
     server.answer(&client, &empty());
 });
 
-case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], |t| {
-    let logs = Logs::of(t);
+case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], Logs::of, |t, logs| {
     let name = "a device node 5";
     binder_sys::fs::add_device(t.root(), name).expect("add a device");
     let client = t.client();
@@ -159,9 +146,7 @@ case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], |t| {
     assert_eq!(only(sent_by(t, logs.failed(), &client)).context, name);
 });
 
-case!(all_devices_in_one, ["LOG-13"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(all_devices_in_one, ["LOG-13"], logged_pair, |t, (logs, manager, client)| {
     let actor = Rc::new(client.actor.thread());
     let mut other = Port::open(actor, &client.arena, &t.device("hwbinder"), 0).expect("open");
     other.map(crate::stage::SPACE).expect("map");
@@ -190,8 +175,7 @@ fn check_refused(t: &Stage, logs: &Logs<'_>, client: &Port, data: &BinderTransac
     assert_eq!(sent_by(t, logs.log(), client).last(), Some(&entry), "it is the same in both");
 }
 
-case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], |t| {
-    let logs = Logs::of(t);
+case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], Logs::of, |t, logs| {
     let (manager, client) = (t.manager_with(64 << 10), t.client());
     let gone = t.server();
     let handle = introduce(&manager, &gone, FlatBinderObject::binder(8, 0), &client);
@@ -229,8 +213,7 @@ case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], |t| {
     manager.answer(&client, &empty());
 });
 
-case!(failures_at_different_lines, ["LOG-14"], |t| {
-    let logs = Logs::of(t);
+case!(failures_at_different_lines, ["LOG-14"], Logs::of, |t, logs| {
     let (_manager, client) = (t.manager_with(64 << 10), t.client());
     let line_of = |data: &BinderTransactionData| {
         client.refused(data);
@@ -242,9 +225,7 @@ case!(failures_at_different_lines, ["LOG-14"], |t| {
     assert_ne!(line_of(&too_much), line_of(&unreadable));
 });
 
-case!(failures_of_replies, ["LOG-14", "TXN-12"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(failures_of_replies, ["LOG-14", "TXN-12"], logged_pair, |t, (logs, server, client)| {
     // There is nothing to reply to.
     let data = server.place(0, 0, &bytes(b"why"));
     let commands = stream(|c| c.reply(&data));
@@ -263,9 +244,7 @@ case!(failures_of_replies, ["LOG-14", "TXN-12"], |t| {
     assert_eq!((entry.kind, entry.to), (Kind::Reply, t.task_of(&client)));
 });
 
-case!(failed_ones_are_among_all, ["LOG-13", "LOG-14"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(failed_ones_are_among_all, ["LOG-13", "LOG-14"], logged_pair, |t, (logs, server, client)| {
     for _ in 0..3 {
         client.round_trip(0, &server, &empty(), &empty());
         client.refused(&client.place(NO_HANDLE, 0, &empty()));
@@ -279,9 +258,7 @@ case!(failed_ones_are_among_all, ["LOG-13", "LOG-14"], |t| {
     assert!(failed.iter().all(|entry| all.contains(entry)));
 });
 
-case!(what_succeeds_is_not_among_the_failed, ["LOG-14"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(what_succeeds_is_not_among_the_failed, ["LOG-14"], logged_pair, |t, (logs, server, client)| {
     let data = client.place(NO_HANDLE, 0, &empty());
     for _ in 0..ROOM + 3 {
         client.refused(&data);

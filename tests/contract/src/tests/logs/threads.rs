@@ -5,8 +5,7 @@ use super::super::nested::couple;
 use super::*;
 use binder_logs::{BufferState, Held, Looper, Role};
 
-case!(looper_states, ["LOG-2", "LOOP-1"], |t| {
-    let logs = Logs::of(t);
+case!(looper_states, ["LOG-2", "LOOP-1"], Logs::of, |t, logs| {
     let (manager, client) = (t.client(), t.client());
     let looper = |port: &Port| logs.thread(port).looper;
     known(&client);
@@ -30,9 +29,7 @@ case!(looper_states, ["LOG-2", "LOOP-1"], |t| {
     assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);
 });
 
-case!(looper_that_was_asked_for, ["LOG-2", "LOOP-1", "LOOP-3"], |t| {
-    let logs = Logs::of(t);
-    let (manager, client) = (t.manager(), t.client());
+case!(looper_that_was_asked_for, ["LOG-2", "LOOP-1", "LOOP-3"], logged_pair, |t, (logs, manager, client)| {
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("a limit");
     client.round_trip(0, &manager, &empty(), &empty());
     let asked = manager.passed();
@@ -44,16 +41,12 @@ case!(looper_that_was_asked_for, ["LOG-2", "LOOP-1", "LOOP-3"], |t| {
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED | Looper::ENTERED | Looper::INVALID);
 });
 
-case!(looper_of_one_who_polls, ["LOG-2", "LOOP-1"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(looper_of_one_who_polls, ["LOG-2", "LOOP-1"], logged_client, |t, (logs, client)| {
     assert_eq!(client.poll(0), 0);
     assert_eq!(logs.thread(&client).looper, Looper::POLL);
 });
 
-case!(need_return, ["LOG-2", "REL-1"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(need_return, ["LOG-2", "REL-1"], logged_client, |t, (logs, client)| {
     known(&client);
     assert!(!logs.thread(&client).need_return);
     let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
@@ -72,9 +65,7 @@ case!(need_return, ["LOG-2", "REL-1"], |t| {
     assert_eq!(client.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
 });
 
-case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], |t| {
-    let logs = Logs::of(t);
-    let client = t.client();
+case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], logged_client, |t, (logs, client)| {
     let helper = client.thread();
     [&client, &helper].into_iter().for_each(known);
     assert_eq!(logs.process(&client).threads.len(), 2);
@@ -82,9 +73,7 @@ case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], |t| {
     assert_eq!(only(logs.process(&client).threads).id, t.task_of(&client).thread);
 });
 
-case!(call_being_served, ["LOG-3", "LOG-6"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(call_being_served, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, client)| {
     let data = BinderTransactionData {
         flags: TransactionFlags::ACCEPT_FDS.bits(),
         ..client.place(0, 0xabc, &bytes(b"some data"))
@@ -119,18 +108,14 @@ case!(call_being_served, ["LOG-3", "LOG-6"], |t| {
     assert_eq!((logs.thread(&client).stack, logs.thread(&server).stack), (vec![], vec![]));
 });
 
-case!(buffer_that_was_given_back, ["LOG-3", "LOG-6"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(buffer_that_was_given_back, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, client)| {
     server.free(&client.call(&server, 0, 0, &bytes(b"short-lived")));
     assert_eq!(only(logs.thread(&server).stack).transaction.held, Held::Free);
     assert_eq!(logs.process(&server).buffers, []);
     server.answer(&client, &empty());
 });
 
-case!(buffer_that_is_kept, ["LOG-6"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(buffer_that_is_kept, ["LOG-6"], logged_pair, |t, (logs, server, client)| {
     let mut parcel = bytes(&[0; 40]);
     parcel.object(&FlatBinderObject::binder(0x10, 0));
     let call = client.call(&server, 0, 0, &parcel);
@@ -145,8 +130,7 @@ case!(buffer_that_is_kept, ["LOG-6"], |t| {
     let _ = client.answer_counts();
 });
 
-case!(nested_calls, ["LOG-3", "TXN-11"], |t| {
-    let logs = Logs::of(t);
+case!(nested_calls, ["LOG-3", "TXN-11"], Logs::of, |t, logs| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
@@ -163,9 +147,7 @@ case!(nested_calls, ["LOG-3", "TXN-11"], |t| {
     b.answer(&a, &empty());
 });
 
-case!(caller_that_is_gone, ["LOG-3", "TREL-1"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(caller_that_is_gone, ["LOG-3", "TREL-1"], logged_pair, |t, (logs, server, client)| {
     client.call(&server, 0, 7, &empty());
     let from = t.task_of(&client);
     client.kill();
@@ -178,9 +160,7 @@ case!(caller_that_is_gone, ["LOG-3", "TREL-1"], |t| {
     server.reply(&empty());
 });
 
-case!(nice_value, ["LOG-3", "TXN-28"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(nice_value, ["LOG-3", "TXN-28"], logged_pair, |t, (logs, server, client)| {
     let set = |nice| {
         // SAFETY: no memory is involved.
         let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, client.actor.tid() as libc::id_t, nice) };
@@ -194,18 +174,14 @@ case!(nice_value, ["LOG-3", "TXN-28"], |t| {
     }
 });
 
-case!(idle_processes_have_no_transactions, ["LOG-9"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(idle_processes_have_no_transactions, ["LOG-9"], logged_pair, |t, (logs, server, client)| {
     server.park();
     assert_eq!((logs.transactions(&server), logs.transactions(&client)), (None, None));
     server.actor.interrupt();
     server.finish_raw();
 });
 
-case!(transactions_name_who_has_any, ["LOG-9"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(transactions_name_who_has_any, ["LOG-9"], logged_pair, |t, (logs, server, client)| {
     let (_idle, helper) = (client.thread(), server.looper());
     helper.park();
     client.start_blocking_call(0, 0, &empty());

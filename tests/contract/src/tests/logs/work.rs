@@ -14,9 +14,7 @@ fn transaction(work: Work) -> Transaction {
     }
 }
 
-case!(call_for_any_thread, ["LOG-3", "LOG-6", "LOG-7"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(call_for_any_thread, ["LOG-3", "LOG-6", "LOG-7"], logged_pair, |t, (logs, server, client)| {
     client.start_blocking_call(0, 5, &bytes(b"waits"));
     let process = logs.process(&server);
     let call = transaction(only(process.work));
@@ -35,9 +33,7 @@ case!(call_for_any_thread, ["LOG-3", "LOG-6", "LOG-7"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(call_for_a_thread, ["LOG-3", "LOG-7"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(call_for_a_thread, ["LOG-3", "LOG-7"], logged_pair, |t, (logs, server, client)| {
     server.park_without_room();
     client.start_call(0, 5, &bytes(b"waits"));
     server.expect_no_room();
@@ -49,9 +45,7 @@ case!(call_for_a_thread, ["LOG-3", "LOG-7"], |t| {
     server.answer(&client, &empty());
 });
 
-case!(reply_that_is_not_read, ["LOG-3", "LOG-7"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(reply_that_is_not_read, ["LOG-3", "LOG-7"], logged_pair, |t, (logs, server, client)| {
     client.send_call(0, 3, &empty());
     server.wait_call();
     server.reply(&bytes(b"answer"));
@@ -91,8 +85,7 @@ case!(oneway_calls_wait_at_their_node, ["LOG-3", "LOG-4", "LOG-7", "LOG-9", "TXN
     assert_eq!(codes_of(logs.node(&server, 0)), [3]);
 });
 
-case!(completion, ["LOG-7"], |t| {
-    let logs = Logs::of(t);
+case!(completion, ["LOG-7"], Logs::of, |t, logs| {
     let (_server, client) = (t.manager(), t.client());
     client.send(|c| c.transaction(&oneway(&client, 0, b"told")));
     assert_eq!(logs.thread(&client).work, [Work::Complete]);
@@ -101,8 +94,7 @@ case!(completion, ["LOG-7"], |t| {
 });
 
 // C has no words for these completions; it prints the number of its kind of work.
-case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], |t| {
-    let logs = Logs::of(t);
+case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], Logs::of, |t, logs| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     let freezer = Freezer::of(t, &server);
     freezer.freeze(0).expect("freeze");
@@ -119,9 +111,7 @@ case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], |t| {
     client.wait_for(Return::OnewaySpamSuspect);
 });
 
-case!(failure, ["LOG-7"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.kill();
@@ -133,8 +123,7 @@ case!(failure, ["LOG-7"], |t| {
     assert_eq!(client.wait_refusal(), Return::DeadReply);
 });
 
-case!(news_of_a_node, ["LOG-7"], |t| {
-    let logs = Logs::of(t);
+case!(news_of_a_node, ["LOG-7"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let _ = owner.answer_counts();
@@ -159,8 +148,7 @@ fn work_of(logs: &Logs<'_>, port: &Port, wanted: Work) {
     until(&format!("{wanted:?}"), || (logs.process(port).work == [wanted.clone()]).then_some(()));
 }
 
-case!(news_of_deaths, ["LOG-5", "LOG-7", "DN-2"], |t| {
-    let logs = Logs::of(t);
+case!(news_of_deaths, ["LOG-5", "LOG-7", "DN-2"], Logs::of, |t, logs| {
     let (server, holder) = dying(t);
     let reference = || only(logs.process(&holder).references);
     assert!(!reference().death.expect("what is to be told").is_null());
@@ -171,8 +159,7 @@ case!(news_of_deaths, ["LOG-5", "LOG-7", "DN-2"], |t| {
     holder.send(|c| c.dead_binder_done(COOKIE));
 });
 
-case!(deaths_that_are_cleared, ["LOG-7", "DN-3"], |t| {
-    let logs = Logs::of(t);
+case!(deaths_that_are_cleared, ["LOG-7", "DN-3"], Logs::of, |t, logs| {
     let (server, holder) = dying(t);
     holder.send(|c| c.clear_death(0, COOKIE));
     work_of(&logs, &holder, Work::ClearedDeath);
@@ -188,8 +175,7 @@ case!(deaths_that_are_cleared, ["LOG-7", "DN-3"], |t| {
     assert_eq!(holder.drain(), [Return::ClearDeathNotificationDone(COOKIE)]);
 });
 
-case!(death_that_was_told, ["LOG-7", "DN-4"], |t| {
-    let logs = Logs::of(t);
+case!(death_that_was_told, ["LOG-7", "DN-4"], Logs::of, |t, logs| {
     let (server, holder) = dying(t);
     let told = || logs.process(&holder).has_delivered_death;
     server.kill();
@@ -201,8 +187,7 @@ case!(death_that_was_told, ["LOG-7", "DN-4"], |t| {
     assert!(!told());
 });
 
-case!(news_of_freezes, ["LOG-7", "FRZN-2"], |t| {
-    let logs = Logs::of(t);
+case!(news_of_freezes, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
     let (server, holder) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     holder.send(|c| c.acquire(0).request_freeze(0, COOKIE));
@@ -225,9 +210,7 @@ case!(news_of_freezes, ["LOG-7", "FRZN-2"], |t| {
     freezer.thaw().expect("thaw");
 });
 
-case!(calls_to_the_frozen, ["LOG-3", "LOG-7", "FRZ-4"], |t| {
-    let logs = Logs::of(t);
-    let (server, client) = (t.manager(), t.client());
+case!(calls_to_the_frozen, ["LOG-3", "LOG-7", "FRZ-4"], logged_pair, |t, (logs, server, client)| {
     let freezer = Freezer::of(t, &server);
     freezer.freeze(0).expect("freeze");
     client.start_transaction(&oneway(&client, 9, b"for later"));

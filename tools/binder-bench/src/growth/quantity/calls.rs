@@ -1,16 +1,94 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Calls that nobody has taken yet, and messages that nobody has given back.
+//! Threads of a process that the driver knows, calls that nobody has taken yet, and messages that nobody has given back.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::unistd::{pipe, read, write};
 
-use super::threads::spawn;
 use crate::growth::scene::Scene;
-use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::growth::service::{self, OPERATIONS};
 use crate::prelude::*;
+
+/// Enough for what these threads do.
+const STACK: usize = 32 << 10;
+
+/// Wait for work in one pool, are called, and killed.
+pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
+    let server = scene.actor("server with many threads", move |turns, device| {
+        let port = service::manage(device)?.port().clone();
+        turns.pause()?;
+        let waiting = Arc::new(AtomicU64::new(0));
+        for _ in 0..count {
+            let (port, waiting) = (port.clone(), waiting.clone());
+            spawn(move || {
+                let mut talker = Talker::on(port);
+                talker.enter_looper()?;
+                waiting.fetch_add(1, Ordering::Relaxed);
+                service::serve(&mut talker, u64::MAX)
+            })?;
+        }
+        while waiting.load(Ordering::Relaxed) < count {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    })?;
+    let client = service::client(scene, OPERATIONS)?;
+    scene.turn("start", server)?;
+    scene.turn_of("call", OPERATIONS, client)?;
+    scene.kill("kill", server)
+}
+
+/// Spoke to the driver and ended without a word to it.
+pub fn ended(scene: &mut Scene, count: u64) -> Result<()> {
+    service::start(scene)?;
+    let client = service::actor(scene, "process of short threads", move |turns, talker| {
+        turns.pause()?;
+        one_after_other(talker.port(), count, |talker| talker.enter_looper())?;
+        turns.pause()?;
+        service::call(talker, OPERATIONS)
+    })?;
+    scene.turn("start and end", client)?;
+    scene.turn_of("call", OPERATIONS, client)?;
+    scene.kill("kill", client)
+}
+
+/// Known to the driver, and say that they go.
+pub fn leaving(scene: &mut Scene, count: u64) -> Result<()> {
+    let client = service::actor(scene, "process of polite threads", move |turns, talker| {
+        turns.pause()?;
+        one_after_other(talker.port(), count, |talker| {
+            talker.out.enter_looper().exit_looper();
+            talker.flush()?;
+            talker.port().device().thread_exit().context("BINDER_THREAD_EXIT")
+        })
+    })?;
+    scene.turn("start and leave", client)?;
+    scene.kill("kill", client)
+}
+
+/// Threads that live so long, each until the next starts.
+fn one_after_other(port: &Arc<Port>, count: u64, life: fn(&mut Talker) -> Result<()>) -> Result<()> {
+    for _ in 0..count {
+        let port = port.clone();
+        let thread = spawn(move || life(&mut Talker::on(port)))?;
+        thread.join().map_err(|_| Error::failed("a short thread panicked"))?;
+    }
+    Ok(())
+}
+
+/// Starts a thread that ends the process if it fails.
+pub fn spawn(body: impl FnOnce() -> Result<()> + Send + 'static) -> Result<std::thread::JoinHandle<()>> {
+    let life = || {
+        if let Err(error) = body() {
+            eprintln!("binder-bench: a thread of a growing process: {error}");
+            std::process::exit(1);
+        }
+    };
+    std::thread::Builder::new().stack_size(STACK).spawn(life).context("a thread more")
+}
 
 /// A manager that takes calls only when it is told to, and then so many.
 fn server(scene: &mut Scene, count: u64) -> Result<Worker> {
@@ -37,7 +115,7 @@ fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
                 talker.enter_looper()?;
                 steps.done()?;
                 read(&*gate, &mut [0]).context("waiting at a gate")?;
-                let call = Parcel::new().to_handle(0, Ask::Answer as u32, TransactionFlags::empty());
+                let call = Parcel::new().to_handle(0, service::ANSWER, TransactionFlags::empty());
                 talker.out.transaction(&call);
                 talker.flush()?;
                 steps.done()?;
@@ -53,8 +131,7 @@ fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
         write(&open, &vec![0; count as usize]).context("opening a gate")?;
         steps.wait()?;
         turns.pause()?;
-        steps.wait()?;
-        turns.stop()
+        steps.wait()
     })
 }
 
@@ -123,13 +200,11 @@ fn send(talker: &mut Talker, handle: u32, code: u32, flags: TransactionFlags) ->
 }
 
 fn oneway_sender(scene: &mut Scene, count: u64) -> Result<Worker> {
-    scene.actor("sender", move |turns, device| {
-        let mut talker = service::open(device)?;
+    service::actor(scene, "sender", move |turns, talker| {
         turns.pause()?;
-        (0..count).try_for_each(|_| send(&mut talker, 0, 1, TransactionFlags::empty()))?;
+        (0..count).try_for_each(|_| send(talker, 0, 1, TransactionFlags::empty()))?;
         turns.pause()?;
-        (0..OPERATIONS).try_for_each(|_| send(&mut talker, 0, 1, TransactionFlags::empty()))?;
-        turns.stop()
+        (0..OPERATIONS).try_for_each(|_| send(talker, 0, 1, TransactionFlags::empty()))
     })
 }
 
@@ -155,13 +230,11 @@ pub fn oneway_dying(scene: &mut Scene, count: u64) -> Result<()> {
 /// Oneway calls of as many nodes, one of each.
 pub fn oneway_of_nodes(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
-    let sender = scene.actor("sender", move |turns, device| {
-        let mut talker = service::open(device)?;
-        let handles = service::take(&mut talker, count)?;
-        service::ask(&mut talker, Ask::Deafen, &Parcel::new())?;
+    let sender = service::actor(scene, "sender", move |turns, talker| {
+        let handles = service::take(talker, count)?;
+        service::ask(talker, service::DEAFEN, &Parcel::new())?;
         turns.pause()?;
-        handles.iter().try_for_each(|&handle| send(&mut talker, handle, 1, TransactionFlags::empty()))?;
-        turns.stop()
+        handles.iter().try_for_each(|&handle| send(talker, handle, 1, TransactionFlags::empty()))
     })?;
     scene.turn("send", sender)?;
     scene.kill("kill the server", service)?;
@@ -172,18 +245,16 @@ pub fn oneway_of_nodes(scene: &mut Scene, count: u64) -> Result<()> {
 pub fn oneway_frozen(scene: &mut Scene, count: u64) -> Result<()> {
     let server = server(scene, count + OPERATIONS)?;
     let pid = scene.pid(server).as_raw() as u32;
-    let sender = scene.actor("sender", move |turns, device| {
-        let mut talker = service::open(device)?;
+    let sender = service::actor(scene, "sender", move |turns, talker| {
         talker.port().device().freeze(pid, true, 0).context("BINDER_FREEZE")?;
         turns.pause()?;
-        (0..count).try_for_each(|_| send(&mut talker, 0, 1, TransactionFlags::empty()))?;
+        (0..count).try_for_each(|_| send(talker, 0, 1, TransactionFlags::empty()))?;
         turns.pause()?;
         for code in 0..OPERATIONS {
-            send(&mut talker, 0, 100 + code as u32, TransactionFlags::UPDATE_TXN)?;
+            send(talker, 0, 100 + code as u32, TransactionFlags::UPDATE_TXN)?;
         }
         turns.pause()?;
-        talker.port().device().freeze(pid, false, 0).context("BINDER_FREEZE")?;
-        turns.stop()
+        talker.port().device().freeze(pid, false, 0).context("BINDER_FREEZE")
     })?;
     scene.turn("send", sender)?;
     scene.turn_of("send what may supersede", OPERATIONS, sender)?;
@@ -194,18 +265,16 @@ pub fn oneway_frozen(scene: &mut Scene, count: u64) -> Result<()> {
 /// Messages that their receiver keeps.
 pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
-    let sender = scene.actor("sender", move |turns, device| {
-        let mut talker = service::open(device)?;
+    let sender = service::actor(scene, "sender", move |turns, talker| {
         let nothing = Parcel::new();
         turns.pause()?;
-        (0..count).try_for_each(|_| service::ask(&mut talker, Ask::Keep, &nothing))?;
+        (0..count).try_for_each(|_| service::ask(talker, service::KEEP, &nothing))?;
         turns.pause()?;
-        service::call(&mut talker, OPERATIONS)?;
+        service::call(talker, OPERATIONS)?;
         turns.pause()?;
-        service::ask(&mut talker, Ask::Free, &nothing)?;
+        service::ask(talker, service::FREE, &nothing)?;
         turns.pause()?;
-        (0..count).try_for_each(|_| service::ask(&mut talker, Ask::Keep, &nothing))?;
-        turns.stop()
+        (0..count).try_for_each(|_| service::ask(talker, service::KEEP, &nothing))
     })?;
     scene.turn("send", sender)?;
     scene.turn_of("call", OPERATIONS, sender)?;
@@ -216,9 +285,8 @@ pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
 /// Many commands of one write.
 pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
-    let writer = scene.actor("writer", move |turns: &mut Control, device| {
-        let mut talker = service::open(device)?;
-        let handle = service::take(&mut talker, 1)?[0];
+    let writer = service::actor(scene, "writer", move |turns, talker| {
+        let handle = service::take(talker, 1)?[0];
         turns.pause()?;
         for _ in 0..count {
             talker.out.acquire(handle).increfs(handle).decrefs(handle).release(handle);
@@ -227,12 +295,11 @@ pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
         turns.pause()?;
         let nothing = Parcel::new();
         for _ in 0..count {
-            talker.out.transaction(&nothing.to_handle(0, Ask::Answer as u32, TransactionFlags::ONE_WAY));
+            talker.out.transaction(&nothing.to_handle(0, service::ANSWER, TransactionFlags::ONE_WAY));
         }
         talker.flush()?;
         turns.pause()?;
-        service::call(&mut talker, 1)?;
-        turns.stop()
+        service::call(talker, 1)
     })?;
     scene.turns(writer, &["counts up and down", "oneway calls", "read and call"])?;
     scene.kill("kill the writer", writer)

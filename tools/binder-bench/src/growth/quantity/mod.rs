@@ -2,13 +2,10 @@
 //! What user space can drive up: one file for each kind, and the list of all.
 
 mod calls;
-mod links;
 mod nesting;
 mod notices;
 mod objects;
 mod opens;
-mod pointers;
-mod threads;
 
 use super::scene::Scene;
 use crate::error::Result;
@@ -30,11 +27,11 @@ pub const ALL: &[Quantity] = &[
     Quantity { name: "depth of nesting", least: 64, most: 4_096, run: nesting::killed },
     Quantity { name: "depth of nesting, undone", least: 64, most: 4_096, run: nesting::undone },
     Quantity { name: "depth of nesting, inside out", least: 64, most: 4_096, run: nesting::killed_inside },
-    Quantity { name: "nested pointers", least: 64, most: 4_096, run: pointers::side_by_side },
-    Quantity { name: "pointers in a chain", least: 64, most: 4_096, run: pointers::in_a_chain },
-    Quantity { name: "threads idle", least: 16, most: 4_096, run: threads::idle },
-    Quantity { name: "threads ended silently", least: 64, most: 4_096, run: threads::ended },
-    Quantity { name: "threads that take leave", least: 64, most: 4_096, run: threads::leaving },
+    Quantity { name: "nested pointers", least: 64, most: 4_096, run: objects::side_by_side },
+    Quantity { name: "pointers in a chain", least: 64, most: 4_096, run: objects::in_a_chain },
+    Quantity { name: "threads idle", least: 16, most: 4_096, run: calls::idle },
+    Quantity { name: "threads ended silently", least: 64, most: 4_096, run: calls::ended },
+    Quantity { name: "threads that take leave", least: 64, most: 4_096, run: calls::leaving },
     Quantity { name: "calls", least: 8, most: 512, run: calls::answered },
     Quantity { name: "calls of who dies", least: 8, most: 512, run: calls::callers_die },
     Quantity { name: "calls to who dies", least: 8, most: 512, run: calls::server_dies },
@@ -44,12 +41,12 @@ pub const ALL: &[Quantity] = &[
     Quantity { name: "oneway calls, frozen", least: 64, most: 4_096, run: calls::oneway_frozen },
     Quantity { name: "messages kept", least: 64, most: 4_096, run: calls::kept },
     Quantity { name: "commands of one write", least: 64, most: 4_096, run: calls::commands },
-    Quantity { name: "files of one call", least: 8, most: 512, run: pointers::files },
-    Quantity { name: "files of an array", least: 8, most: 512, run: pointers::file_array },
-    Quantity { name: "references on a node", least: 16, most: 1_024, run: links::references },
-    Quantity { name: "death links on a node", least: 16, most: 16_384, run: links::deaths },
-    Quantity { name: "freeze links on a node", least: 16, most: 1_024, run: links::freezes },
-    Quantity { name: "freeze links of a process", least: 64, most: 4_096, run: links::freezes_of_one },
+    Quantity { name: "files of one call", least: 8, most: 512, run: objects::files },
+    Quantity { name: "files of an array", least: 8, most: 512, run: objects::file_array },
+    Quantity { name: "references on a node", least: 16, most: 1_024, run: notices::references },
+    Quantity { name: "death links on a node", least: 16, most: 16_384, run: notices::deaths },
+    Quantity { name: "freeze links on a node", least: 16, most: 1_024, run: notices::freezes },
+    Quantity { name: "freeze links of a process", least: 64, most: 4_096, run: notices::freezes_of_one },
     Quantity { name: "processes", least: 32, most: 2_048, run: opens::processes },
     Quantity { name: "devices", least: 16, most: 1_024, run: opens::devices },
     Quantity { name: "pollers", least: 16, most: 1_024, run: opens::pollers },

@@ -4,7 +4,7 @@
 //! The outer process makes the odd calls, the inner one, which is innermost in the end, those in between.
 
 use crate::growth::scene::Scene;
-use crate::growth::service::{self, Ask, OPERATIONS};
+use crate::growth::service::{self, OPERATIONS};
 use crate::prelude::*;
 
 /// Nested, used at full depth, and undone by replies.
@@ -47,11 +47,8 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
         side.talker.flush()?;
         turns.pause()?;
         for _ in 0..OPERATIONS {
-            let reply = side.talker.call(&Parcel::new().to_handle(
-                third,
-                Ask::Answer as u32,
-                TransactionFlags::empty(),
-            ))?;
+            let call = Parcel::new().to_handle(third, service::ANSWER, TransactionFlags::empty());
+            let reply = side.talker.call(&call)?;
             side.talker.out.free_buffer(reply.buffer);
         }
         side.talker.flush()?;
@@ -61,9 +58,9 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
             side.hear()?;
             side.reply()?;
         }
-        turns.stop()
+        Ok(side)
     })?;
-    scene.actor("third process", |turns, device| {
+    scene.actor("third process", |turns, device| -> Result<()> {
         let mut side = Side { talker: service::open(device)?, other: 0 };
         side.talker.out.enter_looper();
         side.introduce()?;
@@ -87,7 +84,7 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
             side.reply()?;
         }
         side.hear()?;
-        turns.stop()
+        Ok(side)
     })?;
     scene.phase("nest", |scene| {
         scene.go(outer)?;

@@ -25,7 +25,7 @@ pub fn processes(scene: &mut Scene, count: u64) -> Result<()> {
         }
         turns.pause()?;
         drop(open);
-        turns.stop()
+        Ok(())
     })?;
     let client = scene.actor("client", move |turns, device| {
         let mut talker = service::open(device)?;
@@ -41,7 +41,7 @@ pub fn processes(scene: &mut Scene, count: u64) -> Result<()> {
         for _ in 0..OPERATIONS {
             service::open(device)?;
         }
-        turns.stop()
+        Ok(talker)
     })?;
     scene.turn("open", opener)?;
     scene.turn_of("call", OPERATIONS, client)?;
@@ -71,8 +71,7 @@ pub fn devices(scene: &mut Scene, count: u64) -> Result<()> {
             std::fs::remove_file(directory.join(name)).context("removing a device")?;
         }
         turns.pause()?;
-        umount(&directory).context("umount")?;
-        turns.stop()
+        umount(&directory).context("umount")
     })?;
     scene.turn("add", actor)?;
     scene.turn_of("open and close", OPERATIONS, actor)?;
@@ -101,7 +100,7 @@ pub fn pollers(scene: &mut Scene, count: u64) -> Result<()> {
             talker.exchange()?;
             while talker.arrived()?.is_some() {}
         }
-        turns.stop()
+        Ok((talker, sets))
     })?;
     let client = service::client(scene, OPERATIONS)?;
     scene.turn("watch", server)?;

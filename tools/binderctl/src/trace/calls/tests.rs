@@ -18,7 +18,7 @@ impl Scene {
     fn on(&mut self, thread: Pid, what: What) -> &mut Self {
         self.time += 1;
         let event = Event { time: self.time, thread, what };
-        self.calls.take(&event, &mut |thread| 10 * thread, &mut |calls| self.ended.push(calls));
+        self.ended.extend(self.calls.take(&event, &mut |thread| 10 * thread));
         self
     }
 
