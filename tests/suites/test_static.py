@@ -2,7 +2,7 @@
 """What needs no guest: checks of the sources, host tests, litmus tests, the patch series."""
 
 import pytest
-from lab import check, host_tests, litmus, mutants, patch_suite
+from lab import check, host_tests, litmus, patch_suite
 from stages import DRIVER, stage
 
 
@@ -26,10 +26,3 @@ def test_litmus(tally):
 @stage("packaging/patches/", "tools/lab/install.py", "tools/lab/patches.py", *DRIVER, takes=10)
 def test_patches(tally):
     patch_suite.quick_suite(tally)
-
-
-@stage("tests/mutants.toml", "tools/mutants/", "tools/lab/mutants.py", *DRIVER, takes=60, torture=True)
-def test_mutants_of_today(tally):
-    """Some faults that lessons are about, put into the driver on purpose: each must make its test fail."""
-    tally.nothing_wrong("places of faults made by hand", mutants.misplaced())
-    mutants.of_today(tally)

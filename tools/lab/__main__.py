@@ -166,7 +166,7 @@ def _report(result, quiet_status=False):
 
 def _goals(arguments):
     if arguments.update:
-        return gate.run(update=True, name=arguments.guest)
+        return gate.record(arguments.guest)
     return goals.run(bool(arguments.docs), bool(arguments.again))
 
 

@@ -8,7 +8,6 @@ every run. Times are measured in User Mode Linux.
 import dataclasses
 import gzip
 import json
-import os
 import pathlib
 import platform
 import tempfile

@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import commands, doc, kernel, layers, litmus, module, packages, programs, proc, say
+from . import commands, doc, kernel, layers, litmus, module, mutants, packages, programs, proc, say
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -221,6 +221,7 @@ CHECKS = {
     "rules and lessons": (_contract, ("docs/contract.md", "tests/contract/", "tests/host/"), 1),
     "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),
     "who uses whom in the driver": (layers.complaints, ("drivers/", "rust/", "docs/architecture.md"), 2),
+    "places of faults made by hand": (mutants.misplaced, ("drivers/", "rust/", "tests/mutants.toml"), 1),
     "clippy: driver": (_clippy_driver, ("drivers/", "rust/"), 40),
     "documentation": (doc.complaints, ("drivers/", "rust/"), 20),
     "32 bits": (_narrow, ("drivers/", "rust/", "tests/host/"), 20),

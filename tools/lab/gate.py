@@ -171,31 +171,21 @@ def _tell(tally, title, rows, failures):
     tally.add(title, len(rows) - len(failures), len(failures))
 
 
-def run(update=False, name=bench.COUNTED):
-    """Measure guest `name` and judge, or record; the exit status."""
+def record(name=bench.COUNTED):
+    """Measure guest `name`, and record the figures."""
     if name not in GUESTS:
         raise say.LabError(f"figures are recorded of {' and '.join(GUESTS)}, not of {name}")
     measured = figures(weighed("rust", name), weighed("c", name))
     if name == bench.COUNTED:
         measured["lines"] = moves.held()
-    if update:
-        LIMITS.write_text(written(LIMITS.read_text(), name, measured))
-        say.note(f"recorded in {LIMITS.relative_to(ROOT)}: commit it with the reason")
-        return 0
-    recorded, count, failures = read(name), 0, []
-    for kind in KINDS[name]:
-        rows, wrong = judge(kind, recorded.get(kind.table, {}), measured[kind.table], name)
-        print("\n".join(["", f"  {kind.what:<48} {'recorded':>9} {'now':>9}", *rows]))
-        count, failures = count + len(rows), failures + wrong
-    print("\n".join(["", *(f"error: {failure}" for failure in failures)]))
-    print(f"\n{count - len(failures)} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    LIMITS.write_text(written(LIMITS.read_text(), name, measured))
+    say.note(f"recorded in {LIMITS.relative_to(ROOT)}: commit it with the reason")
 
 
-def judge(kind, recorded, measured, name=bench.COUNTED):
+def judge(kind, recorded, measured):
     """A line for each figure of a kind, and what is wrong."""
     rows, failures = [], []
-    command = "make goals UPDATE=1" + ("" if name == bench.COUNTED else f" GUEST={name}")
+    command = "make goals UPDATE=1"
     for case in sorted(recorded.keys() | measured.keys()):
         was, now = recorded.get(case), measured.get(case)
         text = f"  {case:<48} {kind.shown(was):>9} {kind.shown(now):>9}"

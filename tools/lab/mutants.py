@@ -8,11 +8,9 @@ one fault after the other, until the kernel complains.
 
 import collections
 import dataclasses
-import datetime
 import hashlib
 import json
 import os
-import random
 import re
 import subprocess
 import tempfile
@@ -24,18 +22,17 @@ from .versions import ROOT
 
 TABLE = ROOT / "tests/mutants.toml"
 GUEST = "um"
-# How many proofs of lessons `make test` tries, and the share of a sample that has to be killed: 86 % of 150 were.
-OF_TODAY = 4
+# The share of a sample that has to be killed: 86 % of 150 were.
 LEAST = 0.8
-_LESSON = re.compile(r"[RCST]\d+")
-# The beginnings of tests that weigh or time, so they are skipped in a kernel with KASAN. The contract on Debian's kernel has them.
-_WITHOUT_KASAN = ("lesson_s06_", "lesson_s08_", "lesson_s09_threads", "lesson_s21_idle")
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
 # What a step of a test and a test may take, in seconds; a guest without a word for longer hangs.
 _PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
 # A failure after so many milliseconds may be the machine's, and is looked at twice.
 _SLOW = 7000
+# The host's tests, by the room that they are about where they are not called like it.
+_HOST_HOME = ROOT / "tests/host/rooms/src/tests"
+_HOST_TESTS = {"range_alloc": "range_", "defs": "wire"}
 _HOST_LIMIT = 300
 _NOT_OK = re.compile(r"^(?:<\d+>)?\s*not ok \d+ (?P<name>\S+)")
 
@@ -82,15 +79,6 @@ def run(seed=1, count=150):
     alive = [_title(fault) for fault in faults if not ends[fault["name"]].killed]
     say.lines(*(f"  not killed: {title}" for title in alive), f"{len(faults) - len(alive)} of {len(faults)} made by hand killed")
     return len(alive) + _sample(seed, count)
-
-
-def of_today(tally):
-    """Whether some of the faults that lessons are about make their tests fail; other ones on another day."""
-    lessons = [fault for fault in _table() if _LESSON.fullmatch(fault["lesson"]) and not _is_apart(fault)
-               and fault.get("test", KUNIT) not in (KUNIT, DEVICES) and not fault["test"].startswith(_WITHOUT_KASAN)]
-    chosen = random.Random(datetime.date.today().isoformat()).sample(lessons, OF_TODAY)
-    for name, end in _switched(chosen).items():
-        tally.one(f"mutant: {name}: {end.by or 'no test failed'}", end.killed)
 
 
 def misplaced():
@@ -151,8 +139,11 @@ def _sample(seed, count):
     done = {row["key"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
     runs.learn()
     left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in done}
+    host = mutant_module.build_host(Copy("all-host", only=None))
     for number, end in runs.tried({number: runs.all(number) for number in left}):
         site = left[number]
+        if not end.killed and site["key"] in host[1] and _room(site):
+            end = _on_host(host, site["key"], _room(site))
         _told(f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
               f"{site['mutated'][:60]!r}", end)
         row = {name: site[name] for name in ("key", "file", "line", "function", "operator", "original", "mutated")}
@@ -162,6 +153,14 @@ def _sample(seed, count):
     killed = sum(done[key]["killed"] for key in drawn)
     say.lines(f"{killed} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {kept}")
     return int(killed < LEAST * len(drawn))
+
+
+def _room(site):
+    """What the names of the host's tests begin with for the file of a fault; nothing if there are none."""
+    room = site["file"].removeprefix("drivers/android/").removeprefix("rust/kernel/").removesuffix(".rs")
+    room = next((part for part in room.split("/") if part != "pure"), "")
+    room = _HOST_TESTS.get(room, room)
+    return f"tests::{room}" if any(path.name.startswith(room) for path in _HOST_HOME.iterdir()) else ""
 
 
 def _on_host(host, key, tests):

@@ -129,11 +129,6 @@ def _programs_of(crate):
     return ["--bins"] if alone else ["--workspace", "--bin", pathlib.Path(crate).name]
 
 
-def has_width(name, width):
-    """Whether programs for tasks of that many bits can be made for guest `name`."""
-    return width == 64 or target_of(kernel.GUESTS[name].arch, width) is not None
-
-
 def target_of(arch, width=64):
     """What versions.toml says of programs for guests of an architecture; nothing if they are as this machine's."""
     return PINNED["rust"]["targets"].get(f"{arch}-{width}")

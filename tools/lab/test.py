@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from . import kernel, module, packages, proc, programs, say, stock
+from . import kernel, module, packages, programs, say, stock
 from .versions import BUILD, ROOT
 
 SUITES = ("tests/suites", "tools/lab", "tools/report")

@@ -125,7 +125,7 @@ def test_an_update_writes_one_guest_and_keeps_what_only_scatters():
 
 def test_figures_of_other_guests_are_refused():
     with pytest.raises(say.LabError, match="not of um"):
-        gate.run(name="um")
+        gate.record("um")
 
 
 def test_each_goal_that_is_counted_in_minutes_is_held():
