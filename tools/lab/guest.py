@@ -29,6 +29,8 @@ from . import emulator, foreign, initramfs, kmsg, module, say
 from .versions import PINNED
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
+# Seconds for turning the machine off. User Mode Linux hangs there once in some thousand times, and all was said before.
+_LAST_BREATH = 5
 MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}
 
 
@@ -111,7 +113,7 @@ def _command(kernel, job, initrd, console):
 
 
 def _boot(argv, console, speech, job):
-    """Run the guest until it ends or its time is over; whether it ended by itself."""
+    """Run the guest until it ends or its time is over; whether it came to its end."""
     deadline = time.monotonic() + job.timeout
     heard = time.monotonic()
     # What a pipe or a file has at once waits until the guest listens: User Mode Linux would die of it.
@@ -132,12 +134,14 @@ def _boot(argv, console, speech, job):
                     child.wait(10)
                     return True
                 speech.hear(data)
+                if speech.ended:
+                    deadline = min(deadline, heard + _LAST_BREATH)
                 if typed and speech.running:
                     typed = False
                     threading.Thread(target=_type, args=(child.stdin.fileno(),), daemon=True).start()
-        return False
+        return speech.ended
     except subprocess.TimeoutExpired:
-        return False
+        return speech.ended
     finally:
         _kill(child)
 
