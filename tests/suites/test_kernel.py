@@ -20,7 +20,8 @@ def test_layouts(tally, name):
 @pytest.mark.parametrize("name", GUESTS)
 @stage("tests/watch/", takes=10)
 def test_watch_over_the_kernels_log(tally, name):
-    modules.watched(tally, name)
+    for what in ("pages", *kernel.GUESTS[name].watched):
+        modules.watched(tally, name, what)
 
 
 @pytest.mark.parametrize("name", GUESTS)

@@ -11,7 +11,7 @@
 
 static char *what = "pages";
 module_param(what, charp, 0400);
-MODULE_PARM_DESC(what, "pages, memory (needs KASAN) or call (needs CFI)");
+MODULE_PARM_DESC(what, "pages, memory (needs KASAN), leak (needs kmemleak) or call (needs CFI)");
 
 /* Asks the page allocator for more than it ever has in one piece. */
 static void ask_for_pages(void)
@@ -34,6 +34,27 @@ static void read_freed_memory(void)
 	(void)READ_ONCE(memory[8]);
 }
 
+static noinline void forget_memory(void)
+{
+	void *memory = kmalloc(192, GFP_KERNEL);
+
+	OPTIMIZER_HIDE_VAR(memory);
+}
+
+/* Forgets memory, whose address stays in what the allocator has at hand. */
+static void leak_memory(void)
+{
+	static void *others[512];
+	int i;
+
+	for (i = 0; i < 8; i++)
+		forget_memory();
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		others[i] = kmalloc(192, GFP_KERNEL);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		kfree(others[i]);
+}
+
 static noinline int takes_a_pointer(void *pointer)
 {
 	return !pointer;
@@ -54,6 +75,8 @@ static int __init watch_test_init(void)
 		ask_for_pages();
 	else if (!strcmp(what, "memory"))
 		read_freed_memory();
+	else if (!strcmp(what, "leak"))
+		leak_memory();
 	else if (!strcmp(what, "call"))
 		call_by_another_type();
 	else

@@ -42,7 +42,7 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), wi
     if driver == "rust" and (near_limits or kunit):
         argv = [*_FEW_PIDS, *argv, "--near-limits"]
     checked = driver == "rust" and (near_limits or kunit)
-    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus,
+    job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus, leaks=checked,
                     boot=boot if kunit or not checked else (*boot, "kunit.enable=0"), module=module.build_checked(built) if checked else None,
                     # Debian's kernels know memory nodes.
                     qemu=emulator.two_nodes(guest.Job.memory) if name in stock.NAMES else ())

@@ -54,6 +54,8 @@ class Job:
     silence: float = float("inf")
     # One where nothing depends on a second one: two of User Mode Linux spin for each other, and take three times the host's time.
     cpus: int = 2
+    # Whether kmemleak looks for what nothing refers to at the end; for some seconds, and in kernels that have it.
+    leaks: bool = False
     # Megabytes; half of it holds the first filesystem, if that is as large.
     memory: int = 512
     # More words for the kernel's command line, and for QEMU's.
@@ -229,6 +231,7 @@ def _settings(kernel, job, token):
         "mount": "yes" if load and job.mount and not (kernel.guest.stock and job.driver == "c") else "no",
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
+        "leaks": "yes" if job.leaks else "no",
         "interactive": "yes" if job.interactive else "no",
         "columns": size.columns if job.interactive else "",
         "rows": size.lines,

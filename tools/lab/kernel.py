@@ -51,7 +51,7 @@ _NO_KASAN = ("kasan=off",)
 GUESTS = {
     g.name: g
     for g in (
-        Guest("um", "um", ("common", "um", "trace", "debug"), flags=_UML_MODULES),
+        Guest("um", "um", ("common", "um", "trace", "debug"), flags=_UML_MODULES, watched=("memory", "leak")),
         Guest("um-plain", "um", ("common", "um", "trace"), flags=_UML_MODULES),
         Guest("um-builtin", "um", ("common", "um", "trace", "debug", "builtin"), builtin="um", flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),

@@ -8,7 +8,7 @@ from .run import counts_of, run
 from .versions import ROOT
 
 # What the kernel logs about what tests/watch/ has it do. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
-_COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at "}
+_COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at ", "leak": r"unreferenced object "}
 
 
 def layouts(tally, name):
@@ -33,13 +33,13 @@ def watched(tally, name, what="pages"):
 
 def _loading(name, folder, made, *words):
     path = module.build(kernel.build(name), ROOT / "tests" / folder, folder, made)
-    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path}, cpus=1)
+    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path}, cpus=1, leaks="what=leak" in words)
 
 
 def cycles(tally, name, count):
     """The driver loaded, mounted and unloaded so many times."""
     title = f"load and unload {name} {count} x"
-    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, cpus=1, timeout=300)).good)
+    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, cpus=1, leaks=name == "um", timeout=300)).good)
 
 
 def unloading(tally, name):
