@@ -44,6 +44,8 @@ def pytest_collection_modifyitems(config, items):
     kept, left_out = [], []
     for item in items:
         mark = item.get_closest_marker("stage")
+        if mark and (gone := [name for name in mark.kwargs["inputs"] if not (ROOT / name).exists()]):
+            raise pytest.UsageError(f"{item.name} names inputs that are not there: {', '.join(gone)}")
         wanted = mark.kwargs["torture"] == torture if mark else not torture
         if wanted and changed is not None:
             wanted = affected(mark.kwargs["inputs"] if mark else (str(item.path.parent.relative_to(ROOT)) + "/",), changed)

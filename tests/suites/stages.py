@@ -23,6 +23,6 @@ def stage(*inputs, takes=0, both_cpus=False, torture=False):
 
 
 def affected(inputs, changed):
-    """Whether a change of these files can change the result of a stage with these inputs. A folder ends with a slash."""
+    """Whether a change of these files can change the result of a stage with these inputs. A folder ends with a slash; "" is the whole tree."""
     wanted = (*inputs, *EVERYWHERE)
-    return any(path == name or name.endswith("/") and path.startswith(name) for path in changed for name in wanted)
+    return any(path == name or (name.endswith("/") or not name) and path.startswith(name) for path in changed for name in wanted)
