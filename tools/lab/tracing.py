@@ -23,13 +23,15 @@ EXCEPTIONS = (
     # A buffer that begins and ends within one page: the C driver says that -1 pages of its own are free with it.
     (re.compile(r"^(binder_update_page_range .* size)=18446744073709547520$", re.M), r"\1=0"),
 )
+# A caller that was kept from its CPU comes to this event when the reply is there, and its stack empty already.
+_RACE = re.compile(r"(binder_wait_for_work .*transaction_stack)=\d( thread_todo=1)$", re.M)
 
 
-def job(driver, **options):
+def job(driver):
     """What prints the formats of all events, and what they say of each scene."""
     program = programs.build("tests/contract")
     argv = ["/lab/traced", "-f", "/lab/contract", "trace", "--driver", driver]
-    return guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, **options)
+    return guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, cpus=1)
 
 
 def reloading():
@@ -79,7 +81,7 @@ def judge(c, ours):
     """(what was compared, what differs) of the outputs of the two drivers."""
     for said, instead in EXCEPTIONS:
         c = said.sub(instead, c)
-    c, ours = sections(c), sections(ours)
+    c, ours = (sections(_RACE.sub(r"\1=?\2", text)) for text in (c, ours))
     wrong = []
     compared = c.keys() | ours.keys() - {f"format {event}" for event in OURS_ALONE}
     for name in sorted(compared):
