@@ -7,6 +7,7 @@ import pathlib
 import resource
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -53,10 +54,11 @@ def pytest_collection_modifyitems(config, items):
         if mark and mark.kwargs["both_cpus"]:
             item.add_marker(pytest.mark.xdist_group("both CPUs"))
     config.hook.pytest_deselected(items=left_out)
-    if since and not hasattr(config, "workerinput"):
-        skipped = sorted(item.name for item in left_out if item.get_closest_marker("stage")
+    if since and hasattr(config, "workeroutput"):
+        skipped = sorted(short(item.nodeid) for item in left_out if item.get_closest_marker("stage")
                          and item.get_closest_marker("stage").kwargs["torture"] == torture)
-        say.note(f"{len(changed)} files differ from {since}; {len(skipped)} stages do not depend on them: {', '.join(skipped)}")
+        config.workeroutput["skipped"] = (f"{len(changed)} files differ from {since}; {len(skipped)} stages were skipped, for they do not "
+                                          f"depend on them: {', '.join(skipped)}")
     items[:] = sorted(kept, key=lambda item: -takes(item))
 
 
@@ -109,7 +111,7 @@ class Reporter:
 
     def __init__(self, config):
         self.config = config
-        self.rows, self.spans, self.running = [], [], {}
+        self.rows, self.spans, self.running, self.skipped = [], [], {}, ""
         self.over = threading.Event()
         threading.Thread(target=self.heartbeat, daemon=True).start()
 
@@ -139,6 +141,10 @@ class Reporter:
             self.spans.append({"stage": name, "cpu": said.get("cpu", 0.0), "wall": report.duration})
             say.note(f"{name}: {passed} passed, {failed} failed ({report.duration:.0f} s)")
 
+    def pytest_testnodedown(self, node):
+        """What one of the processes that run stages, which choose alike, has said at its end."""
+        self.skipped = getattr(node, "workeroutput", {}).get("skipped", self.skipped)
+
     def pytest_report_teststatus(self, report):
         return report.outcome if report.when == "call" or report.failed else "", "", ""
 
@@ -148,6 +154,8 @@ class Reporter:
             return
         TIMES.parent.mkdir(parents=True, exist_ok=True)
         TIMES.write_text(json.dumps(self.spans, indent=1) + "\n")
+        if self.skipped:
+            print("\n" + textwrap.fill(self.skipped, 100, initial_indent="  ", subsequent_indent="  "))
         print("\n  what took most: CPU and wall-clock seconds")
         for span in sorted(self.spans, key=lambda span: -span["cpu"])[:SHOWN]:
             print(f"  {span['cpu']:7.1f} {span['wall']:7.1f}  {span['stage']}")

@@ -66,7 +66,9 @@ fn refusals(port: &Port, handle: u32) {
 fn calls(manager: &Port, server: &Port, client: &Port, handle: u32) {
     let waiting = client.thread();
     client.call(server, handle, 6, &bytes(b"outer"));
+    client.actor.expect_blocked();
     server.call(manager, 0, 7, &bytes(b"inner"));
+    server.actor.expect_blocked();
     waiting.send_call(handle, 8, &bytes(b"unread"));
     for code in 9..12 {
         let data = waiting.place_oneway(0, code, &bytes(&[1; 50]));

@@ -53,7 +53,9 @@ fn waiting(t: &Stage) -> Players {
     let on_last = introduce(&manager, &last, FlatBinderObject::binder(8, 0), &middle);
     last.settle_counts();
     ui.call(&middle, on_middle, 3, &empty());
+    ui.actor.expect_blocked();
     middle.call(&last, on_last, 4, &empty());
+    middle.actor.expect_blocked();
     vec![("MANAGER", manager), ("UI", ui), ("MIDDLE", middle), ("LAST", last)]
 }
 
