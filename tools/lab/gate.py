@@ -103,8 +103,12 @@ def _made(files):
     found = {"counts": {name: [count["instructions"], count.get("locked")] for name, count in counts.items()}}
     if "seen" in files:
         (traced,) = cells["traced"]
+        weights = {cell["case"]: cell["measured"]["memory"] for cell in cells["memory"]}
+        vague = [f"{row}: {each['bytes']:.0f} ± {each['plus_minus']:.0f}" for row, each in weights.items() if each["plus_minus"] > each["bytes"] / 4]
+        if vague:
+            raise say.LabError(f"memory did not come to rest while objects were weighed: {', '.join(vague)}")
         found |= {"traced": traced["measured"]["count"]["instructions"], "kept": kept(cells["kept"]),
-                  "memory": {cell["case"]: cell["measured"]["memory"]["bytes"] for cell in cells["memory"]}}
+                  "memory": {row: each["bytes"] for row, each in weights.items()}}
     return found
 
 

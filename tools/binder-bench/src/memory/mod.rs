@@ -27,6 +27,9 @@ use makers::{Object, OBJECTS};
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
 
+/// Long enough for the kernel to give back what others have used before, some of it a second or more after they ended.
+const REST: Duration = Duration::from_secs(3);
+
 #[derive(Args, Clone, Debug)]
 pub struct MemoryArgs {
     #[command(flatten)]
@@ -85,7 +88,7 @@ fn levels(stage: &mut Stage, maker: Worker, (ahead, portion): (u64, u64), steps:
         stage.workers.order(maker, &Order::Go(count))?;
         stage.workers.collect(&[maker], TIMEOUT)
     };
-    std::thread::sleep(SETTLE);
+    std::thread::sleep(REST);
     gauge::drop_caches();
     // What is made first fills up slabs that others have begun, and tables that have room.
     make(ahead)?;
