@@ -29,7 +29,7 @@ from . import emulator, foreign, initramfs, kmsg, module, say
 from .versions import PINNED
 
 SCRIPTS = pathlib.Path(__file__).parent / "guest"
-# Seconds for turning the machine off. User Mode Linux hangs there once in some thousand times, and all was said before.
+# Seconds for turning the machine off. User Mode Linux hangs there about once in 700 boots, after its report is complete.
 _LAST_BREATH = 5
 MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"}
 

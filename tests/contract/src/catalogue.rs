@@ -184,7 +184,7 @@ pub fn lessons_of(test: &str) -> impl Iterator<Item = &str> {
     words.take_while(|word| LESSONS.iter().any(|lesson| lesson.id == *word))
 }
 
-/// What is wrong with these lists and with what tests say of themselves; `host` are the host's tests that are about lessons.
+/// The mistakes in these lists and in the rules of tests. `host`: the names of the host's tests about lessons.
 pub fn mistakes(host: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut expect = |holds: bool, wrong: String| found.extend((!holds).then_some(wrong));

@@ -108,7 +108,7 @@ pub struct RunArgs {
     /// The tests that this file names, one a line, in its order
     #[arg(long, conflicts_with = "filter")]
     named: Option<std::path::PathBuf>,
-    /// Only tests that want so many CPUs: most want one, some two
+    /// Only tests for this number of CPUs, 1 or 2
     #[arg(long)]
     cpus: Option<usize>,
     /// Run none after the first that fails

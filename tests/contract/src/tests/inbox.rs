@@ -7,7 +7,7 @@ use std::panic::Location;
 
 const NODE: BinderPtrCookie = BinderPtrCookie { ptr: 8, cookie: 9 };
 
-/// What an inbox complains of that is told this after so many replies; each `process` has not been told of a node before.
+/// The number of complaints about these returns after so many replies. Each `process` starts without nodes.
 fn complaints(process: i32, replies: u32, items: &[Return]) -> usize {
     let inbox = Inbox::new(process, 1, 0);
     for _ in 0..replies {

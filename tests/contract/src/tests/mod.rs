@@ -97,9 +97,8 @@ mod userns;
 mod wakeups;
 mod write_read;
 
-/// By the beginnings of their names, the tests whose processes and threads meet in the driver when they like, or that are about
-/// where threads run: they have two CPUs. In all others a thread is told one step after the other, and a second CPU would only spin
-/// for locks of the first.
+/// Beginnings of the names of tests with two CPUs: their threads race in the driver, or they are about the CPU of a thread. All
+/// other tests order one step at a time, and a second CPU would only spin on locks of the first.
 pub const TWO_CPUS: &[&str] = &[
     "count_news::lesson_s22_",
     "count_news::lesson_s25_",
