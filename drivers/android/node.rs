@@ -12,7 +12,7 @@ mod logged;
 mod lowered;
 mod making;
 
-pub(crate) use lowered::NodeInUse;
+pub(crate) use lowered::{EndedUse, NodeInUse};
 pub(crate) use making::SpareNode;
 
 use lowered::AfterCountChange;
@@ -25,7 +25,8 @@ use crate::{
         link::{has_link, Branches, Link},
         linked_tree::Keyed,
         owned_by::OwnedBy,
-        park::WakeHint, //
+        park::WakeHint,
+        sched, //
     },
     notification::DeathNotification,
     process::{Process, ProcessState},
@@ -180,9 +181,12 @@ impl Node {
         let mut owner = self.owner().lock_state();
         let freezers = owner.freeze.end_transaction();
         let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
-        drop(owner);
-        AfterCountChange::finish(after, self.owner());
-        self.owner().wake_freezers(freezers);
+        let is_needed = freezers.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
+        sched::unpreempted_if(is_needed, || {
+            drop(owner);
+            AfterCountChange::wake(after.as_ref(), self.owner());
+            self.owner().wake_freezers(freezers);
+        });
     }
 
     /// Counts a handle for the node: as a new ref, as a strong one, or both.
@@ -217,8 +221,7 @@ impl Node {
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
         let after = self.settle(&mut owner);
-        drop(owner);
-        AfterCountChange::finish(after, self.owner());
+        AfterCountChange::finish(after, owner, self.owner());
     }
 
     /// Confirms a count: the owner has read of it and answers. Returns `false` if no confirmation
@@ -346,8 +349,7 @@ impl Node {
     pub(crate) fn end_oneway(&self) {
         let mut owner = self.owner().lock_state();
         let wake = self.begin_next_oneway(&mut owner);
-        drop(owner);
-        wake.now(self.owner(), WakeHint::Anywhere);
+        wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
 
     /// The same, and then ends the use of the node by that call, whose buffer is freed. To be
@@ -357,9 +359,12 @@ impl Node {
         let mut owner = self.owner().lock_state();
         let wake = self.begin_next_oneway(&mut owner);
         let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
-        drop(owner);
-        wake.now(self.owner(), WakeHint::Anywhere);
-        AfterCountChange::finish(after, self.owner());
+        let is_needed = wake.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
+        sched::unpreempted_if(is_needed, || {
+            drop(owner);
+            wake.now(self.owner(), WakeHint::Anywhere);
+            AfterCountChange::wake(after.as_ref(), self.owner());
+        });
     }
 
     fn begin_next_oneway(&self, owner: &mut ProcessState) -> Wake {
@@ -391,8 +396,7 @@ impl Node {
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().lock_state();
         let after = self.lower_locked(&mut owner, change);
-        drop(owner);
-        AfterCountChange::finish(after, self.owner());
+        AfterCountChange::finish(after, owner, self.owner());
     }
 
     fn lower_locked(

@@ -27,14 +27,17 @@
 use crate::{
     common::stats::{Counted, Kind},
     defs::Return,
-    kernel_ext::link::{has_link, Link},
+    kernel_ext::{
+        link::{has_link, Link},
+        park::WakeHint, //
+    },
     process::{Process, ProcessState},
     pure::{
         death_state::DeathState,
         freeze_notification_state::FreezeNotificationState,
         registrations::OfNode, //
     },
-    work::{OwnPlace, Wake, Work}, //
+    work::{OwnPlace, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -232,20 +235,21 @@ impl<S: Subject> Notification<S> {
         self.state.access(holder)
     }
 
-    /// Notifies the holder of something, if it has not ended. `change` records it in the state, and
-    /// returns its place if user space is to read of it now. Returns the wake for it. No state lock
-    /// may be held.
+    /// Notifies the holder of something, if it has not ended, and releases `locks`, which the
+    /// caller holds, before anything is woken. `change` records it in the state, and returns its
+    /// place if user space is to read of it now. No state lock may be held.
     pub(crate) fn notify(
         self: &Arc<Self>,
+        locks: impl Sized,
         change: impl FnOnce(&mut NotificationState<S>) -> Option<OwnPlace>,
-    ) -> Wake {
+    ) {
         let mut holder = self.holder.lock_state();
         if self.holder.has_ended.load(Relaxed) {
-            return Wake::Nobody;
+            return;
         }
-        match change(self.state(&mut holder)) {
-            Some(OwnPlace) => holder.push_to_process(S::work(self.clone())),
-            None => Wake::Nobody,
+        if let Some(OwnPlace) = change(self.state(&mut holder)) {
+            let wake = holder.push_to_process(S::work(self.clone()));
+            wake.after((holder, locks), &self.holder, WakeHint::Anywhere);
         }
     }
 

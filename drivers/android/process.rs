@@ -454,8 +454,10 @@ impl Process {
         self.lock_state().nodes.get(ptr).map(Arc::from)
     }
 
-    /// Wakes the tasks that poll the device.
+    /// Wakes the tasks that poll the device. No lock may be held, nor may the calling task have been
+    /// preempted since the lock was released under which they were chosen.
     pub(crate) fn notify_pollers(&self) {
+        sched::expect_unpreempted();
         self.pollers.notify_all();
     }
 
@@ -469,19 +471,28 @@ impl Process {
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have
-    /// to check again. To be called with no lock held.
+    /// to check again. As for [`Self::notify_pollers`].
     pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
-        sched::expect_no_spinlock();
         if wake.is_needed() {
+            sched::expect_unpreempted();
             self.waiters.notify_all();
         }
+    }
+
+    /// Releases the state lock and does that.
+    pub(crate) fn unlock_and_wake_freezers(&self, state: StateGuard<'_>, wake: WakeFreezers) {
+        sched::unpreempted_if(wake.is_needed(), || {
+            drop(state);
+            self.wake_freezers(wake);
+        });
     }
 
     /// Ends a transaction that was outstanding for the process, and wakes the tasks that freeze it
     /// if necessary. To be called with no lock held.
     pub(crate) fn end_transaction(&self) {
-        let wake = self.lock_state().freeze.end_transaction();
-        self.wake_freezers(wake);
+        let mut state = self.lock_state();
+        let wake = state.freeze.end_transaction();
+        self.unlock_and_wake_freezers(state, wake);
     }
 
     /// Registers the calling task, which is `thread`, as a poller of the device. Returns whether a

@@ -17,7 +17,8 @@ use crate::{
     kernel_ext::{
         link::{has_link, Link},
         park::WakeHint,
-        pid::{TaskState, ThreadPid}, //
+        pid::{TaskState, ThreadPid},
+        sched, //
     },
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
@@ -320,8 +321,10 @@ impl Thread {
         state.raised_from = raised_from.into();
     }
 
-    /// Wakes the thread. To be called with no lock held.
+    /// Wakes the thread. No lock may be held, nor may the calling task have been preempted since the
+    /// lock was released under which the thread was chosen.
     pub(crate) fn wake(&self, hint: WakeHint) {
+        sched::expect_unpreempted();
         self.task.wake(hint);
     }
 
@@ -410,8 +413,7 @@ impl Thread {
                 wake
             }
         };
-        drop(process);
-        wake.now(self, WakeHint::Anywhere);
+        wake.after(process, self, WakeHint::Anywhere);
     }
 
     /// Records that a reply has failed whose completion is already queued. The thread reads the
@@ -440,8 +442,7 @@ impl Thread {
 
     fn queue_error_and_wake(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
         let wake = self.queue_error(&mut process, answer);
-        drop(process);
-        wake.now(self, WakeHint::Anywhere);
+        wake.after(process, self, WakeHint::Anywhere);
     }
 
     /// Queues a return code in the place that the thread has for those that must not fail. Commands
@@ -463,7 +464,6 @@ impl Thread {
         work: Work,
     ) {
         let wake = process.push_to_thread(self, ticket, work, Urgency::Now);
-        drop(process);
-        wake.now(self, WakeHint::Anywhere);
+        wake.after(process, self, WakeHint::Anywhere);
     }
 }

@@ -437,8 +437,7 @@ impl TransactionBox {
         }
         self.count_as_queued(&mut process);
         let wake = process.push_object_to_thread(&caller, Work::Outcome(self), Urgency::Now);
-        drop(process);
-        wake.now(&caller, hint);
+        wake.after(process, &caller, hint);
     }
 
     /// The same if the thread has a call to serve that was made in the course of this one: it reads

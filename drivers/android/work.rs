@@ -3,7 +3,8 @@
 //! Work: what can be queued for a thread or for the pool of a process, and what is woken for it.
 //!
 //! Work is queued under a spinlock. What has to be woken for it is returned as a [`Wake`], which
-//! takes effect after the lock is released.
+//! takes effect after the lock is released. In between the calling task is not preempted: whoever
+//! is chosen for the work is asleep, and nobody else would be woken for it (lesson T03).
 
 use crate::{
     defs::Return,
@@ -97,9 +98,18 @@ impl ThreadWake {
         !matches!(self, Self::Nobody)
     }
 
-    /// Wakes it. To be called with no lock held.
+    /// Releases `locks` and wakes it.
+    pub(crate) fn after(self, locks: impl Sized, thread: &Thread, hint: WakeHint) {
+        sched::unpreempted_if(self.is_needed(), || {
+            drop(locks);
+            self.now(thread, hint);
+        });
+    }
+
+    /// Wakes it. No lock may be held. If it is needed, the calling task has not been preempted since
+    /// the lock was released.
+    #[inline]
     pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
-        sched::expect_no_spinlock();
         match self {
             Self::Nobody => {}
             Self::Thread => thread.wake(hint),
@@ -129,10 +139,25 @@ pub(crate) enum Wake {
 }
 
 impl Wake {
-    /// Wakes it. To be called with no lock held.
+    /// Whether anything has to be woken.
+    #[inline]
+    pub(crate) fn is_needed(&self) -> bool {
+        !matches!(self, Self::Nobody)
+    }
+
+    /// Releases `locks` and wakes it.
     #[inline(always)] // Mostly there is nothing to wake.
-    pub(crate) fn now(self, process: &Process, hint: WakeHint) {
-        sched::expect_no_spinlock();
+    pub(crate) fn after(self, locks: impl Sized, process: &Process, hint: WakeHint) {
+        sched::unpreempted_if(self.is_needed(), || {
+            drop(locks);
+            self.now(process, hint);
+        });
+    }
+
+    /// Wakes it. No lock may be held. If it is needed, the calling task has not been preempted since
+    /// the lock was released.
+    #[inline(always)] // Mostly there is nothing to wake.
+    pub(crate) fn now(&self, process: &Process, hint: WakeHint) {
         match self {
             Self::Nobody => {}
             Self::Thread(thread) => thread.wake(hint),

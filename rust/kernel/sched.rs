@@ -27,6 +27,10 @@ extern "C" {
     fn kernel_ext_sched_resets_on_fork(task: *const c_void) -> bool;
     fn kernel_ext_sched_set(task: *mut c_void, wanted: u32) -> u32;
     fn kernel_ext_sched_limits(task: *mut c_void) -> u32;
+    fn kernel_ext_preempt_disable();
+    fn kernel_ext_preempt_enable();
+    #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
+    fn kernel_ext_is_preemptible() -> bool;
     fn kernel_ext_cond_resched();
 }
 
@@ -37,13 +41,30 @@ pub(crate) fn current() -> u32 {
     unsafe { kernel_ext_sched_current() }
 }
 
-/// Checks that the caller may sleep and holds no spinlock. Kernels with `DEBUG_ATOMIC_SLEEP` print
-/// a warning if not; others have no code for this.
+/// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others wait
+/// for, whatever CPU time the calling task gets. `step` must not sleep, and takes a bounded time.
+///
+/// On a kernel with `PREEMPT_RT`, whose locks sleep, the task can be preempted nevertheless.
 #[inline(always)]
-#[track_caller]
-pub(crate) fn expect_no_spinlock() {
+pub(crate) fn unpreempted_if<T>(is_needed: bool, step: impl FnOnce() -> T) -> T {
+    if !is_needed {
+        return step();
+    }
+    // SAFETY: Allowed in any context; the counterpart follows on the only path from here.
+    unsafe { kernel_ext_preempt_disable() };
+    let done = step();
+    // SAFETY: Undoes the call above.
+    unsafe { kernel_ext_preempt_enable() };
+    done
+}
+
+/// Checks that the calling task cannot be preempted. Kernels with `DEBUG_ATOMIC_SLEEP` print a
+/// warning if it can; others have no code for this.
+#[inline(always)]
+pub(crate) fn expect_unpreempted() {
     #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
-    kernel::task::might_sleep();
+    // SAFETY: Reads the state of the calling task.
+    kernel::warn_on!(unsafe { kernel_ext_is_preemptible() });
 }
 
 /// Returns how `task` is scheduled, without the flag. In any context; for a task that runs on

@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/compiler.h>
 #include <linux/cred.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/prio.h>
 #include <linux/sched/signal.h>
@@ -110,6 +111,27 @@ u32 kernel_ext_sched_limits(struct task_struct *task)
 	if (!READ_ONCE(setattr_nocheck))
 		rt_priority = 0;
 	return (u8)rlimit_to_nice(nice) | rt_priority << 8;
+}
+
+/*
+ * Under PREEMPT_RT a lock may sleep, also while it is released, and a task that waits for one lends
+ * its priority to the holder.
+ */
+void kernel_ext_preempt_disable(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+void kernel_ext_preempt_enable(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
+bool kernel_ext_is_preemptible(void)
+{
+	return !IS_ENABLED(CONFIG_PREEMPT_RT) && preemptible();
 }
 
 void kernel_ext_cond_resched(void)

@@ -40,6 +40,13 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted);
  */
 u32 kernel_ext_sched_limits(struct task_struct *task);
 
+/* Keep the calling task on its CPU: nothing but an interrupt runs in between. */
+void kernel_ext_preempt_disable(void);
+void kernel_ext_preempt_enable(void);
+
+/* Whether the calling task can be preempted. False on a kernel that does not count this. */
+bool kernel_ext_is_preemptible(void);
+
 /* Lets other tasks run, where the kernel does not preempt and another should run. May sleep. */
 void kernel_ext_cond_resched(void);
 

@@ -18,8 +18,8 @@ use crate::{
         transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, TransactionRequest},
-    kernel_ext::{park::WakeHint, versions::EPROTO},
-    node::NodeInUse,
+    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
+    node::{EndedUse, NodeInUse},
     range_alloc::CallKind,
     scheduling::priority,
     thread::Thread,
@@ -151,13 +151,17 @@ fn begin_reply(
     };
     let freezers = process.freeze.end_transaction();
     let freed = freed.map(|freed| freed.end_locked(&mut process));
-    drop(process);
-    drop(surplus);
-    if let Some(freed) = freed {
-        freed.finish();
-    }
-    wake.now(thread, WakeHint::Anywhere);
-    thread.process.wake_freezers(freezers);
+    let freed_needs_wake = freed.as_ref().is_some_and(EndedUse::is_wake_needed);
+    let is_needed = wake.is_needed() || freezers.is_needed() || freed_needs_wake;
+    sched::unpreempted_if(is_needed, || {
+        drop(process);
+        if let Some(freed) = &freed {
+            freed.wake();
+        }
+        wake.now(thread, WakeHint::Anywhere);
+        thread.process.wake_freezers(freezers);
+    });
+    drop((surplus, freed));
     (id, Some((transaction, completion)))
 }
 

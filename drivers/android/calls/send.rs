@@ -20,7 +20,7 @@ use crate::{
         transaction_log::{Kind, Sent}, //
     },
     defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
-    kernel_ext::{park::WakeHint, versions::EPROTO},
+    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::Node,
     process::{Process, StateGuard},
     pure::{
@@ -139,12 +139,9 @@ fn call_and_expect(
         &mut expectation,
     );
     let route = route.as_ref();
-    match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route)) {
-        Ok(submitted) => {
-            let was_idle = matches!(submitted.wake, Wake::Thread(_));
-            submitted.wake.now(&target, sender.hint);
-            Ok((!was_idle).then_some(target))
-        }
+    let hint = sender.hint;
+    match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route, hint)) {
+        Ok(submitted) => Ok((!submitted.has_woken_thread).then_some(target)),
         Err(error) => {
             stop_expecting_reply(thread, &expectation);
             let route = route.map(|waiter| &*waiter.thread);
@@ -383,8 +380,8 @@ fn queue_oneway(
     if acknowledgement == Return::OnewaySpamSuspect {
         report_queued(sender, request, target, acknowledgement);
     }
-    let submitted = submit(transaction, thread, request, target, node_id, None)?;
-    submitted.wake.now(target, WakeHint::Anywhere);
+    let hint = WakeHint::Anywhere;
+    let submitted = submit(transaction, thread, request, target, node_id, None, hint)?;
     let answer = match submitted.admission {
         Admission::Pending => {
             let answer = Return::TransactionPendingFrozen;
@@ -399,15 +396,15 @@ fn queue_oneway(
 
 /// The result of queueing a call.
 struct Submitted {
-    /// What to wake, once no lock is held.
-    wake: Wake,
+    /// Whether a thread slept that takes the call, and is woken.
+    has_woken_thread: bool,
     /// Whether the call may have to wait until its target is thawed.
     admission: Admission,
 }
 
 /// Queues a draft at its target: for the thread that `route` names, or else for any thread of the
-/// pool. Logs it first, with the debug id of its node. Drops a draft that the target does not
-/// admit, and returns the transaction error. No lock may be held.
+/// pool, which is woken. Logs it first, with the debug id of its node. Drops a draft that the target
+/// does not admit, and returns the transaction error. No lock may be held.
 #[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
     mut transaction: TransactionBox,
@@ -416,6 +413,7 @@ fn submit(
     target: &Process,
     node: u32,
     route: Option<&Waiter>,
+    hint: WakeHint,
 ) -> Result<Submitted, TransactionError> {
     let mut state = target.lock_state();
     let to = Party {
@@ -448,23 +446,29 @@ fn submit(
         if let Some(Work::Call(call)) = superseded {
             call.supersede();
         }
-        let wake = Wake::Nobody;
-        return Ok(Submitted { wake, admission });
+        return Ok(Submitted {
+            has_woken_thread: false,
+            admission,
+        });
     }
-    let wake = queue_admitted(transaction, target, state, route);
-    Ok(Submitted { wake, admission })
+    Ok(Submitted {
+        has_woken_thread: queue_admitted(transaction, target, state, route, hint),
+        admission,
+    })
 }
 
 /// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else
 /// for any thread of the pool. Before that it raises the priority of the thread that is going to
-/// serve it, if it has to. Releases the state lock. Returns what to wake.
+/// serve it, if it has to. Releases the state lock and wakes whom it has to. Returns whether that is
+/// a thread.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
     transaction: TransactionBox,
     target: &'a Process,
     mut state: StateGuard<'a>,
     route: Option<&Arc<Thread>>,
-) -> Wake {
+    hint: WakeHint,
+) -> bool {
     let reserved_for = transaction.reserve_thread(&mut state, route);
     if let Some(server) = &reserved_for {
         drop(state);
@@ -480,11 +484,14 @@ fn queue_admitted<'a>(
             .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)
             .of(thread),
     };
-    drop(state);
-    if reserved_for.is_some() {
-        target.waiters.notify_all();
-    }
-    wake
+    sched::unpreempted_if(wake.is_needed() || reserved_for.is_some(), || {
+        drop(state);
+        if reserved_for.is_some() {
+            target.waiters.notify_all();
+        }
+        wake.now(target, hint);
+    });
+    matches!(wake, Wake::Thread(_))
 }
 
 /// Returns what trace events say of a call whose target is known.

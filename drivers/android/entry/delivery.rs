@@ -192,8 +192,7 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     thread.state(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
-        drop(process);
-        wake.now(thread, WakeHint::Anywhere);
+        wake.after(process, thread, WakeHint::Anywhere);
         process = thread.process.lock_state();
     }
     process
@@ -265,8 +264,7 @@ fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
     let mut process = thread.process.lock_state();
     let freezers = process.freeze.end_transaction();
     if freezers.is_needed() {
-        drop(process);
-        thread.process.wake_freezers(freezers);
+        thread.process.unlock_and_wake_freezers(process, freezers);
         process = thread.process.lock_state();
     }
     process

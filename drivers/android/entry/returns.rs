@@ -15,11 +15,12 @@ use crate::{
     },
     kernel_ext::{
         park::{self, WakeHint},
+        sched,
         user_error, //
     },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
-    process::{ProcessState, StateGuard},
+    process::{Process, ProcessState, StateGuard},
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::{idle::IdleThreads, priority},
     thread::{Thread, ThreadState, WaitState},
@@ -64,8 +65,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             // it polls, it may be available now, see `pollers_have_to_look`.
             process.wake_for_work()
         };
-        drop(process);
-        others.now(&thread.process, WakeHint::Anywhere);
+        others.after(process, &thread.process, WakeHint::Anywhere);
         break request;
     };
     finish(thread, io, &mut output, request)
@@ -100,8 +100,9 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
 /// may have been woken. No lock may be held.
 #[cold]
 fn wake_others(thread: &Thread) {
-    let wake = thread.process.lock_state().wake_for_work();
-    wake.now(&thread.process, WakeHint::Anywhere);
+    let mut process = thread.process.lock_state();
+    let wake = process.wake_for_work();
+    wake.after(process, &thread.process, WakeHint::Anywhere);
 }
 
 /// Writes the completion of a reply, and requests one more thread from user space, if one is still
@@ -239,6 +240,20 @@ struct AfterReply {
     wakes_pollers: bool,
 }
 
+impl AfterReply {
+    /// Releases the state lock, and wakes what has to be woken.
+    #[inline]
+    fn wake(&self, process: &Process, state: StateGuard<'_>) {
+        sched::unpreempted_if(self.freezers.is_needed() || self.wakes_pollers, || {
+            drop(state);
+            process.wake_freezers(self.freezers);
+            if self.wakes_pollers {
+                process.notify_pollers();
+            }
+        });
+    }
+}
+
 /// How [`write_all_work`] ends.
 enum Written<'a> {
     /// With a reply, and whether one more thread is requested. A thread that reads a reply was not
@@ -258,10 +273,11 @@ fn write_all_work<'a>(
 ) -> Result<Written<'a>> {
     loop {
         let found = write_queued_work(thread, &mut process, output, takes_common_work);
-        if let Found::Nothing = found {
-            return Ok(Written::Other(process));
+        match &found {
+            Found::Nothing => return Ok(Written::Other(process)),
+            Found::Reply(_, after) => after.wake(&thread.process, process),
+            _ => drop(process),
         }
-        drop(process);
         match found {
             Found::Nothing => {}
             Found::FullPiece => output.flush()?,
@@ -282,10 +298,6 @@ fn write_all_work<'a>(
                 }
             }
             Found::Reply(reply, after) => {
-                thread.process.wake_freezers(after.freezers);
-                if after.wakes_pollers {
-                    thread.process.notify_pollers();
-                }
                 drop(after.surplus);
                 deliver_reply(thread, reply, output)?;
                 let request = match after.needs_thread {
@@ -305,13 +317,12 @@ fn write_all_work<'a>(
 fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
-    let wake = ticket.map(|ticket| thread.complete_reply(&mut process, ticket));
-    drop(process);
+    match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
+        Some(wake) => wake.after(process, thread, WakeHint::Anywhere),
+        None => drop(process),
+    }
     if sent.has_failed {
         thread.stop_until_completion();
-    }
-    if let Some(wake) = wake {
-        wake.now(thread, WakeHint::Anywhere);
     }
 }
 

@@ -99,9 +99,8 @@ fn thaw(targets: &mut [FreezeTarget]) {
             continue;
         }
         let (change, wake) = state.freeze.thaw();
-        drop(state);
         *event = change;
-        process.wake_freezers(wake);
+        process.unlock_and_wake_freezers(state, wake);
     }
     drop(changing);
 }
@@ -249,7 +248,8 @@ fn is_idle_for(process: &Process, attempt: &Attempt) -> bool {
 
 /// Freezes the process. Returns the event of that, if it is a change. No spinlock may be held.
 fn complete_freeze(process: &Process, attempt: Attempt) -> Option<FreezeEvent> {
-    let (event, wake) = process.lock_state().freeze.complete(attempt);
-    process.wake_freezers(wake);
+    let mut state = process.lock_state();
+    let (event, wake) = state.freeze.complete(attempt);
+    process.unlock_and_wake_freezers(state, wake);
     event
 }

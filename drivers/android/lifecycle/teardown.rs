@@ -25,7 +25,7 @@ use crate::{
     thread::Thread,
     trace,
     transaction::TransactionBox,
-    work::{Dequeued, ThreadWake, Wake, Work, WorkTicket}, //
+    work::{Dequeued, ThreadWake, Work, WorkTicket}, //
 };
 use kernel::{
     rbtree::RBTreeNode,
@@ -38,12 +38,11 @@ use kernel::{
 /// Ends a thread, on `BINDER_THREAD_EXIT` or when its process ends. Does nothing if the thread has
 /// ended before. No lock may be held.
 pub(crate) fn end_thread(thread: &Arc<Thread>) {
-    let Some((rest, raised_from, wake)) = close_thread(thread) else {
+    let Some((rest, raised_from)) = close_thread(thread) else {
         return;
     };
     binder_debug!(Threads, "thread {} ends", thread.id);
     drop(rest);
-    wake.now(thread, WakeHint::Anywhere);
     thread.remove_caller();
     if let Some(saved) = raised_from {
         end_service(thread, saved);
@@ -85,11 +84,11 @@ fn end_service(thread: &Thread, saved: Priority) {
 }
 
 /// Sets `has_ended`, so that nothing is queued for the thread any more. Returns what only a running
-/// thread needs, to be dropped without the lock; the priority from which the thread was raised, if
-/// it was; and the wake of [pollers that have to
+/// thread needs, to be dropped without the lock, and the priority from which the thread was raised,
+/// if it was. Wakes [pollers that have to
 /// look](crate::process::ProcessState::pollers_have_to_look), because the next record of the task
 /// is available. Returns `None` if the thread has ended before. Takes the state lock.
-fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>, ThreadWake)> {
+fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let mut process = thread.process.lock_state();
     if thread.has_ended.load(Relaxed) {
         return None;
@@ -107,7 +106,8 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>, Thread
         true => ThreadWake::Pollers,
         false => ThreadWake::Nobody,
     };
-    Some(((record, spare), raised_from, wake))
+    wake.after(process, thread, WakeHint::Anywhere);
+    Some(((record, spare), raised_from))
 }
 
 /// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding
@@ -123,9 +123,8 @@ fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
         return frame;
     }
     let freezers = process.freeze.end_transaction();
-    drop(process);
+    thread.process.unlock_and_wake_freezers(process, freezers);
     drop(surplus);
-    thread.process.wake_freezers(freezers);
     frame
 }
 
@@ -150,7 +149,9 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     }
     Some(match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
-            Leftover::PassedOn(process.push_to_process(work))
+            let wake = process.push_to_process(work);
+            wake.after(process, &thread.process, WakeHint::Anywhere);
+            Leftover::PassedOn
         }
         work => Leftover::Work(work, ticket),
     })
@@ -159,17 +160,17 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
 /// What remains to be done for work that was queued for a thread or a process that ends.
 #[must_use]
 enum Leftover {
-    /// The work is in the queue of the process, and a thread may have to be woken for it.
-    PassedOn(Wake),
+    /// Nothing: the work is in the queue of the process.
+    PassedOn,
     /// The work has to be ended.
     Work(Work, Option<WorkTicket>),
 }
 
 impl Leftover {
-    /// Does it: wakes, fails a call, or drops the work. No lock may be held.
+    /// Does it: fails a call, or drops the work. No lock may be held.
     fn end(self, process: &Process) {
         match self {
-            Self::PassedOn(wake) => wake.now(process, WakeHint::Anywhere),
+            Self::PassedOn => {}
             Self::Work(Work::Call(call), _) => {
                 binder_debug!(
                     DeadTransaction,
@@ -237,8 +238,7 @@ fn close_process(process: &Process) {
     let mut state = process.lock_state();
     process.has_ended.store(true, Relaxed);
     let freezers = state.freeze.end();
-    drop(state);
-    process.wake_freezers(freezers);
+    process.unlock_and_wake_freezers(state, freezers);
 }
 
 fn any_thread(process: &Process) -> Option<Arc<Thread>> {

@@ -20,9 +20,24 @@ pub(crate) struct AfterCountChange {
 }
 
 impl AfterCountChange {
-    /// Wakes what has to be woken, and frees the removed entry. To be called with no lock held.
+    /// Releases `locks`, wakes what has to be woken, and frees the removed entry.
     #[inline]
-    pub(super) fn finish(after: Option<Self>, owner: &Process) {
+    pub(super) fn finish(after: Option<Self>, locks: impl Sized, owner: &Process) {
+        match after {
+            Some(after) => after.wake.after(locks, owner, WakeHint::Anywhere),
+            None => drop(locks),
+        }
+    }
+
+    /// Whether anything has to be woken.
+    #[inline]
+    pub(super) fn is_wake_needed(after: Option<&Self>) -> bool {
+        after.is_some_and(|after| after.wake.is_needed())
+    }
+
+    /// Wakes it, see [`Wake::now`].
+    #[inline]
+    pub(super) fn wake(after: Option<&Self>, owner: &Process) {
         if let Some(after) = after {
             after.wake.now(owner, WakeHint::Anywhere);
         }
@@ -41,8 +56,8 @@ impl NodeInUse {
         self.0.drop_local(Strength::Strong);
     }
 
-    /// Ends the use, under the state lock of the owner. What is returned is to be finished without
-    /// the lock.
+    /// Ends the use, under the state lock of the owner. What is returned is to be woken as soon as
+    /// the lock is released, and dropped without it.
     #[inline(always)] // It has one caller.
     pub(crate) fn end_locked(self, owner: &mut ProcessState) -> EndedUse {
         let node = self.0;
@@ -59,9 +74,15 @@ pub(crate) struct EndedUse {
 }
 
 impl EndedUse {
-    /// Does what follows. To be called with no lock held.
+    /// Whether anything has to be woken.
     #[inline]
-    pub(crate) fn finish(self) {
-        AfterCountChange::finish(self.after, self.node.owner());
+    pub(crate) fn is_wake_needed(&self) -> bool {
+        AfterCountChange::is_wake_needed(self.after.as_ref())
+    }
+
+    /// Wakes it, see [`Wake::now`].
+    #[inline]
+    pub(crate) fn wake(&self) {
+        AfterCountChange::wake(self.after.as_ref(), self.node.owner());
     }
 }

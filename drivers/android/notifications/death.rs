@@ -136,13 +136,9 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
             continue;
         };
         reference.death = Some(notification.clone());
-        let wake = if reference.node.add_death_registration(&notification) {
-            Wake::Nobody
-        } else {
-            notify(&notification)
-        };
-        drop(handles);
-        wake.now(process, WakeHint::Anywhere);
+        if !reference.node.add_death_registration(&notification) {
+            notify(&notification, handles);
+        }
         return Ok(());
     }
 }
@@ -158,9 +154,7 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     let registration = reference.node.remove_death_registration(&notification);
     let mut state = process.lock_state();
     let wake = step_as_holder(&notification, &mut state, thread, DeathState::clear);
-    drop(state);
-    drop(handles);
-    wake.now(process, WakeHint::Anywhere);
+    wake.after((state, handles), process, WakeHint::Anywhere);
     drop((registration, notification));
     Ok(())
 }
@@ -171,16 +165,16 @@ pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
     let mut process = thread.process.lock_state();
     let notification = process.delivered_deaths.take_first(cookie).ok_or(EINVAL)?;
     let wake = step_as_holder(&notification, &mut process, thread, DeathState::confirm);
-    drop(process);
-    wake.now(&thread.process, WakeHint::Anywhere);
+    wake.after(process, &thread.process, WakeHint::Anywhere);
     drop(notification);
     Ok(())
 }
 
 /// Notifies the holder that the node has died, unless the holder has cleared its request meanwhile.
-/// The notification is not on the node's list any more. No state lock may be held.
-fn notify(notification: &Arc<DeathNotification>) -> Wake {
-    notification.notify(|state| state.subject.step(DeathState::node_died))
+/// The notification is not on the node's list any more. No state lock may be held; `locks` are
+/// released.
+fn notify(notification: &Arc<DeathNotification>, locks: impl Sized) {
+    notification.notify(locks, |state| state.subject.step(DeathState::node_died));
 }
 
 /// Takes a step of the state machine after which user space may have to read that its request is
@@ -215,8 +209,7 @@ pub(crate) fn notify_all(node: &Node, first: Option<FirstToNotify>) {
         is_last,
     }) = next
     {
-        let wake = notify(&notification);
-        wake.now(&notification.holder, WakeHint::Anywhere);
+        notify(&notification, ());
         next = if is_last {
             None
         } else {

@@ -129,13 +129,11 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
         return Err(EINVAL);
     }
     reference.freeze = Some(notification.clone());
-    let wake = match register(&reference.node, &notification, &mut place) {
-        Some(event) => notify(&notification, event, reference.node.owner()),
-        // The owner is dead and will not be frozen any more.
-        None => Wake::Nobody,
-    };
-    drop(handles);
-    wake.now(process, WakeHint::Anywhere);
+    // An owner that is dead will not be frozen any more.
+    if let Some(event) = register(&reference.node, &notification, &mut place) {
+        let owner = reference.node.owner().clone();
+        notify(&notification, event, &owner, handles);
+    }
     Ok(())
 }
 
@@ -148,9 +146,7 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
     let notification = notification.ok_or(EINVAL)?;
     let owner = reference.node.owner();
     let registration = owner.remove_freeze_registration(&notification);
-    let wake = notification.notify(|state| state.subject.clear());
-    drop(handles);
-    wake.now(process, WakeHint::Anywhere);
+    notification.notify(handles, |state| state.subject.clear());
     drop((registration, notification));
     Ok(())
 }
@@ -167,23 +163,28 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
         Some(OwnPlace) => state.push_to_process(Work::Freeze(notification.clone())),
         None => Wake::Nobody,
     };
-    drop(state);
-    wake.now(process, WakeHint::Anywhere);
+    wake.after(state, process, WakeHint::Anywhere);
     Ok(())
 }
 
 /// Notifies the holder that the owner is frozen or thawed, unless it has read of a later event or
-/// has cleared its request, or the owner has ended. No state lock may be held.
+/// has cleared its request, or the owner has ended. No state lock may be held; `locks` are
+/// released.
 ///
 /// Whoever ends the owner sets `has_ended` before it takes the holder's lock to notify it of a
 /// death. So under that lock, either no death is queued yet or the owner is seen to have ended.
-fn notify(notification: &Arc<FreezeNotification>, event: FreezeEvent, owner: &Process) -> Wake {
-    notification.notify(|state| {
+fn notify(
+    notification: &Arc<FreezeNotification>,
+    event: FreezeEvent,
+    owner: &Process,
+    locks: impl Sized,
+) {
+    notification.notify(locks, |state| {
         if owner.has_ended.load(Relaxed) {
             return None;
         }
         state.subject.notify(event)
-    })
+    });
 }
 
 /// Registers a notification with the owner of a node. Returns the event to notify now, or nothing
@@ -220,8 +221,7 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
         let Some((notification, behind)) = next else {
             return;
         };
-        let wake = notify(&notification, event, process);
-        wake.now(&notification.holder, WakeHint::Anywhere);
+        notify(&notification, event, process, ());
         if is_only {
             return;
         }
