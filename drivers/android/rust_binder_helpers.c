@@ -13,3 +13,4 @@
 #include "../../rust/kernel_ext/tasks.c"
 #include "../../rust/kernel_ext/time.c"
 #include "../../rust/kernel_ext/user.c"
+#include "../../rust/kernel_ext/worker.c"

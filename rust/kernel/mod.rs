@@ -35,3 +35,4 @@ pub(crate) mod user_bytes;
 pub(crate) mod user_error;
 pub(crate) mod user_words;
 pub(crate) mod versions;
+pub(crate) mod worker;

@@ -18,9 +18,16 @@ use crate::{
         callers::Operation,
         descriptors::{Descriptors, OpenedAs},
         pid,
-        versions::this_module, //
+        versions::this_module,
+        worker::{self, Worker}, //
     },
-    lifecycle::{code_sums, freeze, registry, teardown::end_process, threads},
+    lifecycle::{
+        code_sums,
+        freeze,
+        registry,
+        teardown::{close_process, end_process},
+        threads, //
+    },
     logs::{Log, Reader},
     node::Node,
     process::{Pid, Process},
@@ -57,6 +64,8 @@ extern "C" {
 
 /// The devices. They can be opened as long as this value exists.
 pub(crate) struct Devices {
+    /// What ends processes.
+    worker: Option<Worker>,
     // Both are dropped after `Drop::drop` has removed the devices.
     _pool: space::PoolHandle,
     _reports: netlink::Family,
@@ -90,13 +99,20 @@ impl Devices {
         unsafe { transaction_log::LOGS.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
         let reports = netlink::Family::register();
+        // SAFETY: Called once, because of the check above, and no device exists.
+        let worker = unsafe { Worker::begin() }?;
         // SAFETY: Called from module init, in process context. What the functions that the devices
         // call back need is ready: the registry is initialised, the pool exists, and they need
         // nothing else.
-        to_result(unsafe { rust_binderfs_init() })?;
+        if let Err(error) = to_result(unsafe { rust_binderfs_init() }) {
+            // SAFETY: No device exists, so no process ends.
+            unsafe { worker.end() };
+            return Err(error);
+        }
         // SAFETY: As above; what the work uses is ready as well.
         unsafe { rust_binder_slow_calls_begin() };
         Ok(Self {
+            worker: Some(worker),
             _pool: pool,
             _reports: reports,
         })
@@ -107,6 +123,11 @@ impl Drop for Devices {
     fn drop(&mut self) {
         // SAFETY: Follows `rust_binder_slow_calls_begin` in `Self::make`, and may sleep.
         unsafe { rust_binder_slow_calls_end() };
+        if let Some(worker) = self.worker.take() {
+            // SAFETY: At module exit no device is open, so no process ends any more; those that
+            // have ended are waited for.
+            unsafe { worker.end() };
+        }
         // SAFETY: Follows the successful call of `rust_binderfs_init` in `Self::make`. `self` is
         // dropped once, at module exit, when no device is open any more.
         unsafe { rust_binderfs_exit() };
@@ -253,7 +274,9 @@ unsafe extern "C" fn binder_release(
     process.file.clear();
     // SAFETY: No operation of the file is left when it is released.
     unsafe { process.callers.clear() };
-    end_process(&process);
+    close_process(&process);
+    // SAFETY: The file keeps the module loaded, and so the devices with their worker exist.
+    unsafe { worker::run_later(process.clone(), end_process) };
     // Last, because it may sleep as long as somebody reads the directory of the log files: nobody
     // else waits for that. Until then the file of the process is there, and says nothing of it.
     // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call

@@ -188,23 +188,15 @@ impl Leftover {
     }
 }
 
-/// Ends a process, when the last descriptor of its file is closed. No lock may be held.
+/// Ends a process that is [closed](close_process). Others wait for this: callers, holders of
+/// handles, and senders of oneway calls. So it does not run in the task that has closed the device,
+/// which need not get any CPU time. No lock may be held.
 pub(crate) fn end_process(process: &Arc<Process>) {
-    binder_debug!(
-        OpenClose,
-        "process {} closes {}",
-        process.pid(),
-        process.context.name()
-    );
     // No thread of it is in the driver any more, so this is the last that it has counted.
     let counted = code_sums::of_process(process);
     registry::remove(process, || {
         code_sums::add_ended(process, &counted.codes);
     });
-    process
-        .context
-        .forget_manager(|node| core::ptr::eq(&**node.owner(), &**process));
-    close_process(process);
     // Before the threads and nodes end: buffers that end below need not free their ranges one by
     // one.
     process.close_buffers();
@@ -230,15 +222,25 @@ fn close_space_and_credential(process: &Process) {
     process.code_counts.close();
 }
 
-/// Sets `has_ended`, so that the process takes nothing any more, and wakes the tasks that wait to
-/// freeze it.
-fn close_process(process: &Process) {
+/// Closes a process, when the last descriptor of its file is closed: sets `has_ended`, so that it
+/// takes nothing any more, wakes the tasks that wait to freeze it, and makes room for another
+/// context manager. No lock may be held.
+pub(crate) fn close_process(process: &Process) {
+    binder_debug!(
+        OpenClose,
+        "process {} closes {}",
+        process.pid(),
+        process.context.name()
+    );
     // Set under the lock, so that a task that holds the lock and has found the process open can
     // finish.
     let mut state = process.lock_state();
     process.has_ended.store(true, Relaxed);
     let freezers = state.freeze.end();
     process.unlock_and_wake_freezers(state, freezers);
+    process
+        .context
+        .forget_manager(|node| core::ptr::eq(&**node.owner(), process));
 }
 
 fn any_thread(process: &Process) -> Option<Arc<Thread>> {

@@ -161,6 +161,7 @@ pub const LESSONS: &[Lesson] = &[
         "a sender was preempted before it woke whom it had chosen",
         "`rust/kernel/sched.rs:expect_unpreempted` warns of it in each test, in the guest that checks locks",
     ),
+    lesson("t04", "others learned of a death when the dying task got CPU time", ""),
 ];
 
 /// Every rule's name, in the order of the contract.

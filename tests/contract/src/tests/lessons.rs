@@ -167,3 +167,18 @@ case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], pair, |t
     assert_eq!(manager.data(&call), before);
     manager.answer(&client, &empty());
 });
+
+// Others wait for the end of a process. So it does not take place in the task that closes the device, whatever CPU time that has.
+case!(lesson_t04_who_closes_a_device_does_not_end_the_process, ["REL-1", "REL-2"], pair, |t,
+                                                                                          (
+    server,
+    client,
+)| {
+    let ends = slow::Trace::of(t, "binder_txn_latency_free");
+    client.start_blocking_call(0, 0, &empty());
+    server.give_up();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    let closer = format!("-{} ", t.global_pid(&server));
+    let lines = ends.lines();
+    assert!(!lines.is_empty() && lines.iter().all(|line| !line.contains(&closer)), "{lines:?}");
+});

@@ -183,10 +183,10 @@ case!(told_once, ["TXN-10"], Stage::manager, |t, manager| {
 });
 
 /// A buffer of traces of its own, in which this event is recorded.
-struct Trace(PathBuf);
+pub(super) struct Trace(PathBuf);
 
 impl Trace {
-    fn of(t: &Stage, event: &str) -> Self {
+    pub(super) fn of(t: &Stage, event: &str) -> Self {
         let root = t.directory("tracing");
         let mounted = mount(None::<&str>, &root, Some("tracefs"), MsFlags::empty(), None::<&str>);
         t.needs("trace events", mounted.is_ok());
@@ -200,7 +200,7 @@ impl Trace {
         Self(instance)
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         let trace = std::fs::read_to_string(self.0.join("trace")).expect("read a trace");
         trace.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect()
     }
