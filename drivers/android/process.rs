@@ -454,11 +454,14 @@ impl Process {
         self.lock_state().nodes.get(ptr).map(Arc::from)
     }
 
-    /// Wakes the tasks that poll the device. No lock may be held, nor may the calling task have been
-    /// preempted since the lock was released under which they were chosen.
-    pub(crate) fn notify_pollers(&self) {
-        sched::expect_unpreempted();
-        self.pollers.notify_all();
+    /// Releases `locks` and wakes the tasks that poll the device, without being preempted in
+    /// between.
+    #[cold]
+    pub(crate) fn notify_pollers_after(&self, locks: impl Sized) {
+        sched::unpreempted_if(true, || {
+            drop(locks);
+            self.pollers.notify_all();
+        });
     }
 
     /// Removes the registration of a freeze notification with this process. Returns its place, or
@@ -471,7 +474,7 @@ impl Process {
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have
-    /// to check again. As for [`Self::notify_pollers`].
+    /// to check again, in a step of [`sched::unpreempted_if`] in which the lock is released already.
     pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
         if wake.is_needed() {
             sched::expect_unpreempted();

@@ -17,8 +17,7 @@ use crate::{
     kernel_ext::{
         link::{has_link, Link},
         park::WakeHint,
-        pid::{TaskState, ThreadPid},
-        sched, //
+        pid::{TaskState, ThreadPid}, //
     },
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
@@ -321,11 +320,10 @@ impl Thread {
         state.raised_from = raised_from.into();
     }
 
-    /// Wakes the thread. No lock may be held, nor may the calling task have been preempted since the
-    /// lock was released under which the thread was chosen.
-    pub(crate) fn wake(&self, hint: WakeHint) {
-        sched::expect_unpreempted();
-        self.task.wake(hint);
+    /// Releases `locks`, under which the thread was chosen, and wakes it.
+    #[inline]
+    pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
+        self.task.wake_after(locks, hint);
     }
 
     /// Makes sure that the stack has room for one more frame. `ENOMEM`. To be called with no lock

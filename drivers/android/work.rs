@@ -99,21 +99,21 @@ impl ThreadWake {
     }
 
     /// Releases `locks` and wakes it.
+    #[inline(always)] // Mostly there is nothing to wake.
     pub(crate) fn after(self, locks: impl Sized, thread: &Thread, hint: WakeHint) {
-        sched::unpreempted_if(self.is_needed(), || {
-            drop(locks);
-            self.now(thread, hint);
-        });
+        match self {
+            Self::Nobody => drop(locks),
+            Self::Thread => thread.wake_after(locks, hint),
+            Self::Pollers => thread.process.notify_pollers_after(locks),
+        }
     }
 
-    /// Wakes it. No lock may be held. If it is needed, the calling task has not been preempted since
-    /// the lock was released.
+    /// Wakes it in a step of [`sched::unpreempted_if`] in which the locks are released already.
     #[inline]
     pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
-        match self {
-            Self::Nobody => {}
-            Self::Thread => thread.wake(hint),
-            Self::Pollers => thread.process.notify_pollers(),
+        if self.is_needed() {
+            sched::expect_unpreempted();
+            self.after((), thread, hint);
         }
     }
 
@@ -147,21 +147,20 @@ impl Wake {
 
     /// Releases `locks` and wakes it.
     #[inline(always)] // Mostly there is nothing to wake.
-    pub(crate) fn after(self, locks: impl Sized, process: &Process, hint: WakeHint) {
-        sched::unpreempted_if(self.is_needed(), || {
-            drop(locks);
-            self.now(process, hint);
-        });
+    pub(crate) fn after(&self, locks: impl Sized, process: &Process, hint: WakeHint) {
+        match self {
+            Self::Nobody => drop(locks),
+            Self::Thread(thread) => thread.wake_after(locks, hint),
+            Self::Pollers => process.notify_pollers_after(locks),
+        }
     }
 
-    /// Wakes it. No lock may be held. If it is needed, the calling task has not been preempted since
-    /// the lock was released.
+    /// Wakes it in a step of [`sched::unpreempted_if`] in which the locks are released already.
     #[inline(always)] // Mostly there is nothing to wake.
     pub(crate) fn now(&self, process: &Process, hint: WakeHint) {
-        match self {
-            Self::Nobody => {}
-            Self::Thread(thread) => thread.wake(hint),
-            Self::Pollers => process.notify_pollers(),
+        if self.is_needed() {
+            sched::expect_unpreempted();
+            self.after((), process, hint);
         }
     }
 }

@@ -28,7 +28,8 @@ extern "C" {
     fn kernel_ext_pid_is_exiting(pid: *const c_void) -> bool;
     fn kernel_ext_pid_is_gone(pid: *const c_void) -> bool;
     fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
-    fn kernel_ext_pid_wake(pid: *mut c_void, hint: WakeHint);
+    fn kernel_ext_preempt_disable();
+    fn kernel_ext_pid_wake_and_enable(pid: *mut c_void, hint: WakeHint);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
     fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
     fn kernel_ext_is_kernel_thread() -> bool;
@@ -156,14 +157,19 @@ impl ThreadPid {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Makes the thread runnable if it sleeps in [`park`](super::park), or interruptibly elsewhere
-    /// by now, where a wake-up without a cause has to be expected; otherwise does nothing.
+    /// Releases `locks`, and makes the thread runnable if it sleeps in [`park`](super::park), or
+    /// interruptibly elsewhere by now, where a wake-up without a cause has to be expected; otherwise
+    /// does nothing. The calling task is not preempted in between, see
+    /// [`unpreempted_if`](super::sched::unpreempted_if).
     ///
-    /// Takes the scheduler's locks: the caller must hold no lock of its own.
+    /// Takes the scheduler's locks: the caller must hold no other lock of its own.
     #[inline]
-    pub(crate) fn wake(&self, hint: WakeHint) {
-        // SAFETY: By the type invariants the pid is valid.
-        unsafe { kernel_ext_pid_wake(self.as_ptr(), hint) };
+    pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
+        // SAFETY: Allowed in any context; the counterpart is the last step of the function below.
+        unsafe { kernel_ext_preempt_disable() };
+        drop(locks);
+        // SAFETY: By the type invariants the pid is valid, and preemption is disabled as above.
+        unsafe { kernel_ext_pid_wake_and_enable(self.as_ptr(), hint) };
     }
 }
 

@@ -107,7 +107,7 @@ struct task_struct *kernel_ext_pid_task(struct pid *pid)
 	return get_pid_task(pid, PIDTYPE_PID);
 }
 
-void kernel_ext_pid_wake(struct pid *pid, enum kernel_ext_wake_hint hint)
+void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint hint)
 {
 	static const int flags_of[] = {
 		[KERNEL_EXT_WAKE_SYNC] = KERNEL_EXT_WF_SYNC,
@@ -117,11 +117,15 @@ void kernel_ext_pid_wake(struct pid *pid, enum kernel_ext_wake_hint hint)
 	struct wait_queue_entry entry;
 	int flags = flags_of[hint];
 
-	rcu_read_lock_sched();
+	/* Elsewhere this is such a section already. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_lock_sched();
 	entry.private = thread_of(pid);
 	if (entry.private)
 		default_wake_function(&entry, TASK_INTERRUPTIBLE, flags, NULL);
-	rcu_read_unlock_sched();
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_unlock_sched();
+	kernel_ext_preempt_enable();
 }
 
 pid_t kernel_ext_pid_group_nr(struct pid *pid)

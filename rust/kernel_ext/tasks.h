@@ -49,8 +49,8 @@ enum kernel_ext_wake_hint {
 	KERNEL_EXT_WAKE_HERE = 2,
 };
 
-/* Wakes the thread if it sleeps. */
-void kernel_ext_pid_wake(struct pid *pid, enum kernel_ext_wake_hint hint);
+/* Wakes the thread if it sleeps, and undoes kernel_ext_preempt_disable(). */
+void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint hint);
 
 /*
  * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has

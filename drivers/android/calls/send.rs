@@ -484,12 +484,11 @@ fn queue_admitted<'a>(
             .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)
             .of(thread),
     };
-    sched::unpreempted_if(wake.is_needed() || reserved_for.is_some(), || {
-        drop(state);
+    sched::unpreempted_if(reserved_for.is_some(), || {
+        wake.after(state, target, hint);
         if reserved_for.is_some() {
             target.waiters.notify_all();
         }
-        wake.now(target, hint);
     });
     matches!(wake, Wake::Thread(_))
 }

@@ -248,7 +248,7 @@ impl AfterReply {
             drop(state);
             process.wake_freezers(self.freezers);
             if self.wakes_pollers {
-                process.notify_pollers();
+                process.notify_pollers_after(());
             }
         });
     }

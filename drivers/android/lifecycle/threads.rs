@@ -5,7 +5,7 @@
 
 use crate::{
     common::limits::limits,
-    kernel_ext::{park::WakeHint, sched},
+    kernel_ext::park::WakeHint,
     lifecycle::teardown::end_thread,
     process::{Pid, Process},
     pure::visits_left::{VisitsLeft, AT_ONCE},
@@ -112,11 +112,9 @@ fn flush_thread(process: &Process, from: Pid) -> Option<Arc<Thread>> {
     let thread = state.threads.first_from(&from)?;
     thread.must_return.store(true, Relaxed);
     let was_asleep = state.stop_waiting(&thread);
-    sched::unpreempted_if(was_asleep, || {
-        drop(state);
-        if was_asleep {
-            thread.wake(WakeHint::Anywhere);
-        }
-    });
+    match was_asleep {
+        true => thread.wake_after(state, WakeHint::Anywhere),
+        false => drop(state),
+    }
     Some(thread)
 }
