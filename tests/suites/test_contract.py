@@ -30,7 +30,7 @@ def test_contract_um_rust_two_cpus(tally):
     contract.suite(tally, UM, "rust", "contract um rust, two CPUs", part=2, near_limits=True)
 
 
-@stage(*DRIVER, takes=30)
+@stage(*DRIVER, takes=40)
 def test_kunit(tally):
     result = contract.suite(tally, UM, "rust", "KUnit um", only=("ioctl::",), kunit=True, boot=kunit.UNHURRIED)
     kunit.count(tally, result.kernel_log)
