@@ -11,3 +11,8 @@ void kernel_ext_seq_hashed(struct seq_file *seq, const void *address)
 {
 	seq_printf(seq, "%p", address);
 }
+
+void kernel_ext_seq_restricted(struct seq_file *seq, const void *address)
+{
+	seq_printf(seq, "%pK", address);
+}

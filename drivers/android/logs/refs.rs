@@ -61,7 +61,7 @@ pub(super) fn show(record: &mut Record<'_>, mut place: Place) -> Option<Place> {
             line.strong,
             line.weak
         );
-        hashed::write(record.out, line.death);
+        hashed::write_restricted(record.out, line.death);
         seq_print!(record.out, "\n");
     }
     Some(place)

@@ -2,6 +2,7 @@
 //! Nodes with their counts, and references to them.
 
 use super::*;
+use crate::tests::limits::Limit;
 use binder_logs::{Node, NodeCounts, Pointer};
 
 const NODE: u64 = 0x1230;
@@ -55,6 +56,21 @@ case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], Logs::of, |t, logs| {
     holder.send(|c| c.release(handle));
     owner.expect_forgotten();
     assert_eq!(logs.process(&owner).nodes, []);
+});
+
+// On a kernel whose parameter `no_hash_pointers` turns the hash off, this alone hides them.
+case!(lesson_t02_kernel_addresses_are_restricted, ["LOG-5"], logged_pair, |t, (logs, _manager, client)| {
+    client.send(|c| c.acquire(0).request_death(0, 7));
+    let is_hidden = || only(logs.process(&client).references).death.expect("a word").is_null();
+    let restricted = Limit::at("/proc/sys/kernel/kptr_restrict".into(), 0);
+    assert!(!is_hidden(), "it is hashed");
+    restricted.change(1);
+    child::run(|| {
+        crate::containers::become_user(1000);
+        assert!(is_hidden(), "without CAP_SYSLOG");
+    });
+    restricted.change(2);
+    assert!(is_hidden());
 });
 
 case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], Logs::of, |t, logs| {
