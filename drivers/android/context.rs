@@ -2,9 +2,12 @@
 
 //! A context: one device, whose processes can reach each other, starting from its context manager.
 
-use crate::common::{
-    stats::{Counted, Kind},
-    transaction_log::{Published, TransactionLog}, //
+use crate::{
+    common::{
+        stats::{Counted, Kind},
+        transaction_log::{Published, TransactionLog}, //
+    },
+    kernel_ext::{closable::Closable, user_namespace::UserNamespace}, //
 };
 use kernel::{
     cred::Credential,
@@ -38,6 +41,9 @@ pub(crate) struct Context<N> {
     /// The log of what is sent, once the device has been opened. An outermost lock.
     #[pin]
     log: Mutex<Option<Published>>,
+    /// The user namespace that owns the device: that of its mount. Closed with the device, because
+    /// dead processes keep the context.
+    owner: Closable<UserNamespace>,
     _counted: Counted,
 }
 
@@ -57,7 +63,7 @@ impl<N> Vacancy<'_, N> {
 
 impl<N> Context<N> {
     /// Allocates the context of a device that is not open.
-    pub(crate) fn new(name: &CStr) -> Result<Arc<Self>> {
+    pub(crate) fn new(name: &CStr, owner: UserNamespace) -> Result<Arc<Self>> {
         let name = name.to_cstring()?;
         Arc::pin_init(
             pin_init!(Self {
@@ -65,6 +71,7 @@ impl<N> Context<N> {
                 manager <- new_spinlock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
                 log <- new_mutex!(None, "Context::log"),
+                owner: Closable::new(owner),
                 _counted: Counted::new(Kind::Context),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -74,6 +81,24 @@ impl<N> Context<N> {
     /// Returns the name that the device was made with; renaming the device does not change it.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
+    }
+
+    /// Records that the device is gone. It is open nowhere.
+    pub(crate) fn device_ends(&self) {
+        self.owner.close();
+    }
+
+    /// Whether a request through this device may name the processes that have `other` open. The user
+    /// namespace that owns this device must own the other device, too, or be an ancestor of its
+    /// owner. A device that is gone reaches none, and none reaches it.
+    pub(crate) fn reaches(&self, other: &Self) -> bool {
+        if core::ptr::eq(self, other) {
+            return true;
+        }
+        match (self.owner.open(), other.owner.open()) {
+            (Some(own), Some(others)) => own.contains(&others),
+            _ => false,
+        }
     }
 
     /// Returns the log of what is sent, for a process that opens the device. `ENOMEM`.

@@ -33,6 +33,7 @@ pub(crate) mod stack_bytes;
 pub(crate) mod ticks;
 pub(crate) mod user_bytes;
 pub(crate) mod user_error;
+pub(crate) mod user_namespace;
 pub(crate) mod user_words;
 pub(crate) mod versions;
 pub(crate) mod worker;

@@ -11,7 +11,8 @@
 
 use super::park::WakeHint;
 use kernel::{
-    ffi::c_void,
+    error::{to_result, Result},
+    ffi::{c_int, c_void},
     sync::aref::ARef,
     task::{Kuid, Task}, //
 };
@@ -31,6 +32,8 @@ extern "C" {
     fn kernel_ext_preempt_disable();
     fn kernel_ext_pid_wake_and_enable(pid: *mut c_void, hint: WakeHint);
     fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
+    fn kernel_ext_pid_initial_nr(nr: i32) -> i32;
+    fn kernel_ext_pid_may_signal(pid: *mut c_void) -> c_int;
     fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
     fn kernel_ext_is_kernel_thread() -> bool;
     fn kernel_ext_uid_here(uid: u32) -> u32;
@@ -83,6 +86,13 @@ pub(crate) fn current_address() -> *mut c_void {
 pub(crate) fn is_kernel_thread() -> bool {
     // SAFETY: Reads a field of the calling thread.
     unsafe { kernel_ext_is_kernel_thread() }
+}
+
+/// Returns the number in the initial pid namespace of the thread that has the number `nr` in the pid
+/// namespace of the calling thread; 0 if there is none.
+pub(crate) fn initial_number(nr: i32) -> i32 {
+    // SAFETY: Any number may be passed.
+    unsafe { kernel_ext_pid_initial_nr(nr) }
 }
 
 /// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at
@@ -201,5 +211,13 @@ impl GroupPid {
     pub(crate) fn number_for_current(&self) -> i32 {
         // SAFETY: By the type invariants the pid is valid.
         unsafe { kernel_ext_pid_group_nr(self.0 .0.as_ptr()) }
+    }
+
+    /// Succeeds if the calling thread may signal the group: if it belongs to the group, has the
+    /// same user as `kill(2)` compares them, or has `CAP_KILL` in the user namespace of the group.
+    /// Fails with `EPERM`, or with `ESRCH` if the group is gone. In any context.
+    pub(crate) fn may_signal(&self) -> Result {
+        // SAFETY: By the type invariants the pid is valid.
+        to_result(unsafe { kernel_ext_pid_may_signal(self.0 .0.as_ptr()) })
     }
 }

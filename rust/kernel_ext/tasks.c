@@ -4,9 +4,11 @@
  * driver needs as functions. Nothing in here knows of Binder.
  */
 
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/module.h>
 #include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -131,6 +133,66 @@ void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint h
 pid_t kernel_ext_pid_group_nr(struct pid *pid)
 {
 	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
+}
+
+pid_t kernel_ext_pid_initial_nr(pid_t nr)
+{
+	pid_t initial;
+
+	/* The first one has each number as it is. */
+	if (task_active_pid_ns(current) == &init_pid_ns)
+		return nr;
+	rcu_read_lock();
+	initial = pid_nr(find_vpid(nr));
+	rcu_read_unlock();
+	return initial;
+}
+
+/*
+ * The comparison that kill(2) makes, with the present credentials of both tasks. No security
+ * module is asked: a policy that allows a task to send signals need not allow the null signal.
+ */
+static bool may_signal(const struct task_struct *task)
+{
+	const struct cred *own = current_cred();
+	const struct cred *other = __task_cred(task);
+
+	return uid_eq(own->euid, other->suid) || uid_eq(own->euid, other->uid) ||
+	       uid_eq(own->uid, other->suid) || uid_eq(own->uid, other->uid) ||
+	       ns_capable(other->user_ns, CAP_KILL);
+}
+
+int kernel_ext_pid_may_signal(struct pid *group)
+{
+	struct task_struct *leader;
+	int ret = -ESRCH;
+
+	if (task_tgid(current) == group)
+		return 0;
+	rcu_read_lock();
+	leader = pid_task(group, PIDTYPE_TGID);
+	if (leader)
+		ret = may_signal(leader) ? 0 : -EPERM;
+	rcu_read_unlock();
+	return ret;
+}
+
+void kernel_ext_user_ns_get(struct user_namespace *ns)
+{
+	get_user_ns(ns);
+}
+
+void kernel_ext_user_ns_put(struct user_namespace *ns)
+{
+	put_user_ns(ns);
+}
+
+bool kernel_ext_user_ns_contains(const struct user_namespace *outer,
+				 const struct user_namespace *inner)
+{
+	while (inner->level > outer->level)
+		inner = inner->parent;
+	return inner == outer;
 }
 
 bool kernel_ext_is_kernel_thread(void)

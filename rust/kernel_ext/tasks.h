@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What rust/kernel/park.rs and rust/kernel/pid.rs call.
+ * What rust/kernel/park.rs, rust/kernel/pid.rs and rust/kernel/user_namespace.rs call.
  */
 #ifndef _KERNEL_EXT_H
 #define _KERNEL_EXT_H
@@ -9,6 +9,7 @@
 
 struct pid;
 struct task_struct;
+struct user_namespace;
 
 /* Announces that the calling task is about to sleep; signals end the sleep. */
 void kernel_ext_prepare_to_park(void);
@@ -57,6 +58,25 @@ void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint h
  * none there, or is gone.
  */
 pid_t kernel_ext_pid_group_nr(struct pid *pid);
+
+/*
+ * Returns the number in the initial pid namespace of the thread that has the number @nr in the
+ * pid namespace of the calling task; 0 if there is none.
+ */
+pid_t kernel_ext_pid_initial_nr(pid_t nr);
+
+/*
+ * Whether the calling task may signal a thread group: 0, -EPERM, or -ESRCH if the group is gone.
+ */
+int kernel_ext_pid_may_signal(struct pid *group);
+
+/* Take and drop a reference to a user namespace. */
+void kernel_ext_user_ns_get(struct user_namespace *ns);
+void kernel_ext_user_ns_put(struct user_namespace *ns);
+
+/* Whether @inner is @outer or a descendant of it. */
+bool kernel_ext_user_ns_contains(const struct user_namespace *outer,
+				 const struct user_namespace *inner);
 
 /* Whether the calling thread is the kernel's own. */
 bool kernel_ext_is_kernel_thread(void);

@@ -18,6 +18,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/user_namespace.h>
 
 #include <uapi/linux/android/binderfs.h>
 
@@ -101,7 +102,7 @@ static struct binder_misc *binder_misc_alloc(const char *name)
 	if (!device)
 		return NULL;
 
-	device->context = rust_binder_context_create(name);
+	device->context = rust_binder_context_create(name, &init_user_ns);
 	if (!device->context) {
 		kfree(device);
 		return NULL;

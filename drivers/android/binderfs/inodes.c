@@ -32,8 +32,9 @@
 /* Devices, with and without an inode */
 
 static struct binderfs_chrdev *
-binderfs_alloc_chrdev(struct binderfs_mount *mount, const char *name)
+binderfs_alloc_chrdev(struct super_block *sb, const char *name)
 {
+	struct binderfs_mount *mount = binderfs_mount(sb);
 	int minor = rust_binderfs_alloc_minor(mount);
 	struct binderfs_chrdev *chrdev;
 
@@ -45,7 +46,7 @@ binderfs_alloc_chrdev(struct binderfs_mount *mount, const char *name)
 		goto free_minor;
 
 	chrdev->minor = minor;
-	chrdev->context = rust_binder_context_create(name);
+	chrdev->context = rust_binder_context_create(name, sb->s_user_ns);
 	if (!chrdev->context)
 		goto free_chrdev;
 	return chrdev;
@@ -186,7 +187,7 @@ static int binderfs_add_device(struct super_block *sb,
 	struct binderfs_chrdev *chrdev;
 	struct inode *inode;
 
-	chrdev = binderfs_alloc_chrdev(mount, request->name);
+	chrdev = binderfs_alloc_chrdev(sb, request->name);
 	if (IS_ERR(chrdev))
 		return PTR_ERR(chrdev);
 

@@ -15,6 +15,7 @@ struct file;
 struct file_operations;
 struct inode;
 struct seq_file;
+struct user_namespace;
 
 /* Called by the driver */
 
@@ -48,10 +49,14 @@ void rust_binder_logs_closed(const struct inode *device, pid_t pid);
 /* The operations of all devices; their owner is the module. */
 extern const struct file_operations rust_binder_fops;
 
-/* Creates a context, with its own copy of @name. %NULL if memory is short. */
-void *rust_binder_context_create(const char *name);
+/*
+ * Creates the context of a device of @owner, with its own copy of @name. %NULL if memory is
+ * short.
+ */
+void *rust_binder_context_create(const char *name,
+				 struct user_namespace *owner);
 
-/* Releases the reference of the device. May sleep. */
+/* Releases the reference of the device, which is open nowhere. May sleep. */
 void rust_binder_context_release(void *context);
 
 /* What a log file shows, as numbered in Rust (logs/mod.rs). */

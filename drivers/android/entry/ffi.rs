@@ -18,6 +18,7 @@ use crate::{
         callers::Operation,
         descriptors::{Descriptors, OpenedAs},
         pid,
+        user_namespace::UserNamespace,
         versions::this_module,
         worker::{self, Worker}, //
     },
@@ -34,6 +35,7 @@ use crate::{
     waits::walk,
     LocalModule, //
 };
+use core::ptr::NonNull;
 use kernel::{
     bindings,
     error::{from_result, to_result},
@@ -145,18 +147,23 @@ extern "C" fn rust_binder_walk(round: u8) -> u64 {
 ///
 /// # Safety
 ///
-/// `name` must be a string that ends with a zero byte.
+/// `name` must be a string that ends with a zero byte, and `owner` a valid `struct user_namespace`.
 #[no_mangle]
-unsafe extern "C" fn rust_binder_context_create(name: *const c_char) -> *mut c_void {
+unsafe extern "C" fn rust_binder_context_create(
+    name: *const c_char,
+    owner: NonNull<c_void>,
+) -> *mut c_void {
     // SAFETY: Guaranteed by the caller; the string is copied during this call.
     let name = unsafe { CStr::from_char_ptr(name) };
-    match Context::<Node>::new(name) {
+    // SAFETY: Guaranteed by the caller.
+    let owner = unsafe { UserNamespace::from_raw(owner) };
+    match Context::<Node>::new(name, owner) {
         Ok(context) => context.into_foreign(),
         Err(_) => core::ptr::null_mut(),
     }
 }
 
-/// Drops a device's reference to its context.
+/// Drops a device's reference to its context. The device is open nowhere.
 ///
 /// # Safety
 ///
@@ -164,7 +171,8 @@ unsafe extern "C" fn rust_binder_context_create(name: *const c_char) -> *mut c_v
 #[no_mangle]
 unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
     // SAFETY: Guaranteed by the caller.
-    drop(unsafe { Arc::<Context<Node>>::from_foreign(context) });
+    let context = unsafe { Arc::<Context<Node>>::from_foreign(context) };
+    context.device_ends();
 }
 
 /// The file operations of all devices, for the C files.

@@ -119,10 +119,10 @@ fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Resul
             argument.put(&process.node_debug_info(ptr).encode())
         }
         ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(&process, argument),
-        ioctl::FREEZE => freeze::freeze_or_thaw(&FreezeRequest::decode(&argument.get()?)),
+        ioctl::FREEZE => freeze::freeze_or_thaw(&process, &FreezeRequest::decode(&argument.get()?)),
         ioctl::GET_FROZEN_INFO => {
             let pid = FrozenInfo::decode_pid(&argument.get()?);
-            argument.put(&freeze::frozen_info(pid)?.encode())
+            argument.put(&freeze::frozen_info(&process, pid)?.encode())
         }
         ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(&process, argument),
         ioctl::GET_EXTENDED_ERROR => extended_error(&*current_thread(process)?, argument),

@@ -81,7 +81,11 @@ fn why(process: &Process, command: u32, error: Error) -> &'static str {
         }
         (_, ENOMEM) => "memory is short, or a limit of the module is reached; try again later",
         (ioctl::FREEZE | ioctl::GET_FROZEN_INFO, EINVAL) => {
-            "no process with that number has a device open; it is that of the initial pid namespace"
+            "no process has that number in the caller's pid namespace and a device of this instance, \
+             or of one inside of it, open"
+        }
+        (ioctl::FREEZE | ioctl::GET_FROZEN_INFO, EPERM) => {
+            "the caller may not signal that process; run as its user, or with CAP_KILL"
         }
         (_, EINVAL) if !process.is_callers() => {
             "another process has opened this device; open it anew after fork, and pass no device on"

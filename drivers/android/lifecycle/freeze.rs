@@ -16,11 +16,12 @@
 //! request changes them under [`static@CHANGING`]. It waits, and notifies others, without that
 //! lock.
 //!
-//! The calling task need not have anything to do with the processes, nor have a thread record
-//! in the driver (lesson R17).
+//! The calling task need not have a thread record in the driver (lesson R17). Which processes it
+//! may name, says [`targets_of`] (lesson T01).
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
+    kernel_ext::pid::initial_number,
     lifecycle::registry,
     notifications::freeze::notify_all,
     process::{Pid, Process, ProcessState},
@@ -45,12 +46,12 @@ kernel::sync::global_lock! {
     pub(crate) unsafe(uninit) static CHANGING: Mutex<()> = ();
 }
 
-/// Runs `BINDER_FREEZE`. Sleeps; no lock may be held.
+/// Runs `BINDER_FREEZE` on the device that `caller` has open. Sleeps; no lock may be held.
 ///
-/// Fails with `EINVAL` when the pid has opened no device, with `EAGAIN` when its processes are not
-/// idle in time, and with `ERESTARTSYS` on a signal. In the last two cases they are not frozen.
-pub(crate) fn freeze_or_thaw(request: &FreezeRequest) -> Result {
-    let mut targets = opened_by(request.pid, FreezeTarget::new)?;
+/// Fails as [`targets_of`] does, with `EAGAIN` when the processes are not idle in time, and with
+/// `ERESTARTSYS` on a signal. Then none of them is frozen.
+pub(crate) fn freeze_or_thaw(caller: &Process, request: &FreezeRequest) -> Result {
+    let mut targets = targets_of(caller, request.pid)?;
     let targets = targets.as_mut_slice();
     let result = if request.is_enabled {
         freeze(targets, request.timeout_ms)
@@ -129,15 +130,15 @@ impl FreezeTarget {
     }
 }
 
-/// Runs `BINDER_GET_FROZEN_INFO`. Fails with `EINVAL` when the pid has opened no device.
-pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
+/// Runs `BINDER_GET_FROZEN_INFO` on the device that `caller` has open. Fails as [`targets_of`] does.
+pub(crate) fn frozen_info(caller: &Process, pid: Pid) -> Result<FrozenInfo> {
     let mut info = FrozenInfo {
         pid,
         has_rejected_sync: false,
         is_busy: false,
         has_received_oneway: false,
     };
-    for process in opened_by(pid, Arc::clone)?.as_slice() {
+    for FreezeTarget { process, .. } in targets_of(caller, pid)?.as_slice() {
         let state = process.lock_state();
         let (has_rejected_sync, has_received_oneway) = state.freeze.received();
         let is_busy = is_busy(&state);
@@ -149,13 +150,25 @@ pub(crate) fn frozen_info(pid: Pid) -> Result<FrozenInfo> {
     Ok(info)
 }
 
-/// Returns `of` each process of a pid. Fails with `EINVAL` when there is none, and with `ENOMEM`.
-fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
-    let opened = registry::opened_by(pid, of)?;
-    if matches!(opened, OneOrMany::None) {
-        return Err(EINVAL);
+/// Returns the processes that the calling task names by `pid`, a number in its own pid namespace.
+/// `caller` has a device open that [reaches](crate::context::Context::reaches) their devices.
+///
+/// Fails with `EINVAL` when there is none, with `EPERM` when the calling task may not signal the
+/// thread group of that number, and with `ENOMEM`.
+fn targets_of(caller: &Process, pid: Pid) -> Result<OneOrMany<FreezeTarget>> {
+    let targets = registry::opened_by(initial_number(pid), |process| {
+        // An opener that has ended while others keep its file had a number that is now nobody's, or
+        // that of another thread group.
+        let is_named = process.group.number_for_current() == pid;
+        let is_found = is_named && caller.context.reaches(&process.context);
+        is_found.then(|| FreezeTarget::new(process))
+    })?;
+    // All are of one thread group: the one that has the number now.
+    let target = targets.as_slice().first().ok_or(EINVAL)?;
+    match target.process.group.may_signal() {
+        Err(ESRCH) => Err(EINVAL),
+        checked => checked.map(|()| targets),
     }
-    Ok(opened)
 }
 
 /// Waits until no process has outstanding transactions, for at most `timeout_ms`. Calls that the

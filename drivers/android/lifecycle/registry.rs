@@ -126,9 +126,12 @@ pub(crate) fn with<T>(process: &Process, with: impl FnOnce(bool) -> T) -> T {
     with(tree.is_some_and(|tree| tree.get(&key(process)).is_some()))
 }
 
-/// Returns `of` each process of this pid, in the order of opening. Fails with `ENOMEM`. `of` is
-/// called under the lock of the registry.
-pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<OneOrMany<T>> {
+/// Returns what `of` returns for the processes of this pid, in the order of opening. Fails with
+/// `ENOMEM`. `of` is called under the lock of the registry.
+pub(crate) fn opened_by<T>(
+    pid: Pid,
+    of: impl Fn(&Arc<Process>) -> Option<T>,
+) -> Result<OneOrMany<T>> {
     let mut found = OneOrMany::None;
     let mut opened = OPENED.lock();
     let Some(tree) = &mut *opened else {
@@ -140,7 +143,9 @@ pub(crate) fn opened_by<T>(pid: Pid, of: impl Fn(&Arc<Process>) -> T) -> Result<
         if owner != pid {
             break;
         }
-        found.push(of(process))?;
+        if let Some(item) = of(process) {
+            found.push(item)?;
+        }
         at = cursor.move_next();
     }
     Ok(found)

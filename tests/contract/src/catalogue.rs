@@ -156,6 +156,7 @@ pub const LESSONS: &[Lesson] = &[
     lesson("s23", "a feature was announced that is not there", ""),
     lesson("s24", "poll searched a list of any length under the state lock", ""),
     lesson("s25", "a oneway call waited for a thread that slept", ""),
+    lesson("t01", "a stranger froze processes, by numbers of another namespace", ""),
     lesson("t02", "logs that everybody reads printed kernel addresses", ""),
     lesson(
         "t03",

@@ -21,7 +21,7 @@ pub struct Freezer {
 impl Freezer {
     /// A new process that is to freeze the one of `target`.
     pub fn of(t: &Stage, target: &Port) -> Self {
-        Self { port: t.opened(), pid: t.global_pid(target) }
+        Self { port: t.opened(), pid: t.pid_to_freeze(&target.actor) }
     }
 
     /// Any port that is to freeze this pid.

@@ -120,6 +120,15 @@ impl Stage {
         self.pids.of(actor.pid())
     }
 
+    /// The number by which the driver lets a process of the test's own pid namespace freeze one of that.
+    pub fn pid_to_freeze(&self, actor: &Actor) -> u32 {
+        if self.driver == Driver::Rust {
+            actor.pid() as u32
+        } else {
+            self.pid_of(actor)
+        }
+    }
+
     /// The thread of a port, likewise.
     pub fn global_tid(&self, port: &Port) -> u32 {
         self.pids.of_thread(port.actor.pid(), port.actor.tid())

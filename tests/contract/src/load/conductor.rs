@@ -92,7 +92,7 @@ struct Crowd<'a> {
     args: &'a LoadArgs,
     device: PathBuf,
     shared: &'static Shared,
-    /// The `/proc` of the initial pid namespace, whose pids BINDER_FREEZE takes.
+    /// The `/proc` of the initial pid namespace, whose pids C's BINDER_FREEZE takes.
     proc: File,
     manager: Pid,
     members: Vec<Member>,
@@ -291,12 +291,15 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    fn global_pid(&self, slot: usize) -> u32 {
-        self.record(slot).global_pid.get() as u32
+    fn pid_to_freeze(&self, slot: usize) -> u32 {
+        match self.args.driver {
+            Driver::Rust => self.members[slot].pid.as_raw() as u32,
+            _ => self.record(slot).global_pid.get() as u32,
+        }
     }
 
     fn by_binder(&self, slot: usize, on: bool, timeout: u32) -> nix::Result<()> {
-        Device::open(&self.device)?.freeze(self.global_pid(slot), on, timeout)
+        Device::open(&self.device)?.freeze(self.pid_to_freeze(slot), on, timeout)
     }
 
     fn freeze(&mut self, slot: usize, how: How) -> anyhow::Result<()> {
@@ -329,7 +332,7 @@ impl Crowd<'_> {
     }
 
     fn frozen_info(&self, slot: usize) -> nix::Result<BinderFrozenStatusInfo> {
-        Device::open(&self.device)?.frozen_info(self.global_pid(slot))
+        Device::open(&self.device)?.frozen_info(self.pid_to_freeze(slot))
     }
 
     fn thaw(&mut self, slot: usize) -> anyhow::Result<()> {

@@ -2,7 +2,6 @@
 //! Freezing: a process takes no more calls, once those that it has taken are over.
 
 use super::*;
-use crate::kernel_namespaces;
 use crate::port::give_in_a_reply;
 use binder_sys::codes::BR_FROZEN_REPLY;
 
@@ -107,19 +106,9 @@ case!(nobody_of_that_pid, ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t
     wanted(missing.freeze(0) == Err(Errno::EINVAL));
     wanted(missing.thaw() == Err(Errno::EINVAL));
     assert_eq!(missing.info(), Err(Errno::EINVAL));
-    let without = Freezer::by(stranger, t.pid_of(&crate::actor::Actor::new()));
+    let without = Freezer::by(stranger, t.pid_to_freeze(&crate::actor::Actor::new()));
     wanted(without.freeze(0) == Err(Errno::EINVAL));
     assert_eq!(without.info(), Err(Errno::EINVAL));
-});
-
-case!(pids_are_global, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
-    kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
-    let server = t.manager();
-    let inner = server.actor.pid() as u32;
-    assert_ne!(t.global_pid(&server), inner);
-    // That number belongs to a task that has started with the guest, and none of those uses Binder.
-    let freezer = Freezer::by(t.opened(), inner);
-    assert_eq!(freezer.info(), Err(Errno::EINVAL));
 });
 
 case!(arguments_that_fault, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], Stage::opened, |t, port| {
@@ -132,7 +121,7 @@ case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], pair, |t, (serv
     // thread of the descriptor's process.
     let opened = t.opened();
     let child = opened.used_by(Rc::new(opened.actor.fork()));
-    let freezer = Freezer::by(child, t.global_pid(&server));
+    let freezer = Freezer::by(child, t.pid_to_freeze(&server.actor));
     assert_eq!(freezer.freeze(0), Ok(()));
     refuses(&client, 0);
     assert_eq!(freezer.info(), Ok((1, 0)));
@@ -545,7 +534,7 @@ case!(thawed_while_freezing, ["FRZ-3"], pair, |t, (server, client)| {
 
 case!(itself, ["FRZ-1"], pair, |t, (server, client)| {
     let helper = server.thread();
-    let freezer = Freezer::by(helper, t.global_pid(&server));
+    let freezer = Freezer::by(helper, t.pid_to_freeze(&server.actor));
     assert_eq!(freezer.freeze(LONG), Ok(()));
     refuses(&client, 0);
     assert_eq!(freezer.thaw(), Ok(()));

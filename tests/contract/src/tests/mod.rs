@@ -46,6 +46,7 @@ mod fds;
 mod files;
 mod freeze;
 mod freeze_links;
+mod freeze_rights;
 mod freeze_updates;
 mod freezer_wakeups;
 mod gaps;

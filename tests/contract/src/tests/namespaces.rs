@@ -4,7 +4,7 @@
 use super::*;
 
 /// A process in a pid namespace of its own.
-fn inner(t: &Stage) -> Port {
+pub(super) fn inner(t: &Stage) -> Port {
     let outer = crate::actor::Actor::new();
     let actor = Rc::new(outer.fork_pid_namespace());
     let mut port = t.open_by(actor);

@@ -191,16 +191,6 @@ case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
     assert!(matches!(port.wait_refusal(), Return::DeadReply | Return::FailedReply));
 });
 
-// Whoever has a descriptor may ask to freeze a process; that makes him no thread of the opener's.
-case!(lesson_r17_a_stranger_asks_about_freezing, ["FORK-1", "IOCTL-FREEZE"], pair, |t, (manager, client)| {
-    let child = client.used_by(Rc::new(client.actor.fork()));
-    let nobody = BinderFreezeInfo { pid: 0x7fff_fff0, enable: 0, timeout_ms: 0 };
-    let answer = child.ioctl(BINDER_FREEZE, nobody);
-    let refused = matches!(answer, Err(Errno::EINVAL));
-    t.known_difference(Driver::Upstream, "freezing a process that is none succeeds", refused);
-    client.round_trip(0, &manager, &empty(), &empty());
-});
-
 case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], pair, |t, (manager, client)| {
     client.send(|c| c.transaction(&oneway(&client, 0)));
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));

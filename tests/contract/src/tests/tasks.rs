@@ -286,7 +286,7 @@ case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], pair, |t, (manager, c
 });
 
 /// Ends a process whose device somebody keeps, and has another one come that is known by the same numbers.
-fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
+pub(super) fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
     let keeper = Actor::new();
     let numbers = [port.actor.pid(), t.global_pid(&port) as i32];
     let slot = port.actor.hand_over(port.slot, &keeper);
