@@ -19,7 +19,7 @@ from .versions import BUILD, PINNED, ROOT
 
 CARGO = PINNED["rust"]["cargo"]
 # What crates are made of; the host's tests have sources of the driver.
-_PARTS = (".cargo", "Cargo.lock", "Cargo.toml", "docs/contract.md", "drivers", "include", "rust", "tests", "tools")
+_PARTS = (".cargo", "Cargo.lock", "Cargo.toml", "docs/contract.md", "docs/security.md", "drivers", "include", "rust", "tests", "tools")
 # The standard library as a part of what is built, and what lets a released compiler compile its own library.
 STANDARD_LIBRARY = ("-Zbuild-std=std,panic_abort,panic_unwind", "-Zbuild-std-features=panic-unwind")
 OWN_LIBRARY = {"RUSTC_BOOTSTRAP": "1"}

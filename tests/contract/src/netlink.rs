@@ -63,22 +63,6 @@ pub struct SlowCall {
     pub chain: String,
 }
 
-/// Does something as a thread of nobody's, who has no right at all.
-pub fn by_nobody<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
-    let nobody = std::thread::spawn(|| {
-        const NOBODY: libc::c_long = 65534;
-        // The other one of 32-bit tasks is for users of 16 bits, and not every kernel has it.
-        #[cfg(target_pointer_width = "64")]
-        use libc::SYS_setresuid;
-        #[cfg(target_pointer_width = "32")]
-        use libc::SYS_setresuid32 as SYS_setresuid;
-        // SAFETY: A system call without pointers, of this thread alone: the library would ask all of them.
-        assert_eq!(unsafe { libc::syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
-        what()
-    });
-    nobody.join().expect("a thread")
-}
-
 /// A socket that has joined a group.
 pub struct Listener {
     socket: OwnedFd,

@@ -27,6 +27,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 mod attributes;
+mod authority;
 mod binderfs;
 mod buffers;
 mod charging;
@@ -94,7 +95,6 @@ mod tasks;
 mod threads;
 mod unload;
 mod userfault;
-mod userns;
 mod wakeups;
 mod write_read;
 

@@ -27,39 +27,6 @@ fn opened(path: &Path) -> nix::Result<i32> {
     Device::open(path)?.version()
 }
 
-case!(chmod_is_for_the_owner, ["BFS-8", "BFS-9"], |t| {
-    let path = t.device("binder");
-    chmod(&path, 0o660).expect("root may");
-    child::run(|| {
-        become_user(USER);
-        fails(chmod(&path, 0o666), Errno::EPERM);
-    });
-    chown(&path, Some(USER), None).expect("chown");
-    child::run(|| {
-        become_user(USER);
-        chmod(&path, 0o606).expect("the owner may");
-    });
-    assert_eq!(stat(&path), (0o606, USER, 0));
-    for other in ["binder-control", "features", "features/extended_error"] {
-        chmod(&t.device(other), 0o500).expect("what is no device has a mode, too");
-        assert_eq!(stat(&t.device(other)), (0o500, 0, 0));
-    }
-});
-
-case!(chown_is_for_root, ["BFS-8", "BFS-9"], |t| {
-    let path = t.device("binder");
-    chown(&path, Some(USER), Some(2000)).expect("root may");
-    child::run(|| {
-        become_user(USER);
-        fails(chown(&path, Some(1001), None), Errno::EPERM);
-        fails(chown(&path, None, Some(3000)), Errno::EPERM);
-        chown(&path, None, Some(USER)).expect("to a group of its own");
-    });
-    assert_eq!(stat(&path), (0o600, USER, USER));
-    add_device(t.root(), "later").expect("add");
-    assert_eq!(stat(&t.device("later")), (0o600, 0, 0), "others have their own");
-});
-
 case!(rights_are_checked_when_it_is_opened, ["BFS-8", "OPEN-1"], |t| {
     let path = t.device("binder");
     let by_user = |errno: Option<Errno>, flags| {
@@ -85,18 +52,6 @@ case!(rights_are_checked_when_it_is_opened, ["BFS-8", "OPEN-1"], |t| {
         become_user(USER);
         assert_eq!(device.version(), Ok(8));
     });
-});
-
-case!(directory_decides_on_names, ["BFS-9"], |t| {
-    let (path, renamed) = (t.device("binder"), t.device("renamed"));
-    chown(&path, Some(USER), Some(USER)).expect("chown");
-    chmod(&path, 0o666).expect("chmod");
-    child::run(|| {
-        become_user(USER);
-        fails(std::fs::remove_file(&path), Errno::EACCES);
-        fails(std::fs::rename(&path, &renamed), Errno::EACCES);
-    });
-    assert_eq!(names(t.root()).len(), 5);
 });
 
 case!(directory_can_be_given_away, ["BFS-9"], |t| {

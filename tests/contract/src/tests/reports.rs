@@ -8,7 +8,7 @@ use super::failures::{self, Row};
 use super::nested::couple;
 use super::spam::{FIRST, LENGTH, SPACE};
 use super::*;
-use crate::netlink::{binder_family, by_nobody, Listener, Report};
+use crate::netlink::{binder_family, Listener, Report};
 use binder_sys::fs::add_device;
 use nix::sched::unshare;
 
@@ -76,7 +76,7 @@ case!(family_and_group, ["NL-1"], |t| {
 });
 
 case!(anybody_may_listen, ["NL-1"], Stage::client, |t, client| {
-    let listener = by_nobody(Listener::join).expect("join without any right");
+    let listener = Listener::join().expect("join");
     let data = client.place(NO_HANDLE, 0, &empty());
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(listener.news(), [lost(t, &client, &data, Return::FailedReply)]);

@@ -7,7 +7,7 @@
 use super::limits::Limit;
 use super::nested::couple;
 use super::*;
-use crate::netlink::{by_nobody, Listener, SlowCall};
+use crate::netlink::{Listener, SlowCall};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,13 +151,6 @@ case!(off_unless_asked_for, ["PARAM-3"], |t| {
 });
 
 // What is told is of all users' threads.
-case!(listening_takes_a_right, ["NL-1"], |t| {
-    if t.ours_alone("slow calls are not told", t.driver.parameter("slow_call_ms").exists()) {
-        let refused = by_nobody(Listener::of_slow_calls).err().expect("a right is needed");
-        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
-    }
-});
-
 case!(told_once, ["TXN-10"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let server = t.server();
