@@ -220,15 +220,15 @@ def _modules(kernel, job):
 def _settings(kernel, job, token):
     load = job.load and job.driver != "none"
     loadable = load and not kernel.guest.builtin
+    bare = kernel.guest.stock and job.driver == "c"
     size = shutil.get_terminal_size()
     words = {
         "token": token,
         "tty": "tty1" if kernel.guest.arch == "um" else emulator.MACHINES[kernel.guest.arch].tty,
         "module": MODULES[job.driver] if loadable else "",
-        # Debian's C driver has no binderfs.
-        # Debian configures one device alone.
-        "devices": "devices=binder,hwbinder,vndbinder" if kernel.guest.stock else "",
-        "mount": "yes" if load and job.mount and not (kernel.guest.stock and job.driver == "c") else "no",
+        # Debian's C driver makes one device alone, and has no binderfs.
+        "devices": "devices=binder,hwbinder,vndbinder" if bare else "",
+        "mount": "yes" if load and job.mount and not bare else "no",
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "leaks": "yes" if job.leaks else "no",

@@ -27,7 +27,11 @@
 
 /* The devices parameter */
 
-#ifdef CONFIG_ANDROID_BINDER_DEVICES
+/*
+ * The kernel's configuration is about what is built in. A module is loaded into
+ * kernels that others configured for their C driver: Debian's name one device.
+ */
+#if !defined(MODULE) && defined(CONFIG_ANDROID_BINDER_DEVICES)
 #define BINDER_DEVICES	CONFIG_ANDROID_BINDER_DEVICES
 #else
 #define BINDER_DEVICES	"binder,hwbinder,vndbinder"
