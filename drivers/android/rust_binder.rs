@@ -63,7 +63,6 @@ module! {
     authors: ["Rust Binder maintainers"],
     description: "Android Binder",
     license: "GPL",
-    alias: ["fs-binder"],
     params: {
         handoff: u8 {
             default: 1,
