@@ -120,6 +120,9 @@ case!(devices_of_a_mount, ["BFS-13", "PARAM-2"], |t| {
     assert_eq!(devices_of(&path), set(["one", "two", "x y"]), "and not those of the parameter");
     assert_eq!(Device::open(&path.join("x y")).expect("open").version(), Ok(8));
     add_device(&path, "fourth").expect("add");
+    let again = t.directory("again");
+    make(&again, &[("devices", "a:b"), ("devices", "c")]).expect("mount");
+    assert_eq!(devices_of(&again), set(["c"]), "of an option that is given twice the last one counts");
     let none = t.directory("none");
     make(&none, &[("devices", "")]).expect("mount without devices");
     assert_eq!(devices_of(&none), set([]));
@@ -141,7 +144,7 @@ case!(devices_between_commas, ["BFS-13"], |t| {
     assert_eq!(devices_of(&path), set([&longest, "z"]));
 });
 
-// Waydroid takes the first of `anbox-binder`, `puddlejumper`, `bonder` and `binder` that is there; redroid those
+// Waydroid takes the last of `anbox-binder`, `puddlejumper`, `bonder` and `binder` that is there when it is set up; redroid those
 // of Android. A host with Binder services of its own gives a container devices of other names.
 case!(devices_that_android_in_containers_looks_for, ["BFS-13"], |t| {
     let names = ["anbox-binder", "anbox-hwbinder", "anbox-vndbinder"];
