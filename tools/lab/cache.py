@@ -58,16 +58,33 @@ def size_of(path):
     return size
 
 
+def holder(path):
+    """The process that holds a lock on a file, in words; nothing if no process does."""
+    try:
+        file = path.stat()
+        locks = [line.split() for line in pathlib.Path("/proc/locks").read_text().splitlines()]
+    except FileNotFoundError:
+        return ""
+    # NUMBER: KIND MODE ACCESS PID MAJOR:MINOR:INODE ...; one that waits has an arrow behind its number.
+    wanted = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    held = [words[4] for words in locks if words[1] != "->" and words[5] == wanted]
+    if not held:
+        return ""
+    with contextlib.suppress(OSError):
+        return f"process {held[0]} ({pathlib.Path('/proc', held[0], 'comm').read_text().strip()})"
+    return f"process {held[0]}"
+
+
 @contextlib.contextmanager
 def lock(name):
-    """Hold the lock of `name`; says so when another session has it."""
+    """Hold the lock of `name`; names the process that has it meanwhile."""
     path = root() / "locks" / (name.replace("/", "_") + ".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say.note(f"waiting for another session that makes {name}")
+            say.note(f"waiting for {holder(path) or 'another session'}, which makes {name}")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

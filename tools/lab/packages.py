@@ -5,11 +5,14 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 from . import cache, proc, say
 from .versions import PINNED
 
 _LISTS = pathlib.Path("/var/lib/apt/lists")
+# What apt and dpkg lock, in this order. apt waits for some of them, and does not say for which process.
+_LOCKS = ("/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
 
 
 def ensure(*groups):
@@ -28,7 +31,7 @@ def _install(missing):
     if become_root and not shutil.which("sudo"):
         raise say.LabError(f"missing packages; as root run: apt-get install {' '.join(missing)}")
     update = "reading the package lists", [*become_root, "apt-get", "update"]
-    install = f"installing {len(missing)} Debian packages", [*become_root, "apt-get", "install", "-y", "--no-install-recommends", *missing]
+    install = f"installing {len(missing)} Debian packages", [*become_root, "apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=-1", *missing]
     if not any(_LISTS.glob("*_Packages*")):
         _apt(*update)
     try:
@@ -46,7 +49,18 @@ def _installed(package):
     return done.returncode == 0 and done.stdout.startswith("ii")
 
 
+def _wait():
+    """Wait until no other process holds a package lock, and name the process that does."""
+    told = ""
+    while held := next(filter(None, (cache.holder(pathlib.Path(path)) for path in _LOCKS)), ""):
+        if held != told:
+            say.note(f"waiting for {held}, which holds the package lock")
+        told = held
+        time.sleep(1)
+
+
 def _apt(title, argv):
+    _wait()
     try:
         proc.logged(title, "apt", argv, env=proc.environment(DEBIAN_FRONTEND="noninteractive"))
     except say.LabError as error:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What an entry of the cache is after its making was interrupted, and how much room a step needs."""
 
+import subprocess
+import sys
 import types
 
 import pytest
 
-from . import cache, say
+from . import cache, packages, say
 
 
 def test_an_entry_is_made_once_and_whole(tmp_path, monkeypatch):
@@ -46,3 +48,17 @@ def test_a_step_needs_room_less_what_an_interrupted_run_has_left(tmp_path, monke
     with pytest.raises(say.LabError, match="building needs 1.003 GB in .*, 1.0 GB are free: free some, or set RUST_BINDER_CACHE"):
         cache.need_space(1.003, "building")
     cache.need_space(1.003, "building", tmp_path / "begun")
+
+
+def test_apt_waits_for_who_holds_a_package_lock_and_names_it(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "lock"
+    path.touch()
+    locking = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read(1)"
+    with subprocess.Popen([sys.executable, "-c", locking, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        monkeypatch.setattr(packages, "_LOCKS", (tmp_path / "none", path))
+        monkeypatch.setattr(packages.time, "sleep", lambda _: holder.communicate(b"x"))
+        monkeypatch.setattr(packages.proc, "logged", lambda *_, **__: say.note(f"apt runs beside {cache.holder(path) or 'nobody'}"))
+        packages._apt("installing", ["apt-get"])
+    said = capsys.readouterr().out
+    assert f"waiting for process {holder.pid} (python" in said and "apt runs beside nobody" in said
