@@ -13,14 +13,15 @@ pub mod seen;
 pub type Check = (&'static str, fn(&Seen, &mut Names) -> Answer);
 
 /// All checks, in the order in which one builds on another.
-pub const CHECKS: [Check; 10] = [
+pub const CHECKS: [Check; 11] = [
     ("the kernel has a Binder driver", |seen, _| places::driver(seen.driver.as_ref())),
     ("binderfs is mounted", |seen, _| places::mounted(seen)),
+    ("devices can be reached", |seen, _| places::reached(seen)),
     ("devices can be used by others than root", |seen, _| places::modes(seen)),
     ("log files can be read", |seen, _| places::readable(seen)),
     ("threads are left to serve calls", |seen, names| {
         seen.state()?;
-        calls::pools(&seen.waiting, names)
+        calls::pools(&seen.waiting, || seen.waiting_later(), names)
     }),
     ("no thread waits long for a reply", |seen, names| {
         seen.state()?;

@@ -9,14 +9,15 @@ use std::{fs, io};
 use binder_sys::fs::CONTROL;
 use serde::Serialize;
 
+use crate::driver::{self, Driver};
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 
 /// Where binderfs usually is.
-const USUAL: &str = "/dev/binderfs";
+pub const USUAL: &str = "/dev/binderfs";
 
-/// What to do where there is none.
-pub const MOUNT: &str = "as root: mount -t binder binder /dev/binderfs";
+/// Where links to devices are, and the devices that a driver makes without binderfs.
+pub const DEV: &str = "/dev";
 
 /// One mounted binderfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,11 +45,64 @@ pub struct Device {
     pub gid: u32,
 }
 
+/// What to do where no binderfs is mounted.
+pub fn advice() -> &'static str {
+    let types = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    match driver::detect() {
+        _ if types.lines().any(|line| line == "nodev\tbinder") => "as root: mount -t binder binder /dev/binderfs",
+        Some(_) => "the driver that is loaded has no binderfs: it makes devices in /dev, as its parameter `devices` says",
+        None => driver::LOAD,
+    }
+}
+
 /// All instances that are mounted where this process can see them.
 pub fn mounted() -> Result<Vec<Instance>> {
+    Ok(all()?.0)
+}
+
+/// The places of the instances that cannot be seen, because another mount is on top of them.
+pub fn covered() -> Result<Vec<PathBuf>> {
+    Ok(all()?.1.into_iter().map(|instance| instance.directory).collect())
+}
+
+fn all() -> Result<(Vec<Instance>, Vec<Instance>)> {
     let path = Path::new("/proc/self/mountinfo");
     let text = fs::read(path).map_err(|error| Error::at("read", path, error))?;
     Ok(parse(&text))
+}
+
+/// A place with devices: an instance, or `/dev`.
+pub type Place = (Instance, Result<Vec<Device>>);
+
+/// The places wanted, with the devices wanted.
+pub fn places(options: &Options, driver: Option<&Driver>) -> Result<Vec<Place>> {
+    let mut found: Vec<Place> = wanted(options)?
+        .into_iter()
+        .map(|instance| {
+            let devices = instance.devices();
+            (instance, devices)
+        })
+        .collect();
+    let in_dev = in_dev(driver);
+    if options.binderfs.is_none() && !in_dev.is_empty() {
+        found.push((Instance { directory: DEV.into(), max: None, logs: false, read_only: false }, Ok(in_dev)));
+    }
+    for devices in found.iter_mut().flat_map(|(_, devices)| devices) {
+        devices.retain(|device| options.wants(&device.name));
+    }
+    Ok(found)
+}
+
+/// The devices that the driver has made in `/dev` itself, of those that its parameter names.
+fn in_dev(driver: Option<&Driver>) -> Vec<Device> {
+    let module = driver.and_then(|driver| driver.module.as_deref()).unwrap_or_default();
+    let names = fs::read_to_string(format!("/sys/module/{module}/parameters/devices")).unwrap_or_default();
+    let device = |name: &str| {
+        let path = Path::new(DEV).join(name);
+        let metadata = path.symlink_metadata().ok().filter(|metadata| metadata.file_type().is_char_device())?;
+        Some(Device::new(path, &metadata))
+    };
+    names.trim_end_matches('\n').split(',').filter_map(device).collect()
 }
 
 /// The instance that was asked for, or all that are mounted.
@@ -63,8 +117,7 @@ pub fn wanted(options: &Options) -> Result<Vec<Instance>> {
 pub fn chosen(options: &Options) -> Result<Instance> {
     let mut all = mounted()?;
     let wanted = options.binderfs.as_deref().unwrap_or(Path::new(USUAL));
-    // Of two that are mounted on one place the later one is seen.
-    if let Some(found) = all.iter().rposition(|instance| same(&instance.directory, wanted)) {
+    if let Some(found) = all.iter().position(|instance| same(&instance.directory, wanted)) {
         return Ok(all.swap_remove(found));
     }
     match (&options.binderfs, all.len()) {
@@ -72,7 +125,7 @@ pub fn chosen(options: &Options) -> Result<Instance> {
             Err(Error::new(Kind::NotThere, format!("{} is not a mounted binderfs", directory.display()))
                 .hint("`binderctl list` shows what is mounted"))
         }
-        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted").hint(MOUNT)),
+        (None, 0) => Err(Error::new(Kind::NotThere, "no binderfs is mounted").hint(advice())),
         (None, 1) => Ok(all.remove(0)),
         (None, n) => Err(Error::new(
             Kind::Usage,
@@ -86,16 +139,27 @@ fn same(one: &Path, other: &Path) -> bool {
     one == other || fs::canonicalize(other).is_ok_and(|path| path == one)
 }
 
-/// Reads `/proc/self/mountinfo`, whose fields end at blanks; those in names are written as octal numbers.
-fn parse(mountinfo: &[u8]) -> Vec<Instance> {
+/// Reads `/proc/self/mountinfo`, whose fields end at blanks; those in names are written as octal numbers. Apart are the
+/// instances on which something else is mounted.
+fn parse(mountinfo: &[u8]) -> (Vec<Instance>, Vec<Instance>) {
     let lines = mountinfo.split(|&byte| byte == b'\n');
-    let mut found: Vec<_> = lines.filter_map(instance).collect();
-    found.sort_by(|one, other| one.directory.cmp(&other.directory));
-    found
+    let lines: Vec<Vec<&[u8]>> = lines.map(|line| line.split(|&byte| byte == b' ').collect()).collect();
+    // A mount on top of another one is its child at the same place.
+    let is_covered = |below: &[&[u8]]| {
+        lines.iter().any(|above| {
+            above.get(1) == below.first() && above.get(4) == below.get(4) && above.first() != below.first()
+        })
+    };
+    let found = |covered: bool| {
+        let lines = lines.iter().filter(|fields| is_covered(fields) == covered);
+        let mut found: Vec<_> = lines.filter_map(|fields| instance(fields)).collect();
+        found.sort_by(|one, other| one.directory.cmp(&other.directory));
+        found
+    };
+    (found(false), found(true))
 }
 
-fn instance(line: &[u8]) -> Option<Instance> {
-    let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+fn instance(fields: &[&[u8]]) -> Option<Instance> {
     let end = fields.iter().position(|field| field == b"-")?;
     let [root, directory, flags] = *fields.get(3..6)?.first_chunk()?;
     // A device that is bound to a place of its own is no instance.
@@ -132,8 +196,11 @@ impl Instance {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // What is removed meanwhile is not listed.
-            let Ok(metadata) = entry.metadata() else { continue };
+            let metadata = match entry.metadata() {
+                // It was removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(failed)?,
+            };
             if metadata.file_type().is_char_device() && entry.file_name() != CONTROL {
                 found.push(Device::new(entry.path(), &metadata));
             }
@@ -175,13 +242,16 @@ mod tests {
 30 1 0:31 / /dev/binder\\040fs\\134x ro,relatime shared:5 - binder binder rw,max=7,stats=global
 31 1 0:32 / /dev/binderfs rw,relatime - binder binder rw,max=1048576
 32 1 0:32 /binder /dev/binder rw,relatime - binder binder rw,max=1048576
+33 30 0:33 / /dev/covered rw,relatime - binder binder rw,max=3
+34 33 0:34 / /dev/covered rw,relatime - binder binder rw,max=4
 broken line
 ";
 
     #[test]
     fn instances_are_found_among_mounts() {
-        let found = parse(MOUNTS.as_bytes());
-        assert_eq!(found.len(), 2);
+        let (found, covered) = parse(MOUNTS.as_bytes());
+        assert_eq!((found.len(), found[2].max), (3, Some(4)));
+        assert_eq!((covered.len(), covered[0].max), (1, Some(3)));
         assert_eq!(found[0].directory, Path::new("/dev/binder fs\\x"));
         assert_eq!((found[0].max, found[0].logs, found[0].read_only), (Some(7), true, true));
         assert_eq!((found[1].max, found[1].logs, found[1].read_only), (Some(1 << 20), false, false));

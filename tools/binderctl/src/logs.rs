@@ -36,7 +36,7 @@ impl Logs {
             Ok(_) => Ok(Self { directory: DEBUGFS.into() }),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(Error::at("look into", Path::new(DEBUGFS), error)
-                    .hint(format!("root may; others need an instance with log files: {MOUNT}")))
+                    .hint("root may; others need an instance of binderfs with log files"))
             }
             Err(_) => Err(none("no binderfs is mounted with log files, and debugfs has none")),
         }
@@ -80,11 +80,11 @@ impl Logs {
     }
 }
 
-const MOUNT: &str = "mount -t binder -o stats=global binder DIR";
+const MOUNT: &str = "as root: mount -t debugfs debugfs /sys/kernel/debug, or mount -t binder -o stats=global binder DIR";
 
 fn none(what: &str) -> Error {
     match driver::detect() {
-        Some(_) => Error::new(Kind::NotThere, what).hint(format!("as root: {MOUNT}")),
+        Some(_) => Error::new(Kind::NotThere, what).hint(MOUNT),
         None => driver::missing(),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -121,6 +122,21 @@ pub fn is_stopped(pid: i32) -> bool {
         .ok()
         .and_then(|stat| state_of(&stat))
         .is_some_and(|state| "Tt".contains(state))
+}
+
+/// The frozen cgroup that a process is in: the innermost one that is frozen itself.
+pub fn frozen_cgroup(pid: i32) -> Option<PathBuf> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let has = |folder: &Path, file: &str, line: &str| {
+        fs::read_to_string(folder.join(file)).is_ok_and(|text| text.lines().any(|other| other == line))
+    };
+    let folder = root.join(path);
+    if !has(&folder, "cgroup.events", "frozen 1") {
+        return None;
+    }
+    folder.ancestors().find(|folder| has(folder, "cgroup.freeze", "1")).map(Path::to_owned)
 }
 
 /// The state stands behind the name, which may have any characters in it, parentheses too.

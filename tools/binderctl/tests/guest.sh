@@ -144,6 +144,11 @@ expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one
 expect 4 "/tmp is not a mounted binderfs" --binderfs /tmp list
 expect 4 "/tmp/few has no log files" --binderfs /tmp/few graph
 expect 2 "unrecognized subcommand" nonsense
+expect 0 "added /dev/binderfs/linked" add linked --link
+holds "the device is linked" [ "$(readlink /dev/linked)" = binderfs/linked ]
+expect 6 "/dev/linked exists" add linked --link
+expect 0 "removed /dev/binderfs/linked" rm linked
+holds "its link went with it" [ ! -L /dev/linked ]
 
 chmod 666 /tmp/few/* /tmp/logs/*binder
 chmod 600 /tmp/few/binder-control /tmp/logs/binder-control
@@ -159,8 +164,27 @@ umount /tmp/few
 as_nobody 3 "binder-control may not be opened" add x
 as_nobody 3 "cannot remove /dev/binderfs/binder" rm binder
 
-# What nobody does wrong.
+# Places that hide devices, or keep others from them.
+ln -s binderfs/gone /dev/gone
+expect 1 "/dev/gone is a link to /dev/binderfs/gone, which does not exist" doctor
+rm /dev/gone
+chmod 666 /dev/binder*
+expect 1 "chmod 755 /dev/binderfs" doctor
+as_nobody 0 "Permission denied" list
+chmod 755 /dev/binderfs
+mount -t binder binder /tmp/few
+expect 1 "in /tmp/few only root may open" doctor
+holds "and in no other instance" [ "$(grep -c 'only root may open' "$log")" = 1 ]
+chmod 666 /tmp/few/*binder
+mount -t binder -o max=5 binder /tmp/few
+chmod 666 /tmp/few/*binder
+expect 1 "something is mounted on top of the binderfs at /tmp/few" doctor
+expect 0 "/tmp/few  at most 5 devices" list
+umount /tmp/few
+
+# What nobody does wrong, with several instances.
 expect 0 "0 findings" doctor
+umount /tmp/few
 expect 0 '"schema":"binderctl.doctor/1"' doctor --json
 of_all expect 0 "no failure is recorded" explain
 of_all expect 4 "there is no process 4194304" explain 4194304
@@ -184,6 +208,27 @@ of_all in_scene full 1 "bytes for oneway calls are free; 32000 bytes of what is 
 of_all in_scene full 1 "BR_FAILED_REPLY (ENOSPC)" explain CALLER
 of_all in_scene full 1 "oneway call from" explain MANAGER
 of_all in_scene full 0 "no failure is recorded" explain 1
+cat >/tmp/cold <<-END
+	#!/bin/sh
+	# Freezes the cgroup of a process while binderctl runs.
+	cold=/sys/fs/cgroup/cold
+	mkdir \$cold
+	echo \$1 >\$cold/cgroup.procs
+	echo 1 >\$cold/cgroup.freeze
+	until grep -q "frozen 1" \$cold/cgroup.events; do sleep 0.02; done
+	shift
+	"$tool" "\$@"
+	status=\$?
+	echo 0 >\$cold/cgroup.freeze
+	cat \$cold/cgroup.procs >/sys/fs/cgroup/cgroup.procs
+	rmdir \$cold
+	exit \$status
+END
+chmod +x /tmp/cold
+tool=/tmp/cold
+in_scene busy 1 "it is in a frozen cgroup, /sys/fs/cgroup/cold; waiting: 1 call" MANAGER doctor
+in_scene chain 1 "echo 0 >/sys/fs/cgroup/cold/cgroup.freeze" MANAGER doctor --waiting 0
+tool=$1
 in_scene dead 1 "holds 1 object of processes that have ended" doctor
 of_all in_scene dead 1 "the object that was called is gone" explain CALLER
 in_scene frozen 1 "with 1 call waiting for it; calls that wait for a reply were refused" doctor
@@ -307,7 +352,9 @@ if [ "$driver" = rust ]; then
 	ends 7 "the driver is gone, and its trace events with it" "trace"
 	expect 0 "driver: none" list
 	expect 1 "the kernel has no Binder driver" doctor
+	holds "a mount is not missing where there is no driver" grep -q "^skipped  binderfs is mounted" "$log"
 	expect 4 "the kernel has no Binder driver" graph
+	expect 4 "load one: modprobe binder_rust" add x
 	expect 5 "the kernel has no netlink family binder" explain --follow
 	insmod /lab/binder_rust.ko
 fi

@@ -11,15 +11,25 @@ use crate::output::count;
 use crate::tasks::{self, Names};
 use crate::waiting::{Call, End, Pool, Waiting};
 
-/// Looks at each process that has a call waiting for any of its threads.
-pub fn pools(waiting: &Waiting, names: &mut Names) -> Answer {
+/// Looks at each process that has a call waiting for any of its threads. A pool that is busy for a moment is no fault, so only
+/// calls count that still wait when `again` reads the log.
+pub fn pools(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names) -> Answer {
     let mut findings = Vec::new();
-    for ((pid, context), pool) in &waiting.pools {
+    let mut later = None;
+    for (place @ (pid, context), pool) in &waiting.pools {
         let Some(longest) = pool.pending.iter().map(|(_, elapsed)| elapsed).max() else { continue };
-        if !pool.idle.is_empty() || pool.may_grow && !pool.threads.is_empty() && !tasks::is_stopped(*pid) {
+        let halt = halt(*pid);
+        if halt.is_none() && (!pool.idle.is_empty() || pool.may_grow && !pool.threads.is_empty()) {
             continue;
         }
-        let (why, next) = reason(*pid, pool);
+        let later = later.get_or_insert_with(&again).pools.get(place).map_or(&[][..], |pool| &pool.pending);
+        if !pool.pending.iter().any(|(call, _)| later.iter().any(|(other, _)| call == other)) {
+            continue;
+        }
+        let (why, next) = match halt {
+            Some((why, next)) => (format!("it {why}"), next),
+            None => busy(pool),
+        };
         let (who, calls) = (names.of_process(*pid), count(pool.pending.len(), "call"));
         let message =
             format!("process {who} on {context}: {why}; waiting: {calls}, the longest for {longest} ms");
@@ -28,11 +38,19 @@ pub fn pools(waiting: &Waiting, names: &mut Names) -> Answer {
     Ok((findings, count(waiting.pools.len(), "pool")))
 }
 
-fn reason(pid: i32, pool: &Pool) -> (String, String) {
-    let limit = pool.max.map(|max| format!(" (the driver may ask for {max})")).unwrap_or_default();
+/// What keeps a whole process from its work, whatever its threads do, and how to end that.
+fn halt(pid: i32) -> Option<(String, String)> {
     if tasks::is_stopped(pid) {
-        ("it is stopped".into(), format!("let it go on: kill -CONT {pid}, or detach the debugger"))
-    } else if pool.threads.is_empty() {
+        return Some(("is stopped".into(), format!("let it go on: kill -CONT {pid}, or detach the debugger")));
+    }
+    let cgroup = tasks::frozen_cgroup(pid)?;
+    let cgroup = cgroup.display();
+    Some((format!("is in a frozen cgroup, {cgroup}"), format!("thaw it: echo 0 >{cgroup}/cgroup.freeze")))
+}
+
+fn busy(pool: &Pool) -> (String, String) {
+    let limit = pool.max.map(|max| format!(" (the driver may ask for {max})")).unwrap_or_default();
+    if pool.threads.is_empty() {
         (
             "none of its threads has joined the pool".into(),
             "have it call joinThreadPool, or BC_ENTER_LOOPER and read".into(),
@@ -60,14 +78,20 @@ pub fn long(waiting: &Waiting, limit_ms: i64, names: &mut Names) -> Answer {
 /// A chain, unless it ends in a cycle, which another check finds.
 fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Option<Finding> {
     let steps = steps(calls, names);
-    let (last, next) = match end {
-        End::Thread(task) => {
+    let process = match end {
+        End::Thread(task) => task.process,
+        End::Pool((pid, _)) => *pid,
+        End::Cycle => return None,
+    };
+    let (last, next) = match (halt(process), end) {
+        (Some((why, next)), _) => (format!("{}, which {why}", names.of_process(process)), next),
+        (None, End::Thread(task)) => {
             let who = names.of_thread(task.process, task.thread);
             let activity = tasks::activity(task.process, task.thread);
             let place = format!("/proc/{}/task/{}/stack", task.process, task.thread);
             (format!("{who}, which {activity}"), format!("look at what {who} does: {place}, or a debugger"))
         }
-        End::Pool((pid, context)) => {
+        (None, End::Pool((pid, context))) => {
             let who = names.of_process(*pid);
             let threads = waiting.pools.get(&(*pid, context.clone())).map_or(0, |pool| pool.threads.len());
             (
@@ -75,7 +99,7 @@ fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Op
                 format!("see what the threads of {who} do: binder_logs/proc/{pid}, /proc/{pid}/task/*/stack"),
             )
         }
-        End::Cycle => return None,
+        (None, End::Cycle) => return None,
     };
     Some(of_calls(calls, steps + &last, next))
 }
@@ -126,7 +150,7 @@ pub fn cycles(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names)
 /// forgets that when it is thawed. So a frozen process that has got nothing since is not found.
 pub fn frozen(seen: &Seen) -> Answer {
     let state = seen.state()?;
-    let mut devices = seen.instances.iter().flat_map(|(_, devices)| devices.as_deref().unwrap_or_default());
+    let mut devices = seen.places.iter().flat_map(|(_, devices)| devices.as_deref().unwrap_or_default());
     let device = devices.find_map(|device| binder_sys::Device::open(&device.path).ok());
     let device = device.ok_or("no device can be opened to ask who is frozen")?;
     Ok(of_frozen(state, |pid| device.frozen_info(pid as u32).ok()))
@@ -169,7 +193,9 @@ mod tests {
         };
         // No process has this number.
         let pools = BTreeMap::from([((i32::MAX, "binder".to_owned()), pool)]);
-        messages(super::pools(&Waiting { pools, ..Default::default() }, &mut Names::none()))
+        let waiting = Waiting { pools, ..Default::default() };
+        assert!(messages(super::pools(&waiting, Waiting::default, &mut Names::none())).is_empty(), "for a moment");
+        messages(super::pools(&waiting, || waiting.clone(), &mut Names::none()))
     }
 
     #[test]

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether driver, mounts, devices and log files are there and can be used.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use crate::checks::seen::{Answer, Finding, Seen};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Kind};
-use crate::instances::{self, Device};
+use crate::instances::{self, Device, DEV};
 use crate::output::count;
 
 /// What to do where rights are missing and nothing else is known.
@@ -18,19 +23,72 @@ pub fn driver(driver: Option<&Driver>) -> Answer {
     }
 }
 
-/// Whether there is an instance of binderfs.
+/// Whether there is an instance of binderfs, and none under another mount. A driver without binderfs has devices in `/dev`.
 pub fn mounted(seen: &Seen) -> Answer {
-    let places: Vec<String> =
-        seen.instances.iter().map(|(instance, _)| instance.directory.display().to_string()).collect();
-    let missing = places.is_empty().then(|| Finding::new("no binderfs is mounted", instances::MOUNT));
-    Ok((missing.into_iter().collect(), places.join(", ")))
+    let advice = instances::advice();
+    if seen.driver.is_none() {
+        return Err(driver::NONE.into());
+    }
+    let directories = seen.places.iter().map(|(instance, _)| instance.directory.display().to_string());
+    let (in_dev, places): (Vec<_>, Vec<_>) = directories.partition(|directory| directory == DEV);
+    if places.is_empty() && !in_dev.is_empty() {
+        return Err(advice.into());
+    }
+    let missing = places.is_empty().then(|| Finding::new("no binderfs is mounted", advice));
+    let covered = seen.covered.iter().map(|place| {
+        let place = place.display();
+        Finding::new(
+            format!("something is mounted on top of the binderfs at {place}, whose devices cannot be reached"),
+            format!("see what is there: grep ' {place} ' /proc/self/mountinfo; umount {place} removes the upper mount"),
+        )
+    });
+    Ok((missing.into_iter().chain(covered).collect(), places.join(", ")))
+}
+
+/// Whether the way to each device is open: directories can be searched, and links in `/dev` lead somewhere.
+pub fn reached(seen: &Seen) -> Answer {
+    let directories = seen.places.iter().map(|(instance, _)| &*instance.directory);
+    let directories: Vec<&Path> = directories.filter(|directory| *directory != Path::new(DEV)).collect();
+    let (links, mut findings) = dangling(Path::new(DEV), &directories);
+    for directory in directories {
+        let mode = directory.metadata().map_or(0, |metadata| metadata.mode());
+        // Whoever may list a directory is meant to reach what is in it.
+        if (mode & 0o444) >> 2 & !mode != 0 {
+            let place = directory.display();
+            let message = format!("{place} may be listed and not searched (mode {:04o}): its devices cannot be reached", mode & 0o7777);
+            let why = "`chmod 666 /dev/binder*` changes directories, too";
+            findings.push(Finding::new(message, format!("chmod 755 {place}; {why}")));
+        }
+    }
+    Ok((findings, count(links, "link")))
+}
+
+/// How many links in `dev` lead into these directories or to where binderfs usually is; and those to what is not there.
+fn dangling(dev: &Path, directories: &[&Path]) -> (usize, Vec<Finding>) {
+    let mut links = 0;
+    let mut findings = Vec::new();
+    for entry in dev.read_dir().into_iter().flatten().flatten() {
+        let Ok(target) = fs::read_link(entry.path()) else { continue };
+        let target = dev.join(target);
+        let directory = target.parent().unwrap_or(dev);
+        if directory != Path::new(instances::USUAL) && !directories.contains(&directory) {
+            continue;
+        }
+        links += 1;
+        if target.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            let (link, target, name) = (entry.path(), target.display(), entry.file_name());
+            let next = format!("binderctl --binderfs {} add {}, or rm {}", directory.display(), name.display(), link.display());
+            findings.push(Finding::new(format!("{} is a link to {target}, which does not exist", link.display()), next));
+        }
+    }
+    (links, findings)
 }
 
 /// Whether each device can be opened by others than its owner: the driver makes them for their owner alone.
 pub fn modes(seen: &Seen) -> Answer {
     let mut findings = Vec::new();
     let mut looked_at = 0;
-    for (instance, devices) in &seen.instances {
+    for (instance, devices) in &seen.places {
         match devices {
             Ok(devices) => {
                 looked_at += devices.len();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What checks look at, and what they answer.
 
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::Serialize;
 
 use crate::driver::{self, Driver};
 use crate::error::Result;
-use crate::instances::{self, Device, Instance};
+use crate::instances::{self, Place};
 use crate::logs::Logs;
 use crate::options::Options;
 use crate::waiting::{Call, Waiting};
@@ -34,7 +35,10 @@ pub struct Seen {
     options: Options,
     pub limits: Limits,
     pub driver: Option<Driver>,
-    pub instances: Vec<(Instance, Result<Vec<Device>>)>,
+    /// Instances of binderfs, and `/dev` if the driver has devices there.
+    pub places: Vec<Place>,
+    /// Where an instance is under another mount.
+    pub covered: Vec<PathBuf>,
     pub logs: Result<Logs>,
     pub state: Result<State>,
     pub stats: Result<Stats>,
@@ -46,20 +50,15 @@ pub struct Seen {
 impl Seen {
     /// Looks at everything, and leaves out what is of other devices than the one wanted.
     pub fn now(options: &Options, limits: Limits) -> Result<Self> {
-        let instances = instances::wanted(options)?.into_iter().map(|instance| {
-            let mut devices = instance.devices();
-            if let Ok(devices) = &mut devices {
-                devices.retain(|device| options.wants(&device.name));
-            }
-            (instance, devices)
-        });
+        let driver = driver::detect();
         let logs = Logs::find(options);
         let (state, stats, waiting) = read(&logs, options);
         Ok(Self {
             options: options.clone(),
             limits,
-            driver: driver::detect(),
-            instances: instances.collect(),
+            places: instances::places(options, driver.as_ref())?,
+            covered: instances::covered()?,
+            driver,
             log: logs.clone().and_then(|logs| logs.transaction_log()),
             waiting,
             logs,

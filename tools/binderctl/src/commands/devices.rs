@@ -2,6 +2,8 @@
 //! `binderctl add` and `rm`: the devices of an instance of binderfs.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use binder_sys::fs::CONTROL;
 use binder_sys::Errno;
@@ -9,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::error::{Error, Kind, Result};
-use crate::instances::{self, Device, Instance};
+use crate::instances::{self, Device, Instance, DEV};
 use crate::options::Options;
 use crate::output::{Page, Report};
 
@@ -21,6 +23,9 @@ const LONGEST: usize = 255;
 pub struct Add {
     /// The device's name: at most 255 bytes, no slash.
     name: String,
+    /// Link it in /dev, too.
+    #[arg(long)]
+    link: bool,
 }
 
 /// What to remove.
@@ -49,22 +54,37 @@ impl Report for Changed {
 }
 
 /// Adds a device.
-pub fn add(Add { name }: &Add, options: &Options) -> Result<()> {
+pub fn add(Add { name, link }: &Add, options: &Options) -> Result<()> {
     check_name(name)?;
     let instance = instances::chosen(options)?;
+    let place = Path::new(DEV).join(name);
+    if *link && place.symlink_metadata().is_ok() {
+        return Err(Error::new(Kind::Refused, format!("{} exists", place.display()))
+            .hint(format!("without a link: binderctl add {name}")));
+    }
     binder_sys::fs::add_device(&instance.directory, name).map_err(|errno| refused(&instance, name, errno))?;
+    if *link {
+        let target = instance.directory.join(name);
+        symlink(target.strip_prefix(DEV).unwrap_or(&target), &place)
+            .map_err(|error| Error::at("link", &place, error))?;
+    }
     options.print(&Changed { what: "added", devices: vec![instance.device(name)?] })
 }
 
-/// Removes all devices, or none of them if one is not there.
+/// Removes all devices with the links to them in `/dev`, or none of them if one is not there.
 pub fn remove(arguments: &Remove, options: &Options) -> Result<()> {
     let instance = instances::chosen(options)?;
     let devices: Vec<_> = arguments.names.iter().map(|name| instance.device(name)).collect::<Result<_>>()?;
     for device in &devices {
+        let link = Path::new(DEV).join(&device.name);
+        let leads_to_it = fs::read_link(&link).is_ok_and(|target| Path::new(DEV).join(target) == device.path);
         fs::remove_file(&device.path).map_err(|error| {
             Error::at("remove", &device.path, error)
                 .hint_if_denied("the owner of the instance may, usually root")
         })?;
+        if leads_to_it {
+            fs::remove_file(&link).map_err(|error| Error::at("remove", &link, error))?;
+        }
     }
     options.print(&Changed { what: "removed", devices })
 }

@@ -44,17 +44,17 @@ struct Entry {
 pub fn run(options: &Options) -> Result<()> {
     // The managers are known to those who may read the logs.
     let state = Logs::find(options).and_then(|logs| logs.state()).ok();
-    let all = instances::wanted(options)?;
-    let instances = all.into_iter().map(|instance| place(instance, options, state.as_ref())).collect();
-    options.print(&Listing { driver: driver::detect(), instances })
+    let driver = driver::detect();
+    let all = instances::places(options, driver.as_ref())?;
+    let instances = all.into_iter().map(|found| place(found, state.as_ref())).collect();
+    options.print(&Listing { driver, instances })
 }
 
-fn place(instance: Instance, options: &Options, state: Option<&State>) -> Place {
-    let (mut devices, error) = match instance.devices() {
+fn place((instance, devices): instances::Place, state: Option<&State>) -> Place {
+    let (devices, error) = match devices {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error.message)),
     };
-    devices.retain(|device| options.wants(&device.name));
     let entry = |device| Entry { managers: state.map(|state| managers(&device, state)), device };
     Place { instance, error, devices: devices.into_iter().map(entry).collect() }
 }
@@ -67,8 +67,8 @@ impl Report for Listing {
             Some(driver) => page.say(format!("driver: {} ({})", driver.kind.name(), driver.evidence)),
             None => page.say("driver: none; load one, such as binder_rust or binder_linux"),
         }
-        if self.instances.is_empty() {
-            page.say(format!("no binderfs is mounted; {}", instances::MOUNT));
+        if self.instances.is_empty() && self.driver.is_some() {
+            page.say(format!("no binderfs is mounted; {}", instances::advice()));
         }
         for place in &self.instances {
             place.show(page);
