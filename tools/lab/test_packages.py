@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -48,9 +49,14 @@ class Machine:
         self.write(f"{build}/include/config/auto.conf", "CONFIG_IPC_NS=y\n")
         self.write(f"{build}/Module.symvers", "0x0\tinit_ipc_ns\tvmlinux\tEXPORT_SYMBOL\t\n")
 
-    def prepare(self, release=RELEASE):
+    def start(self, *argv):
         env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "RUST_BINDER_ROOT": str(self.root)}
-        return subprocess.run(["sh", self.here / "prepare", release], text=True, capture_output=True, env=env)
+        return subprocess.Popen(["sh", *argv], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+
+    def prepare(self, release=RELEASE):
+        running = self.start(self.here / "prepare", release)
+        _, said = running.communicate()
+        return subprocess.CompletedProcess(running.args, running.returncode, stderr=said)
 
     def state(self):
         """What it has left."""
@@ -92,6 +98,7 @@ def without_source(machine):
     ("linux-source-7.3 is 7.3.5-1(.|\n)*apt install linux-source-7.3=7.3.4-1",
      lambda machine: machine.program("dpkg-query", 'case $* in *source-7.3*) echo 7.3.5-1 ;; *) echo 7.3.4-1 ;; esac'), RELEASE),
     ("linux-source-7.3 is not there", without_source, RELEASE),
+    ("bindgen 0.73.1 lays out", lambda machine: machine.program("bindgen", "echo bindgen 0.73.1"), RELEASE),
     ("12 MB left", lambda machine: machine.program("df", "echo head; echo disk 9999 1 12 1% /"), RELEASE),
 ])
 def test_one_thing_is_otherwise(machine, words, change, release):
@@ -121,10 +128,49 @@ def test_after_an_interruption_all_is_made_anew(machine):
     assert "built by rustc 1.85.1" in machine.refusal()
 
 
+def test_two_at_once_leave_each_other_alone(machine):
+    other, begun = "7.3.5-amd64", machine.root / STATE / RELEASE
+    machine.kernel(other)
+    machine.write(HEADERS, 'mkdir "$3"; sleep 0.5; [ -d "$2" ] && touch "$3/whole"\n')
+    first = machine.start(machine.here / "prepare", RELEASE)
+    while not begun.exists() and first.poll() is None:
+        time.sleep(0.01)
+    assert machine.prepare(other).returncode == 0
+    assert (first.wait(), machine.state()) == (0, [RELEASE, other])
+
+
 def test_nothing_stays_of_a_kernel_that_is_gone(machine):
     gone = machine.write(f"{STATE}/7.2.1-amd64/rust/libkernel.rmeta", "")
     machine.refusal()
     assert not gone.exists()
+
+
+def test_links_to_devices(machine):
+    """Devices that options name are added. Links that were there stay, also when those of the package go."""
+    dev = machine.root / "dev"
+    (dev / "binderfs").mkdir(parents=True)
+    for name in ("binder-control", "binder", "hwbinder", "mine"):
+        (dev / "binderfs" / name).symlink_to("/dev/null")
+    (dev / "mine").symlink_to("binderfs/mine")
+    (dev / "hwbinder").symlink_to("binderfs/gone")
+    machine.program("modprobe", "echo 'options binder_linux debug_mask=1 devices=\"binder,foo\"'")
+    machine.program("perl", 'ln -s /dev/null "${3%/*}/$4"')
+
+    def run(*words):
+        return machine.start(ROOT / "packaging/system/devices", *words).communicate()[1]
+
+    def links():
+        return {path.name: str(path.readlink()) for path in dev.iterdir() if path.is_symlink()}
+
+    before = links()
+    assert run("link") == "rust-binder: /dev/hwbinder stays a link to binderfs/gone, which does not exist\n"
+    assert links() == before | {"binder": "binderfs/binder", "foo": "binderfs/foo"}
+    assert run("add", '"bar,foo"') == ""
+    assert links() == before | {name: f"binderfs/{name}" for name in ("binder", "foo", "bar")}
+    run("unlink")
+    assert links() == before
+    run("link")
+    assert "bar" in links(), "what was asked for stays until the module goes"
 
 
 @pytest.fixture
