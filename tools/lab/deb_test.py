@@ -6,11 +6,12 @@ import pathlib
 import re
 import tempfile
 
-from . import clients, deb, debian, machine, packages, proc, say, stock
+from . import clients, deb, debian, examples, machine, packages, proc, say, stock
 from .run import Tally
 from .versions import PINNED, ROOT
 
-_PACKAGES = PINNED["machine"]["packages"]
+# The containers of the documents' recipes are Debian's.
+_PACKAGES = [*PINNED["machine"]["packages"], "bubblewrap", "busybox-static", "crun", "lxc"]
 _SCRIPTS = ROOT / "tests/packages"
 _LINE = re.compile(r"^(not )?ok \d+ - .*(?:\n# .*)*", re.M)
 _PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
@@ -66,7 +67,6 @@ def releases(pin):
 
 def checks(words):
     """(good ones, what is wrong) of the checks that a script has printed."""
-    words = _ESCAPES.sub("", words)
     found = [match.group() for match in _LINE.finditer(words)]
     wrong = [line for line in found if line.startswith("not")]
     planned = int(_PLAN.search(words).group(1))
@@ -76,8 +76,12 @@ def checks(words):
     return good, wrong
 
 
+def _plain(words):
+    return _ESCAPES.sub("", words)
+
+
 def _add(tally, where, words):
-    good, wrong = checks(words)
+    good, wrong = checks(_plain(words))
     say.lines(*wrong)
     tally.add(where, good, len(wrong))
 
@@ -121,7 +125,11 @@ def _install(box, tally, pin, made):
 
 
 def _use(box, tally, release, more=""):
-    _add(tally, f"used on {release}", box.on(f"starting it with {release}", release, f". /lab/used\n{more}\nend", timeout=1200))
+    scene = examples.blocks(examples.text(), "rust")[examples.MACHINE]
+    recipes = "".join(examples.marked(number, commands) for number, (commands, _) in enumerate(scene))
+    words = box.on(f"starting it with {release}", release, f". /lab/used\n(set -e\n{recipes})\n{more}\nend", timeout=1200)
+    _add(tally, f"used on {release}", words)
+    tally.nothing_wrong(f"containers as documented on {release}", examples.judge(scene, _plain(words)))
 
 
 def _upgrade_kernel(box, tally, pin):

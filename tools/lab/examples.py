@@ -15,6 +15,8 @@ from .versions import BUILD, ROOT
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs/binderfs.md", ROOT / "docs/observability.md")
 # Commands that need no scene.
 _SHELL = "shell"
+# Commands for a whole Debian machine (deb_test.py).
+MACHINE = "machine"
 DRIVERS = ("c", "rust")
 
 _BLOCK = re.compile(r"<!-- example: (\w+)(?: \((\w+) alone\))? -->\n```sh\n(.*?)```\n```text\n(.*?)```\n", re.S)
