@@ -363,7 +363,7 @@ impl Process {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
             self.buffers.release_taken(offset, size, &self.pages);
-        } else if trace::are_pages_on() {
+        } else if self.pages.has_unlisted() || trace::are_pages_on() {
             drop(buffers);
             self.buffers.release_taken(offset, size, &self.pages);
         } else {

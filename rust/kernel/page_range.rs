@@ -12,22 +12,26 @@
 //! # The life of a page
 //!
 //! ```text
-//!               populate
-//!    absent ───────────────► present ───────────────────────────► freed
-//!    (an access              (mapped for the process,     range      ▲
-//!    is SIGBUS)               written by the kernel,      closed     │ when no thread has the
-//!       ▲                     on the pool's list)                    │ range's space open, and
-//!       │                        │ reclaim                           │ no page table maps it
-//!       └────────────────────────┴───────────────────────────────────┘
+//!               populate             release
+//!    absent ─────────────► present ───────────► listed ──────────────► freed
+//!    (an access            (mapped for the      (the same,    range      ▲
+//!    is SIGBUS)             process, written     and on the   closed     │ when no thread has the
+//!       ▲                   by the kernel)       pool's list)            │ range's space open, and
+//!       │                      ▲                 │     │ reclaim         │ no page table maps it
+//!       │                      └─────────────────┘     │                 │
+//!       │                      reclaim finds it used   │                 │
+//!       └──────────────────────────────────────────────┴─────────────────┘
 //! ```
 //!
 //! A page is zeroed when it is allocated: until it is freed, the process only finds its own old
 //! data in it, and after it is freed, no process finds them. Data that shall not even be left in
 //! free memory are [secret](PageRange::begin_secret).
 //!
-//! A page is on the list from the moment it appears until it is removed, in use or not. Therefore
-//! using it costs nothing for the list. Reclaim finds out what is idle, by asking the range's
-//! [`Owner`].
+//! A page is listed when it is [released](PageRange::release), that is when its first use ends. It
+//! stays on the list when it is used again, so that a use costs nothing for the list. Reclaim asks
+//! the range's [`Owner`] whether a listed page is in use. If it is, it is taken off the list until
+//! that use ends. So reclaim asks for a page at most once per use, and a page that stays in use costs
+//! it nothing.
 //!
 //! # The life of a mapping
 //!
@@ -57,14 +61,14 @@
 //! | lock | taken by | how |
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
-//! | [`PageRange`]'s `populating` | [`populate`](PageRange::populate), which has memory | waits |
-//! | | reclaim | tries |
 //! | VMA lock, mmap lock | `populate` | waits |
 //! | | reclaim | tries |
-//! | the range's [turn](turns) | the end of its space, which may come under `populating` | waits |
+//! | the range's [turn](turns) | the end of its space | waits |
+//! | | `populate` of a page that reclaim is removing | waits |
 //! | | reclaim, under the lock of the list | tries |
 //! | | reclaim that has freed nothing, and has taken no other lock of these | waits, once |
 //! | the locks that the [`Owner`] takes | reclaim | must not wait |
+//! | [`PageRange`]'s `shrinking` | `populate`, and reclaim under the owner's locks | a spinlock |
 //! | lock of the list | all of them | a spinlock of `list_lru` |
 //! | [`PagePool`]'s `in_vain` | reclaim, which has taken no other lock of these | a spinlock |
 //!
@@ -85,13 +89,13 @@ use kernel::{
         virt::{VmaNew, VmaRef},
         Mm, MmWithUser, MmWithUserAsync,
     },
-    new_mutex,
+    new_spinlock,
     page::PAGE_SHIFT,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, Mutex,
+        Arc, SpinLock,
     },
 };
 
@@ -118,8 +122,8 @@ mod turns;
 mod vma_ops;
 
 pub use pool::PagePool;
-pub use reclaim::Owner;
-use slots::{OwnedRecord, Slot};
+pub use reclaim::{Owner, Use};
+use slots::{Found, HeldPage, OwnedRecord, Slot};
 use space::{Mapping, Space};
 use turns::TurnNumber;
 
@@ -166,6 +170,7 @@ impl Observer for () {
 ///
 /// fn send(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
 ///     // `this.messages`, the owner of the range, records from here on that these bytes are used.
+///     // When they are not any more, it calls `release` for their pages.
 ///     this.messages.lock().reserve(offset, message.len())?;
 ///     this.pages.populate(offset, offset + message.len())?;
 ///     this.pages.write(offset, message)?;
@@ -177,14 +182,12 @@ impl Observer for () {
 /// # Invariants
 ///
 /// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
-/// - Slots change only under `populating`, or when the space ends. So does `frontier`, except that
-///   [`NEVER`] becomes 0 when the mapping is made, and that it becomes [`GONE`] at any time and
-///   stays so.
+/// - A slot that holds a page ceases to do so only under `shrinking`, or when the space ends.
+///   `frontier` changes under it, too, except that [`NEVER`] becomes 0 when the mapping is made, and
+///   that it becomes [`GONE`] at any time and stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, and from any of these to [`GONE`],
 ///   and no other way.
 /// - `turn` does not change, and is that of the range's space, too.
-/// - A record in a slot is on the pool's list, or off it while a thread has the range's turn or
-///   holds `populating`, or its space is being dropped.
 /// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
 #[pin_data]
@@ -208,11 +211,11 @@ pub struct PageRange {
     round: Atomic<u32>,
     /// Which of the pool's turns is that of this range: needed to take a page of it off the list.
     turn: TurnNumber,
-    /// Serialises threads that find the same page missing.
-    ///
-    /// Outside of the mmap lock and the VMA lock.
+    /// How many pages are present and not on the pool's list. Raised before the use of the page ends.
+    unlisted: Atomic<u32>,
+    /// Keeps the frontier from being raised over a page that reclaim removes.
     #[pin]
-    populating: Mutex<()>,
+    shrinking: SpinLock<()>,
     pool: Arc<PagePool>,
 }
 
@@ -232,7 +235,8 @@ impl PageRange {
             round: Atomic::new(FIRST_ROUND),
             turn,
             pool,
-            populating <- new_mutex!((), "PageRange::populating"),
+            unlisted: Atomic::new(0),
+            shrinking <- new_spinlock!((), "PageRange::shrinking"),
         })
     }
 
@@ -365,49 +369,101 @@ impl PageRange {
         Ok(())
     }
 
+    /// Makes a page present. Waits for no thread that does the same: what that has begun, this one
+    /// completes.
     fn add_missing_page(&self, mm: &MmWithUser, index: usize) -> Result {
-        // With no lock held: where memory is short, reclaim may take idle pages of this very range
-        // (lesson S17).
-        let charge = self.pool.charge(mm);
-        let record = OwnedRecord::new(&self.pool, self, index)?;
-        // Page tables are charged to the calling task: the OOM killer may be called for one.
-        drop(charge);
-        let _populating = self.populating.lock();
-        if self.has_page(index) {
-            return Ok(());
+        let mut new = None;
+        loop {
+            match self.place(index, new.take())? {
+                Found::Present => return Ok(()),
+                Found::Nothing => new = Some(self.allocate(mm, index)?),
+                Found::Unmapped(page) => self.map(mm, index, &page)?,
+                // Its holder waits for nothing.
+                Found::Leaving => drop(self.pool.wait_for_turn(self.turn)),
+            }
         }
-        let address = self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT);
-        self.insert_page(mm, address, &record)?;
+    }
+
+    /// Puts the new record, if there is one, into slot `index`, unless another thread was faster.
+    /// Returns what the slot has then.
+    fn place(&self, index: usize, new: Option<OwnedRecord>) -> Result<Found> {
         let space = self.space.open().ok_or(ESRCH)?;
         let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
-        // No other thread stores meanwhile: `populating` is held.
-        let highest = mapping.highest.load(ordering::Relaxed);
-        mapping
-            .highest
-            .store(highest.max(index + 1), ordering::Relaxed);
-        // SAFETY: The slot is that of the record, and the pool that of this range.
-        unsafe { mapping.slots[index].fill(record, &self.pool) }
+        if let Some(record) = new {
+            let superfluous = mapping.fill(index, record).err();
+            if superfluous.is_none() {
+                self.unlisted.fetch_add(1, ordering::Relaxed);
+            }
+        }
+        // SAFETY: The space is open.
+        Ok(unsafe { mapping.slots[index].find() })
+    }
+
+    /// Allocates a page and its record. With no lock held, and without the space open: where memory
+    /// is short, reclaim may take idle pages of this very range (lesson S17).
+    fn allocate(&self, mm: &MmWithUser, index: usize) -> Result<OwnedRecord> {
+        // Page tables are charged to the calling task: the OOM killer may be called for one.
+        let _charge = self.pool.charge(mm);
+        Ok(OwnedRecord::new(&self.pool, self, index)?)
+    }
+
+    /// Maps the page of a slot in the process, unless another thread has just done that.
+    fn map(&self, mm: &MmWithUser, index: usize, page: &HeldPage) -> Result {
+        let address = self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT);
+        self.insert_page(mm, address, page)?;
+        let space = self.space.open().ok_or(ESRCH)?;
+        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
+        // SAFETY: The space is open.
+        unsafe { mapping.slots[index].has_mapped(page) };
+        Ok(())
     }
 
     /// Maps a page at `address` in the process.
-    fn insert_page(&self, mm: &MmWithUser, address: usize, record: &OwnedRecord) -> Result {
+    fn insert_page(&self, mm: &MmWithUser, address: usize, page: &HeldPage) -> Result {
         if let Some(vma) = mm.lock_vma_under_rcu(address) {
-            return self.insert_page_locked(&vma, address, record);
+            return self.insert_page_locked(&vma, address, page);
         }
         let lock = mm.mmap_read_lock();
         let vma = lock.vma_lookup(address).ok_or(ESRCH)?;
-        self.insert_page_locked(vma, address, record)
+        self.insert_page_locked(vma, address, page)
     }
 
-    fn insert_page_locked(&self, vma: &VmaRef, address: usize, record: &OwnedRecord) -> Result {
+    fn insert_page_locked(&self, vma: &VmaRef, address: usize, page: &HeldPage) -> Result {
         // A VMA at the right address need not be the right one: the process may have unmapped the
         // mapping of this range and mapped something else, with other rights, in its place.
         if !vma_ops::shows(vma, self) || !self.is_mapped() {
             return Err(ESRCH);
         }
         let vma = vma.as_mixedmap_vma().ok_or(ESRCH)?;
-        vma.vm_insert_page(address, &record.page())
-            .map_err(|_| ENOMEM)
+        match vma.vm_insert_page(address, &page.page()) {
+            // Another thread has mapped the same page: a slot is empty only after the page that it
+            // had is out of the page table.
+            Ok(()) | Err(EBUSY) => Ok(()),
+            Err(_) => Err(ENOMEM),
+        }
+    }
+
+    /// Lists pages whose last use has ended, for reclaim to find.
+    ///
+    /// To be called after the end of a use if [`has_unlisted`](Self::has_unlisted) says so, for the
+    /// pages that no other use has a byte in.
+    pub fn release(&self, pages: Range<usize>) {
+        let space = self.space.open();
+        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
+        let slots = mapping.and_then(|mapping| mapping.slots.get(pages));
+        for record in slots.unwrap_or_default().iter().filter_map(Slot::list) {
+            self.unlisted.fetch_sub(1, ordering::Relaxed);
+            // SAFETY: The space is open, so the record is in its slot and valid. It is of a range of
+            // this pool, and on no list: this thread alone has made it listed.
+            unsafe { self.pool.add(record) };
+        }
+    }
+
+    /// Whether a page is present and not listed. To be read under the owner's lock, under which uses
+    /// end.
+    #[inline]
+    pub fn has_unlisted(&self) -> bool {
+        self.unlisted.load(ordering::Relaxed) != 0
     }
 
     /// Raises the frontier that reclaim has lowered for a page which it could not take in the end.
@@ -420,11 +476,12 @@ impl PageRange {
 
     /// Moves the frontier to the first page that is not present.
     fn advance_frontier(&self) {
-        let _populating = self.populating.lock();
+        // Dropped after the lock is released: the end of the space may sleep.
         let space = self.space.open();
         let Some(mapping) = space.as_ref().and_then(|space| space.mapping.as_ref()) else {
             return;
         };
+        let _shrinking = self.shrinking.lock();
         let old = self.frontier.load(ordering::Relaxed);
         // CAST: Not negative, which is checked here; sizes of mappings fit into an `isize`.
         let Ok(present) = usize::try_from(old) else {
@@ -438,7 +495,7 @@ impl PageRange {
         let new = ((known + more) << PAGE_SHIFT) as isize;
         // ORDERING: Pairs with `populate_observed`, also for slots that other threads have filled.
         // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
-        // `populating` is held. If the exchange fails, the mapping was removed meanwhile, and
+        // `shrinking` is held. If the exchange fails, the mapping was removed meanwhile, and
         // `GONE` stays.
         let _ = self.frontier.cmpxchg(old, new, ordering::Release);
     }

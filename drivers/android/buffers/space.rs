@@ -5,14 +5,13 @@
 
 use crate::{
     buffers::traced_pages::OwnPages,
-    kernel_ext::page_range::{self, PageRange},
+    kernel_ext::page_range::{self, PageRange, Use},
     range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare},
     trace, //
 };
 use core::ops::Range;
 use kernel::{
     new_spinlock,
-    page::PAGE_SHIFT,
     prelude::*,
     sync::{
         lock::{spinlock::SpinLockBackend, Guard},
@@ -185,12 +184,17 @@ impl<D> Buffers<D> {
     ) {
         let mut buffers = self.ranges.lock();
         let ended = (*buffers).as_mut().map(|ranges| {
-            let own = trace::are_pages_on().then(|| OwnPages::of(ranges, offset, size));
-            (end(ranges, offset), own)
+            let leftover = end(ranges, offset);
+            let is_wanted = pages.has_unlisted() || trace::are_pages_on();
+            let own = is_wanted.then(|| OwnPages::of(ranges, offset, size));
+            (leftover, own)
         });
         drop(buffers);
         if let Some((_leftover, Some(own))) = ended {
-            own.trace_freed(self.pid, pages);
+            pages.release(own.pages.clone());
+            if trace::are_pages_on() {
+                own.trace_freed(self.pid, pages);
+            }
         }
     }
 }
@@ -206,21 +210,29 @@ impl<D> page_range::Observer for Buffers<D> {
 }
 
 impl<D: Send> page_range::Owner for Buffers<D> {
-    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut() -> bool) {
+    fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use)) {
         let Some(mut ranges) = self.ranges.try_lock() else {
             return;
         };
-        let is_idle = (*ranges)
-            .as_mut()
-            .is_some_and(|ranges| ranges.is_idle(bytes.start, bytes.end, round));
-        if is_idle && evict() {
-            trace::unmap_kernel(self.pid, bytes.start >> PAGE_SHIFT);
+        let Some(ranges) = (*ranges).as_mut() else {
+            return;
+        };
+        let Range { start, end } = bytes;
+        if ranges.is_idle(start, end, round) {
+            act(Use::Idle);
+        } else if ranges.touches(start, end) {
+            act(Use::Used);
+        } else {
+            act(Use::UsedLately);
         }
     }
 
-    fn unmap(&self, index: usize, unmap: &mut dyn FnMut()) {
-        trace::unmap_user_start(self.pid, index);
-        unmap();
-        trace::unmap_user_end(self.pid, index);
+    fn unmap(&self, index: usize, unmap: Option<&mut dyn FnMut()>) {
+        trace::unmap_kernel(self.pid, index);
+        if let Some(unmap) = unmap {
+            trace::unmap_user_start(self.pid, index);
+            unmap();
+            trace::unmap_user_end(self.pid, index);
+        }
     }
 }

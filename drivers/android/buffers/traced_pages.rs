@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trace events about the pages of a buffer: which of them come into use with it, and which are
-//! free after it.
+//! The pages of a buffer that come into use with it and are free after it, and trace events about
+//! them.
 //!
 //! A page that a buffer shares with its neighbours is in use as long as any of them. The C driver
-//! has its free pages on a list, from which it takes them for a buffer; here pages stay on the
-//! pool's list (see [`crate::kernel_ext::page_range`]), and the events about that list say when a
-//! page comes into use and when it is free.
+//! takes a page off its list whenever it comes into use. Here a page that is used again stays on the
+//! pool's list (see [`crate::kernel_ext::page_range`]). The events about that list say when a page
+//! comes into use and when it is free.
 
 use crate::{
     kernel_ext::page_range::PageRange,
@@ -19,7 +19,7 @@ use kernel::page::{PAGE_SHIFT, PAGE_SIZE};
 /// A buffer, and those of its pages in which no other buffer has a byte.
 pub(crate) struct OwnPages {
     buffer: Range<usize>,
-    pages: Range<usize>,
+    pub(crate) pages: Range<usize>,
 }
 
 impl OwnPages {

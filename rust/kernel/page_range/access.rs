@@ -15,7 +15,10 @@
 //! `memset` and the functions that copy from user space, for which the kernel's own memory model
 //! holds. By that, racing copies leave some mixture of their bytes and have no other effect.
 
-use super::{slots::Record, PageRange, Space};
+use super::{
+    slots::{HeldPage, Record},
+    PageRange, Space,
+};
 use crate::kernel_ext::closable::Open;
 use kernel::{
     bindings,
@@ -25,10 +28,9 @@ use kernel::{
     uaccess::UserPtr,
 };
 
-use core::{marker::PhantomData, ptr::NonNull};
+use core::marker::PhantomData;
 
 extern "C" {
-    fn kernel_ext_get_page(page: *mut c_void);
     fn kernel_ext_begin_nofault(from: *const c_void, len: usize) -> bool;
     fn kernel_ext_copy_nofault(to: *mut c_void, from: *const c_void, len: usize) -> usize;
     fn kernel_ext_end_nofault();
@@ -135,7 +137,7 @@ unsafe fn with_pointer_into<R>(
 /// A [`Part`] that was to be copied and whose source was not present. Holds a reference to its
 /// page.
 struct MissedPart {
-    page: NonNull<bindings::page>,
+    page: HeldPage,
     start: usize,
     done: usize,
     len: usize,
@@ -144,12 +146,8 @@ struct MissedPart {
 impl MissedPart {
     #[cold]
     fn new(part: &Part<'_>) -> Self {
-        let page = part.record.page().as_ptr();
-        // SAFETY: The record holds a reference, so the page is valid and another may be taken.
-        unsafe { kernel_ext_get_page(page.cast()) };
         Self {
-            // SAFETY: The pointer of a page is not null.
-            page: unsafe { NonNull::new_unchecked(page) },
+            page: HeldPage::of(part.record),
             start: part.start,
             done: part.done,
             len: part.len,
@@ -167,7 +165,7 @@ impl MissedPart {
         };
         // SAFETY: `self` holds a reference to the page, and `start` lies in it. Copying makes no
         // mappings.
-        let left = unsafe { with_pointer_into(self.page.as_ptr(), self.start, copy) };
+        let left = unsafe { with_pointer_into(self.page.page().as_ptr(), self.start, copy) };
         if left == 0 {
             Ok(())
         } else {
@@ -181,7 +179,7 @@ impl MissedPart {
         let zero = |to: *mut c_void| unsafe { bindings::memset(to, 0, self.len) };
         // SAFETY: `self` holds a reference to the page, and `start` lies in it. `memset` makes no
         // mappings.
-        unsafe { with_pointer_into(self.page.as_ptr(), self.start, zero) };
+        unsafe { with_pointer_into(self.page.page().as_ptr(), self.start, zero) };
     }
 }
 
@@ -192,13 +190,6 @@ pub(super) fn zero_page(page: &BorrowedPage<'_>) {
     // SAFETY: The page is valid as long as it is borrowed, and 0 lies in it. `memset` makes no
     // mappings.
     unsafe { with_pointer_into(page.as_ptr(), 0, zero) };
-}
-
-impl Drop for MissedPart {
-    fn drop(&mut self) {
-        // SAFETY: This drops the reference that `new` took.
-        unsafe { bindings::__free_pages(self.page.as_ptr(), 0) };
-    }
 }
 
 impl PageRange {

@@ -3,19 +3,21 @@
 //! How pages that are not needed are removed.
 //!
 //! The shrinker takes one record after the other off the pool's list. A page that its range's
-//! [`Owner`] calls idle is taken out of its slot and out of the process's page table, and is freed
-//! at once, if no thread reads or writes the range at that moment; every other page goes to the end
-//! of the list:
+//! [`Owner`] calls idle is taken out of the process's page table and out of its slot, and is freed
+//! at once, if no thread reads or writes the range at that moment. A page that the owner calls used
+//! stays off the list until that use ends. Every other page goes to the end of the list:
 //!
 //! ```text
-//!   list ──► turn ──► populating ──► VMA ──► owner ──► no reader ──► unmapped ──► freed
-//!    ▲         │          │           │        │            │
-//!    └─────────┴──────────┴───────────┴────────┴────────────┘  not without waiting, or not idle
+//!   list ──► turn ──► owner ──► no reader ──► VMA ──► unmapped ──► freed
+//!    ▲         │       │ │          │          │
+//!    └─────────┴───────┼─┴──────────┴──────────┘  not without waiting, or used lately
+//!                      └──► off the list, until `release`: used
 //! ```
 //!
 //! The [turn](super::turns) is that of the page's range. It is held until the page is unmapped: who
 //! is preempted meanwhile holds up nobody who looks for pages of other ranges. A page of a range
-//! whose turn another thread has is *busy*: whether it is idle is not known.
+//! whose turn another thread has is *busy*: whether it is idle is not known. From the owner's answer
+//! on, the page's slot says that it leaves: a thread that needs it then waits for the turn.
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
 //! period, the OOM killer would come first (lesson S21).
@@ -29,7 +31,7 @@
 
 use super::{
     pool::PagePool,
-    slots::{OwnedRecord, Record},
+    slots::{OwnedRecord, Record, Slot},
     turns::{First, Taken, TurnNumber},
     vma_ops, Mapping, PageRange, Space,
 };
@@ -56,6 +58,12 @@ extern "C" {
 /// by a whole block of pages at a time.
 const ENOUGH: c_ulong = 2048;
 
+/// How many pages in use a call that goes on for [`ENOUGH`] takes off the list.
+///
+/// It bounds the time that processes with large buffers cost an allocation. The kernel asks again, for
+/// all pages in the end, before it calls the OOM killer.
+const USED: c_ulong = 512;
+
 /// Why pages are asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
@@ -67,32 +75,45 @@ pub(super) enum Need {
     Urgent,
 }
 
+/// What the bytes of a page are at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Some are in use. When that ends, the owner [releases](PageRange::release) the page.
+    Used,
+    /// None is, but some were lately and are likely to be soon.
+    UsedLately,
+    /// None is, nor is likely to be soon.
+    Idle,
+}
+
 /// Answers which bytes of a [`PageRange`] are in use.
 ///
 /// A wrong answer of an owner can do no worse than lose data: if an owner calls bytes idle that are
-/// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`.
+/// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`. If it does
+/// not release pages, they stay until the range is closed.
 pub trait Owner: Send + Sync {
-    /// Calls `evict` if none of `bytes`, which are those of one page, is in use or is likely to be
-    /// soon. No use of them may begin before `evict` returns, which it does with whether the page
-    /// was taken: it is to be called with the lock held under which uses begin.
+    /// Calls `act` with the use of `bytes`, which are those of one page, with the lock held under
+    /// which uses begin and end.
     ///
     /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
     ///
-    /// Must not wait for anything: this is called in any context in which memory is allocated.
-    /// `evict` does not wait either, and may be called under a spinlock.
-    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut() -> bool);
+    /// Must not wait for anything: this is called in any context in which memory is allocated. It
+    /// may leave out the call of `act` for that. `act` does not wait either, and may be called under
+    /// a spinlock.
+    fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use));
 
-    /// Calls `unmap`, which removes page `index`, evicted before, from the process's page table. An
-    /// owner may observe how long that takes.
-    fn unmap(&self, index: usize, unmap: &mut dyn FnMut());
+    /// Page `index` is being freed. Calls `unmap`, which removes it from the process's page table,
+    /// unless it is in none. An owner may observe how long that takes.
+    fn unmap(&self, index: usize, unmap: Option<&mut dyn FnMut()>);
 }
 
 impl PagePool {
     /// Asks for as many pages as `control` says, and frees those that are idle. Returns how many
     /// these were; [`None`] if no page could be asked for.
     ///
-    /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free, and once more if fewer are
-    /// free than were asked for: second chances are only for callers that can wait.
+    /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free or [`USED`] were in use, and
+    /// once more if fewer are free than were asked for: second chances are only for callers that can
+    /// wait.
     ///
     /// Waits for nothing, except with [`Need::Urgent`] if it has freed nothing and met a busy page:
     /// then it waits once, for a thread that has the turn of one range and waits for nothing, and
@@ -129,13 +150,16 @@ impl PagePool {
             Need::Urgent => ENOUGH,
         };
         let mut walk = Walk::default();
-        let mut rounds = 1;
+        let mut left_of_round = listed;
+        let mut is_second = false;
         loop {
-            if walk.asked == listed && walk.freed < budget {
-                rounds = 2;
+            if left_of_round == 0 && walk.freed < budget && !is_second {
+                is_second = true;
+                left_of_round = walk.put_back;
             }
             // If nothing of this list was idle in two rounds, nothing is in a third.
-            let is_hopeful = walk.asked < rounds * listed && self.in_vain(control) < 2 * listed;
+            let is_hopeful =
+                left_of_round != 0 && walk.used < USED && self.in_vain(control) < 2 * listed;
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 break;
             }
@@ -144,13 +168,23 @@ impl PagePool {
             match self.take_first(control, |record| record.range().evict(record)) {
                 First::Nothing => break,
                 // The page may be idle, so it was not asked in vain.
-                First::Busy(turn) => walk.busy = Some(turn),
-                First::Taken(evicted) => {
-                    self.has_found(control, evicted.is_some());
-                    walk.freed += c_ulong::from(evicted.is_some());
+                First::Busy(turn) => {
+                    walk.busy = Some(turn);
+                    walk.put_back += 1;
+                }
+                First::Taken(Asked::PutBack) => {
+                    self.has_found(control, false);
+                    walk.put_back += 1;
+                }
+                // It is not on the list any more.
+                First::Taken(Asked::Used) => walk.used += 1,
+                First::Taken(Asked::Evicted(_record)) => {
+                    self.has_found(control, true);
+                    walk.freed += 1;
                 }
             }
             walk.asked += 1;
+            left_of_round = left_of_round.saturating_sub(1);
         }
         walk
     }
@@ -162,82 +196,118 @@ struct Walk {
     /// How many pages were asked for, those that were busy included.
     asked: c_ulong,
     freed: c_ulong,
+    /// How many were put back onto the list.
+    put_back: c_ulong,
+    /// How many were in use, and are off the list now.
+    used: c_ulong,
     /// The turn that another thread had when a page of its range was asked for last.
     busy: Option<TurnNumber>,
 }
 
+/// What came of asking for a page.
+enum Asked {
+    /// It is on the list again.
+    PutBack,
+    /// It is in use, and off the list.
+    Used,
+    /// It is out of its slot.
+    Evicted(OwnedRecord),
+}
+
 impl PageRange {
-    /// Removes the page of `record`, if it is idle and that needs no waiting. Otherwise the record
-    /// is put back onto the list.
-    fn evict(&self, record: Taken<'_>) -> Option<OwnedRecord> {
-        let _populating = self.populating.try_lock()?;
+    /// Removes the page of `record`, if it is idle and that needs no waiting.
+    fn evict(&self, record: Taken<'_>) -> Asked {
         // SAFETY: With the range's turn, which the caller holds, the record was taken off the list,
         // so it is in its slot. The drop of a space waits first for the turn, which is that of its
-        // range, and by that for its records to be on the list; and the space is not `Unpin`.
+        // range, and by that for its records not to be taken; and the space is not `Unpin`.
         let space: &Space = unsafe { self.space.get_unchecked() };
-        let mapping = space.mapping.as_ref()?;
+        let Some(mapping) = space.mapping.as_ref() else {
+            return Asked::PutBack;
+        };
+        let slot = &mapping.slots[record.record().index as usize];
+        match self.withdraw_if_idle(slot, &record) {
+            Some(Use::Idle) if self.unmap(space, mapping, record.record()) => {
+                Asked::Evicted(slot.take_withdrawn(record))
+            }
+            Some(Use::Idle) => {
+                slot.restore();
+                Asked::PutBack
+            }
+            Some(Use::Used) => {
+                record.keep();
+                Asked::Used
+            }
+            Some(Use::UsedLately) | None => Asked::PutBack,
+        }
+    }
+
+    /// Asks the owner for the page of `record`, begins to remove it if it is idle, and makes it
+    /// unlisted if it is used. Returns the answer; [`None`] if nothing was changed because the owner
+    /// would have had to wait, or because a thread has the space open.
+    ///
+    /// A thread that populates the page after that waits for the turn, which the caller has, and
+    /// therefore finds the page removed from the page table, too.
+    fn withdraw_if_idle(&self, slot: &Slot, record: &Taken<'_>) -> Option<Use> {
+        let round = self.round_of(record.record());
+        let start = (record.record().index as usize) << PAGE_SHIFT;
+        let mut answer = None;
+        let mut act = |found: Use| {
+            let is_done = match found {
+                Use::Idle => {
+                    let _shrinking = self.shrinking.lock();
+                    self.lower_frontier(start);
+                    slot.withdraw(record, || self.space.is_open())
+                }
+                Use::UsedLately => false,
+                Use::Used => {
+                    self.unlisted.fetch_add(1, ordering::Relaxed);
+                    slot.unlist(record);
+                    true
+                }
+            };
+            answer = is_done.then_some(found);
+        };
+        self.owner.ask(start..start + PAGE_SIZE, round, &mut act);
+        answer
+    }
+
+    /// Takes the page of `record` out of the page table of the process, if it is in one. `false` if
+    /// that needs waiting.
+    fn unmap(&self, space: &Space, mapping: &Mapping, record: &Record) -> bool {
+        let index = record.index as usize;
+        let address = mapping.address_of(index);
         let Some(mm) = space.mm.mmget_not_zero() else {
             // Page tables that still exist hold references of their own.
-            return self.withdraw_if_idle(mapping, record);
+            self.owner.unmap(index, None);
+            return true;
         };
         // The address space must not be torn down here; see `missing`.
         let mm = MmWithUser::into_mmput_async(mm);
-        let address = mapping.address_of(record.record().index as usize);
         if let Some(vma) = mm.lock_vma_under_rcu(address) {
-            return self.evict_from(&vma, mapping, record);
+            self.unmap_from(Some(&vma), index, address);
+            return true;
         }
-        let lock = mm.mmap_read_trylock()?;
-        match lock.vma_lookup(address) {
-            Some(vma) => self.evict_from(vma, mapping, record),
-            None => self.withdraw_if_idle(mapping, record),
-        }
+        let Some(lock) = mm.mmap_read_trylock() else {
+            return false;
+        };
+        self.unmap_from(lock.vma_lookup(address), index, address);
+        true
     }
 
-    /// Removes an idle page from a process that may have it mapped through `vma`. The caller holds
-    /// `populating`.
-    fn evict_from(
-        &self,
-        vma: &VmaRef,
-        mapping: &Mapping,
-        record: Taken<'_>,
-    ) -> Option<OwnedRecord> {
-        let index = record.record().index as usize;
-        let address = mapping.address_of(index);
-        let evicted = self.withdraw_if_idle(mapping, record)?;
+    /// Takes page `index` out of the page table if `vma`, which is at its address, shows it.
+    fn unmap_from(&self, vma: Option<&VmaRef>, index: usize, address: usize) {
         // Another mapping at this address must not change. The mapping of this range is gone in
         // that case, and the page is out of the page table with it; or it was moved, and holds a
         // reference of its own.
-        if vma_ops::shows(vma, self) {
-            self.owner
-                .unmap(index, &mut || vma.zap_vma_range(address, PAGE_SIZE));
+        match vma.filter(|vma| vma_ops::shows(vma, self)) {
+            Some(vma) => self
+                .owner
+                .unmap(index, Some(&mut || vma.zap_vma_range(address, PAGE_SIZE))),
+            None => self.owner.unmap(index, None),
         }
-        Some(evicted)
     }
 
-    /// Takes the page of `record` out of its slot, if the owner calls it idle. A thread that
-    /// populates the page after that waits for `populating`, which the caller holds, and therefore
-    /// finds the page removed from the page table, too.
-    fn withdraw_if_idle(&self, mapping: &Mapping, record: Taken<'_>) -> Option<OwnedRecord> {
-        let index = record.record().index as usize;
-        let round = self.round_of(record.record());
-        let start = index << PAGE_SHIFT;
-        let mut record = Some(record);
-        let mut evicted = None;
-        let mut evict = || {
-            if let Some(record) = record.take() {
-                self.lower_frontier(start);
-                // SAFETY: The slot is one of this range's space, and slots are filled under
-                // `populating`, which the caller holds.
-                evicted = unsafe { mapping.slots[index].clear(record, || self.space.is_open()) };
-            }
-            evicted.is_some()
-        };
-        self.owner
-            .evict_if_idle(start..start + PAGE_SIZE, round, &mut evict);
-        evicted
-    }
-
-    /// Limits the frontier to the pages before `end`. The caller holds `populating`.
+    /// Limits the frontier to the pages before `end`. The caller holds `shrinking`.
     fn lower_frontier(&self, end: usize) {
         // CAST: Sizes of mappings fit into an `isize`.
         let end = end as isize;

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a present page is, and the slot that holds it.
+//! What a page is that is present, and the slot that holds it.
 //!
 //! ```text
-//!   OwnedRecord ──fill──► in a slot ──clear──► OwnedRecord ──drop──► freed
-//!        │                    │
-//!        └───────drop─────────┴───────space dropped────────────────► freed
+//!   OwnedRecord ──fill──► UNMAPPED ──mapped──► present ──withdraw──► LEAVING ──take──► OwnedRecord
+//!        │                   │                    ▲                     │                  │
+//!        │                   │                    └──────restore────────┘                  │
+//!        └────────────drop───┴──────────────────────space dropped──────────────────────────┴──► freed
 //! ```
+//!
+//! The state of a page is in the low bits of its slot, so each step is one exchange. No step waits
+//! for the thread that made the step before: a thread that finds an `UNMAPPED` page maps it itself.
 
 use super::{turns::Taken, PagePool, PageRange};
 use kernel::{
     alloc::AllocError,
     bindings,
+    ffi::c_void,
     page::BorrowedPage,
     prelude::*,
     sync::atomic::{ordering, Atomic},
@@ -19,6 +24,19 @@ use kernel::{
 };
 
 use core::ptr::NonNull;
+
+extern "C" {
+    fn kernel_ext_get_page(page: *mut c_void);
+}
+
+/// The page is not known to be in the process's page table yet.
+const UNMAPPED: usize = 1;
+/// Reclaim removes the page.
+const LEAVING: usize = 2;
+/// The page is not on the pool's list, because it is in use.
+const UNLISTED: usize = 4;
+/// All of these bits.
+const STATE: usize = UNMAPPED | LEAVING | UNLISTED;
 
 /// A page that is present, and what reclaim has to know of it.
 ///
@@ -28,7 +46,7 @@ use core::ptr::NonNull;
 /// - `links` is part of the pool's list, or points to itself.
 /// - If `links` is part of the list, the record is in slot `index` of `range`, and `range` is not
 ///   dropped before the link is removed.
-#[repr(C)]
+#[repr(C, align(8))] // The low bits of its address are free for `STATE`.
 pub(super) struct Record {
     /// First, so that a pointer to it is a pointer to the record.
     links: Opaque<bindings::list_head>,
@@ -132,13 +150,53 @@ unsafe fn free(record: NonNull<Record>) {
     unsafe { bindings::kfree(record.as_ptr().cast()) };
 }
 
-/// The slot of one page: null, or a record.
+/// A reference to a page.
+pub(super) struct HeldPage(NonNull<bindings::page>);
+
+impl HeldPage {
+    /// Takes a reference to the page of a record.
+    pub(super) fn of(record: &Record) -> Self {
+        // SAFETY: The record holds a reference, so the page is valid and another may be taken.
+        unsafe { kernel_ext_get_page(record.page.as_ptr().cast()) };
+        Self(record.page)
+    }
+
+    /// Returns the page, for as long as this reference is borrowed.
+    pub(super) fn page(&self) -> BorrowedPage<'_> {
+        // SAFETY: The page is of order 0, as that of each record, and `self` has a reference to it.
+        unsafe { BorrowedPage::from_raw(self.0) }
+    }
+}
+
+impl Drop for HeldPage {
+    fn drop(&mut self) {
+        // SAFETY: This drops the reference that `of` took.
+        unsafe { bindings::__free_pages(self.0.as_ptr(), 0) };
+    }
+}
+
+/// What a thread finds that needs the page of a slot.
+pub(super) enum Found {
+    /// No page.
+    Nothing,
+    /// A page that is to be mapped, unless another thread has just done that.
+    Unmapped(HeldPage),
+    /// A page that reclaim removes.
+    Leaving,
+    /// A page that can be used.
+    Present,
+}
+
+/// The slot of one page: null, or a record and its state.
 ///
 /// # Invariants
 ///
 /// - A slot that is not null owns its record, which was an [`OwnedRecord`].
-/// - A record that was in a slot is freed after a check, made when the slot no longer held the
-///   record, has found that no thread has the slot's space open, or when the space is dropped.
+/// - A record that was in a slot is freed after a check, made while the slot was `LEAVING`, has
+///   found that no thread has the slot's space open, or when the space is dropped.
+/// - Only the holder of the range's turn sets and clears `LEAVING`, and owns the slot meanwhile.
+/// - A record on the pool's list is in a slot that is not `UNLISTED`. One that is in such a slot and
+///   on no list is about to be added by the thread that has made it listed, or is [`Taken`].
 pub(super) struct Slot(Atomic<*mut Record>);
 
 impl Slot {
@@ -147,13 +205,14 @@ impl Slot {
         Self(Atomic::new(core::ptr::null_mut()))
     }
 
-    /// Whether the slot has a page.
+    /// Whether the slot has a page that is mapped, and that reclaim is not removing.
     #[inline]
     pub(super) fn is_filled(&self) -> bool {
-        !self.0.load(ordering::Relaxed).is_null()
+        let slot = self.0.load(ordering::Relaxed);
+        !slot.is_null() && slot.addr() & (UNMAPPED | LEAVING) == 0
     }
 
-    /// Returns the record, if the slot has one.
+    /// Returns the record, if the slot [is filled](Self::is_filled).
     ///
     /// # Safety
     ///
@@ -162,65 +221,121 @@ impl Slot {
     #[inline]
     pub(super) unsafe fn record(&self) -> Option<&Record> {
         // ORDERING: Pairs with `fill`: who finds the record finds it, and its page, initialised.
-        let record = self.0.load(ordering::Acquire);
+        let slot = self.0.load(ordering::Acquire);
+        if slot.addr() & (UNMAPPED | LEAVING) != 0 {
+            return None;
+        }
         // SAFETY: By the type invariants the record was valid when it was loaded. It is not freed
         // while the space is open, which it was before this, or is not taken out at all, as the
         // caller promises; nor is the slot dropped while it is borrowed.
-        unsafe { record.as_ref() }
+        unsafe { pointer(slot).as_ref() }
     }
 
-    /// Puts a record into the slot and onto the list of `pool`. Fails with `EEXIST` if the slot has
-    /// a record already.
+    /// Returns what the slot has.
     ///
     /// # Safety
     ///
-    /// The slot must be that of the range and index that the record was made for, and `pool` that
-    /// of the range.
-    pub(super) unsafe fn fill(&self, record: OwnedRecord, pool: &PagePool) -> Result {
-        let empty = core::ptr::null_mut();
-        let new = record.0.as_ptr();
-        // ORDERING: Pairs with `record`.
-        // INVARIANT: The slot owns the record from here on.
-        let filled = self.0.cmpxchg(empty, new, ordering::Release);
-        filled.map_err(|_| EEXIST)?;
-        let record = core::mem::ManuallyDrop::new(record).0;
-        // SAFETY: A record leaves its slot only after it was on the list, where this one is not
-        // yet, or with its space, of which this slot, which is borrowed, is a part. It is in the
-        // slot that it names, as the caller promises.
-        unsafe { pool.add(record) };
-        Ok(())
-    }
-
-    /// Takes a record out of this slot that was taken off the list, if it is in this slot and no
-    /// thread has the slot's space open, which `is_open` has to return with full ordering.
-    /// Otherwise the record stays in the slot and is put back onto the list.
-    ///
-    /// # Safety
-    ///
-    /// `is_open` must be about the space of this slot. The caller must hold the lock that keeps
-    /// other threads from filling the slot.
-    pub(super) unsafe fn clear(
-        &self,
-        record: Taken<'_>,
-        is_open: impl FnOnce() -> bool,
-    ) -> Option<OwnedRecord> {
-        let old = record.as_ptr();
-        // ORDERING: Before `is_open`, whose full order this relies on: a thread that opens the
-        // space later finds the slot empty.
-        let cleared = self
-            .0
-            .cmpxchg(old, core::ptr::null_mut(), ordering::Relaxed);
-        cleared.ok()?;
-        if is_open() {
-            // Another thread may have found the record.
-            // ORDERING: Pairs with `record`, as in `fill`.
-            // INVARIANT: The slot is still empty, as the caller ensures, and owns the record again.
-            self.0.store(old, ordering::Release);
-            return None;
+    /// The slot's space must be open.
+    pub(super) unsafe fn find(&self) -> Found {
+        // ORDERING: Pairs with `fill`, as in `record`, and with `take_withdrawn`.
+        let slot = self.0.load(ordering::Acquire);
+        // SAFETY: As in `record`: the space is open.
+        let Some(record) = (unsafe { pointer(slot).as_ref() }) else {
+            return Found::Nothing;
+        };
+        match slot.addr() & (UNMAPPED | LEAVING) {
+            0 => Found::Present,
+            UNMAPPED => Found::Unmapped(HeldPage::of(record)),
+            _ => Found::Leaving,
         }
-        // A thread that opens the space from here on finds the slot empty, so nothing else refers
-        // to the record.
-        Some(OwnedRecord(record.keep()))
+    }
+
+    /// Puts a record into the slot, `UNMAPPED` and `UNLISTED`. If the slot has a record already,
+    /// returns this one.
+    pub(super) fn fill(&self, record: OwnedRecord) -> Result<(), OwnedRecord> {
+        let empty = core::ptr::null_mut();
+        let new = tagged(record.0.as_ptr(), UNMAPPED | UNLISTED);
+        // ORDERING: Pairs with `record` and `find`.
+        // INVARIANT: The slot owns the record from here on.
+        match self.0.cmpxchg(empty, new, ordering::Release) {
+            Ok(_) => {
+                core::mem::forget(record);
+                Ok(())
+            }
+            Err(_) => Err(record),
+        }
+    }
+
+    /// Records that a page, which was `UNMAPPED`, is in the process's page table.
+    ///
+    /// # Safety
+    ///
+    /// The slot's space must be open.
+    pub(super) unsafe fn has_mapped(&self, page: &HeldPage) {
+        let _ = self.change(|slot| {
+            // SAFETY: As in `record`: the space is open.
+            let record = unsafe { pointer(slot).as_ref() }?;
+            let is_it = record.page == page.0 && slot.addr() & LEAVING == 0;
+            is_it.then(|| slot.map_addr(|address| address & !UNMAPPED))
+        });
+    }
+
+    /// Makes an `UNLISTED` page one that is on the pool's list. The caller adds the record that this
+    /// returns. [`None`] if the page is absent or not `UNLISTED`.
+    pub(super) fn list(&self) -> Option<NonNull<Record>> {
+        // INVARIANT: The caller is about to add the record.
+        let slot = self.change(|slot| {
+            let is_unlisted = slot.addr() & UNLISTED != 0;
+            is_unlisted.then(|| slot.map_addr(|address| address & !UNLISTED))
+        });
+        NonNull::new(pointer(slot?))
+    }
+
+    /// Makes a page that was taken off the list `UNLISTED`, because it is in use. The caller
+    /// [keeps](Taken::keep) the record off the list.
+    pub(super) fn unlist(&self, record: &Taken<'_>) {
+        // INVARIANT: The record is on no list.
+        let _ = self.change(|slot| {
+            let is_it = pointer(slot) == record.as_ptr();
+            is_it.then(|| tagged(slot, UNLISTED))
+        });
+    }
+
+    /// Begins the removal of a page that was taken off the list. Returns whether it may go on: not
+    /// if a thread has the slot's space open, which `is_open` has to return with full ordering.
+    pub(super) fn withdraw(&self, record: &Taken<'_>, is_open: impl FnOnce() -> bool) -> bool {
+        // INVARIANT: A `Taken` has the range's turn.
+        // ORDERING: The exchange is before `is_open`, whose full order this relies on: a thread that
+        // opens the space later finds that the page leaves.
+        let withdrawn = self.change(|slot| {
+            let is_it = pointer(slot) == record.as_ptr();
+            is_it.then(|| tagged(slot, LEAVING))
+        });
+        if withdrawn.is_none() {
+            return false;
+        }
+        if is_open() {
+            self.restore();
+            return false;
+        }
+        true
+    }
+
+    /// Ends a removal that has begun: the page stays.
+    pub(super) fn restore(&self) {
+        // Another thread may have found the record before.
+        // ORDERING: Pairs with `record`, as in `fill`.
+        let _ = self.change(|slot| Some(slot.map_addr(|address| address & !LEAVING)));
+    }
+
+    /// Takes the record out of this slot, whose removal has begun and whose page is out of the page
+    /// table.
+    pub(super) fn take_withdrawn(&self, record: Taken<'_>) -> OwnedRecord {
+        // INVARIANT: No thread that opens the space after the removal has begun uses the record,
+        // and none had it open then. So nothing else refers to it.
+        // ORDERING: Pairs with `find`: who finds no page finds none in the page table either.
+        self.0.store(core::ptr::null_mut(), ordering::Release);
+        OwnedRecord(record.keep())
     }
 
     /// Takes the record out of this slot, if it has one, to end its space. A slot does not free its
@@ -230,9 +345,44 @@ impl Slot {
     ///
     /// No other thread may use the slot, and the record must be on no list.
     pub(super) unsafe fn take(&self) -> Option<OwnedRecord> {
-        let record = NonNull::new(self.0.load(ordering::Acquire))?;
+        let record = NonNull::new(pointer(self.0.load(ordering::Acquire)))?;
         // INVARIANT: The slot owns nothing any more; the result owns the record.
         self.0.store(core::ptr::null_mut(), ordering::Relaxed);
         Some(OwnedRecord(record))
     }
+
+    /// Returns the record of the slot, whatever its state.
+    ///
+    /// # Safety
+    ///
+    /// As for [`record`](Self::record).
+    pub(super) unsafe fn any_record(&self) -> Option<&Record> {
+        // SAFETY: As in `record`.
+        unsafe { pointer(self.0.load(ordering::Acquire)).as_ref() }
+    }
+
+    /// Changes the state of the page by `change`, unless that returns [`None`]. Returns what the
+    /// slot was before.
+    fn change(&self, change: impl Fn(*mut Record) -> Option<*mut Record>) -> Option<*mut Record> {
+        // ORDERING: Pairs with `fill`.
+        let mut old = self.0.load(ordering::Acquire);
+        loop {
+            // ORDERING: The exchange continues what `fill` has released, and pairs with `record`
+            // where it restores the page.
+            match self.0.cmpxchg(old, change(old)?, ordering::Release) {
+                Ok(_) => return Some(old),
+                Err(now) => old = now,
+            }
+        }
+    }
+}
+
+/// Returns the record of a slot, without its state.
+fn pointer(slot: *mut Record) -> *mut Record {
+    slot.map_addr(|address| address & !STATE)
+}
+
+/// Returns a slot with these bits set.
+fn tagged(slot: *mut Record, state: usize) -> *mut Record {
+    slot.map_addr(|address| address | state)
 }

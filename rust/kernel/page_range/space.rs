@@ -2,7 +2,7 @@
 
 //! The space of a range: what it has of the process, and what ends with it.
 
-use super::{access, turns::TurnNumber, PagePool, PageRange, Slot};
+use super::{access, slots::OwnedRecord, turns::TurnNumber, PagePool, PageRange, Slot};
 use core::{marker::PhantomPinned, ops::Range};
 use kernel::{
     mm::Mm,
@@ -60,14 +60,14 @@ impl Drop for Space {
         };
         // All other slots have never held a page.
         let used = &mapping.slots[..mapping.highest.load(ordering::Relaxed)];
-        // With the turn held, no other thread has a record of this range off the list, so all are
-        // on it.
+        // With the turn held, no other thread has a record of this range that it took off the list.
         let turn = self.pool.wait_for_turn(self.turn);
         for slot in used {
-            // SAFETY: No other thread takes records of this range out any more: a record would have
-            // to be off the list for that, for which this thread has the turn.
-            if let Some(record) = unsafe { slot.record() } {
-                // SAFETY: The record is on the list, and of the range whose turn this is.
+            // SAFETY: No other thread takes records of this range out any more: it would have to take
+            // a record off the list for that, for which this thread has the turn.
+            if let Some(record) = unsafe { slot.any_record() } {
+                // SAFETY: The record is on the list or on none, as nothing uses the space any more,
+                // and of the range whose turn this is.
                 unsafe { turn.remove(record) };
             }
         }
@@ -89,8 +89,7 @@ pub(super) struct Mapping {
     /// The start of the mapping, in the process's address space.
     pub(super) address: usize,
     pub(super) slots: KVVec<Slot>,
-    /// One more than the highest index of a page that was ever present. Written under `populating`,
-    /// before the slot of that page is filled.
+    /// One more than the highest index of a slot that was ever filled. Raised before that.
     pub(super) highest: Atomic<usize>,
 }
 
@@ -106,6 +105,18 @@ impl Mapping {
             slots,
             highest: Atomic::new(0),
         })
+    }
+
+    /// Puts a record into slot `index`. If that has a record already, returns this one.
+    pub(super) fn fill(&self, index: usize, record: OwnedRecord) -> Result<(), OwnedRecord> {
+        let mut highest = self.highest.load(ordering::Relaxed);
+        while highest <= index {
+            match (self.highest).cmpxchg(highest, index + 1, ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => highest = now,
+            }
+        }
+        self.slots[index].fill(record)
     }
 
     pub(super) fn size(&self) -> usize {

@@ -12,7 +12,7 @@ use scene::{put, seen, Mapped, Scene};
 
 use super::{
     in_vain::{InVain, ListId},
-    slots::{OwnedRecord, Slot},
+    slots::{Found, OwnedRecord, Slot},
     turns::First,
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
@@ -100,14 +100,14 @@ mod suite {
             range.populate(3 * PAGE_SIZE + 10, 4 * PAGE_SIZE + 1),
             Ok(())
         );
-        ensure_eq!((range.pages_present(), scene.listed()), (2, 2));
+        ensure_eq!((range.pages_present(), scene.listed()), (2, 0));
         ensure_eq!(seen::<2>(scene.address() + 4 * PAGE_SIZE - 1), Ok([0; 2]));
         ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
         ensure_eq!(range.write(0, b"x"), Err(EFAULT));
 
         // Pages that are present are not made again.
         ensure_eq!(range.populate(0, 4 * PAGE_SIZE), Ok(()));
-        ensure_eq!((range.pages_present(), scene.listed()), (5, 5));
+        ensure_eq!(range.pages_present(), 5);
         ensure_eq!(
             range.frontier.load(ordering::Relaxed),
             5 * PAGE_SIZE as isize
@@ -119,7 +119,7 @@ mod suite {
         ] {
             ensure_eq!(range.populate(start, end), Err(EFAULT));
         }
-        ensure_eq!((range.pages_present(), scene.listed()), (5, 5));
+        ensure_eq!(range.pages_present(), 5);
         Ok(())
     }
 
@@ -173,11 +173,11 @@ mod suite {
     fn idle_pages_go_and_those_in_use_stay() -> Result<(), Failed> {
         let scene = Scene::mapped(6)?;
         let range = &scene.range;
-        range.populate(0, 6 * PAGE_SIZE)?;
+        scene.fill(6)?;
         range.write(4 * PAGE_SIZE, b"in use")?;
         scene.books.used.store(1 << 1 | 1 << 4, ordering::Relaxed);
         ensure_eq!(scene.reclaim(usize::MAX), Some((6, 4)));
-        ensure_eq!((range.pages_present(), scene.listed()), (2, 2));
+        ensure_eq!((range.pages_present(), scene.listed()), (2, 0));
         ensure_eq!(range.frontier.load(ordering::Relaxed), 0);
         for page in [0, 2, 3, 5] {
             ensure_eq!(seen::<1>(scene.address() + page * PAGE_SIZE), Err(EFAULT));
@@ -186,7 +186,89 @@ mod suite {
         ensure_eq!(seen(scene.address() + 4 * PAGE_SIZE), Ok(*b"in use"));
         // All of it can be populated again.
         ensure_eq!(range.populate(0, 6 * PAGE_SIZE), Ok(()));
-        ensure_eq!((range.pages_present(), scene.listed()), (6, 6));
+        ensure_eq!((range.pages_present(), scene.listed()), (6, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_page_in_use_is_asked_for_once() -> Result<(), Failed> {
+        let scene = Scene::mapped(4)?;
+        let range = &scene.range;
+        // Pages whose first use has not ended are never asked for.
+        range.populate(0, 4 * PAGE_SIZE)?;
+        ensure!(range.has_unlisted());
+        ensure_eq!((scene.listed(), scene.reclaim_urgently(4)), (0, None));
+        range.release(0..4);
+        ensure_eq!((scene.listed(), range.has_unlisted()), (4, false));
+        // Released again, they are on the list once.
+        range.release(0..4);
+        ensure_eq!(scene.listed(), 4);
+        // If they are used again, each is asked for once, and is listed when that use ends.
+        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        ensure_eq!(scene.reclaim_urgently(1), Some((4, 0)));
+        ensure_eq!((scene.listed(), range.has_unlisted()), (0, true));
+        ensure_eq!(scene.reclaim_urgently(4), None);
+        ensure_eq!(scene.books.asked.load(ordering::Relaxed), 4);
+        ensure_eq!(range.write(0, b"x"), Ok(()));
+        scene.books.used.store(0, ordering::Relaxed);
+        range.release(1..3);
+        ensure_eq!((scene.listed(), range.has_unlisted()), (2, true));
+        ensure_eq!(scene.reclaim(4), Some((2, 2)));
+        range.release(0..5);
+        ensure_eq!(scene.listed(), 0);
+        range.release(0..4);
+        ensure_eq!((scene.listed(), range.has_unlisted()), (2, false));
+        ensure_eq!(scene.reclaim(4), Some((2, 2)));
+        Ok(())
+    }
+
+    #[test]
+    fn pages_in_use_end_a_call_of_reclaim() -> Result<(), Failed> {
+        let scene = Scene::mapped(800)?;
+        scene.fill(800)?;
+        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        ensure_eq!(scene.reclaim_urgently(1), Some((512, 0)));
+        ensure_eq!(scene.listed(), 288);
+        // As many as are asked for are looked at in any case.
+        scene.range.release(0..512);
+        ensure_eq!(scene.reclaim_urgently(800), Some((800, 0)));
+        ensure_eq!(scene.listed(), 0);
+        Ok(())
+    }
+
+    /// A thread that is preempted when it has put a page into its slot holds up no other.
+    #[test]
+    fn a_page_is_mapped_by_whoever_finds_it() -> Result<(), Failed> {
+        let scene = Scene::mapped(2)?;
+        let range = &scene.range;
+        let (mm, _) = range.missing(0, 1)?.ok_or(ENOENT)?;
+        for index in [0, 1] {
+            let begun = range.place(index, Some(range.allocate(&mm, index)?))?;
+            let Found::Unmapped(page) = begun else {
+                return Err(ENOENT.into());
+            };
+            ensure_eq!(
+                (range.has_page(index), range.write(index * PAGE_SIZE, b"x")),
+                (false, Err(EFAULT))
+            );
+            // Or when it has mapped the page.
+            if index == 1 {
+                range.insert_page(&mm, scene.address() + PAGE_SIZE, &page)?;
+            }
+            let start = index * PAGE_SIZE;
+            ensure_eq!(range.populate(start, start + 1), Ok(()));
+            range.write(start, b"seen")?;
+            ensure_eq!(seen(scene.address() + start), Ok(*b"seen"));
+            // What that thread does then has no effect.
+            ensure_eq!(range.map(&mm, index, &page), Ok(()));
+            let late = range.place(index, Some(range.allocate(&mm, index)?))?;
+            ensure!(matches!(late, Found::Present));
+            ensure_eq!(seen(scene.address() + start), Ok(*b"seen"));
+        }
+        let all = 2 * PAGE_SIZE as isize;
+        ensure_eq!(range.frontier.load(ordering::Relaxed), all);
+        range.release(0..2);
+        ensure_eq!((scene.listed(), scene.reclaim(2)), (2, Some((2, 2))));
         Ok(())
     }
 
@@ -195,7 +277,7 @@ mod suite {
         let scene = Scene::mapped(16)?;
         let range = &scene.range;
         for _ in 0..4 {
-            range.populate(0, 16 * PAGE_SIZE)?;
+            scene.fill(16)?;
             for page in 0..16 {
                 let mut bytes = [0xee; 32];
                 range.read((page + 1) * PAGE_SIZE - 32, &mut bytes)?;
@@ -214,11 +296,11 @@ mod suite {
     #[test]
     fn pages_are_asked_for_in_turn_and_rounds_are_told_apart() -> Result<(), Failed> {
         let scene = Scene::mapped(3)?;
-        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        scene.books.chances.store(u32::MAX, ordering::Relaxed);
         for page in [2, 0, 1] {
-            scene
-                .range
-                .populate(page * PAGE_SIZE, page * PAGE_SIZE + 1)?;
+            let start = page * PAGE_SIZE;
+            scene.range.populate(start, start + 1)?;
+            scene.range.release(page..page + 1);
         }
         let round = || scene.books.round.load(ordering::Relaxed);
         take_in_order(&scene, &[2])?;
@@ -239,13 +321,7 @@ mod suite {
     #[test]
     fn reclaim_waits_for_nobody() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;
-        scene.range.populate(0, 2 * PAGE_SIZE)?;
-        {
-            let _populating = scene.range.populating.lock();
-            ensure_eq!(scene.reclaim(2), Some((2, 0)));
-        }
-        let asked = scene.books.asked.load(ordering::Relaxed);
-        ensure_eq!(asked, 0);
+        scene.fill(2)?;
         {
             let _reads = scene.range.space.open();
             ensure_eq!(scene.reclaim(2), Some((2, 0)));
@@ -262,7 +338,7 @@ mod suite {
     fn the_frontier_comes_back_after_reclaim_in_vain() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;
         let range = &scene.range;
-        range.populate(0, 2 * PAGE_SIZE)?;
+        scene.fill(2)?;
         {
             let _reads = range.space.open();
             ensure_eq!(scene.reclaim(2), Some((2, 0)));
@@ -277,7 +353,7 @@ mod suite {
     #[test]
     fn lesson_s21_who_cannot_wait_is_given_what_was_used_lately() -> Result<(), Failed> {
         let scene = Scene::mapped(3)?;
-        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.fill(3)?;
         scene.books.chances.store(4, ordering::Relaxed);
         ensure_eq!(scene.reclaim(1), Some((1, 0)));
         // All of them are freed in the second round.
@@ -285,17 +361,17 @@ mod suite {
         ensure_eq!(scene.reclaim_urgently(1), None);
 
         // If as many are freed as were asked for, pages that were used lately are kept.
-        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.fill(3)?;
         scene.books.chances.store(2, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 1)));
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
 
-        // Pages in use stay, and reclaim does not walk them again and again.
-        scene.range.populate(0, 3 * PAGE_SIZE)?;
-        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        // Pages that are used between all calls stay, and reclaim does not walk them again and again.
+        scene.fill(3)?;
+        scene.books.chances.store(u32::MAX, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((6, 0)));
         ensure_eq!(scene.reclaim_urgently(1), Some((1, 0)));
-        scene.books.used.store(0, ordering::Relaxed);
+        scene.books.chances.store(0, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 3)));
         Ok(())
     }
@@ -309,29 +385,32 @@ mod suite {
         ensure!(!slot.is_filled());
         // SAFETY: The space is open.
         ensure!(unsafe { slot.record() }.is_none());
+        range.populate(0, 1)?;
         let record = OwnedRecord::new(&scene.pool, range, 0)?;
-        // SAFETY: The slot is that of the record, and the pool that of the range.
-        ensure_eq!(unsafe { slot.fill(record, &scene.pool) }, Ok(()));
-        let record = OwnedRecord::new(&scene.pool, range, 0)?;
-        // SAFETY: As above.
-        ensure_eq!(unsafe { slot.fill(record, &scene.pool) }, Err(EEXIST));
+        ensure!(slot.fill(record).is_err());
         ensure!(slot.is_filled());
         // SAFETY: The space is open.
         ensure!(unsafe { slot.record() }.is_some_and(|record| record.index == 0));
+        range.release(0..1);
 
         let (pool, control) = (&scene.pool, Scene::control(1));
         // The record is off the list as long as it is taken, and put back, and taken again.
         let off = pool.take_first(&control, |_taken| scene.listed());
         ensure!(matches!(off, First::Taken(0)));
         ensure_eq!(scene.listed(), 1);
-        // SAFETY: No other thread fills the slot. What `is_open` returns is what this tests.
-        let open = pool.take_first(&control, |taken| unsafe { slot.clear(taken, || true) });
-        ensure!(matches!(open, First::Taken(None)));
+        // What `is_open` returns is what this tests.
+        let open = pool.take_first(&control, |taken| slot.withdraw(&taken, || true));
+        ensure!(matches!(open, First::Taken(false)));
         ensure!(slot.is_filled());
         ensure_eq!(scene.listed(), 1);
-        // SAFETY: As above; only this test has the space open, and does not use the record that it
-        // has borrowed any more.
-        let idle = pool.take_first(&control, |taken| unsafe { slot.clear(taken, || false) });
+        // A page that leaves is not found. Only this test has the space open, and does not use the
+        // record that it has borrowed any more.
+        let idle = pool.take_first(&control, |taken| {
+            let withdrawn = slot.withdraw(&taken, || false);
+            // SAFETY: The space is open.
+            let is_found = slot.is_filled() || unsafe { slot.record() }.is_some();
+            (withdrawn && !is_found).then(|| slot.take_withdrawn(taken))
+        });
         ensure!(matches!(idle, First::Taken(Some(_))));
         ensure!(!slot.is_filled());
         ensure_eq!(scene.listed(), 0);
@@ -343,7 +422,7 @@ mod suite {
     #[test]
     fn a_mapping_that_went_is_gone_for_good() -> Result<(), Failed> {
         let mut scene = Scene::mapped(4)?;
-        scene.range.populate(0, 3 * PAGE_SIZE)?;
+        scene.fill(3)?;
         scene.mapped = None;
         ensure!(!scene.range.is_mapped());
         ensure_eq!(scene.range.populate(0, 1), Err(ESRCH));
@@ -377,24 +456,24 @@ mod suite {
     fn a_page_for_a_place_that_has_gone_is_refused() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;
         let range = &scene.range;
-        let record = OwnedRecord::new(&scene.pool, range, 0)?;
         let (mm, _) = range.missing(0, 1)?.ok_or(ENOENT)?;
+        let found = range.place(0, Some(range.allocate(&mm, 0)?))?;
+        let Found::Unmapped(page) = found else {
+            return Err(ENOENT.into());
+        };
         // Nothing is mapped in the first page of an address space.
-        ensure_eq!(range.insert_page(&mm, 0, &record), Err(ESRCH));
+        ensure_eq!(range.insert_page(&mm, 0, &page), Err(ESRCH));
         let theirs = Mapped::anonymous(None, 1)?;
-        ensure_eq!(range.insert_page(&mm, theirs.address, &record), Err(ESRCH));
-        ensure_eq!(range.insert_page(&mm, scene.address(), &record), Ok(()));
-        ensure_eq!(
-            range.insert_page(&mm, scene.address(), &record),
-            Err(ENOMEM)
-        );
+        ensure_eq!(range.insert_page(&mm, theirs.address, &page), Err(ESRCH));
+        ensure_eq!(range.insert_page(&mm, scene.address(), &page), Ok(()));
+        ensure_eq!(range.insert_page(&mm, scene.address(), &page), Ok(()));
         Ok(())
     }
 
     #[test]
     fn lesson_r03_what_is_mapped_instead_gets_no_pages() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;
-        scene.range.populate(0, 1)?;
+        scene.fill(1)?;
         scene.range.write(0, b"secret")?;
         let mapped = Mapped::anonymous(Some(scene.address()), 2)?;
         ensure_eq!(mapped.address, scene.address());
@@ -431,7 +510,7 @@ mod suite {
     fn lesson_s08_a_closed_range_has_nothing_left() -> Result<(), Failed> {
         let scene = Scene::mapped(3)?;
         let range = &scene.range;
-        range.populate(0, 3 * PAGE_SIZE)?;
+        scene.fill(3)?;
         ensure_eq!(scene.listed(), 3);
         {
             let _reads = range.space.open();
@@ -454,10 +533,10 @@ mod suite {
     #[test]
     fn a_range_that_ends_takes_its_pages_along() -> Result<(), Failed> {
         let stays = Scene::mapped(2)?;
-        stays.range.populate(0, PAGE_SIZE)?;
+        stays.fill(1)?;
         let mut goes = Scene::in_pool(stays.pool.clone())?;
         goes.map(2)?;
-        goes.range.populate(0, 2 * PAGE_SIZE)?;
+        goes.fill(2)?;
         ensure_eq!(stays.listed(), 3);
         drop(goes);
         ensure_eq!(stays.listed(), 1);

@@ -152,11 +152,11 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Takes a record off the list for good.
+    /// Takes a record off the list for good, if it is on it.
     ///
     /// # Safety
     ///
-    /// The record must be on the list, and of a range that has this turn.
+    /// The record must be on the list or on none, and of a range that has this turn.
     pub(super) unsafe fn remove(&self, record: &Record) {
         let (list, links) = (self.pool.list(), record.links());
         // SAFETY: Promised by the caller. `add` has chosen the list in the same way.

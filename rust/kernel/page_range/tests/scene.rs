@@ -3,7 +3,7 @@
 //! What the tests need around a page range: a file whose mappings show it, an address space of the
 //! test's own, an owner whose answers the test sets.
 
-use super::super::{pool::PagePool, reclaim::Need, Owner, PageRange};
+use super::super::{pool::PagePool, reclaim::Need, Owner, PageRange, Use};
 use crate::kernel_ext::{expect::Failed, versions::this_module};
 use kernel::{
     bindings,
@@ -40,7 +40,7 @@ const MAP_ANONYMOUS: usize = 0x20;
 
 /// An owner that answers which pages are in use, and records which of them reclaim asks for.
 pub(super) struct Books {
-    /// A bit for each page in use.
+    /// A bit for each page in use; the same for every 64th.
     pub(super) used: Atomic<u64>,
     /// How many more questions are answered as if the page had been used lately.
     pub(super) chances: Atomic<u32>,
@@ -53,7 +53,7 @@ pub(super) struct Books {
 }
 
 impl Owner for Books {
-    fn evict_if_idle(&self, bytes: Range<usize>, round: u32, evict: &mut dyn FnMut() -> bool) {
+    fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use)) {
         let page = bytes.start >> PAGE_SHIFT;
         self.asked_for.store(page as u64, ordering::Relaxed);
         self.asked.fetch_add(1, ordering::Relaxed);
@@ -61,13 +61,22 @@ impl Owner for Books {
         let chances = self.chances.load(ordering::Relaxed);
         self.chances
             .store(chances.saturating_sub(1), ordering::Relaxed);
-        if chances == 0 && self.used.load(ordering::Relaxed) & 1 << page == 0 {
-            let _ = evict();
-        }
+        act(
+            match (
+                self.used.load(ordering::Relaxed) & 1 << (page % 64),
+                chances,
+            ) {
+                (0, 0) => Use::Idle,
+                (0, _) => Use::UsedLately,
+                _ => Use::Used,
+            },
+        );
     }
 
-    fn unmap(&self, _index: usize, unmap: &mut dyn FnMut()) {
-        unmap();
+    fn unmap(&self, _index: usize, unmap: Option<&mut dyn FnMut()>) {
+        if let Some(unmap) = unmap {
+            unmap();
+        }
     }
 }
 
@@ -114,6 +123,13 @@ impl Scene {
         let mut scene = Self::new()?;
         scene.map(pages)?;
         Ok(scene)
+    }
+
+    /// Makes the first so many pages present, and listed, as after their first use.
+    pub(super) fn fill(&self, pages: usize) -> Result {
+        self.range.populate(0, pages << PAGE_SHIFT)?;
+        self.range.release(0..pages);
+        Ok(())
     }
 
     /// Makes the mapping. Returns its start.

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
 use kernel::{
-    page::PAGE_SIZE,
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
@@ -71,8 +70,8 @@ fn two_ranges() -> Result<(Scene, Scene), Failed> {
     let one = Scene::mapped(2)?;
     let mut other = Scene::in_pool(one.pool.clone())?;
     other.map(3)?;
-    one.range.populate(0, 2 * PAGE_SIZE)?;
-    other.range.populate(0, 3 * PAGE_SIZE)?;
+    one.fill(2)?;
+    other.fill(3)?;
     Ok((one, other))
 }
 
@@ -111,7 +110,7 @@ mod suite {
         ensure_eq!((pool.in_vain(&control), busy.listed()), (0, 2));
         ensure_eq!(busy.range.pages_present(), 2);
         // Who cannot go on without memory finds pages of another range, and waits for no turn.
-        other.range.populate(0, 2 * PAGE_SIZE)?;
+        other.fill(2)?;
         ensure_eq!(reclaim_urgently(pool), 2);
         drop(turn);
         ensure_eq!(busy.reclaim(2), Some((2, 2)));
@@ -147,9 +146,34 @@ mod suite {
     }
 
     #[test]
+    fn a_page_that_leaves_is_waited_for_by_its_turn() -> Result<(), Failed> {
+        let scene = Scene::mapped(1)?;
+        scene.fill(1)?;
+        let (pool, range) = (scene.pool.clone(), scene.range.clone());
+        // The range's turn, and the mark of a page that reclaim has begun to remove.
+        let step = pool.take_first(&Scene::control(1), |taken| -> Result<_, Failed> {
+            let space = range.space.open().ok_or(ENOENT)?;
+            let slot = &space.mapping.as_ref().ok_or(ENOENT)?.slots[0];
+            ensure!(slot.withdraw(&taken, || false));
+            let there = range.clone();
+            let end =
+                Meanwhile::start(move || usize::from(there.populate_slow(0, 1, &()).is_ok()))?;
+            ensure!(!end.ends_within(Meanwhile::SHORT));
+            slot.restore();
+            Ok(end)
+        });
+        let First::Taken(end) = step else {
+            return Err(ENOENT.into());
+        };
+        ensure_eq!(end?.result(), 1);
+        ensure_eq!((range.pages_present(), scene.listed()), (1, 1));
+        Ok(())
+    }
+
+    #[test]
     fn lesson_s21_who_cannot_go_on_waits_for_the_only_range() -> Result<(), Failed> {
         let busy = Scene::mapped(2)?;
-        busy.range.populate(0, 2 * PAGE_SIZE)?;
+        busy.fill(2)?;
         let turn = busy.pool.wait_for_turn(busy.range.turn);
         let pool = busy.pool.clone();
         let reclaim = Meanwhile::start(move || reclaim_urgently(&pool))?;

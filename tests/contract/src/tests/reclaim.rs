@@ -108,6 +108,26 @@ case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, c
     answer(&client, &manager);
 });
 
+// The kernel is offered no page that cannot be had back, and looks at none again and again.
+case!(pages_in_use_are_not_offered, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
+    let (data, few, all) = (pattern(64 * PIECE, 1), pages_of(4 * PIECE), pages_of(60 * PIECE));
+    let before = shrinker.pages();
+    for round in 0..3 {
+        let call = client.call(&manager, 0, 0, &bytes(&data));
+        if round > 0 {
+            // Ours finds out that a page is used again when it is looked at.
+            shrinker.scan();
+        }
+        let offered = shrinker.pages();
+        assert!(offered <= before + few, "round {round}: {offered} pages, {before} before");
+        assert_eq!(manager.data(&call), data, "what was delivered");
+        manager.free(&call);
+        let offered = shrinker.pages();
+        assert!(offered >= all, "round {round}: {offered} pages when they are free");
+        answer(&client, &manager);
+    }
+});
+
 case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], Shrinker::needed, |t, shrinker| {
     let manager = t.manager();
     let clients = [t.client(), t.client(), t.client()];
