@@ -170,8 +170,10 @@ fn until_suspected<const FIRST: usize, const FEW: usize>(
     Ok(count)
 }
 
-pub(super) fn lesson_r05_the_request_itself_counts<const FIRST: usize, const FEW: usize>() -> Outcome
-{
+pub(super) fn lesson_r05_the_request_itself_does_not_count<
+    const FIRST: usize,
+    const FEW: usize,
+>() -> Outcome {
     // By count: the space is low from the first range on, so the count alone decides.
     let space = 112 * 8;
     let mut allocator = Allocator::<FIRST, FEW>::new(space);
@@ -180,21 +182,23 @@ pub(super) fn lesson_r05_the_request_itself_counts<const FIRST: usize, const FEW
         ensure!(!other.oneway_spam_suspect);
     }
     ensure!(allocator.free_oneway_space() < space / 10);
-    // By size: a quarter of the space, the request itself included.
+    // By size: a quarter of the space, without the request itself.
     let mut allocator = Allocator::<FIRST, FEW>::new(1000 * 8);
     reserve_ok(&mut allocator, 211 * 8, oneway(2))?;
     let quarter = reserve_ok(&mut allocator, 250 * 8, oneway(1))?;
-    // A quarter is not more than a quarter.
     ensure!(!quarter.oneway_spam_suspect);
+    // A quarter is not more than a quarter.
     let more = reserve_ok(&mut allocator, 8, oneway(1))?;
-    ensure!(more.oneway_spam_suspect);
+    ensure!(!more.oneway_spam_suspect);
+    let behind = reserve_ok(&mut allocator, 8, oneway(1))?;
+    ensure!(behind.oneway_spam_suspect);
 
     // The contract's observed case: 128 KiB, 1000 bytes each.
     ensure_eq!(until_suspected::<FIRST, FEW>(128 << 10, 1000)?, 53);
     Ok(())
 }
 
-pub(super) fn alloc_7_the_fifty_first_range_is_one_too_many<
+pub(super) fn alloc_7_fifty_one_ranges_are_one_too_many<
     const FIRST: usize,
     const FEW: usize,
 >() -> Outcome {
@@ -202,7 +206,7 @@ pub(super) fn alloc_7_the_fifty_first_range_is_one_too_many<
     // A quarter of the space is 60 granules, so that the number of ranges decides.
     let mut allocator = Allocator::<FIRST, FEW>::new(240 * 8);
     reserve_ok(&mut allocator, 47 * 8, oneway(2))?;
-    for _ in 1..=50 {
+    for _ in 1..=51 {
         let more = reserve_ok(&mut allocator, 8, oneway(1))?;
         ensure!(!more.oneway_spam_suspect);
     }
@@ -216,7 +220,8 @@ pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<
 >() -> Outcome {
     let mut allocator = Allocator::<FIRST, FEW>::new(1000 * 8);
     let big = reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
-    ensure!(big.oneway_spam_suspect);
+    ensure!(!big.oneway_spam_suspect);
+    ensure!(reserve_ok(&mut allocator, 8, oneway(1))?.oneway_spam_suspect);
     // Not reported twice.
     let more = reserve_ok(&mut allocator, 8, oneway(1))?;
     ensure!(!more.oneway_spam_suspect);
@@ -225,7 +230,8 @@ pub(super) fn alloc_7_suspicion_fires_once_until_there_is_space_again<
     let small = reserve_ok(&mut allocator, 8, oneway(1))?;
     ensure!(!small.oneway_spam_suspect);
     // A suspect is reported again.
-    let again = reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
+    reserve_ok(&mut allocator, 410 * 8, oneway(1))?;
+    let again = reserve_ok(&mut allocator, 8, oneway(1))?;
     ensure!(again.oneway_spam_suspect);
     Ok(())
 }

@@ -124,18 +124,18 @@ impl Model {
         Some(Reserved {
             offset,
             size,
-            oneway_spam_suspect: sender.is_some_and(|sender| self.is_spam_report(sender)),
+            oneway_spam_suspect: sender.is_some_and(|sender| self.is_spam_report(sender, size)),
         })
     }
 
-    fn is_spam_report(&mut self, sender: i32) -> bool {
+    fn is_spam_report(&mut self, sender: i32, size: usize) -> bool {
         if self.oneway_left() >= self.size / 10 {
             self.spam_reported = false;
             return false;
         }
         let of_sender = |(_, range): &(usize, Used)| range.sender == Some(sender);
         let count = self.used().filter(of_sender).count();
-        let is_suspect = count > 50 || self.held_by(sender) > self.size / 4;
+        let is_suspect = count - 1 > 50 || self.held_by(sender) - size > self.size / 4;
         let is_report = is_suspect && !self.spam_reported;
         self.spam_reported |= is_suspect;
         is_report

@@ -30,8 +30,8 @@ in_every_backend! {
     alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half
     sizes_that_do_not_fit_into_anything_are_refused
     a_space_that_is_not_mapped_yet_has_no_room
-    lesson_r05_the_request_itself_counts
-    alloc_7_the_fifty_first_range_is_one_too_many
+    lesson_r05_the_request_itself_does_not_count
+    alloc_7_fifty_one_ranges_are_one_too_many
     alloc_7_suspicion_fires_once_until_there_is_space_again
     a_quota_is_for_each_sender
     a_quota_may_be_too_small_for_anything
