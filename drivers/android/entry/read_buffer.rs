@@ -110,21 +110,26 @@ impl<'a> ReadBuffer<'a> {
     }
 }
 
-/// Begins a read: if nothing of the buffer that `io` describes is consumed, writes the code that a
-/// read begins with, which is neither counted nor traced. So a buffer that cannot be written is
-/// noticed before anything is taken out for it, or waited for (contract WR-12). Returns how much of
-/// the buffer is written then, which is no more than it has.
-///
-/// Fails with `EFAULT` when that cannot be written, when the buffer has no room for a single code,
-/// or when more of it is consumed than it has.
+/// Whether the buffer that `io` describes has what is said to be consumed of it, and room for the
+/// code that a read [begins](begin) with if that is nothing.
+#[inline(always)]
+pub(crate) fn can_begin(io: &WriteRead) -> bool {
+    let needed = match io.read_consumed {
+        0 => SIZE_OF_CODE,
+        consumed => consumed,
+    };
+    io.read_size >= needed
+}
+
+/// Begins a read that [can begin](can_begin): if nothing of the buffer that `io` describes is
+/// consumed, writes the code that a read begins with, which is neither counted nor traced. So a
+/// buffer that cannot be written is noticed before anything is taken out for it, or waited for
+/// (contract WR-12). Returns how much of the buffer is written then, which is no more than it has.
+/// Fails with `EFAULT`.
 #[inline(always)]
 pub(crate) fn begin(io: &WriteRead) -> Result<u64> {
-    let room = io.read_size.checked_sub(io.read_consumed).ok_or(EFAULT)?;
     if io.read_consumed > 0 {
         return Ok(io.read_consumed);
-    }
-    if room < SIZE_OF_CODE {
-        return Err(EFAULT);
     }
     user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
     Ok(SIZE_OF_CODE)

@@ -43,6 +43,9 @@ use kernel::{
 /// and with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
+    if !read_buffer::can_begin(io) {
+        return read_without_room(thread, may_wait);
+    }
     read_buffer::begin(io)?;
     let mut output = ReadBuffer::new(thread, io);
     let request = loop {
@@ -69,6 +72,16 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         break request;
     };
     finish(thread, io, &mut output, request)
+}
+
+/// Waits for work, as the C driver does before it looks at the numbers of a read, and fails with
+/// `EFAULT`, because the buffer is smaller than what a read begins with or is said to have consumed.
+/// The work stays for the next read. No lock may be held.
+#[cold]
+fn read_without_room(thread: &Arc<Thread>, may_wait: bool) -> Result {
+    drop(wait(thread, may_wait)?);
+    wake_others(thread);
+    Err(EFAULT)
 }
 
 /// Whether the read buffer has room for the completion of a reply, and for any other item behind

@@ -28,7 +28,8 @@ const PIECE: usize = 128;
 /// The write buffer of the calling process.
 pub(crate) struct WriteBuffer {
     address: u64,
-    size: u64,
+    /// The address behind its end.
+    end: u64,
     /// The offset up to which commands have run.
     consumed: u64,
     /// What has been read of the buffer from that offset on.
@@ -36,14 +37,12 @@ pub(crate) struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    /// Returns the write buffer that `io` describes. One that would end beyond the last address
-    /// has no commands (contract WR-2): no memory of user space is as large as half of all
-    /// addresses.
+    /// Returns the write buffer that `io` describes. Addresses wrap around, as in the C driver: a
+    /// buffer that would end beyond the last address has no commands (contract WR-2).
     pub(crate) fn new(io: &WriteRead) -> Self {
         Self {
             address: io.write_buffer,
-            // CAST: A size that is too large becomes negative.
-            size: (io.write_size as i64).max(0) as u64,
+            end: io.write_buffer.wrapping_add(io.write_size),
             consumed: io.write_consumed,
             piece: UserBytes::new(),
         }
@@ -56,7 +55,12 @@ impl WriteBuffer {
 
     /// Returns how many bytes of commands have not run.
     pub(crate) fn remaining(&self) -> u64 {
-        self.size.saturating_sub(self.consumed)
+        self.end.saturating_sub(self.next())
+    }
+
+    /// Returns the address of the next command.
+    fn next(&self) -> u64 {
+        self.address.wrapping_add(self.consumed)
     }
 
     /// Whether no command follows the next one, which is `command`.
@@ -101,7 +105,7 @@ impl WriteBuffer {
                 self.consumed,
                 fmt!(
                     "of {} bytes is unreadable, or ends within a command",
-                    self.size
+                    self.end.wrapping_sub(self.address)
                 ),
             ),
         }
@@ -147,8 +151,7 @@ impl WriteBuffer {
         if readable < size {
             return Err(EFAULT);
         }
-        let address = self.address.checked_add(self.consumed).ok_or(EFAULT)?;
-        let address = UserPtr::from_addr(usize::try_from(address).map_err(|_| EFAULT)?);
+        let address = UserPtr::from_addr(usize::try_from(self.next()).map_err(|_| EFAULT)?);
         let is_read = self.piece.read(address, readable);
         is_read.or_else(|_| self.read_no_further(address, size))
     }

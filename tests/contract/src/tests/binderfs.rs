@@ -8,7 +8,7 @@ use nix::fcntl::{renameat2, OFlag, RenameFlags, AT_FDCWD};
 use nix::mount::umount;
 use nix::sys::stat::{mknod, Mode, SFlag};
 use std::io::ErrorKind::PermissionDenied;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 
 case!(add_fault, ["BFS-7"], |t| assert_eq!(control(t).ioctl_fault(BINDER_CTL_ADD), Err(Errno::EFAULT)));
 
@@ -67,6 +67,18 @@ case!(owners_modes_and_inodes, ["BFS-2", "BFS-8"], |t| {
     assert!(feature.is_file());
     assert_eq!(feature.mode() & 0o7777, 0o444);
     assert!(feature.ino() > (1 << 20) + 3);
+});
+
+// As what is read with pread and lseek, which some programs do.
+case!(features_are_read_at_any_offset, ["BFS-11"], |t| {
+    let file = std::fs::File::open(t.device("features/extended_error")).expect("open a feature");
+    let at = |offset| {
+        let mut room = [0; 8];
+        let size = file.read_at(&mut room, offset).map_err(|error| error.raw_os_error());
+        size.map(|size| room[..size].to_vec())
+    };
+    let found = [0, 1, 2, 3, 0].map(at);
+    assert_eq!(found, [&b"1\n"[..], b"\n", b"", b"", b"1\n"].map(|text| Ok(text.to_vec())));
 });
 
 case!(lesson_s23_features_say_what_there_is, ["BFS-11"], |t| {

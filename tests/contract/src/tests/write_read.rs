@@ -300,14 +300,69 @@ case!(small_read_room_keeps_the_work, ["WR-8"], Stage::client, |t, port| {
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
 });
 
-// C writes its `BR_NOOP` where there is no room for it (lesson C17).
-case!(room_for_less_than_a_code, ["WR-4", "WR-6"], Stage::server, |t, port| {
-    port.nonblocking(true);
-    for room in 1..4 {
-        let outcome = port.raw(WriteReadOp { room, ..Default::default() });
-        assert_eq!(outcome.read_consumed, 0);
-        let is_refused = outcome.errno == Errno::EFAULT;
-        t.ours_alone("a code is written beyond read_size (lesson C17)", is_refused);
+// Each is read without work and with work: from which offset on, how much of it is filled then, and which error there is if
+// there is work. C writes its items where there is no room for them (lesson C17).
+case!(odd_numbers_of_a_read, ["WR-4", "WR-6", "WR-7", "WR-8"], Stage::server, |t, port| {
+    let top = u64::MAX;
+    let odd = [
+        (1, 0, 0, Errno::EFAULT),
+        (2, 0, 0, Errno::EFAULT),
+        (3, 0, 0, Errno::EFAULT),
+        (2, 4, 4, Errno::EFAULT),
+        (8, 9, 9, Errno::EFAULT),
+        (100, 1 << 40, 1 << 40, Errno::EFAULT),
+        (100, 1 << 63, 1 << 63, Errno::EFAULT),
+        (4, 4, 4, NONE),
+        (100, 25, 25, NONE),
+        (100, 24, 28, NONE),
+        (top, 0, 8, NONE),
+        (1 << 63, 0, 8, NONE),
+        (top, top - 50, top - 50, NONE),
+    ];
+    for (read_size, read_consumed, filled, errno) in odd {
+        let read = || {
+            port.nonblocking(true);
+            let args = WriteReadOp { room: 256, read_size: Some(read_size), read_consumed, ..Default::default() };
+            let outcome = port.raw(args);
+            (outcome.errno, outcome.read_consumed)
+        };
+        let (without, with) = (read(), { leave_work(&port); read() });
+        let told = port.drain();
+        let why = format!("a read of {read_size} bytes from {read_consumed} on: {without:?}, with work {with:?}");
+        t.known_difference(Driver::Upstream, &why, without == (Errno::EAGAIN, read_consumed));
+        let why = if errno == NONE { &why } else { "a code is written beyond read_size (lesson C17)" };
+        let is_bounded = with == (errno, filled) && (told == [Return::FailedReply]) == (filled == read_consumed);
+        match errno {
+            NONE => t.known_difference(Driver::Upstream, why, is_bounded),
+            _ => t.ours_alone(why, is_bounded),
+        };
+    }
+});
+
+case!(odd_numbers_of_a_write, ["WR-2", "WR-3"], Stage::client, |t, port| {
+    let commands = stream(|c| c.enter_looper().exit_looper().command(0, &0u32)).as_bytes().to_vec();
+    let top = u64::MAX;
+    // How much is to be written, from which offset on; how much of it has run, and the error.
+    let odd = [
+        (8, 8, 8, NONE),
+        (8, 9, 9, NONE),
+        (8, 1 << 40, 1 << 40, NONE),
+        (8, 1 << 63, 1 << 63, NONE),
+        (top, 0, 0, NONE),
+        (top, 4, 4, NONE),
+        (1 << 63, 4, 8, Errno::EINVAL),
+    ];
+    for (write_size, write_consumed, wanted, errno) in odd {
+        let write_size = Some(write_size);
+        let outcome = port.raw(WriteReadOp {
+            commands: commands.clone(),
+            write_size,
+            write_consumed,
+            ..Default::default()
+        });
+        let found = (outcome.errno, outcome.write_consumed);
+        let why = format!("a write of {write_size:?} from {write_consumed} on: {found:?}");
+        t.known_difference(Driver::Upstream, &why, found == (errno, wanted));
     }
 });
 
