@@ -32,7 +32,10 @@ use kernel::{
     mm::virt::VmaNew,
     prelude::*,
     sizes::SZ_4M,
-    sync::Arc, //
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
 };
 
 /// The size of the largest space, however much a process maps (contract MMAP-4).
@@ -400,7 +403,9 @@ impl Process {
     }
 
     /// Releases the objects that the data of a buffer names. Those that are descriptors are closed
-    /// in the calling task, whose `descriptors` they are among. Sleeps; no lock may be held.
+    /// in the calling task, whose `descriptors` they are among. Handles of a process that has ended
+    /// are left to [`close_handles`](Self::close_handles), which releases all of them in their
+    /// order. Sleeps; no lock may be held.
     pub(crate) fn release_objects(
         &self,
         mut named: KBox<BufferObjects>,
@@ -409,6 +414,7 @@ impl Process {
         for held in named.held.as_slice() {
             match held {
                 HeldObject::Node(node, strength) => node.drop_local(*strength),
+                HeldObject::Handle(..) if self.has_ended.load(Relaxed) => {}
                 HeldObject::Handle(handle, strength) => {
                     // Fails if the process itself has dropped more counts than it had.
                     let _ = self.drop_handle(*handle, *strength);

@@ -287,7 +287,8 @@ impl Process {
     }
 
     /// Removes all handles of a process that ends: no handle is added any more, and no task of the
-    /// process uses one. They are released one by one, without the lock.
+    /// process uses one. They are released one by one, without the lock, from the lowest on: this is
+    /// the order in which an owner reads of several nodes (contract REL-2).
     pub(crate) fn close_handles(&self) {
         let mut handles = self.handles.lock();
         handles.is_closed = true;
@@ -296,7 +297,7 @@ impl Process {
         let spare_place = handles.spare_place.take();
         drop(handles);
         drop((by_node, spare_place));
-        while let Some(mut removed) = table.last().and_then(|last| table.remove(last)) {
+        while let Some(mut removed) = table.first().and_then(|first| table.remove(first)) {
             let mut notifications = CancelledNotifications::default();
             let reference = &mut removed.value;
             reference.cancel_notifications(&mut notifications);

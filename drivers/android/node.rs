@@ -94,6 +94,16 @@ struct NodeState {
     death_registrations: SmallQueue<Arc<DeathNotification>>,
 }
 
+/// Which count of a node went down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fell {
+    /// That of a call, or the strong one of a handle.
+    Use,
+    /// One by which somebody has the name of the node: of a handle, of an object in a buffer, or of
+    /// a confirmation.
+    Name,
+}
+
 /// A death notification that was taken out to be notified.
 pub(crate) struct FirstToNotify {
     pub(crate) notification: Arc<DeathNotification>,
@@ -170,7 +180,7 @@ impl Node {
         }
     }
 
-    /// Removes a local count: a buffer of the owner no longer names the node.
+    /// Removes a local count: a buffer of the owner no longer names the node in its data.
     pub(crate) fn drop_local(self: &Arc<Self>, strength: Strength) {
         self.lower(|counts| counts.drop_local(strength));
     }
@@ -180,7 +190,7 @@ impl Node {
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner().lock_state();
         let freezers = owner.freeze.end_transaction();
-        let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
+        let after = self.end_use_locked(&mut owner);
         let is_needed = freezers.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
         sched::unpreempted_if(is_needed, || {
             drop(owner);
@@ -220,7 +230,8 @@ impl Node {
         let mut owner = self.owner().lock_state();
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
-        let after = self.settle(&mut owner);
+        let fell = if was_last { Fell::Name } else { Fell::Use };
+        let after = self.settle(&mut owner, fell);
         AfterCountChange::finish(after, owner, self.owner());
     }
 
@@ -358,7 +369,7 @@ impl Node {
     pub(crate) fn end_oneway_use(self: &Arc<Self>) {
         let mut owner = self.owner().lock_state();
         let wake = self.begin_next_oneway(&mut owner);
-        let after = self.lower_locked(&mut owner, |counts| counts.drop_local(Strength::Strong));
+        let after = self.end_use_locked(&mut owner);
         let is_needed = wake.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
         sched::unpreempted_if(is_needed, || {
             drop(owner);
@@ -392,41 +403,59 @@ impl Node {
         self.state.access_mut(&mut owner).counts.totals()
     }
 
-    /// Applies `change`, which lowers counts of the owner itself, and does what follows from it.
+    /// Applies `change`, which lowers counts of the owner itself by which it has the name, and does
+    /// what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().lock_state();
-        let after = self.lower_locked(&mut owner, change);
+        let after = self.lower_locked(&mut owner, change, Fell::Name);
         AfterCountChange::finish(after, owner, self.owner());
     }
 
+    /// Removes the strong local count of a call.
+    #[inline]
+    fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
+        let end_use = |counts: &mut NodeCounts| counts.drop_local(Strength::Strong);
+        self.lower_locked(owner, end_use, Fell::Use)
+    }
+
+    #[inline]
     fn lower_locked(
         self: &Arc<Self>,
         owner: &mut ProcessState,
         change: impl FnOnce(&mut NodeCounts),
+        fell: Fell,
     ) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         // The owner's counts ended with the owner, and a node that has any is not forgotten.
         if state.counts.life == Life::Known {
             change(&mut state.counts);
         }
-        self.settle(owner)
+        self.settle(owner, fell)
     }
 
     /// Queues a node update for the owner after counts went down, or forgets the node. Returns what
     /// is left to do, if anything.
     #[inline]
-    fn settle(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
+    fn settle(
+        self: &Arc<Self>,
+        owner: &mut ProcessState,
+        fell: Fell,
+    ) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         if state.counts.life != Life::Known || state.counts.is_known_to_be_held() {
             // No owner reads of it, or there is nothing to read.
             return None;
         }
-        self.update(owner)
+        self.update(owner, fell)
     }
 
     /// The same if there may be something to do.
     #[inline(never)]
-    fn update(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
+    fn update(
+        self: &Arc<Self>,
+        owner: &mut ProcessState,
+        fell: Fell,
+    ) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
             // Nobody has read of it, so an update that is queued goes with it, as in the C driver.
@@ -437,8 +466,12 @@ impl Node {
                 _removed: owner.nodes.take(self),
             });
         }
+        // The release has its place among what the owner reads when the last name goes, even if
+        // calls use the node until it is read (contract NODE-7).
+        let is_due = state.counts.has_update_after_fall()
+            || (fell == Fell::Name && state.counts.is_only_used());
         // An update that is queued already shows the counts of the time when it is read.
-        if self.link.is_used() || !state.counts.has_update_after_fall() {
+        if self.link.is_used() || !is_due {
             return None;
         }
         Some(AfterCountChange {

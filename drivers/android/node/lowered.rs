@@ -5,7 +5,6 @@
 
 use super::{Node, RemovedNode};
 use crate::{
-    defs::Strength,
     kernel_ext::park::WakeHint,
     process::{Process, ProcessState},
     work::Wake, //
@@ -51,9 +50,11 @@ pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 
 impl NodeInUse {
     /// Ends the use. No lock may be held.
-    #[inline(always)]
     pub(crate) fn end(self) {
-        self.0.drop_local(Strength::Strong);
+        let mut owner = self.0.owner().lock_state();
+        let after = self.0.end_use_locked(&mut owner);
+        drop(owner);
+        AfterCountChange::finish(after, self.0.owner());
     }
 
     /// Ends the use, under the state lock of the owner. What is returned is to be woken as soon as
@@ -61,7 +62,7 @@ impl NodeInUse {
     #[inline(always)] // It has one caller.
     pub(crate) fn end_locked(self, owner: &mut ProcessState) -> EndedUse {
         let node = self.0;
-        let after = node.lower_locked(owner, |counts| counts.drop_local(Strength::Strong));
+        let after = node.end_use_locked(owner);
         EndedUse { node, after }
     }
 }

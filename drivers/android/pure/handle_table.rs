@@ -235,8 +235,18 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// Returns the highest handle in use, by which all handles can be removed one by one without
-    /// searching.
+    /// Returns the lowest handle in use, by which all handles can be removed one by one: each step
+    /// takes as long as a look-up.
+    pub(crate) fn first(&self) -> Option<u32> {
+        let at = match self.first.used {
+            0 => self.others.first_from(0)? + 1,
+            _ => 0,
+        };
+        // By the type invariants the leaf has an entry in use.
+        handle_at(at, self.leaf(at)?.used.trailing_zeros() as usize)
+    }
+
+    /// Returns the highest handle in use.
     pub(crate) fn last(&self) -> Option<u32> {
         let at = self.others.last().map_or(0, |number| number + 1);
         let entry = self.leaf(at)?.used.checked_ilog2()?;
@@ -288,8 +298,8 @@ impl<R> HandleTable<R> {
 
 impl<R> Drop for HandleTable<R> {
     fn drop(&mut self) {
-        while let Some(last) = self.last() {
-            drop(self.remove(last));
+        while let Some(first) = self.first() {
+            drop(self.remove(first));
         }
     }
 }

@@ -191,6 +191,17 @@ impl NodeCounts {
         self.owner_refs() != (false, false) && self.has_update()
     }
 
+    /// Whether calls use the node, and nothing else needs its name; and the owner was notified of a
+    /// count.
+    pub(crate) fn is_only_used(&self) -> bool {
+        self.owner_refs() != (false, false)
+            && self.has_strong()
+            && self.refs == 0
+            && self.local_weak == 0
+            && self.pins == 0
+            && self.weak != OwnerRef::Pending
+    }
+
     /// Whether nothing needs the node, and the owner knows of no count: the node can be forgotten
     /// without notifying the owner.
     pub(crate) fn is_unreferenced(&self) -> bool {

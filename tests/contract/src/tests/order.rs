@@ -301,6 +301,42 @@ case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| 
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID), Release(other), Decrefs(other)]);
 });
 
+const UNORDERED: &str = "handles of the dead are not released in order, or only when their buffers are freed";
+
+// A handle that the holder has not read of yet has its place among the others.
+case!(handles_of_the_dead_from_the_lowest_up, ["REL-2", "NODE-6"], trio, |t, (manager, owner, holder)| {
+    let to_holder = introduce(&manager, &holder, NODE, &owner);
+    let nodes = [0x400, 0x300, 0x200, 0x100].map(|ptr| BinderPtrCookie { ptr, cookie: 1 });
+    for (at, id) in nodes.into_iter().enumerate() {
+        let node = FlatBinderObject::binder(id.ptr, id.cookie);
+        if at == 2 {
+            owner.tell(to_holder, 0, &object(node));
+        } else {
+            introduce(&manager, &owner, node, &holder);
+        }
+    }
+    owner.settle_counts();
+    let freezer = Freezer::of(t, &holder);
+    holder.kill();
+    freezer.wait_released(t);
+    let wanted: Vec<_> = nodes.into_iter().flat_map(|id| [Release(id), Decrefs(id)]).collect();
+    t.known_difference(Driver::Upstream, UNORDERED, owner.drain() == wanted);
+});
+
+// The news has its place when the last handle goes, although a call uses the node until it is read.
+case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
+    let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
+    let (owner, holder, [called, kept]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
+    let call = holder.call(&owner, called, 0, &empty());
+    holder.free(&owner.answer(&holder, &empty()));
+    holder.send(|c| c.release(called));
+    holder.tell(kept, 7, &empty());
+    owner.send(|c| c.free_buffer(call.buffer));
+    let told = all_in_one(&owner);
+    let is_first = matches!(told[..], [Return::Noop, Release(ID), Decrefs(ID), Return::Transaction(_)]);
+    t.known_difference(Driver::Upstream, UNORDERED, is_first);
+});
+
 // Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.
 case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager, owner)| {
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));

@@ -38,6 +38,7 @@ fn remove<R>(table: &mut HandleTable<R>, handle: u32) -> Option<R> {
 fn compare(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>) {
     assert_eq!(table.len(), model.len());
     assert_eq!(table.is_empty(), model.is_empty());
+    assert_eq!(table.first(), model.keys().next().copied());
     assert_eq!(table.last(), model.keys().next_back().copied());
     assert!(table.iter().eq(model.iter().map(|(k, v)| (*k, v))));
     compare_leaves(table, model, model.len() as u32);
@@ -177,7 +178,7 @@ fn nothing_is_in_a_new_table() {
         assert_eq!(table.get_mut(handle), None);
         assert!(table.remove(handle).is_none());
     }
-    assert_eq!(table.last(), None);
+    assert_eq!(table.first(), None);
     assert_eq!(table.iter().count(), 0);
 }
 
@@ -211,13 +212,13 @@ fn lesson_c20_a_hundred_thousand_handles() {
         assert_eq!(insert(&mut table, 1, wanted), wanted);
     }
 
-    let mut last = MANY;
-    while let Some(handle) = table.last() {
-        assert_eq!(handle, last);
+    let mut removed = 0;
+    while let Some(handle) = table.first() {
+        removed += 1;
+        assert_eq!(handle, removed);
         assert_eq!(remove(&mut table, handle), Some(handle));
-        last -= 1;
     }
-    assert_eq!(last, 0);
+    assert_eq!(removed, MANY);
 }
 
 /// Behind the first leaf, the tree of leaves has five levels.
@@ -273,7 +274,7 @@ fn a_handle_that_comes_and_goes_at_the_edge_of_a_leaf_does_not_allocate() {
 fn behind_the_last_handle_there_is_none() {
     let mut table = HandleTable::new();
     assert_eq!(insert(&mut table, u32::MAX, "last"), u32::MAX);
-    assert_eq!(table.last(), Some(u32::MAX));
+    assert_eq!((table.first(), table.last()), (Some(u32::MAX), Some(u32::MAX)));
     let mut spare = Spare::new();
     assert!(table.lowest_free(u32::MAX, &mut spare).is_none());
     assert!(spare.fill(GFP_KERNEL).is_err());
@@ -283,7 +284,7 @@ fn behind_the_last_handle_there_is_none() {
     assert_eq!(all, [1, u32::MAX - 1, u32::MAX]);
     assert_eq!(remove(&mut table, u32::MAX), Some("last"));
     assert_eq!(remove(&mut table, u32::MAX - 1), Some("before"));
-    assert_eq!(table.last(), Some(1));
+    assert_eq!(table.first(), Some(1));
 }
 
 /// `make growth` counts what this comes to: at no size does a handle take a step for each of the others.
