@@ -87,7 +87,7 @@ pub(crate) struct Process {
     pub(crate) file: OpenFile,
     /// The number of the thread group that opened it, in the initial pid namespace.
     pid: Pid,
-    /// The same, for tasks in other pid namespaces.
+    /// The same, for tasks in other pid namespaces. Closed once the process has ended.
     pub(crate) group: GroupPid,
     /// The priority of its threads while they wait for a call: that of the task that opened the
     /// device.

@@ -52,6 +52,7 @@ pub(crate) struct Thread {
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
+    /// Closed once the thread has ended.
     task: ThreadPid,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
@@ -284,10 +285,14 @@ impl Thread {
         self.task.is_current()
     }
 
-    /// Makes sure that a task that is gone leaves nothing to be found by another one. No lock may
-    /// be held.
+    /// Makes sure that a task that is gone leaves nothing to be found by another one, and closes the
+    /// name of a task that cannot find this record: a call that the thread has made may keep the
+    /// record for long, and a name keeps namespaces. The thread has ended. Sleeps; no lock may be
+    /// held.
     pub(crate) fn remove_caller(&self) {
-        self.process.callers.remove_gone(&self.task);
+        if self.process.callers.remove_gone(&self.task) {
+            self.task.close();
+        }
     }
 
     /// Whether the task will never use the device again, although the thread has not declared so.

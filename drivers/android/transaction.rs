@@ -207,7 +207,11 @@ impl Transaction {
         self.flags & both == both
             && self.flags == newer.flags
             && self.code == newer.code
-            && self.caller.process.group == newer.caller.process.group
+            && self
+                .caller
+                .process
+                .group
+                .is_that_of(&newer.caller.process.group)
     }
 
     /// Returns the node, if it is busy with another oneway call whose end this one has to wait for.

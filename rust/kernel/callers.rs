@@ -43,8 +43,8 @@ const PLACES: usize = 4;
 
 /// The private data of a file that records its callers.
 pub(crate) trait HasRecords {
-    /// The record of a task. As long as it exists it has to keep the [`ThreadPid`] of the task:
-    /// otherwise another task might find it.
+    /// The record of a task. It has to keep the [`ThreadPid`] of the task until it is removed from
+    /// the [`Records`], or the file is released: otherwise another task might find it.
     type Record;
 
     /// Returns the records.
@@ -201,15 +201,17 @@ impl<R> Records<R> {
         Self::places(self.slots.get()?, pid).find(|slot| slot.pid.load(Relaxed).is_null())
     }
 
-    /// Removes the record of a task that does not exist any more; does nothing if it does. No lock
-    /// may be held.
-    pub(crate) fn remove_gone(&self, task: &ThreadPid) {
+    /// Removes the record of a task that does not exist any more; does nothing if it does. Returns
+    /// whether the task has no record here, so that its name may be closed. No lock may be held.
+    pub(crate) fn remove_gone(&self, task: &ThreadPid) -> bool {
         if !task.is_gone() {
-            return;
+            let _changing = self.changes.lock();
+            return self.slot_of(task.address()).is_none();
         }
-        // SAFETY: As long as `task` exists no other task gets that `struct pid`, and this one has
-        // been in its last call.
+        // SAFETY: As long as `task` is not closed no other task gets that `struct pid`, and this
+        // one has been in its last call.
         drop(unsafe { self.remove(task.address()) });
+        true
     }
 
     /// Removes the record of the task whose `struct pid` is at `pid`, and returns it.

@@ -8,54 +8,92 @@
 //! number is reused: therefore comparing pointers identifies a task. (A thread that executes
 //! another program takes over the `struct pid` of the thread group's leader, and has that from then
 //! on, as everywhere in the kernel.)
+//!
+//! A `struct pid` keeps its pid namespace, and through that a user namespace and what its user may
+//! have. Therefore a name can be [closed](ThreadPid::close) before the object that has it is freed.
+//! After that it names nothing.
 
 use super::park::WakeHint;
 use kernel::{
     error::{to_result, Result},
     ffi::{c_int, c_void},
-    sync::aref::ARef,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic}, //
+    },
     task::{Kuid, Task}, //
 };
 
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 extern "C" {
     fn kernel_ext_pid_current() -> *mut c_void;
     fn kernel_ext_pid_of_thread() -> *mut c_void;
     fn kernel_ext_pid_of_group() -> *mut c_void;
     fn kernel_ext_pid_put(pid: *mut c_void);
+    fn kernel_ext_pid_put_later(pid: *mut c_void);
     fn kernel_ext_pid_is_current(pid: *const c_void) -> bool;
     fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
-    fn kernel_ext_pid_is_exiting(pid: *const c_void) -> bool;
-    fn kernel_ext_pid_is_gone(pid: *const c_void) -> bool;
-    fn kernel_ext_pid_task(pid: *mut c_void) -> *mut c_void;
+    fn kernel_ext_pid_is_exiting(place: *const *mut c_void) -> bool;
+    fn kernel_ext_pid_is_gone(place: *const *mut c_void) -> bool;
+    fn kernel_ext_pid_task(place: *const *mut c_void) -> *mut c_void;
     fn kernel_ext_preempt_disable();
-    fn kernel_ext_pid_wake_and_enable(pid: *mut c_void, hint: WakeHint);
-    fn kernel_ext_pid_group_nr(pid: *mut c_void) -> i32;
+    fn kernel_ext_pid_wake_and_enable(place: *const *mut c_void, hint: WakeHint);
+    fn kernel_ext_pid_group_nr(place: *const *mut c_void) -> i32;
     fn kernel_ext_pid_initial_nr(nr: i32) -> i32;
-    fn kernel_ext_pid_may_signal(pid: *mut c_void) -> c_int;
-    fn kernel_ext_pid_state(pid: *mut c_void) -> u8;
+    fn kernel_ext_pid_may_signal(place: *const *mut c_void) -> c_int;
+    fn kernel_ext_pid_state(place: *const *mut c_void) -> u8;
     fn kernel_ext_is_kernel_thread() -> bool;
     fn kernel_ext_uid_here(uid: u32) -> u32;
 }
 
-/// A counted `struct pid`.
+/// A counted `struct pid`, until it is closed.
 ///
 /// # Invariants
 ///
-/// `self.0` is a valid `struct pid`, to which this owns a reference.
-#[derive(PartialEq, Eq)]
-struct Counted(NonNull<c_void>);
+/// `self.0` is null, or a valid `struct pid` to which this owns a reference. That reference is put
+/// when a grace period of RCU has ended since the pointer became null, or with `self`.
+struct Counted(Atomic<*mut c_void>);
 
 // SAFETY: A `struct pid` is counted atomically, and may be used and put by any thread.
 unsafe impl Send for Counted {}
-// SAFETY: As above.
+// SAFETY: What threads share is an atomic pointer, and a `struct pid`, which any thread may use.
 unsafe impl Sync for Counted {}
+
+impl Counted {
+    /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
+    #[inline(always)]
+    fn address(&self) -> *mut c_void {
+        self.0.load(ordering::Relaxed)
+    }
+
+    /// Returns the place of the pointer. What is read there under RCU is null, or valid for as long
+    /// as that lasts.
+    #[inline(always)]
+    fn place(&self) -> *const *mut c_void {
+        self.0.as_ptr()
+    }
+
+    /// Puts the reference, after a grace period. Does nothing if that was done before.
+    fn close(&self) {
+        // ORDERING: The grace period orders the end of the `struct pid` behind all uses.
+        // INVARIANT: Null.
+        let pid = self.0.xchg(ptr::null_mut(), ordering::Relaxed);
+        if !pid.is_null() {
+            // SAFETY: By the type invariants there was a reference, which is put by whoever makes
+            // the pointer null: this call.
+            unsafe { kernel_ext_pid_put_later(pid) };
+        }
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants `self` owns a reference to put.
-        unsafe { kernel_ext_pid_put(self.0.as_ptr()) };
+        let pid = self.address();
+        if !pid.is_null() {
+            // SAFETY: By the type invariants `self` owns a reference to put.
+            unsafe { kernel_ext_pid_put(pid) };
+        }
     }
 }
 
@@ -111,44 +149,45 @@ impl ThreadPid {
     pub(crate) fn current() -> Self {
         // SAFETY: Takes a reference to the `struct pid` of the calling thread, which has one.
         let pid = unsafe { kernel_ext_pid_of_thread() };
-        // SAFETY: As above, so it is not null.
         // INVARIANT: The reference is owned by the result.
-        Self(Counted(unsafe { NonNull::new_unchecked(pid) }))
+        Self(Counted(Atomic::new(pid)))
     }
 
-    fn as_ptr(&self) -> *mut c_void {
-        self.0 .0.as_ptr()
-    }
-
-    /// Returns the address of the `struct pid`, only to be compared.
+    /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
     pub(crate) fn address(&self) -> *mut c_void {
-        self.as_ptr()
+        self.0.address()
+    }
+
+    /// Ends the name, because nobody needs it any more: it names no thread from now on, and keeps
+    /// nothing. Sleeps; no lock may be held.
+    pub(crate) fn close(&self) {
+        self.0.close();
     }
 
     /// Whether no thread has this name, now or later. What the thread did happened before.
     pub(crate) fn is_gone(&self) -> bool {
-        // SAFETY: By the type invariants the pid is valid.
-        unsafe { kernel_ext_pid_is_gone(self.as_ptr()) }
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        unsafe { kernel_ext_pid_is_gone(self.0.place()) }
     }
 
     /// Whether this names the calling thread.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         // SAFETY: Compares pointers.
-        unsafe { kernel_ext_pid_is_current(self.as_ptr()) }
+        unsafe { kernel_ext_pid_is_current(self.address()) }
     }
 
     /// Whether the thread is exiting or gone: it is in no system call any more, and makes no other.
     /// In any context.
     pub(crate) fn is_exiting(&self) -> bool {
-        // SAFETY: By the type invariants the pid is valid.
-        unsafe { kernel_ext_pid_is_exiting(self.as_ptr()) }
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        unsafe { kernel_ext_pid_is_exiting(self.0.place()) }
     }
 
     /// Returns what the thread does, as a moment ago. In any context.
     pub(crate) fn state(&self) -> TaskState {
-        // SAFETY: By the type invariants the pid is valid.
-        match unsafe { kernel_ext_pid_state(self.as_ptr()) } {
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        match unsafe { kernel_ext_pid_state(self.0.place()) } {
             b'R' => TaskState::Runs,
             b'S' => TaskState::Sleeps,
             b'T' | b't' => TaskState::Stopped,
@@ -160,8 +199,8 @@ impl ThreadPid {
 
     /// Returns the task of the thread, unless it is gone. In any context.
     pub(crate) fn task(&self) -> Option<ARef<Task>> {
-        // SAFETY: By the type invariants the pid is valid.
-        let task = NonNull::new(unsafe { kernel_ext_pid_task(self.as_ptr()) })?;
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        let task = NonNull::new(unsafe { kernel_ext_pid_task(self.0.place()) })?;
         // SAFETY: The function has taken a reference, which the result owns; `Task` is transparent
         // over `task_struct`.
         Some(unsafe { ARef::from_raw(task.cast()) })
@@ -178,14 +217,13 @@ impl ThreadPid {
         // SAFETY: Allowed in any context; the counterpart is the last step of the function below.
         unsafe { kernel_ext_preempt_disable() };
         drop(locks);
-        // SAFETY: By the type invariants the pid is valid, and preemption is disabled as above.
-        unsafe { kernel_ext_pid_wake_and_enable(self.as_ptr(), hint) };
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        // Preemption is disabled as above.
+        unsafe { kernel_ext_pid_wake_and_enable(self.0.place(), hint) };
     }
 }
 
-/// The name of a thread group: a process, as user space calls it. Two are equal if they name the
-/// same.
-#[derive(PartialEq, Eq)]
+/// The name of a thread group: a process, as user space calls it.
 pub(crate) struct GroupPid(Counted);
 
 impl GroupPid {
@@ -194,30 +232,40 @@ impl GroupPid {
         // SAFETY: Takes a reference to the `struct pid` of the calling thread's group, which has
         // one.
         let pid = unsafe { kernel_ext_pid_of_group() };
-        // SAFETY: As above, so it is not null.
         // INVARIANT: The reference is owned by the result.
-        Self(Counted(unsafe { NonNull::new_unchecked(pid) }))
+        Self(Counted(Atomic::new(pid)))
+    }
+
+    /// Ends the name, as [`ThreadPid::close`] does.
+    pub(crate) fn close(&self) {
+        self.0.close();
     }
 
     /// Whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
         // SAFETY: Compares pointers.
-        unsafe { kernel_ext_pid_is_current_group(self.0 .0.as_ptr()) }
+        unsafe { kernel_ext_pid_is_current_group(self.0.address()) }
+    }
+
+    /// Whether `other` names the same group. `false` if either is closed.
+    pub(crate) fn is_that_of(&self, other: &Self) -> bool {
+        let address = self.0.address();
+        !address.is_null() && address == other.0.address()
     }
 
     /// Returns its number in the pid namespace of the calling thread; 0 if it has none there, or is
     /// gone.
     #[inline]
     pub(crate) fn number_for_current(&self) -> i32 {
-        // SAFETY: By the type invariants the pid is valid.
-        unsafe { kernel_ext_pid_group_nr(self.0 .0.as_ptr()) }
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        unsafe { kernel_ext_pid_group_nr(self.0.place()) }
     }
 
     /// Succeeds if the calling thread may signal the group: if it belongs to the group, has the
     /// same user as `kill(2)` compares them, or has `CAP_KILL` in the user namespace of the group.
     /// Fails with `EPERM`, or with `ESRCH` if the group is gone. In any context.
     pub(crate) fn may_signal(&self) -> Result {
-        // SAFETY: By the type invariants the pid is valid.
-        to_result(unsafe { kernel_ext_pid_may_signal(self.0 .0.as_ptr()) })
+        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
+        to_result(unsafe { kernel_ext_pid_may_signal(self.0.place()) })
     }
 }

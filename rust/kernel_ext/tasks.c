@@ -12,6 +12,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 #include <linux/wait.h>
@@ -57,6 +58,33 @@ void kernel_ext_pid_put(struct pid *pid)
 	put_pid(pid);
 }
 
+/* A reference to a pid that is dropped after a grace period. */
+struct later_put {
+	struct rcu_head rcu;
+	struct pid *pid;
+};
+
+static void put_now(struct rcu_head *rcu)
+{
+	struct later_put *later = container_of(rcu, struct later_put, rcu);
+
+	put_pid(later->pid);
+	kfree(later);
+}
+
+void kernel_ext_pid_put_later(struct pid *pid)
+{
+	struct later_put *later = kmalloc_obj(*later);
+
+	if (!later) {
+		synchronize_rcu();
+		put_pid(pid);
+		return;
+	}
+	later->pid = pid;
+	call_rcu(&later->rcu, put_now);
+}
+
 bool kernel_ext_pid_is_current(const struct pid *pid)
 {
 	return task_pid(current) == pid;
@@ -69,23 +97,26 @@ bool kernel_ext_pid_is_current_group(const struct pid *pid)
 
 /*
  * As pid_task(), under a lock that is cheaper than rcu_read_lock() in a kernel that preempts
- * RCU.
+ * RCU. The pid at @place stays while that lock is held, as kernel_ext_pid_put_later() waits.
  */
-static struct task_struct *thread_of(struct pid *pid)
+static struct task_struct *thread_of(struct pid *const *place)
 {
+	struct pid *pid = READ_ONCE(*place);
 	struct hlist_node *first;
 
+	if (!pid)
+		return NULL;
 	first = rcu_dereference_sched(hlist_first_rcu(&pid->tasks[PIDTYPE_PID]));
 	return first ? hlist_entry(first, struct task_struct, pid_links[PIDTYPE_PID]) : NULL;
 }
 
-bool kernel_ext_pid_is_exiting(struct pid *pid)
+bool kernel_ext_pid_is_exiting(struct pid *const *place)
 {
 	struct task_struct *task;
 	bool exiting;
 
 	rcu_read_lock_sched();
-	task = thread_of(pid);
+	task = thread_of(place);
 	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
 	rcu_read_unlock_sched();
 	return exiting;
@@ -95,21 +126,31 @@ bool kernel_ext_pid_is_exiting(struct pid *pid)
  * A thread that executes a program takes over the pid of its group's leader in one step, so a pid
  * that has lost its thread gets no other.
  */
-bool kernel_ext_pid_is_gone(struct pid *pid)
+bool kernel_ext_pid_is_gone(struct pid *const *place)
 {
-	if (pid_has_task(pid, PIDTYPE_PID))
+	bool gone;
+
+	rcu_read_lock_sched();
+	gone = !thread_of(place);
+	rcu_read_unlock_sched();
+	if (!gone)
 		return false;
 	/* Pairs with the full barrier in exit_mm(): what the thread did is before what follows. */
 	smp_acquire__after_ctrl_dep();
 	return true;
 }
 
-struct task_struct *kernel_ext_pid_task(struct pid *pid)
+struct task_struct *kernel_ext_pid_task(struct pid *const *place)
 {
-	return get_pid_task(pid, PIDTYPE_PID);
+	struct task_struct *task;
+
+	rcu_read_lock_sched();
+	task = get_pid_task(READ_ONCE(*place), PIDTYPE_PID);
+	rcu_read_unlock_sched();
+	return task;
 }
 
-void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint hint)
+void kernel_ext_pid_wake_and_enable(struct pid *const *place, enum kernel_ext_wake_hint hint)
 {
 	static const int flags_of[] = {
 		[KERNEL_EXT_WAKE_SYNC] = KERNEL_EXT_WF_SYNC,
@@ -122,7 +163,7 @@ void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint h
 	/* Elsewhere this is such a section already. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		rcu_read_lock_sched();
-	entry.private = thread_of(pid);
+	entry.private = thread_of(place);
 	if (entry.private)
 		default_wake_function(&entry, TASK_INTERRUPTIBLE, flags, NULL);
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
@@ -130,9 +171,17 @@ void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint h
 	kernel_ext_preempt_enable();
 }
 
-pid_t kernel_ext_pid_group_nr(struct pid *pid)
+pid_t kernel_ext_pid_group_nr(struct pid *const *place)
 {
-	return pid_has_task(pid, PIDTYPE_TGID) ? pid_vnr(pid) : 0;
+	struct pid *pid;
+	pid_t nr = 0;
+
+	rcu_read_lock_sched();
+	pid = READ_ONCE(*place);
+	if (pid && pid_has_task(pid, PIDTYPE_TGID))
+		nr = pid_vnr(pid);
+	rcu_read_unlock_sched();
+	return nr;
 }
 
 pid_t kernel_ext_pid_initial_nr(pid_t nr)
@@ -162,17 +211,19 @@ static bool may_signal(const struct task_struct *task)
 	       ns_capable(other->user_ns, CAP_KILL);
 }
 
-int kernel_ext_pid_may_signal(struct pid *group)
+int kernel_ext_pid_may_signal(struct pid *const *place)
 {
 	struct task_struct *leader;
+	struct pid *group;
 	int ret = -ESRCH;
 
-	if (task_tgid(current) == group)
-		return 0;
 	rcu_read_lock();
+	group = READ_ONCE(*place);
 	leader = pid_task(group, PIDTYPE_TGID);
-	if (leader)
-		ret = may_signal(leader) ? 0 : -EPERM;
+	if (task_tgid(current) == group || (leader && may_signal(leader)))
+		ret = 0;
+	else if (leader)
+		ret = -EPERM;
 	rcu_read_unlock();
 	return ret;
 }
@@ -220,13 +271,13 @@ static bool is_frozen(struct task_struct *task)
 	return READ_ONCE(task->__state) & TASK_FROZEN;
 }
 
-char kernel_ext_pid_state(struct pid *pid)
+char kernel_ext_pid_state(struct pid *const *place)
 {
 	struct task_struct *task;
 	char state = 'X';
 
 	rcu_read_lock_sched();
-	task = thread_of(pid);
+	task = thread_of(place);
 	if (task && !(READ_ONCE(task->flags) & PF_EXITING)) {
 		state = task_state_to_char(task);
 		/* A task that is stopped counts as frozen, too. */

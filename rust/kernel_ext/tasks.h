@@ -25,6 +25,13 @@ struct pid *kernel_ext_pid_of_thread(void);
 struct pid *kernel_ext_pid_of_group(void);
 void kernel_ext_pid_put(struct pid *pid);
 
+/*
+ * Drops a reference to the pid that was at a place, after a grace period. The functions below
+ * take such a place, where the pid or NULL is, and use the pid until the grace period ends. May
+ * sleep. The module's code has to stay until rcu_barrier() has returned.
+ */
+void kernel_ext_pid_put_later(struct pid *pid);
+
 /* Returns the pid of the calling thread, without a reference. */
 struct pid *kernel_ext_pid_current(void);
 
@@ -33,15 +40,15 @@ bool kernel_ext_pid_is_current(const struct pid *pid);
 bool kernel_ext_pid_is_current_group(const struct pid *pid);
 
 /* Whether the thread is exiting, or gone. */
-bool kernel_ext_pid_is_exiting(struct pid *pid);
+bool kernel_ext_pid_is_exiting(struct pid *const *place);
 
 /*
- * Whether no thread has @pid, now or later. What the last one did happened before.
+ * Whether no thread has the pid, now or later. What the last one did happened before.
  */
-bool kernel_ext_pid_is_gone(struct pid *pid);
+bool kernel_ext_pid_is_gone(struct pid *const *place);
 
 /* Returns a reference to the thread; NULL if it is gone. */
-struct task_struct *kernel_ext_pid_task(struct pid *pid);
+struct task_struct *kernel_ext_pid_task(struct pid *const *place);
 
 /* Where a woken thread should run. The values are those of WakeHint in rust/kernel/park.rs. */
 enum kernel_ext_wake_hint {
@@ -51,13 +58,13 @@ enum kernel_ext_wake_hint {
 };
 
 /* Wakes the thread if it sleeps, and undoes kernel_ext_preempt_disable(). */
-void kernel_ext_pid_wake_and_enable(struct pid *pid, enum kernel_ext_wake_hint hint);
+void kernel_ext_pid_wake_and_enable(struct pid *const *place, enum kernel_ext_wake_hint hint);
 
 /*
  * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has
  * none there, or is gone.
  */
-pid_t kernel_ext_pid_group_nr(struct pid *pid);
+pid_t kernel_ext_pid_group_nr(struct pid *const *place);
 
 /*
  * Returns the number in the initial pid namespace of the thread that has the number @nr in the
@@ -68,7 +75,7 @@ pid_t kernel_ext_pid_initial_nr(pid_t nr);
 /*
  * Whether the calling task may signal a thread group: 0, -EPERM, or -ESRCH if the group is gone.
  */
-int kernel_ext_pid_may_signal(struct pid *group);
+int kernel_ext_pid_may_signal(struct pid *const *place);
 
 /* Take and drop a reference to a user namespace. */
 void kernel_ext_user_ns_get(struct user_namespace *ns);
@@ -88,6 +95,6 @@ u32 kernel_ext_uid_here(u32 uid);
  * Returns what the thread does, as the letter in /proc/<pid>/stat; F if it is frozen, X if it is
  * exiting or gone.
  */
-char kernel_ext_pid_state(struct pid *pid);
+char kernel_ext_pid_state(struct pid *const *place);
 
 #endif /* _KERNEL_EXT_H */

@@ -84,7 +84,7 @@ fn find_target(
     let node = if handle == 0 {
         let manager = caller.context.manager();
         let manager = manager.ok_or_else(|| TransactionError::dead(Reason::NoManager, EINVAL))?;
-        if manager.owner().group == caller.group {
+        if manager.owner().group.is_that_of(&caller.group) {
             return Err(TransactionError::failed(Reason::OwnManager, EINVAL));
         }
         manager

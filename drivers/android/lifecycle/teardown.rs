@@ -43,7 +43,6 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     };
     binder_debug!(Threads, "thread {} ends", thread.id);
     drop(rest);
-    thread.remove_caller();
     if let Some(saved) = raised_from {
         end_service(thread, saved);
     }
@@ -70,6 +69,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     while let Some(leftover) = pass_on_work(thread) {
         leftover.end(&thread.process);
     }
+    thread.remove_caller();
 }
 
 /// Restores the priority that a thread had before a call that it will not serve any more. Another
@@ -211,15 +211,17 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     }
     process.close_handles();
     drop(take_notifications_and_spares(process));
-    close_space_and_credential(process);
+    close_space_and_names(process);
 }
 
-/// Frees the pages of the space in which the process has received data, and its credential. What
-/// remains of the process is what its nodes need, as long as others hold those.
-fn close_space_and_credential(process: &Process) {
+/// Frees the pages of the space in which the process has received data, its credential, and the
+/// name of its thread group, which keeps namespaces. What remains of the process is what its nodes
+/// need, as long as others hold those.
+fn close_space_and_names(process: &Process) {
     process.pages.close();
     process.credential.close();
     process.code_counts.close();
+    process.group.close();
 }
 
 /// Closes a process, when the last descriptor of its file is closed: sets `has_ended`, so that it

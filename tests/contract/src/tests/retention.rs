@@ -68,44 +68,74 @@ case!(death_requests_of_handles_that_went_keep_nothing, ["NODE-10", "DN-1"], |t|
     assert!(kept <= LIMIT, "{kept} bytes of {REQUESTS} requests");
 });
 
-/// How many user namespaces a user may make, set back at the end of the test.
-struct NamespaceLimit(String);
-
-const NAMESPACE_LIMIT: &str = "/proc/sys/user/max_user_namespaces";
+/// How many namespaces of a kind a user may make, set back at the end of the test.
+struct NamespaceLimit(&'static str, String);
 
 impl NamespaceLimit {
-    fn set(limit: u32) -> Option<Self> {
-        let before = std::fs::read_to_string(NAMESPACE_LIMIT).ok()?;
-        std::fs::write(NAMESPACE_LIMIT, limit.to_string()).expect("limit user namespaces");
-        Some(Self(before))
+    fn set(path: &'static str, limit: u32) -> Option<Self> {
+        let before = std::fs::read_to_string(path).ok()?;
+        std::fs::write(path, limit.to_string()).expect("limit namespaces");
+        Some(Self(path, before))
     }
 }
 
 impl Drop for NamespaceLimit {
     fn drop(&mut self) {
-        let _ = std::fs::write(NAMESPACE_LIMIT, &self.0);
+        let _ = std::fs::write(self.0, &self.1);
     }
 }
 
-// Those who are dead hold no user namespace, which they would by the credentials with which they opened the device.
-case!(the_dead_keep_no_credentials, ["REL-2", "NODE-12", "lesson S08"], |t| {
-    kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
-    let _limit = NamespaceLimit::set(4).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
-    let (manager, holder) = (t.manager(), t.server());
-    for death in 0..12 {
-        let actor = Rc::new(Actor::new());
+/// By what others may keep the record of a process that dies, or of a thread of it: a handle on its node, its calls, which
+/// are served, unread or oneway, and its device, which it has sent.
+const KEEPERS: [(&str, fn(&Port, &Port)); 6] = [
+    ("a node", |manager, dying| _ = give_in_a_call(manager, dying, FlatBinderObject::binder(16, 16))),
+    ("a served call", |server, dying| {
+        dying.start_blocking_call(0, 0, &empty());
+        server.wait_call();
+    }),
+    ("a watched node", |_, dying| {
+        dying.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, 2));
+    }),
+    ("an unread oneway call", |_, dying| dying.tell(0, 0, &empty())),
+    ("an unread call", |_, dying| dying.start_blocking_call(0, 0, &empty())),
+    ("nothing", |_, _| ()),
+];
+
+/// One process after the other dies in a namespace of its own, of which there may be so many: each namespace goes with its
+/// process, whatever others keep.
+fn short_lives(t: &Stage, path: &'static str, limit: u32, flags: CloneFlags, start: fn(&Actor) -> Option<Actor>) {
+    kernel_namespaces::need(flags);
+    let _limit = NamespaceLimit::set(path, limit).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
+    let manager = t.manager();
+    let mut served = Vec::new();
+    let mut before = "nothing";
+    for (what, leave) in KEEPERS {
+        let maker = Actor::new();
         let deadline = Instant::now() + patience();
         // A namespace goes a little later than whoever was in it.
-        while let Err(errno) = actor.number(Op::Unshare { flags: libc::CLONE_NEWUSER }) {
+        while let Err(errno) = maker.number(Op::Unshare { flags: flags.bits() }) {
             assert_eq!(errno, Errno::ENOSPC);
-            assert!(Instant::now() < deadline, "the namespaces of {death} dead are still there");
+            assert!(Instant::now() < deadline, "{before} keeps a namespace");
             std::thread::sleep(Duration::from_millis(10));
         }
-        let mut owner = t.open_by(actor);
-        owner.map(SPACE).expect("map the space");
-        introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &holder);
-        owner.kill();
+        let inner = start(&maker);
+        let mut dying = t.open_by(Rc::new(inner.unwrap_or(maker)));
+        dying.map(SPACE).expect("map the space");
+        served.push(if what == "a served call" { manager.looper() } else { manager.thread() });
+        leave(served.last().filter(|_| what == "a served call").unwrap_or(&manager), &dying);
+        dying.kill();
+        before = what;
     }
+}
+
+case!(the_dead_keep_no_credentials, ["REL-2", "NODE-12", "lesson S08"], |t| {
+    short_lives(t, "/proc/sys/user/max_user_namespaces", 1, CloneFlags::CLONE_NEWUSER, |_| None);
+});
+
+// The test is in a namespace itself.
+case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
+    let fork: fn(&Actor) -> Option<Actor> = |maker| Some(maker.fork());
+    short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
 });
 
 case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
