@@ -436,11 +436,7 @@ impl Node {
     /// Queues a node update for the owner after counts went down, or forgets the node. Returns what
     /// is left to do, if anything.
     #[inline]
-    fn settle(
-        self: &Arc<Self>,
-        owner: &mut ProcessState,
-        fell: Fell,
-    ) -> Option<AfterCountChange> {
+    fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         if state.counts.life != Life::Known || state.counts.is_known_to_be_held() {
             // No owner reads of it, or there is nothing to read.
@@ -451,11 +447,7 @@ impl Node {
 
     /// The same if there may be something to do.
     #[inline(never)]
-    fn update(
-        self: &Arc<Self>,
-        owner: &mut ProcessState,
-        fell: Fell,
-    ) -> Option<AfterCountChange> {
+    fn update(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Option<AfterCountChange> {
         let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
             // Nobody has read of it, so an update that is queued goes with it, as in the C driver.

@@ -19,7 +19,7 @@ pub(crate) fn write(out: &SeqFile, address: usize) {
 }
 
 /// Writes an address of the kernel as `kptr_restrict` allows the reader to see it; 0 as itself.
-/// Unless that hides it, it is hashed as by [`write`].
+/// Unless that hides it, it is hashed as by [`write()`].
 pub(crate) fn write_restricted(out: &SeqFile, address: usize) {
     let seq = core::ptr::from_ref(out).cast_mut().cast();
     // SAFETY: A `SeqFile` is a `seq_file` that no other thread uses, and which may be changed

@@ -53,8 +53,7 @@ impl NodeInUse {
     pub(crate) fn end(self) {
         let mut owner = self.0.owner().lock_state();
         let after = self.0.end_use_locked(&mut owner);
-        drop(owner);
-        AfterCountChange::finish(after, self.0.owner());
+        AfterCountChange::finish(after, owner, self.0.owner());
     }
 
     /// Ends the use, under the state lock of the owner. What is returned is to be woken as soon as

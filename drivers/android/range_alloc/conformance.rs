@@ -170,10 +170,8 @@ fn until_suspected<const FIRST: usize, const FEW: usize>(
     Ok(count)
 }
 
-pub(super) fn lesson_r05_the_request_itself_does_not_count<
-    const FIRST: usize,
-    const FEW: usize,
->() -> Outcome {
+pub(super) fn lesson_r05_the_request_itself_does_not_count<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
     // By count: the space is low from the first range on, so the count alone decides.
     let space = 112 * 8;
     let mut allocator = Allocator::<FIRST, FEW>::new(space);
@@ -198,10 +196,8 @@ pub(super) fn lesson_r05_the_request_itself_does_not_count<
     Ok(())
 }
 
-pub(super) fn alloc_7_fifty_one_ranges_are_one_too_many<
-    const FIRST: usize,
-    const FEW: usize,
->() -> Outcome {
+pub(super) fn alloc_7_fifty_one_ranges_are_one_too_many<const FIRST: usize, const FEW: usize>(
+) -> Outcome {
     // The budget is 120 granules, of which the other sender takes 47; fewer than 24 left means low.
     // A quarter of the space is 60 granules, so that the number of ranges decides.
     let mut allocator = Allocator::<FIRST, FEW>::new(240 * 8);
