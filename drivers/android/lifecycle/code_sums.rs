@@ -62,7 +62,7 @@ pub(crate) struct Ended {
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
-    pub(crate) unsafe(uninit) static ENDED: Mutex<Ended> = Ended {
+    pub(crate) unsafe(uninit) static ENDED: SpinLock<Ended> = Ended {
         sum: CodeSum::new(),
         missed: None,
     };

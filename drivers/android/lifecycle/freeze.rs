@@ -116,9 +116,9 @@ struct FreezeTarget {
 }
 
 impl FreezeTarget {
-    fn new(process: &Arc<Process>) -> Self {
+    fn new(process: Arc<Process>) -> Self {
         Self {
-            process: process.clone(),
+            process,
             attempt: None,
             event: None,
         }
@@ -156,13 +156,15 @@ pub(crate) fn frozen_info(caller: &Process, pid: Pid) -> Result<FrozenInfo> {
 /// Fails with `EINVAL` when there is none, with `EPERM` when the calling task may not signal the
 /// thread group of that number, and with `ENOMEM`.
 fn targets_of(caller: &Process, pid: Pid) -> Result<OneOrMany<FreezeTarget>> {
-    let targets = registry::opened_by(initial_number(pid), |process| {
+    let mut targets = OneOrMany::None;
+    for process in registry::opened_by(initial_number(pid)) {
         // An opener that has ended while others keep its file had a number that is now nobody's, or
         // that of another thread group.
         let is_named = process.group.number_for_current() == pid;
-        let is_found = is_named && caller.context.reaches(&process.context);
-        is_found.then(|| FreezeTarget::new(process))
-    })?;
+        if is_named && caller.context.reaches(&process.context) {
+            targets.push(FreezeTarget::new(process))?;
+        }
+    }
     // All are of one thread group: the one that has the number now.
     let target = targets.as_slice().first().ok_or(EINVAL)?;
     match target.process.group.may_signal() {

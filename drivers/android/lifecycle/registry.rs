@@ -11,7 +11,7 @@ use crate::{
     kernel_ext::sched,
     node::Node,
     process::{Pid, Process},
-    pure::{numbers::FIRST_LONG_NUMBER, one_or_many::OneOrMany}, //
+    pure::numbers::FIRST_LONG_NUMBER, //
 };
 use kernel::{
     cred::Credential,
@@ -31,7 +31,7 @@ pub(crate) const FIRST_KEY: Key = (Pid::MIN, i64::MIN);
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
-    pub(crate) unsafe(uninit) static OPENED: Mutex<Option<RBTree<Key, Arc<Process>>>> = None;
+    pub(crate) unsafe(uninit) static OPENED: SpinLock<Option<RBTree<Key, Arc<Process>>>> = None;
 }
 
 static LAST_OPENING: Atomic<i64> = Atomic::new((FIRST_LONG_NUMBER / 2) as i64);
@@ -126,27 +126,14 @@ pub(crate) fn with<T>(process: &Process, with: impl FnOnce(bool) -> T) -> T {
     with(tree.is_some_and(|tree| tree.get(&key(process)).is_some()))
 }
 
-/// Returns what `of` returns for the processes of this pid, in the order of opening. Fails with
-/// `ENOMEM`. `of` is called under the lock of the registry.
-pub(crate) fn opened_by<T>(
-    pid: Pid,
-    of: impl Fn(&Arc<Process>) -> Option<T>,
-) -> Result<OneOrMany<T>> {
-    let mut found = OneOrMany::None;
-    let mut opened = OPENED.lock();
-    let Some(tree) = &mut *opened else {
-        return Ok(found);
-    };
-    let mut at = tree.cursor_lower_bound_mut(&(pid, i64::MIN));
-    while let Some(cursor) = at {
-        let (&(owner, _), process) = cursor.current();
-        if owner != pid {
-            break;
-        }
-        if let Some(item) = of(process) {
-            found.push(item)?;
-        }
-        at = cursor.move_next();
-    }
-    Ok(found)
+/// Returns the processes of this pid that have been opened now, in the order of opening. Each step
+/// takes the lock of the registry.
+pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
+    let opened = OpenedUntil::now();
+    let mut from = (pid, i64::MIN);
+    core::iter::from_fn(move || {
+        let process = opened.first_from(from)?;
+        from = key_behind(&process);
+        (process.pid() == pid).then_some(process)
+    })
 }
