@@ -165,12 +165,12 @@ fn targets_of(caller: &Process, pid: Pid) -> Result<OneOrMany<FreezeTarget>> {
             targets.push(FreezeTarget::new(process))?;
         }
     }
-    // All are of one thread group: the one that has the number now.
-    let target = targets.as_slice().first().ok_or(EINVAL)?;
-    match target.process.group.may_signal() {
-        Err(ESRCH) => Err(EINVAL),
-        checked => checked.map(|()| targets),
-    }
+    // All are of one thread group: the one that has the number now. A process whose device was
+    // closed a moment ago has no group any more.
+    let opened = targets.as_slice().iter();
+    let mut checks = opened.map(|target| target.process.group.may_signal());
+    let checked = checks.find(|checked| *checked != Err(ESRCH));
+    checked.unwrap_or(Err(EINVAL)).map(|()| targets)
 }
 
 /// Waits until no process has outstanding transactions, for at most `timeout_ms`. Calls that the
