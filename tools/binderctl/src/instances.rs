@@ -85,7 +85,8 @@ pub fn places(options: &Options, driver: Option<&Driver>) -> Result<Vec<Place>> 
         .collect();
     let in_dev = in_dev(driver);
     if options.binderfs.is_none() && !in_dev.is_empty() {
-        found.push((Instance { directory: DEV.into(), max: None, logs: false, read_only: false }, Ok(in_dev)));
+        found
+            .push((Instance { directory: DEV.into(), max: None, logs: false, read_only: false }, Ok(in_dev)));
     }
     for devices in found.iter_mut().flat_map(|(_, devices)| devices) {
         devices.retain(|device| options.wants(&device.name));
@@ -99,7 +100,8 @@ fn in_dev(driver: Option<&Driver>) -> Vec<Device> {
     let names = fs::read_to_string(format!("/sys/module/{module}/parameters/devices")).unwrap_or_default();
     let device = |name: &str| {
         let path = Path::new(DEV).join(name);
-        let metadata = path.symlink_metadata().ok().filter(|metadata| metadata.file_type().is_char_device())?;
+        let metadata =
+            path.symlink_metadata().ok().filter(|metadata| metadata.file_type().is_char_device())?;
         Some(Device::new(path, &metadata))
     };
     names.trim_end_matches('\n').split(',').filter_map(device).collect()

@@ -80,7 +80,8 @@ impl Logs {
     }
 }
 
-const MOUNT: &str = "as root: mount -t debugfs debugfs /sys/kernel/debug, or mount -t binder -o stats=global binder DIR";
+const MOUNT: &str =
+    "as root: mount -t debugfs debugfs /sys/kernel/debug, or mount -t binder -o stats=global binder DIR";
 
 fn none(what: &str) -> Error {
     match driver::detect() {

@@ -41,7 +41,10 @@ pub fn pools(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names) 
 /// What keeps a whole process from its work, whatever its threads do, and how to end that.
 fn halt(pid: i32) -> Option<(String, String)> {
     if tasks::is_stopped(pid) {
-        return Some(("is stopped".into(), format!("let it go on: kill -CONT {pid}, or detach the debugger")));
+        return Some((
+            "is stopped".into(),
+            format!("let it go on: kill -CONT {pid}, or detach the debugger"),
+        ));
     }
     let cgroup = tasks::frozen_cgroup(pid)?;
     let cgroup = cgroup.display();
@@ -194,7 +197,10 @@ mod tests {
         // No process has this number.
         let pools = BTreeMap::from([((i32::MAX, "binder".to_owned()), pool)]);
         let waiting = Waiting { pools, ..Default::default() };
-        assert!(messages(super::pools(&waiting, Waiting::default, &mut Names::none())).is_empty(), "for a moment");
+        assert!(
+            messages(super::pools(&waiting, Waiting::default, &mut Names::none())).is_empty(),
+            "for a moment"
+        );
         messages(super::pools(&waiting, || waiting.clone(), &mut Names::none()))
     }
 

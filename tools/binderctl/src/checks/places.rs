@@ -55,7 +55,10 @@ pub fn reached(seen: &Seen) -> Answer {
         // Whoever may list a directory is meant to reach what is in it.
         if (mode & 0o444) >> 2 & !mode != 0 {
             let place = directory.display();
-            let message = format!("{place} may be listed and not searched (mode {:04o}): its devices cannot be reached", mode & 0o7777);
+            let message = format!(
+                "{place} may be listed and not searched (mode {:04o}): its devices cannot be reached",
+                mode & 0o7777
+            );
             let why = "`chmod 666 /dev/binder*` changes directories, too";
             findings.push(Finding::new(message, format!("chmod 755 {place}; {why}")));
         }
@@ -77,8 +80,16 @@ fn dangling(dev: &Path, directories: &[&Path]) -> (usize, Vec<Finding>) {
         links += 1;
         if target.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             let (link, target, name) = (entry.path(), target.display(), entry.file_name());
-            let next = format!("binderctl --binderfs {} add {}, or rm {}", directory.display(), name.display(), link.display());
-            findings.push(Finding::new(format!("{} is a link to {target}, which does not exist", link.display()), next));
+            let next = format!(
+                "binderctl --binderfs {} add {}, or rm {}",
+                directory.display(),
+                name.display(),
+                link.display()
+            );
+            findings.push(Finding::new(
+                format!("{} is a link to {target}, which does not exist", link.display()),
+                next,
+            ));
         }
     }
     (links, findings)
