@@ -222,9 +222,10 @@ fn traced(label: Label, size: usize) -> trace::BufferOf {
 fn error_of_reservation(error: Error) -> TransactionError {
     match error {
         ESRCH => TransactionError::dead(Reason::NotMapped, error),
-        ENOSPC => TransactionError::failed(Reason::NoSpace, error),
+        ENOSPC => TransactionError::failed(Reason::LargerThanSpace, error),
         EINVAL => TransactionError::failed(Reason::TooLarge, error),
-        _ => error.into(),
+        // Of these only `ENOMEM` is possible: the pages reach as far as the ranges.
+        _ => TransactionError::failed(Reason::DriverFault, error),
     }
 }
 
@@ -265,7 +266,10 @@ impl Process {
         let total = layout.total as usize;
         let label = layout.label(id);
         let reserved = self.buffers.reserve(total, kind, label, &self.pages);
-        let reserved = reserved.map_err(|error| error_of_reservation(error))?;
+        let reserved = reserved.map_err(|error| match error {
+            ENOSPC => TransactionError::failed(self.why_no_room(total, kind), error),
+            _ => error_of_reservation(error),
+        })?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
             // CAST: the offset is within a space.
@@ -287,6 +291,20 @@ impl Process {
                 self.buffers.abort(offset, size, &self.pages);
                 Err(error_of_reservation(error))
             }
+        }
+    }
+
+    /// Returns why the space has no room for `size` bytes.
+    #[cold]
+    fn why_no_room(&self, size: usize, kind: CallKind) -> Reason {
+        let space = (*self.buffers.lock())
+            .as_ref()
+            .map_or(0, |ranges| ranges.size());
+        match kind {
+            _ if size > space => Reason::LargerThanSpace,
+            CallKind::Oneway { .. } if size > space / 2 => Reason::LargerThanHalf,
+            CallKind::Oneway { .. } => Reason::NoOnewaySpace,
+            CallKind::Sync => Reason::NoSpace,
         }
     }
 

@@ -51,6 +51,7 @@ use crate::{
     work::{Urgency, Work}, //
 };
 use kernel::{
+    alloc::AllocError,
     prelude::*,
     sync::{
         atomic::Relaxed,
@@ -131,7 +132,7 @@ pub(crate) enum Turn {
 
 impl Transaction {
     /// Allocates a transaction for calls of this thread.
-    pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox> {
+    pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox, AllocError> {
         // Initialised in place: it would be copied otherwise.
         let place = Ticket::new(GFP_KERNEL)?;
         Ok(place.fill(Self {
@@ -243,7 +244,7 @@ impl Transaction {
         route: Option<&Thread>,
     ) -> Result<Admission, TransactionError> {
         let Content::Draft { node, .. } = &self.content else {
-            return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
+            return Err(TransactionError::failed(Reason::DriverFault, EINVAL));
         };
         let admission = target.freeze.admit(self.is_oneway());
         if admission == Admission::Rejected {
@@ -254,7 +255,7 @@ impl Transaction {
             return Err(TransactionError::died(Reason::ReceiverEnded));
         }
         node.begin_call(target)
-            .map_err(|Uncounted| TransactionError::failed(Reason::Unsaid, EINVAL))?;
+            .map_err(|Uncounted| TransactionError::failed(Reason::NoHandle, EINVAL))?;
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             let content = if self.is_oneway() {

@@ -132,7 +132,7 @@ impl Failure {
 impl Space {
     /// Returns the state of the space of `process`, if that is what `reason` is about.
     fn of(process: &Process, reason: Reason) -> Option<Self> {
-        if reason != Reason::NoSpace {
+        if !reason.is_lack_of_room() {
             return None;
         }
         let ranges = process.buffers.lock();

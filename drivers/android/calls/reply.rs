@@ -242,7 +242,7 @@ fn copy_reply(
         is_queued: false,
     });
     let Some((caller, buffer)) = transaction.reply() else {
-        return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
+        return Err(TransactionError::failed(Reason::DriverFault, EINVAL));
     };
     let receiver = &caller.process;
     let route = Route {

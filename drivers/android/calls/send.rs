@@ -10,7 +10,7 @@ use crate::{
     calls::{
         failure::{report_queued, Failure},
         sender::Sender,
-        translate::{copy_in, Route}, //
+        translate::{copy_in, unwritable, Route}, //
     },
     common::{
         error::TransactionError,
@@ -258,7 +258,8 @@ fn prepare_call(
                 Some(spare) => spare,
                 None => WorkTicket::new(GFP_KERNEL)?,
             };
-            thread.make_room_on_stack()?;
+            let room = thread.make_room_on_stack();
+            room.map_err(|error| TransactionError::failed(Reason::NoMemory, error))?;
             let mut process = thread.process.lock_state();
             let frame = expect_reply(thread.state(&mut process), ticket, target);
             *expectation = Expectation::Recorded(frame);
@@ -280,7 +281,8 @@ fn fill(
     kind: CallKind,
 ) -> Result<(), TransactionError> {
     let context = if node.flags().wants_security_context() {
-        Some(SecurityCtx::from_secid(sender.credential.get_secid())?)
+        let context = SecurityCtx::from_secid(sender.credential.get_secid());
+        Some(context.map_err(|error| TransactionError::failed(Reason::NoContext, error))?)
     } else {
         None
     };
@@ -295,7 +297,7 @@ fn fill(
     trace::transaction_alloc_buf(|| buffer.traced(id));
     transaction.put_content(Content::Draft { node, buffer });
     let Some((node, buffer)) = transaction.draft() else {
-        return Err(TransactionError::failed(Reason::Unsaid, EINVAL));
+        return Err(TransactionError::failed(Reason::DriverFault, EINVAL));
     };
     let route = Route {
         id,
@@ -304,7 +306,11 @@ fn fill(
         accepts_files: node.flags().accepts_fds(),
     };
     copy_in(request, route, buffer)
-        .and_then(|()| Ok(node.owner().write_context(buffer, context)?))
+        .and_then(|()| {
+            node.owner()
+                .write_context(buffer, context)
+                .map_err(|error| unwritable(error))
+        })
         .map_err(|error| node.owner().dead_or(error))
 }
 

@@ -98,7 +98,10 @@ fn copy_objects(
         size: buffer.layout.data_size(),
         source: data,
     };
-    let credential = route.receiver.credential()?;
+    let credential = route
+        .receiver
+        .credential()
+        .map_err(|error| unwritable(error))?;
     let mut translation = Translation {
         route,
         receiver_credential: &credential,
@@ -126,19 +129,23 @@ fn copy_object(
         .read_object()
         .map_err(|error| TransactionError::failed(Reason::NoObject, error))?;
     let translated = translation.translate(index, writer.done, object)?;
-    Ok(writer.write_object(&translated)?)
+    writer
+        .write_object(&translated)
+        .map_err(|error| unwritable(error))
 }
 
 /// Returns the transaction error of data that cannot be copied, which tells the line of the caller.
 /// (By its name given to `map_err`, it would tell a line of its own: hence the closures.)
 #[track_caller]
 fn unreadable(error: Error) -> TransactionError {
-    let failed = TransactionError::from(error);
-    if error == EFAULT {
-        failed.because(Reason::UnreadableData)
-    } else {
-        failed
-    }
+    TransactionError::failed(Reason::UnreadableData, error)
+}
+
+/// Returns the transaction error of a buffer whose pages are gone, likewise: they go with the
+/// receiver alone.
+#[track_caller]
+pub(crate) fn unwritable(error: Error) -> TransactionError {
+    TransactionError::failed(Reason::ReceiverEnded, error)
 }
 
 /// The offsets of a transaction's objects. For a few of them no memory is allocated.
@@ -171,17 +178,15 @@ impl Offsets {
             let mut bytes = KVVec::new();
             UserSlice::new(source, size)
                 .read_all(&mut bytes, GFP_KERNEL)
-                .map_err(|error| match error {
-                    EFAULT => unreadable(error),
-                    _ => error.into(),
-                })?;
+                .map_err(unreadable)?;
             Self::Many(bytes)
         };
         if size % size_of::<u64>() != 0 {
             return Err(TransactionError::failed(Reason::OddOffsets, EINVAL));
         }
         let at = buffer.offset() + buffer.layout.offsets_at();
-        receiver.pages.write(at, offsets.as_bytes())?;
+        let written = receiver.pages.write(at, offsets.as_bytes());
+        written.map_err(|error| unwritable(error))?;
         Ok(offsets)
     }
 

@@ -122,6 +122,7 @@ pub(crate) fn errno_name(errno: i32) -> &'static str {
         EINVAL => "EINVAL",
         EMFILE => "EMFILE",
         ENOSPC => "ENOSPC",
+        EOPNOTSUPP => "EOPNOTSUPP",
         EPROTO => "EPROTO",
         _ => "another error",
     }

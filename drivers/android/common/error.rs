@@ -44,9 +44,15 @@ enum Outcome {
 }
 
 impl TransactionError {
-    /// Returns the error of a request that is invalid, or for which there was no room.
+    /// Returns the error of a request that is invalid, or for which there was no room. `ENOMEM` has
+    /// one reason, whatever the step that fails.
     #[track_caller]
     pub(crate) fn failed(reason: Reason, error: Error) -> Self {
+        let reason = if error == ENOMEM {
+            Reason::NoMemory
+        } else {
+            reason
+        };
         Self::new(Outcome::Failed, reason, error.to_errno())
     }
 
@@ -97,12 +103,6 @@ impl TransactionError {
         Self { object, ..self }
     }
 
-    /// Returns the same error with another reason.
-    #[cold]
-    pub(crate) fn because(self, reason: Reason) -> Self {
-        Self { reason, ..self }
-    }
-
     /// Returns the code that the sender reads.
     pub(crate) fn return_code(self) -> Return {
         match self.outcome {
@@ -123,18 +123,7 @@ impl TransactionError {
     }
 }
 
-impl From<Error> for TransactionError {
-    #[track_caller]
-    fn from(error: Error) -> Self {
-        let reason = if error == ENOMEM {
-            Reason::NoMemory
-        } else {
-            Reason::Unsaid
-        };
-        Self::failed(reason, error)
-    }
-}
-
+// There is no conversion from `Error`: an errno is not a reason.
 impl From<AllocError> for TransactionError {
     #[track_caller]
     fn from(_: AllocError) -> Self {

@@ -56,7 +56,6 @@ reasons! {
         BadPointer: "its block cannot be read, has no room in buffers_size, or its parent is no earlier pointer with room for it";
     }
     others: {
-        Unsaid: "the errno is all that is known";
         NoManager: "the device has no context manager; start one (BINDER_SET_CONTEXT_MGR) before its clients";
         OwnerEnded: "the owner of the node has ended or closed the device; request death notifications to learn of that";
         OwnNode: "the node is the caller's own; call it without Binder";
@@ -65,18 +64,31 @@ reasons! {
         ReceiverEnded: "the receiver has ended meanwhile; request death notifications to learn of that";
         ReceiverFrozen: "the receiver is frozen; request freeze notifications to learn when it is thawed";
         NotMapped: "the receiver has mapped no space to receive in, or none any more; it has to mmap the device";
-        NoSpace: "the receiver's space has no room; it has to free buffers (BC_FREE_BUFFER) or to map more, or send less at once";
+        LargerThanSpace: "the data is larger than the receiver's whole space; send less at once, or pass it in a file";
+        LargerThanHalf: "the data is larger than the half of the receiver's space that oneway calls may use; send less at once, or wait for a reply";
+        NoOnewaySpace: "oneway calls that the receiver has not freed use up their part of its space, or the sender's share of it; send fewer, or wait for a reply now and then";
+        NoSpace: "the receiver's space is full; it has to free buffers (BC_FREE_BUFFER) or to map more";
         TooLarge: "the sizes add up to more than can be counted; look at how they are computed";
+        NoContext: "the node wants its callers' security contexts, and the active security module has none; boot with one that has, or make the node without FLAT_BINDER_FLAG_TXN_SECURITY_CTX";
         NoMemory: "memory is short, or a limit of the module is reached; try again later";
         Undeliverable: "the receiver cannot take it: its read buffer or its table of descriptors has no room";
         NodeDenied: "a security module does not let the sender pass nodes to the receiver; look at its own messages";
         FileDenied: "a security module does not let the sender pass that file to the receiver; look at its own messages";
+        DriverFault: "the driver is in a state that it excludes; report this message";
     }
 }
 
 impl Reason {
     /// Whether it is about the space that data is received in.
     pub(crate) const fn is_about_space(self) -> bool {
-        matches!(self, Self::NotMapped | Self::NoSpace | Self::TooLarge)
+        matches!(self, Self::NotMapped | Self::TooLarge) || self.is_lack_of_room()
+    }
+
+    /// Whether it is that the space has no room.
+    pub(crate) const fn is_lack_of_room(self) -> bool {
+        matches!(
+            self,
+            Self::LargerThanSpace | Self::LargerThanHalf | Self::NoOnewaySpace | Self::NoSpace
+        )
     }
 }

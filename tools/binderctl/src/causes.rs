@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Why transactions fail, in words: what the sender was told, and the errno behind it.
 
+use binder_logs::{Kind, LogEntry};
 use binder_sys::codes;
 use nix::errno::Errno;
 
@@ -17,12 +18,12 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
     (codes::BR_FAILED_REPLY, Some(Errno::ENOSPC), Cause {
         what: "there was no room for the data in the space of the process that was to receive them",
         why: "the data are larger than that space; or the receiver has not given earlier buffers back; or oneway calls have used the half of the space that is theirs, or the sender its share of it",
-        next_step: "send less at once (pass large data in a file or shared memory); see who fills the space: binderctl doctor",
+        next_step: "our driver's message says which of these: dmesg. Send less at once (pass large data in a file or shared memory); see who fills the space: binderctl doctor",
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::EINVAL), Cause {
         what: "the driver could not make sense of the call",
-        why: "the handle is none of the sender's, or held only weakly; or a process called itself; or the data name an object that is malformed, unaligned or out of order",
-        next_step: "is the proxy used after it was released? Did the sender keep a handle over fork or exec? Else the message of the driver says which object: dmesg",
+        why: "the handle is none of the sender's, or held only weakly; or a process called itself; or the data name an object that is malformed, unaligned or out of order; or the receiver wants the sender's security context, and the active security module (such as AppArmor) has none",
+        next_step: "is the proxy used after it was released? Did the sender keep a handle over fork or exec? Else the message of the driver says which object, or that it is the security context: dmesg",
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::ENOENT), Cause {
         what: "the handle is none of the sender's",
@@ -62,7 +63,7 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
     (codes::BR_FAILED_REPLY, Some(Errno::EOPNOTSUPP), Cause {
         what: "the receiver wants to know the caller's security context, and there is none",
         why: "no security module is active that has contexts",
-        next_step: "boot with one, or have the node made without FLAT_BINDER_FLAG_TXN_SECURITY_CTX",
+        next_step: BOOT_WITH_ONE,
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::EOVERFLOW), Cause {
         what: "a count has reached its end",
@@ -111,6 +112,16 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
     }),
 ];
 
+const BOOT_WITH_ONE: &str = "boot with one that has, such as SELinux (security=selinux), or have the node made without FLAT_BINDER_FLAG_TXN_SECURITY_CTX";
+
+/// The cause of a call that came as far as its receiver, has no objects, and is invalid. Of the causes of
+/// `EINVAL` all others are about handles and objects, or impossible sizes.
+const WITHOUT_OBJECTS: Cause = Cause {
+    what: "the receiver wants to know the caller's security context, and there is none",
+    why: "the active security module (such as AppArmor) has none; or, which is rare, the sizes in the call are impossible",
+    next_step: BOOT_WITH_ONE,
+};
+
 /// What is said of a code that no driver gives for a failed transaction.
 const UNKNOWN: Cause = Cause {
     what: "the driver gave a code that is not known here",
@@ -123,6 +134,15 @@ pub fn of(code: u32, errno: Option<i32>) -> Cause {
     let errno = errno.filter(|&errno| errno < 0).map(|errno| Errno::from_raw(-errno));
     let find = |wanted| CAUSES.iter().find(|(known, errno, _)| (*known, *errno) == (code, wanted));
     errno.and_then(|errno| find(Some(errno))).or_else(|| find(None)).map_or(UNKNOWN, |(_, _, cause)| *cause)
+}
+
+/// The cause of a failure that a log has.
+pub fn of_entry(entry: &LogEntry) -> Cause {
+    let is_plain = entry.kind != Kind::Reply && entry.to.process != 0 && entry.offsets_size == 0;
+    match (entry.return_error, entry.errno) {
+        (codes::BR_FAILED_REPLY, errno) if is_plain && errno == -(Errno::EINVAL as i32) => WITHOUT_OBJECTS,
+        (code, errno) => of(code, Some(errno)),
+    }
 }
 
 /// The name of a return code.

@@ -6,7 +6,10 @@
 //! The numbers of the files in the receiver are not known before delivery. Until then their places
 //! in the data stay zero or unwritten, and a [`FileSlot`] holds each place together with its file.
 
-use super::{pointers::PagesOf, Translation};
+use super::{
+    pointers::{area_error, PagesOf},
+    Translation,
+};
 use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
     common::{error::TransactionError, reason::Reason},
@@ -52,7 +55,7 @@ impl Translation<'_> {
         let gap = self
             .pointers
             .claim(array.parent, array.parent_offset, size, &mut copy)
-            .map_err(|error| TransactionError::from(error).because(Reason::BadArray))?;
+            .map_err(|error| area_error(error, Reason::BadArray))?;
         if array.count == 0 {
             return Ok(());
         }

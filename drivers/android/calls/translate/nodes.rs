@@ -63,7 +63,7 @@ impl Translation<'_> {
             .thread
             .process
             .pin_node(name, NodeFlags::new(flags))
-            .map_err(|error| bad(Reason::BadNode, error))?;
+            .map_err(|error| TransactionError::failed(Reason::BadNode, error))?;
         let handle = self
             .may_transfer_node()
             .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
@@ -149,16 +149,6 @@ fn error(error: Error) -> TransactionError {
     } else if error == EPERM {
         TransactionError::failed(Reason::NodeDenied, error)
     } else {
-        bad(Reason::BadNode, error)
-    }
-}
-
-/// Returns the transaction error of an errno that has this reason if it is `EINVAL`.
-fn bad(reason: Reason, error: Error) -> TransactionError {
-    let failed = TransactionError::from(error);
-    if error == EINVAL {
-        failed.because(reason)
-    } else {
-        failed
+        TransactionError::failed(Reason::BadNode, error)
     }
 }

@@ -3,7 +3,7 @@
 //! Objects that point to blocks of the sender's memory. The block is copied into the buffer, and
 //! the receiver reads the address of the copy.
 
-use super::Translation;
+use super::{unwritable, Translation};
 use crate::{
     common::{error::TransactionError, reason::Reason},
     defs::PointerObject,
@@ -31,12 +31,15 @@ impl Translation<'_> {
             let parent = (object.parent, object.parent_offset);
             let (at, gap) = self
                 .pointers
-                .add_child(index, source, length, parent, copy)?;
+                .add_child(index, source, length, parent, copy)
+                .map_err(|error| area_error(error, Reason::BadPointer))?;
             let address = pages.address_of(at);
-            pages.write(gap.at, &address.to_ne_bytes())?;
+            let written = pages.write(gap.at, &address.to_ne_bytes());
+            written.map_err(|error| unwritable(error))?;
             address
         } else {
-            let at = self.pointers.add_root(index, source, length, copy)?;
+            let at = self.pointers.add_root(index, source, length, copy);
+            let at = at.map_err(|error| area_error(error, Reason::BadPointer))?;
             pages.address_of(at)
         };
         Ok(PointerObject { address, ..object })
@@ -45,7 +48,8 @@ impl Translation<'_> {
     /// Copies what remains to be copied, after the last object.
     pub(super) fn finish(self) -> Result<(), TransactionError> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
-        Ok(self.pointers.finish(&mut pages.copier())?)
+        let finished = self.pointers.finish(&mut pages.copier());
+        finished.map_err(|error| area_error(error, Reason::BadPointer))
     }
 }
 
@@ -87,12 +91,13 @@ impl<'a> PagesOf<'a> {
     }
 }
 
-impl From<AreaError<Error>> for TransactionError {
-    fn from(error: AreaError<Error>) -> Self {
-        match error {
-            AreaError::DoesNotFit => Self::failed(Reason::BadPointer, EINVAL),
-            AreaError::NoMemory => Self::failed(Reason::NoMemory, ENOMEM),
-            AreaError::Copy(error) => Self::failed(Reason::BadPointer, error),
-        }
-    }
+/// Returns the transaction error of a block or an array, which is wrong for this reason.
+#[track_caller]
+pub(super) fn area_error(error: AreaError<Error>, reason: Reason) -> TransactionError {
+    let errno = match error {
+        AreaError::DoesNotFit => EINVAL,
+        AreaError::NoMemory => ENOMEM,
+        AreaError::Copy(error) => error,
+    };
+    TransactionError::failed(reason, errno)
 }

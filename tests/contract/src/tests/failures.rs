@@ -16,7 +16,7 @@ const SPACE: usize = 64 << 10;
 pub(super) struct World {
     pub(super) manager: Port,
     pub(super) client: Port,
-    good: u32,
+    pub(super) good: u32,
     weak: u32,
     dead: u32,
     unmapped: u32,
@@ -76,12 +76,12 @@ impl Request {
     }
 }
 
-fn plain(data: BinderTransactionData) -> Request {
+pub(super) fn plain(data: BinderTransactionData) -> Request {
     Request { data, buffers_size: None }
 }
 
 /// Data with an array of offsets of any length in bytes, well filled or not.
-fn with_offsets(port: &Port, data: &[u8], offsets: &[u64], offsets_size: usize) -> Request {
+pub(super) fn with_offsets(port: &Port, data: &[u8], offsets: &[u64], offsets_size: usize) -> Request {
     let placed = port.place(0, 0, &bytes(data));
     let offsets = port.arena.place(offsets.as_bytes());
     plain(BinderTransactionData { offsets, offsets_size: offsets_size as u64, ..placed })

@@ -46,10 +46,10 @@ impl Drop for Mask {
 }
 
 /// The kernel's log from now on.
-struct Log(std::fs::File);
+pub(super) struct Log(std::fs::File);
 
 impl Log {
-    fn open() -> Self {
+    pub(super) fn open() -> Self {
         let mut options = std::fs::OpenOptions::new();
         let mut file =
             options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").expect("open /dev/kmsg");
@@ -86,7 +86,11 @@ impl Log {
 
     /// Repeats it until a line is such a one. The C driver says several things of one error, and has a limit for each
     /// kind: of some of them there may be room while there is none for others.
-    fn news_until(&mut self, mut what: impl FnMut(), is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    pub(super) fn news_until(
+        &mut self,
+        mut what: impl FnMut(),
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
         let deadline = Instant::now() + 2 * WINDOW;
         let mut news = Vec::new();
         loop {

@@ -80,6 +80,7 @@ mod policy;
 mod poll;
 mod quota;
 mod realtime;
+mod reasons;
 mod reclaim;
 mod replies;
 mod reports;

@@ -160,7 +160,7 @@ impl Failure {
             handle: (entry.kind != binder_logs::Kind::Reply).then_some(entry.handle),
             code: None,
             data_size: entry.data_size,
-            meaning: Meaning::of(entry.return_error, Some(entry.errno)),
+            meaning: Meaning::new(entry.return_error, Some(entry.errno), causes::of_entry(entry)),
             who: format!("from {} to {target}", names.of_thread(from.process, from.thread)),
         }
     }
@@ -173,7 +173,10 @@ impl Failure {
             transaction: logged.map(|entry| entry.id),
             handle: reported.handle.and(logged).map(|entry| entry.handle),
             code: Some(report.code),
-            meaning: Meaning::of(report.entry.return_error, logged.map(|entry| entry.errno)),
+            meaning: match logged {
+                Some(entry) => Meaning::new(entry.return_error, Some(entry.errno), causes::of_entry(entry)),
+                None => Meaning::of(report.entry.return_error, None),
+            },
             ..reported
         }
     }
@@ -181,7 +184,11 @@ impl Failure {
 
 impl Meaning {
     fn of(code: u32, errno: Option<i32>) -> Self {
-        let causes::Cause { what, why, next_step } = causes::of(code, errno);
+        Self::new(code, errno, causes::of(code, errno))
+    }
+
+    fn new(code: u32, errno: Option<i32>, cause: causes::Cause) -> Self {
+        let causes::Cause { what, why, next_step } = cause;
         Self {
             return_code: causes::code_name(code),
             errno: errno.and_then(causes::errno_name),
@@ -263,6 +270,19 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("what: the object that was called is gone\n"), "{text}");
+    }
+
+    #[test]
+    fn an_invalid_call_without_objects_is_not_blamed_on_them() {
+        for (to, offsets, is_context) in [("20:0", 0, true), ("20:0", 8, false), ("0:0", 0, false)] {
+            let log = format!(
+                "7: call  from 12:13 to {to} context binder node 2 handle 1 size 4:{offsets} ret 29201/-22 l=1\n"
+            );
+            let log = TransactionLog::parse("log", log.as_bytes(), Mode::Strict).unwrap();
+            let failure = Failure::logged(&log.entries[0], &mut Names::none());
+            assert_eq!(failure.meaning.what.contains("security context"), is_context, "{to} {offsets}");
+        }
+        assert!(Meaning::of(29201, Some(-22)).why.contains("security context"));
     }
 
     #[test]
