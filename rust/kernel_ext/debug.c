@@ -26,7 +26,8 @@ static DEFINE_RATELIMIT_STATE(kernel_ext_log_rate, DEFAULT_RATELIMIT_INTERVAL,
 
 bool kernel_ext_may_log(void)
 {
-	return __ratelimit(&kernel_ext_log_rate);
+	/* With this name the kernel tells how many messages were suppressed. */
+	return ___ratelimit(&kernel_ext_log_rate, KBUILD_MODNAME);
 }
 
 struct kernel_ext_user_error kernel_ext_user_error = { STATIC_KEY_FALSE_INIT };
