@@ -56,7 +56,8 @@ pub(crate) enum Activity {
 /// Names a call, whoever serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CallKey {
-    /// The address of the thread that has made it; see [`Seen::address`].
+    /// The address of the thread that has made it, which is not used again while the graph has a
+    /// reference to it: see [`Seen::thread`] and [`Served::_caller`].
     pub(crate) caller: usize,
     /// The serial number of its frame.
     pub(crate) serial: u64,
@@ -72,10 +73,12 @@ pub(crate) struct Seen<T> {
     pub(crate) activity: Activity,
 }
 
-/// A call on the stack of a thread that serves it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Served {
+/// A call on the stack of a thread that serves it; `T` is a reference to a thread.
+#[derive(Debug)]
+pub(crate) struct Served<T> {
     pub(crate) key: CallKey,
+    /// Keeps the address in `key` from being used again.
+    pub(crate) _caller: T,
     /// The debug id of the call.
     pub(crate) id: u32,
     /// When it was sent, in ticks, of which only differences mean something.
@@ -154,7 +157,7 @@ pub(crate) struct WaitGraph<T> {
     /// For each of `threads`, whether the call that it waits for is among `reached`.
     is_reached: KVVec<bool>,
     /// The calls that `threads` serve, and the index of the thread.
-    served: KVVec<(Served, usize)>,
+    served: KVVec<(Served<T>, usize)>,
     reached: KVVec<Reached>,
     /// How many of `reached` have been followed.
     followed: usize,
@@ -226,7 +229,7 @@ impl<T> WaitGraph<T> {
     }
 
     /// Adds a call that the thread serves that was added last. Room must be reserved.
-    pub(crate) fn add_served(&mut self, served: Served) {
+    pub(crate) fn add_served(&mut self, served: Served<T>) {
         self.is_full |= self.served.len() >= self.limits.served;
         if !self.is_full {
             let by = self.threads.len() - 1;
@@ -287,7 +290,7 @@ impl<T> WaitGraph<T> {
         let process = &self.processes[process];
         let served = &self.served[process.served.clone()];
         if let Ok(index) = served.binary_search_by_key(&key, |(served, _)| served.key) {
-            let (it, thread) = served[index];
+            let (it, thread) = (&served[index].0, served[index].1);
             let (id, sent) = (it.id, it.sent);
             self.reached[at].found = Found::ServedBy { thread, id, sent };
             return match it.then {
@@ -384,7 +387,7 @@ impl<T> WaitGraph<T> {
 
 /// Sorts by the keys, in place. That of the core library takes more of the stack than the kernel
 /// has to spare.
-fn sort(served: &mut [(Served, usize)]) {
+fn sort<T>(served: &mut [(Served<T>, usize)]) {
     for parent in (0..served.len() / 2).rev() {
         sift_down(served, parent);
     }
@@ -395,7 +398,7 @@ fn sort(served: &mut [(Served, usize)]) {
 }
 
 /// Moves an item down in a heap whose largest item is to be the first, until it is in its place.
-fn sift_down(heap: &mut [(Served, usize)], mut at: usize) {
+fn sift_down<T>(heap: &mut [(Served<T>, usize)], mut at: usize) {
     loop {
         let children = 2 * at + 1..(2 * at + 3).min(heap.len());
         let Some(largest) = children.max_by_key(|child| heap[*child].0.key) else {

@@ -155,6 +155,7 @@ fn add_slice(graph: &mut Graph, process: &mut ProcessState, mut at: Place) -> Op
                     caller: address(&call.caller),
                     serial: call.frame().serial,
                 },
+                _caller: call.caller.clone(),
                 id: call.id,
                 sent: call.start.count(),
                 then: activity_above(state, at.frame),

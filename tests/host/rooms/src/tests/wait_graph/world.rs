@@ -238,6 +238,7 @@ impl World {
                             caller: self.callers[call as usize] * 8,
                             serial: call,
                         },
+                        _caller: self.callers[call as usize],
                         id: call as u32,
                         sent: 0,
                         then: match thread.pending {
