@@ -14,6 +14,7 @@ use binder_logs::{Log, Mode, NodeCounts, State, Stats, TransactionLog, Transacti
 use binder_sys::fs::mount_at;
 use binder_sys::{BinderFrozenStatusInfo, Device};
 use nix::errno::Errno;
+use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -250,12 +251,34 @@ impl Crowd<'_> {
 
     fn kill(&mut self, slot: usize) -> anyhow::Result<()> {
         self.record(slot).is_dead.set(1);
+        if self.args.freeze && self.random.random_ratio(1, 4) {
+            self.freeze_dying(slot)?;
+        }
         child::end(self.members[slot].pid)?;
         self.shared.totals.kills.add();
         match self.members[slot].state {
             Condition::Frozen(_, How::Cgroup | How::Both) => self.groups[slot].freeze(false),
             _ => Ok(()),
         }
+    }
+
+    /// Freezes a process while it is being killed.
+    fn freeze_dying(&self, slot: usize) -> anyhow::Result<()> {
+        let record = self.record(slot);
+        record.may_refuse.set(1);
+        kill(self.members[slot].pid, Signal::SIGKILL)?;
+        match self.by_binder(slot, true, 0) {
+            Ok(()) => record.freezes_done.add(),
+            Err(Errno::EINVAL | Errno::EAGAIN) => (),
+            Err(why) => bail!("BINDER_FREEZE of a process that dies: {why}"),
+        }
+        Ok(())
+    }
+
+    /// How often a process is frozen and thawed each time. On the other drivers a second freeze that fails thaws it without
+    /// notice.
+    fn times(&self, slot: usize) -> u32 {
+        1 + u32::from(self.members[slot].id % 3 == 0 && self.args.driver == Driver::Rust)
     }
 
     fn later(&mut self, milliseconds: std::ops::Range<u64>) -> Instant {
@@ -308,14 +331,24 @@ impl Crowd<'_> {
             let timeout = TIMEOUTS[self.random.random_range(0..TIMEOUTS.len())];
             record.may_refuse.set(1);
             record.freezes_tried.add();
-            match self.by_binder(slot, true, timeout) {
-                Ok(()) => record.freezes_done.add(),
-                Err(Errno::EAGAIN) => {
-                    totals.freezes_busy.add();
-                    self.run_again(slot);
-                    return Ok(());
+            for _ in 0..self.times(slot) {
+                match self.by_binder(slot, true, timeout) {
+                    Ok(()) => {
+                        record.freezes_done.add();
+                        record.is_frozen.set(1);
+                    }
+                    Err(Errno::EAGAIN) => {
+                        totals.freezes_busy.add();
+                        // A second freeze that fails is a thaw.
+                        if record.is_frozen.get() != 0 {
+                            record.is_frozen.set(0);
+                            record.thaws_done.add();
+                        }
+                        self.run_again(slot);
+                        return Ok(());
+                    }
+                    Err(why) => bail!("BINDER_FREEZE: {why}"),
                 }
-                Err(why) => bail!("BINDER_FREEZE: {why}"),
             }
             totals.freezes.add();
         }
@@ -345,8 +378,11 @@ impl Crowd<'_> {
             if info.async_recv & RECEIVED != 0 {
                 totals.missed_oneway.add();
             }
-            self.by_binder(slot, false, 0).context("thaw")?;
-            self.record(slot).thaws_done.add();
+            for _ in 0..self.times(slot) {
+                self.by_binder(slot, false, 0).context("thaw")?;
+                self.record(slot).thaws_done.add();
+            }
+            self.record(slot).is_frozen.set(0);
             totals.thaws.add();
         }
         if how != How::Binder {
@@ -457,7 +493,7 @@ impl Crowd<'_> {
                 [&link.deaths, &link.freezes, &link.thaws, &link.is_frozen].map(|count| count.get());
             let (frozen, thawed) = (record.freezes_done.get(), record.thaws_done.get());
             let is_right = match record.is_dead.get() {
-                0 => deaths == 0 && freezes + thaws > 0 && is_frozen == u64::from(frozen > thawed),
+                0 => deaths == 0 && freezes + thaws > 0 && is_frozen == record.is_frozen.get(),
                 _ => deaths == 1,
             };
             // The first notification tells the state in which the process was.

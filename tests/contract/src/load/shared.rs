@@ -54,6 +54,8 @@ pub struct Record {
     pub is_hushed: Count,
     pub freezes_tried: Count,
     pub freezes_done: Count,
+    /// Not zero after BINDER_FREEZE has frozen it, until it is thawed.
+    pub is_frozen: Count,
     pub thaws_done: Count,
     /// Callers that make no calls now.
     pub resting: Count,
