@@ -8,7 +8,9 @@
 //! two drivers, and the traces where they differ.
 
 use crate::child::caught;
-use crate::ops::WriteReadOp;
+use crate::freezer::Freezer;
+use crate::ops::{Op, WriteReadOp};
+use crate::pages::page;
 use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::runner::{in_new_namespaces, private_mounts, SCRATCH};
@@ -27,6 +29,9 @@ use std::path::Path;
 
 #[derive(clap::Args)]
 pub struct FuzzArgs {
+    /// The driver that is loaded: decides in which pid namespace pids are frozen
+    #[arg(long, value_enum, default_value_t = Driver::Rust)]
+    driver: Driver,
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -47,8 +52,7 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
             let end = caught(|| {
                 let pids = GlobalPids::new();
                 private_mounts();
-                // Which driver it is, nobody asks: nothing is expected to differ.
-                trace = live(&Stage::new(Driver::C, Path::new(SCRATCH), pids), seed);
+                trace = live(&Stage::new(args.driver, Path::new(SCRATCH), pids), seed);
             });
             report(args, seed, &trace, end);
         })?;
@@ -79,7 +83,12 @@ const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
 struct Role {
     name: char,
     port: Port,
+    /// The number by which it is frozen.
+    pid: u32,
     buffers: Vec<u64>,
+    is_frozen: bool,
+    /// A part of its space is elsewhere: what it receives cannot be read.
+    is_moved: bool,
 }
 
 struct Play {
@@ -95,12 +104,17 @@ fn live(stage: &Stage, seed: u64) -> String {
     let ports = [('m', stage.manager()), ('a', stage.client()), ('b', stage.server())];
     let roles = ports.map(|(name, port)| {
         port.nonblocking(true);
-        Role { name, port, buffers: Vec::new() }
+        let pid = stage.pid_to_freeze(&port.actor);
+        Role { name, port, pid, buffers: Vec::new(), is_frozen: false, is_moved: false }
     });
     let random = SmallRng::seed_from_u64(seed);
     let mut play = Play { roles: roles.into(), numbers: HashMap::new(), random, trace: String::new() };
     for _ in 0..STEPS {
-        play.step();
+        match play.random.random_range(0..40) {
+            0..=4 => play.freeze(),
+            5 => play.move_a_page(),
+            _ => play.step(),
+        }
     }
     for role in 0..play.roles.len() {
         play.survey(role);
@@ -139,6 +153,40 @@ impl Play {
         }
         let error = self.roles[role].port.extended_error();
         writeln!(self.trace, "  error {error:x?}").expect("a string");
+    }
+
+    /// A role freezes a process or lets it run again, perhaps itself, or asks about it. None is frozen twice: the C driver
+    /// thaws without notice if that fails.
+    fn freeze(&mut self) {
+        let [by, of] = [0; 2].map(|_| self.random.random_range(0..self.roles.len()));
+        let freezer = Freezer::by(self.roles[by].port.clone(), self.roles[of].pid);
+        let names = [by, of].map(|role| self.roles[role].name);
+        let told = match self.random.random_range(0..6) {
+            0 => format!("{:x?}", freezer.info()),
+            1..=3 if !self.roles[of].is_frozen => {
+                let frozen = freezer.freeze(0);
+                self.roles[of].is_frozen = frozen.is_ok();
+                format!("freeze {frozen:?}")
+            }
+            _ => {
+                self.roles[of].is_frozen = false;
+                format!("thaw {:?}", freezer.thaw())
+            }
+        };
+        writeln!(self.trace, "{names:?} {told}").expect("a string");
+    }
+
+    /// A role moves a part of its space, once in a while. No calls reach it any more.
+    fn move_a_page(&mut self) {
+        let role = self.random.random_range(0..self.roles.len());
+        if self.roles[role].is_moved || self.chance(70) {
+            return;
+        }
+        let (address, _) = self.roles[role].port.space.expect("a space");
+        let part = Op::Move { address: address + page() as u64, length: page() };
+        let moved = self.roles[role].port.actor.number(part).is_ok();
+        self.roles[role].is_moved = true;
+        writeln!(self.trace, "{} moves a page: {moved}", self.roles[role].name).expect("a string");
     }
 
     fn handle(&mut self) -> u32 {
@@ -194,7 +242,7 @@ impl Play {
         let cookie = u64::from(self.handle());
         let ptr = self.pick(&OBJECTS);
         let wrong = u64::from(!self.chance(90));
-        match self.random.random_range(0..60) {
+        match self.random.random_range(0..64) {
             0..=13 => to.transaction(&self.transaction(role)),
             14..=23 => to.reply(&self.transaction(role)),
             24..=33 => {
@@ -216,6 +264,9 @@ impl Play {
             55 => to.exit_looper(),
             56 => to.command(codes::BC_ATTEMPT_ACQUIRE, &cookie),
             57 => to.command(self.random.random(), &cookie),
+            58..=59 => to.request_freeze(handle, cookie),
+            60 => to.clear_freeze(handle, cookie),
+            61 => to.freeze_done(cookie),
             _ => to.increfs(0),
         };
     }
@@ -254,6 +305,9 @@ impl Play {
 
     /// Notes the data that came along, objects in their new terms.
     fn contents(&mut self, role: usize, data: &BinderTransactionData) {
+        if self.roles[role].is_moved {
+            return;
+        }
         let port = &self.roles[role].port;
         let mut digest = DefaultHasher::new();
         port.data(data).hash(&mut digest);
