@@ -29,6 +29,7 @@ use crate::{
     common::{
         debug::binder_debug,
         error::TransactionError,
+        netlink::Party,
         reason::Reason,
         stats::{CountedAs, Kind}, //
     },
@@ -36,6 +37,7 @@ use crate::{
     kernel_ext::{
         box_queue::{Placed, Ticket},
         park::WakeHint,
+        pid,
         ticks::Ticks, //
     },
     node::Node,
@@ -71,8 +73,9 @@ pub(crate) struct Transaction {
     pub(crate) flags: u32,
     /// Effective user of the task that sent the data in the buffer.
     pub(crate) sender_euid: Kuid,
-    /// The thread that made the call.
-    pub(crate) caller: Arc<Thread>,
+    /// The thread that made the call. None of a oneway call that is queued: nobody waits for its
+    /// outcome, and it keeps nothing of a sender that ends.
+    caller: Option<Arc<Thread>>,
     /// When the call or its reply was sent.
     pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
@@ -80,7 +83,9 @@ pub(crate) struct Transaction {
     /// The priority of the serving thread before the call; none until it begins to change.
     pub(crate) saved_priority: SavedPriority,
     content: Content,
-    /// The frame of a call on its caller's stack; in two fields, to save padding.
+    /// The frame of a call on its caller's stack; in two fields, to save padding. Of a oneway call
+    /// that is queued: the number of its sender's [group](pid::current_group_number), if another
+    /// call may supersede it, and of the thread.
     frame_serial: u64,
     frame_place: u32,
     _counted: CountedAs<{ Kind::Transaction as u8 }>,
@@ -103,6 +108,8 @@ pub(crate) enum Content {
         node: Arc<Node>,
         buffer: Buffer,
         turn: Turn,
+        /// The number of the process that it is from.
+        from: Pid,
     },
     /// A reply on its way back, the numbers of the process and the thread that it is from, and
     /// whether it is queued for the caller.
@@ -140,7 +147,7 @@ impl Transaction {
             code: 0,
             flags: 0,
             sender_euid: Kuid::current_euid(),
-            caller: caller.clone(),
+            caller: Some(caller.clone()),
             start: Ticks::now(),
             caller_priority: Priority::default(),
             saved_priority: SavedPriority::NONE,
@@ -174,12 +181,31 @@ impl Transaction {
         }
     }
 
-    /// Returns the thread that waits for the outcome, and its frame.
-    pub(crate) fn waiter(&self) -> Waiter {
-        Waiter {
-            thread: self.caller.clone(),
-            frame: self.frame(),
+    /// Returns the thread that made the call, unless the call is oneway and queued.
+    #[inline(always)]
+    pub(crate) fn caller(&self) -> Option<&Arc<Thread>> {
+        self.caller.as_ref()
+    }
+
+    /// Returns the numbers of the process and the thread that made the call.
+    pub(crate) fn sender(&self) -> Party {
+        match (&self.caller, &self.content) {
+            (Some(caller), _) => caller.party(),
+            (None, Content::Oneway { from, .. }) => Party {
+                pid: *from,
+                // CAST: As `queue_as_oneway` does.
+                tid: self.frame_place as Pid,
+            },
+            (None, _) => Party::default(),
         }
+    }
+
+    /// Returns the thread that waits for the outcome, and its frame.
+    pub(crate) fn waiter(&self) -> Option<Waiter> {
+        Some(Waiter {
+            thread: self.caller.clone()?,
+            frame: self.frame(),
+        })
     }
 
     /// Whether the caller does not wait for a reply.
@@ -202,17 +228,13 @@ impl Transaction {
     }
 
     /// Whether `newer`, which is for the same node, is an update of this oneway call and is to take
-    /// its place (contract TXN-23).
+    /// its place (contract TXN-23). Both are admitted.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
         let both = transaction_flags::ONE_WAY | transaction_flags::UPDATE_TXN;
         self.flags & both == both
             && self.flags == newer.flags
             && self.code == newer.code
-            && self
-                .caller
-                .process
-                .group
-                .is_that_of(&newer.caller.process.group)
+            && self.frame_serial == newer.frame_serial
     }
 
     /// Returns the node, if it is busy with another oneway call whose end this one has to wait for.
@@ -259,14 +281,36 @@ impl Transaction {
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             let content = if self.is_oneway() {
+                let from = self.leave_sender();
                 let turn = node.take_turn(target);
-                Content::Oneway { node, buffer, turn }
+                Content::Oneway {
+                    node,
+                    buffer,
+                    turn,
+                    from,
+                }
             } else {
                 Content::Call { node, buffer }
             };
             self.put_content(content);
         }
         Ok(admission)
+    }
+
+    /// Replaces the calling thread, which sends this oneway call, by its numbers. Returns that of
+    /// its process.
+    #[inline]
+    fn leave_sender(&mut self) -> Pid {
+        let sender = self.sender();
+        // Not the last reference: the thread is in an operation, which has another.
+        self.caller = None;
+        self.frame_serial = match self.may_supersede() {
+            true => pid::current_group_number(),
+            false => FrameId::NONE.serial,
+        };
+        // CAST: The bits are kept.
+        self.frame_place = sender.tid as u32;
+        sender.pid
     }
 
     /// Reserves this call for the sleeping thread that is going to serve it, if one exists and its
@@ -310,10 +354,12 @@ impl Transaction {
     /// Returns the number of the process that made the call, as the calling task sees it; 0 if the
     /// calling task cannot see that process or the caller has ended (contract TXN-5).
     pub(crate) fn caller_pid(&self) -> Pid {
-        if self.caller.has_ended.load(Relaxed) {
-            return 0;
+        match &self.caller {
+            Some(caller) if !caller.has_ended.load(Relaxed) => {
+                caller.process.group.number_for_current()
+            }
+            _ => 0,
         }
-        self.caller.process.group.number_for_current()
     }
 
     /// Sets what the transaction holds on to; it is unused before.
@@ -367,7 +413,9 @@ impl Transaction {
                 node.end_call();
                 node.owner().give_back_buffer(buffer);
             }
-            Content::Oneway { node, buffer, turn } => {
+            Content::Oneway {
+                node, buffer, turn, ..
+            } => {
                 if turn == Turn::Taken {
                     node.end_oneway();
                 }
@@ -377,10 +425,11 @@ impl Transaction {
             Content::Reply {
                 buffer, is_queued, ..
             } => {
-                let process = &self.caller.process;
-                process.give_back_buffer(buffer);
-                if is_queued {
-                    process.end_transaction();
+                if let Some(caller) = &self.caller {
+                    caller.process.give_back_buffer(buffer);
+                    if is_queued {
+                        caller.process.end_transaction();
+                    }
                 }
             }
         }
@@ -429,7 +478,9 @@ impl TransactionBox {
         hint: WakeHint,
         and: impl FnOnce(&Thread, &StateGuard<'_>),
     ) {
-        let caller = self.caller.clone();
+        let Some(caller) = self.caller.clone() else {
+            return;
+        };
         let mut process = caller.process.lock_state();
         and(&caller, &process);
         let state = caller.state(&mut process);
@@ -492,8 +543,8 @@ impl Drop for Transaction {
                 self.release_content();
             }
             Content::Reply { .. } => {
-                let caller = &self.caller;
-                trace::txn_latency_free(|| self.ended_at(caller.process.pid(), caller.id));
+                let Party { pid, tid } = self.sender();
+                trace::txn_latency_free(|| self.ended_at(pid, tid));
                 self.release_content();
             }
         }

@@ -42,6 +42,7 @@ extern "C" {
     fn kernel_ext_pid_group_nr(place: *const *mut c_void) -> i32;
     fn kernel_ext_pid_initial_nr(nr: i32) -> i32;
     fn kernel_ext_pid_may_signal(place: *const *mut c_void) -> c_int;
+    fn kernel_ext_group_number() -> u64;
     fn kernel_ext_pid_state(place: *const *mut c_void) -> u8;
     fn kernel_ext_is_kernel_thread() -> bool;
     fn kernel_ext_uid_here(uid: u32) -> u32;
@@ -117,6 +118,13 @@ pub(crate) enum TaskState {
 pub(crate) fn current_address() -> *mut c_void {
     // SAFETY: Reads a field of the calling thread.
     unsafe { kernel_ext_pid_current() }
+}
+
+/// Returns a number of the calling thread's group that no other group gets as long as the kernel
+/// runs.
+pub(crate) fn current_group_number() -> u64 {
+    // SAFETY: Reads fields of the calling thread.
+    unsafe { kernel_ext_group_number() }
 }
 
 /// Whether the calling thread is the kernel's own: it belongs to no program, and makes no system

@@ -246,6 +246,11 @@ bool kernel_ext_user_ns_contains(const struct user_namespace *outer,
 	return inner == outer;
 }
 
+u64 kernel_ext_group_number(void)
+{
+	return task_tgid(current)->ino;
+}
+
 bool kernel_ext_is_kernel_thread(void)
 {
 	return current->flags & PF_KTHREAD;

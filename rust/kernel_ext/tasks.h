@@ -85,6 +85,12 @@ void kernel_ext_user_ns_put(struct user_namespace *ns);
 bool kernel_ext_user_ns_contains(const struct user_namespace *outer,
 				 const struct user_namespace *inner);
 
+/*
+ * Returns a number of the calling thread's group that no other group gets: that of the group's
+ * pidfds.
+ */
+u64 kernel_ext_group_number(void);
+
 /* Whether the calling thread is the kernel's own. */
 bool kernel_ext_is_kernel_thread(void);
 

@@ -173,15 +173,17 @@ fn fill_reply(
     request: &TransactionRequest,
     id: u32,
 ) -> Result<(), Failure> {
-    if transaction.caller.has_ended.load(Relaxed) {
+    let to = transaction.sender();
+    let has_ended = |caller: &Arc<Thread>| caller.has_ended.load(Relaxed);
+    if transaction.caller().is_none_or(has_ended) {
         let error = TransactionError::died(Reason::CallerEnded);
         return Err(Failure::early(id, 0, error));
     }
     trace::transaction(|| trace::Sent {
         id,
         node: 0,
-        process: transaction.caller.process.pid(),
-        thread: transaction.caller.id,
+        process: to.pid,
+        thread: to.tid,
         is_reply: true,
         code: request.code,
         flags: request.flags,
@@ -189,14 +191,10 @@ fn fill_reply(
     let copied = copy_reply(transaction, sender, request, id);
     if let Err(error) = copied {
         release_failed(transaction, request, id);
-        let caller = &transaction.caller;
-        return Err(Failure::on_the_way_to(
-            id,
-            &caller.process,
-            Some(caller),
-            0,
-            error,
-        ));
+        return Err(match transaction.caller() {
+            Some(caller) => Failure::on_the_way_to(id, &caller.process, Some(caller), 0, error),
+            None => Failure::early(id, 0, error),
+        });
     }
     trace::txn_latency_free(|| {
         let replier = sender.thread;
@@ -213,12 +211,13 @@ fn release_failed(transaction: &mut Transaction, request: &TransactionRequest, i
         trace::transaction_failed_buffer_release(|| buffer.traced(id));
     }
     transaction.release_content();
+    let to = transaction.sender();
     trace::txn_latency_free(|| trace::Ended {
         id,
         from_process: 0,
         from_thread: 0,
-        to_process: transaction.caller.process.pid(),
-        to_thread: transaction.caller.id,
+        to_process: to.pid,
+        to_thread: to.tid,
         code: request.code,
         flags: request.flags,
     });
@@ -231,7 +230,10 @@ fn copy_reply(
     request: &TransactionRequest,
     id: u32,
 ) -> Result<(), TransactionError> {
-    let caller = &transaction.caller.process;
+    let Some(caller) = transaction.caller() else {
+        return Err(TransactionError::died(Reason::CallerEnded));
+    };
+    let caller = &caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
     let buffer = caller.reserve_buffer(id, request, 0, CallKind::Sync)?;
     trace::transaction_alloc_buf(|| buffer.traced(id));

@@ -194,7 +194,7 @@ fn begin_call(
     }
     let caller = match state.stack.innermost() {
         None => None,
-        Some(Frame::Incoming(served)) => Some(served.waiter()),
+        Some(Frame::Incoming(served)) => served.waiter(),
         Some(_) => {
             let error = TransactionError::failed(Reason::ReplyAwaited, EPROTO);
             return Err(Failure::early(id, node.debug_id, error));

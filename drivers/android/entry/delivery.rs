@@ -105,8 +105,8 @@ pub(super) fn deliver_call<'a>(
             FailedTransaction,
             "call {} of {}:{} cannot be written to the read buffer of its receiver: {}; it fails",
             transaction.id,
-            transaction.caller.process.pid(),
-            transaction.caller.id,
+            transaction.sender().pid,
+            transaction.sender().tid,
             debug::errno_name(error.to_errno())
         );
         fail_delivery(thread, transaction);

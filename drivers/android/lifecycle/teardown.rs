@@ -52,8 +52,8 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
                 DeadTransaction,
                 "call {} of {}:{} loses thread {}, which serves it and ends; it fails",
                 transaction.id,
-                transaction.caller.process.pid(),
-                transaction.caller.id,
+                transaction.sender().pid,
+                transaction.sender().tid,
                 thread.id
             );
             if let Some(saved) = transaction.saved_priority.get() {
@@ -176,8 +176,8 @@ impl Leftover {
                     DeadTransaction,
                     "call {} of {}:{} ends unread with its target {}; it fails",
                     call.id,
-                    call.caller.process.pid(),
-                    call.caller.id,
+                    call.sender().pid,
+                    call.sender().tid,
                     process.pid()
                 );
                 trace::txn_latency_free(|| call.ended_at(process.pid(), 0));

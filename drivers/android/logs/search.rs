@@ -33,7 +33,8 @@ const MOST: usize = 1024;
 #[inline(never)] // Or its caller, which holds copied lines, has its stack frame, too.
 pub(super) fn call(caller: &Arc<Thread>, frame: FrameId, target: Pid) -> Option<Line> {
     let is_it = |call: &Transaction| {
-        Arc::ptr_eq(&call.caller, caller) && call.frame().serial == frame.serial
+        let is_callers = |found: &Arc<Thread>| Arc::ptr_eq(found, caller);
+        call.frame().serial == frame.serial && call.caller().is_some_and(is_callers)
     };
     let (log, opened) = (super::Log::Process(target), OpenedUntil::now());
     let mut key = (target, i64::MIN);

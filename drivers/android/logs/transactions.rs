@@ -4,6 +4,7 @@
 
 use crate::{
     allocation::Buffer,
+    common::netlink,
     kernel_ext::ticks::Ticks,
     process::{Pid, Process},
     thread::Thread,
@@ -26,6 +27,13 @@ impl Party {
         Self {
             process: thread.process.pid(),
             thread: thread.id,
+        }
+    }
+
+    pub(super) fn of_numbers(numbers: netlink::Party) -> Self {
+        Self {
+            process: numbers.pid,
+            thread: numbers.tid,
         }
     }
 
@@ -100,7 +108,7 @@ impl Line {
         let is_oneway = replier.is_none() && transaction.is_oneway();
         Self {
             id: transaction.id,
-            from: replier.unwrap_or(Party::of(&transaction.caller)),
+            from: replier.unwrap_or(Party::of_numbers(transaction.sender())),
             to,
             code: transaction.code,
             flags: transaction.flags,

@@ -31,7 +31,7 @@ impl Transaction {
     #[inline(always)]
     pub(crate) fn reply(&mut self) -> Option<(&Arc<Thread>, &mut Buffer)> {
         match &mut self.content {
-            Content::Reply { buffer, .. } => Some((&self.caller, buffer)),
+            Content::Reply { buffer, .. } => Some((self.caller.as_ref()?, buffer)),
             _ => None,
         }
     }

@@ -21,9 +21,10 @@ impl Transaction {
         if self.is_oneway() {
             return ended;
         }
+        let sender = self.sender();
         trace::Ended {
-            from_process: self.caller.process.pid(),
-            from_thread: self.caller.id,
+            from_process: sender.pid,
+            from_thread: sender.tid,
             ..ended
         }
     }

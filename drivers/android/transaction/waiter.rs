@@ -30,6 +30,6 @@ impl Waiter {
             .state(&mut process)
             .stack
             .served_during(self.frame);
-        served.map(|served| served.waiter())
+        served.and_then(|served| served.waiter())
     }
 }

@@ -152,7 +152,7 @@ fn add_slice(graph: &mut Graph, process: &mut ProcessState, mut at: Place) -> Op
         if let Some(Frame::Incoming(call)) = state.stack.get(at.frame) {
             graph.add_served(Served {
                 key: CallKey {
-                    caller: address(&call.caller),
+                    caller: call.caller().map_or(0, address),
                     serial: call.frame().serial,
                 },
                 _caller: call.caller.clone(),

@@ -103,7 +103,13 @@ const KEEPERS: [(&str, fn(&Port, &Port)); 6] = [
 
 /// One process after the other dies in a namespace of its own, of which there may be so many: each namespace goes with its
 /// process, whatever others keep.
-fn short_lives(t: &Stage, path: &'static str, limit: u32, flags: CloneFlags, start: fn(&Actor) -> Option<Actor>) {
+fn short_lives(
+    t: &Stage,
+    path: &'static str,
+    limit: u32,
+    flags: CloneFlags,
+    start: fn(&Actor) -> Option<Actor>,
+) {
     kernel_namespaces::need(flags);
     let _limit = NamespaceLimit::set(path, limit).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
     let manager = t.manager();
@@ -136,6 +142,23 @@ case!(the_dead_keep_no_credentials, ["REL-2", "NODE-12", "lesson S08"], |t| {
 case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
     let fork: fn(&Actor) -> Option<Actor> = |maker| Some(maker.fork());
     short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
+});
+
+// Each of those who die has sent a oneway call that nobody reads.
+case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], Logs::of, |t, logs| {
+    let _deaf = t.manager();
+    let alive = || ["proc", "thread"].map(|kind| logs.stats().total.objects(kind).0);
+    let before = alive();
+    for _ in 0..12 {
+        let sender = t.client();
+        (0..3).for_each(|_| sender.tell(0, 0, &empty()));
+        sender.kill();
+    }
+    let deadline = Instant::now() + patience();
+    while alive().into_iter().zip(before).any(|(now, before)| now > before) {
+        assert!(Instant::now() < deadline, "{:?} processes and threads, {before:?} before", alive());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 });
 
 case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
