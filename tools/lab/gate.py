@@ -28,8 +28,8 @@ _SCRIPT = (f"{_COUNT} && $b memory --objects {_OBJECTS} $words --output /out/mem
            f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
            f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
 # What ours may keep of something that has ended, in bytes and more than C. Of a process of which others hold nodes: its record, by
-# whose lock those are guarded, and its struct pid. Of a thread: its struct pid, and what it has ready for its next call.
-KEPT = {"process": 1280, "device": 1280, "thread": 512}
+# whose lock those are guarded. Of a thread: its struct pid, what it has ready for its next call, and its record while a call of it lasts.
+KEPT = {"process": 1152, "device": 1280, "thread": 512}
 KEPT_OTHERWISE = 64
 # Ratios of instructions. The shape of a tree of many nodes follows from addresses, and a slab is full in every fifth batch of calls.
 # Debian's kernel shuffles the free objects of a slab by what was allocated before: three builds of one driver differed by 17 % and 2 % in

@@ -162,6 +162,14 @@ pub const ENDINGS: &[Ending] = &[
                 other => Err(unexpected(&other)),
             }),
     ),
+    process(
+        "oneway-sent",
+        "oneway call of a dead process, unread",
+        Life { released: true, ..KILLED }.live(|talker| {
+            let deaf = registry::look_up(talker, DEAF)?;
+            oneway(talker, deaf, &small())
+        }),
+    ),
     ending(
         "device-closed",
         "device closed, node held",
@@ -181,6 +189,16 @@ pub const ENDINGS: &[Ending] = &[
         100,
         How::Thread(|talker, _| {
             talker.enter_looper()?;
+            talker.port().device().thread_exit().context("BINDER_THREAD_EXIT")
+        }),
+    ),
+    ending(
+        "calling-thread-leaves",
+        "thread leaves, call of it unread",
+        100,
+        How::Thread(|talker, _| {
+            let deaf = registry::look_up(talker, DEAF)?;
+            begin(talker, deaf)?;
             talker.port().device().thread_exit().context("BINDER_THREAD_EXIT")
         }),
     ),
