@@ -2,7 +2,7 @@
 """What our driver takes next to C, counted on Debian's kernel: instructions, locked operations, memory, cache lines, growth."""
 
 import pytest
-from lab import gate, growth, guest, programs
+from lab import gate, growth, guest, inversion, programs
 from lab.run import run
 from lab.versions import ROOT
 from stages import DRIVER, stage
@@ -23,6 +23,16 @@ def test_lines_that_move_between_cpus(tally):
 @stage(*MEASURE, "rust/", "drivers/android/pure/", "drivers/android/handles/", takes=15)
 def test_growth_next_to_c(tally):
     growth.stage(tally)
+
+
+@stage(*MEASURE, *DRIVER, "tools/lab/inversion.py", takes=20)
+def test_waits_for_a_preempted_stranger(tally):
+    inversion.stage(tally)
+
+
+@stage(torture=True)
+def test_inversion(tally):
+    tally.one("inversion", not inversion.run())
 
 
 @pytest.mark.parametrize("driver", ("c", "rust"))

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 
-from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, kernel, module, patches, programs, proc, say, stock, test
+from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, inversion, kernel, module, patches, programs, proc, say, stock, test
 from .versions import BUILD, PINNED
 
 
@@ -73,8 +73,7 @@ def _parser():
         "--crate", help="build this crate of the tree first and lay its program into the guest")(
         "--timeout", type=float, default=120.0, help="seconds")(
         "--boot", action="append", default=[], metavar="WORD", help="for the kernel's command line, such as lsm=selinux")
-    guest_of(target("kernel", lambda a: print(kernel.build(a.guest).image), "build a guest's kernel"))
-    guest_of(target("module", lambda a: print(module.build(kernel.build(a.guest))), "build our driver as a module"))
+    guest_of(target("module", lambda a: print(module.build(kernel.build(a.guest))), "build a guest's kernel, and our driver as a module for it"))
     target("binderctl", lambda _: print(programs.build("tools/binderctl", profile="release")), "build the tool that looks at Binder drivers")
     target("deb", lambda _: deb.build() and None, "Debian packages in build/deb: the driver for stock kernels, and the tools")
     target("patches", lambda a: patches.run(a.sender, a.flavour, a.tree), "the driver as patches for git am, in build/patches")(
@@ -89,6 +88,10 @@ def _parser():
         "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
         "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: the table goes into docs")
     target("retention", lambda _: gate.retention(), "what ended objects keep, next to C")
+    target("inversion", lambda a: inversion.run(a.only, a.attacker, bool(a.docs)), "what others wait for a stranger that lost its CPU")(
+        "--only", default="", metavar="'OPERATION;...'", help="operations of the stranger")(
+        "--attacker", default="", metavar=",".join(inversion.ATTACKERS), help="why the stranger loses its CPU")(
+        "--docs", help="1: the table goes into docs")
     target("clean", lambda _: shutil.rmtree(BUILD, ignore_errors=True), "remove what was built in this tree")
     target("purge", lambda _: cache.purge(), "remove the cache that all checkouts share")
     return parser

@@ -42,12 +42,14 @@ class Boot:
     timeout: int = 900
     # Where it runs; the script may need a device that C has on no kernel of Debian's.
     name: str = COUNTED
+    # More words for the kernel's command line.
+    boot: tuple = ()
 
     @property
     def inputs(self):
         """All that the result depends on."""
         made_of = cache.content(*plugins.sources(self.plugin[0])) if self.plugin else ""
-        return [self.script, self.plugin, made_of, self.cpus, *identity(self.name, self.driver)]
+        return [self.script, self.plugin, made_of, self.cpus, *self.boot, *identity(self.name, self.driver)]
 
     def run(self):
         """{name of a file: content} of what came out, `seen` being the plugin's, `symbols` the driver's own; and what was wrong."""
@@ -57,7 +59,7 @@ class Boot:
                   "grep '\\[' /proc/kallsyms >/out/symbols\nexit $status")
         with tempfile.TemporaryDirectory() as folder, say.Step(self.title) as step:
             options, seen = plugins.compiled(self.plugin[0], pathlib.Path(folder), *self.plugin[1:]) if self.plugin else ((), None)
-            job = guest.Job(argv=["/bin/sh", "-c", script], driver=self.driver, icount=True, timeout=self.timeout, boot=_BOOT,
+            job = guest.Job(argv=["/bin/sh", "-c", script], driver=self.driver, icount=True, timeout=self.timeout, boot=(*_BOOT, *self.boot),
                             qemu=(*options, "-smp", str(self.cpus)), files={"/lab/binder-bench": program})
             result = guest.run(built, job, step.hear)
             files = {name: content.decode() for name, content in result.files.items()}

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cli::Common;
 use crate::growth::{self, GrowthArgs};
+use crate::inversion::{self, InversionArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::paired::PairedArgs;
 use crate::workload::catalogue::{self, Named, Selected};
@@ -47,6 +48,9 @@ pub enum Command {
     /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
     #[command(mut_arg("quantities", |names| names.value_parser(growth::names())))]
     Growth(Box<GrowthArgs>),
+    /// How long a process waits when another one is preempted in the middle of an operation.
+    #[command(mut_arg("operations", |names| names.value_parser(inversion::names())))]
+    Inversion(Box<InversionArgs>),
     /// Merge results into a table.
     Report(ReportArgs),
 }

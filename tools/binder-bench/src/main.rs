@@ -5,8 +5,8 @@
 //! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
-//! ([`memory`]), how costs grow with numbers ([`growth`]), and two drivers in one kernel ([`paired`]). [`command`] is the command line;
-//! [`workload::catalogue`] is the only file that knows every workload.
+//! ([`memory`]), how costs grow with numbers ([`growth`]), how long one waits for whoever loses its CPU ([`inversion`]), and two drivers
+//! in one kernel ([`paired`]). [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,6 +22,7 @@ mod count;
 mod error;
 mod exchange;
 mod growth;
+mod inversion;
 mod marks;
 mod measure;
 mod memory;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
         Command::Growth(args) if args.list => print(&growth::list()),
         Command::Growth(args) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
+        Command::Inversion(args) => inversion::run(&args).and_then(|file| finish(&file, &args.run)),
         Command::Memory(args) => memory::run(&args).and_then(|file| finish(&file, &args.run)),
         Command::Retention(args) => memory::run_retention(&args).and_then(|file| finish(&file, &args.run)),
         Command::Report(args) => report_command(&args),

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make inversion`: what a victim waits when a stranger loses its CPU in the middle of an operation, on all drivers.
+
+`binder-bench inversion` preempts the stranger all along the operation, in a guest with two CPUs whose clock counts instructions. What
+that adds to the median, p99 and worst wait is compared with the better of the other drivers. The margin is what waits vary by while
+nobody is preempted.
+"""
+
+import functools
+import json
+
+from . import bench, cache, growth, marked, say
+from .versions import ROOT
+from report import charts, data, page
+
+DOCUMENT = ROOT / "docs/priorities.md"
+FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
+ATTACKERS = ("idle", "nice", "cgroup", "realtime")
+# For `make test`: operations that have once stalled others, and how often the stranger is preempted in each.
+SHORT = ("call", "oneway call", "reply", "munmap and close")
+SHORT_POINTS, POINTS = 40, 100
+# Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
+_BOOT = ("preempt=full",)
+
+
+def run(only="", attackers="", into_docs=False):
+    """Measure what was not measured yet, print a table and what is wrong; the exit status."""
+    if into_docs and (only or attackers):
+        raise say.LabError("only all operations of all attackers go into the docs")
+    chosen = tuple(filter(None, attackers.split(","))) or ATTACKERS
+    rows = {}
+    for name, drivers in _guests().items():
+        rows[name] = collect(name, drivers, [one for one in chosen if one != "cgroup" or name == bench.COUNTED], only, POINTS)
+    wrong = [f"{name}: {text}" for name, found in rows.items() for text in faults(found)]
+    for name, found in rows.items():
+        print(f"\n{name}\n{page.markdown(table(found))}")
+    print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of ours are worse than those of the better of the others")
+    if into_docs:
+        made = "\n".join(f"On the kernel of `{name}`:\n\n{page.markdown(table(found))}" for name, found in rows.items())
+        marked.put(DOCUMENT, "inversion", f"{bench.now()[:10]}, our driver of `{bench.commit()}`.\n\n{made}")
+    return 1 if wrong else 0
+
+
+def stage(tally):
+    """A few operations, for `make test`."""
+    rows = collect(bench.COUNTED, bench.DRIVERS, ("idle",), ";".join(SHORT), SHORT_POINTS)
+    wrong = faults(rows)
+    say.lines(*(f"    error: {text}" for text in wrong))
+    tally.add("waits for a preempted stranger next to C's", len(rows) - len(wrong), len(wrong))
+
+
+def _guests():
+    """{guest: drivers}: upstream's is in one whose kernel has no groups of the scheduler."""
+    with_upstream = growth.drivers()
+    return {bench.COUNTED: bench.DRIVERS} | ({bench.UPSTREAM: with_upstream} if len(with_upstream) > len(bench.DRIVERS) else {})
+
+
+def collect(name, drivers, attackers, operations, points):
+    """{case: {driver: samples of the series, the first of which has no hog, as pairs of nanoseconds and number}}."""
+    rows = {}
+    for attacker in attackers:
+        for driver in drivers:
+            for cell in json.loads(_step(name, driver, attacker, operations, points).result().read_text()):
+                rows.setdefault(cell["case"], {}).setdefault(driver, []).append(cell["measured"]["latency"]["histogram"])
+    return rows
+
+
+def _step(name, driver, attacker, operations, points):
+    chosen = f"--operations '{operations}'" if operations else ""
+    script = f"$b inversion --attacker {attacker} --points {points} {chosen} $words --output /out/result.json"
+    boot = bench.Boot(f"inversion {driver}, {attacker}, {name}", driver, script, cpus=2, timeout=1800, name=name, boot=_BOOT)
+    # Other drivers change seldom: theirs are in the cache of all checkouts.
+    folder = bench.HOME / "inversion" if driver == "rust" else cache.root() / "inversion"
+    return bench.Step(boot.title, folder / f"{driver}-{cache.key(boot.inputs)}.json", boot.inputs, functools.partial(_measured, boot))
+
+
+def _measured(boot):
+    files, problems = boot.run()
+    # What a kernel says of another driver is no fault of ours.
+    if problems and boot.driver == "rust":
+        raise say.LabError("; ".join(problems))
+    return json.dumps(json.loads(files["result.json"])["cells"])
+
+
+def figures(samples):
+    """Median, p99 and worst of pairs of nanoseconds and number."""
+    pairs = sorted(samples)
+    total, found = sum(number for _, number in pairs), {}
+    for figure, part in FIGURES.items():
+        below = 0
+        for nanoseconds, number in pairs:
+            below += number
+            if below >= part * total:
+                found[figure] = nanoseconds
+                break
+    return found
+
+
+def added(series):
+    """What the hog adds to median, p99 and worst, above the median without a hog."""
+    calm = figures(series[0])["median"]
+    return {figure: max(found - calm, 0) for figure, found in figures(sum(series[1:], [])).items()}
+
+
+def margin(rows):
+    """The most that a wait without a hog varies by."""
+    calm = [series[0] for by_driver in rows.values() for series in by_driver.values()]
+    return max(max(samples)[0] - min(samples)[0] for samples in calm)
+
+
+def faults(rows):
+    """What is wrong with ours."""
+    found, slack = [], margin(rows)
+    for case, by_driver in rows.items():
+        if "rust" not in by_driver:
+            found.append(f"{case}: not measured of ours")
+            continue
+        ours, others = added(by_driver["rust"]), [added(series) for driver, series in by_driver.items() if driver != "rust"]
+        for figure, adds in ours.items():
+            least = min((other[figure] for other in others), default=adds)
+            if adds > least + slack:
+                found.append(f"{case}: a preempted attacker adds {_us(adds)} to the {figure} wait, and {_us(least)} on the better of the others")
+    return found
+
+
+def _us(nanoseconds):
+    return f"{charts.number(nanoseconds / 1000)} µs"
+
+
+def table(rows):
+    """A line for each case."""
+    whose = [driver for driver in growth.DRIVERS if any(driver in by_driver for by_driver in rows.values())]
+    lines, wrong = [], faults(rows)
+    for case, by_driver in rows.items():
+        all_of = {driver: figures(sum(by_driver[driver][1:], [])) for driver in whose if driver in by_driver}
+        shown = [" / ".join(charts.number(value / 1000) for value in all_of[driver].values()) if driver in all_of else "–" for driver in whose]
+        lines.append([*case.split(": "), *shown, "worse" if any(text.startswith(f"{case}: ") for text in wrong) else ""])
+    heads = (f"{data.NAMES[driver]}: median / p99 / worst, µs" for driver in whose)
+    return page.Table(("attacker", "its operation", "victim", *heads, "ours"), lines, (0, 1, 2, 3 + len(whose)))
