@@ -17,8 +17,8 @@ DOCUMENT = ROOT / "docs/priorities.md"
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 ATTACKERS = ("idle", "nice", "cgroup", "realtime")
 # For `make test`: operations that have once stalled others, and how often the stranger is preempted in each.
-SHORT = ("call", "oneway call", "reply", "munmap and close")
-SHORT_POINTS, POINTS = 40, 100
+SHORT = ("oneway call", "call with 64 KiB, new pages", "munmap and close")
+SHORT_POINTS, POINTS = 12, 100
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
 
