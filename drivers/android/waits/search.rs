@@ -149,13 +149,17 @@ fn add_slice(graph: &mut Graph, process: &mut ProcessState, mut at: Place) -> Op
                 thread: thread.clone(),
             });
         }
-        if let Some(Frame::Incoming(call)) = state.stack.get(at.frame) {
+        let served = match state.stack.get(at.frame) {
+            Some(Frame::Incoming(call)) => call.caller().map(|caller| (call, caller)),
+            _ => None,
+        };
+        if let Some((call, caller)) = served {
             graph.add_served(Served {
                 key: CallKey {
-                    caller: call.caller().map_or(0, address),
+                    caller: address(caller),
                     serial: call.frame().serial,
                 },
-                _caller: call.caller.clone(),
+                _caller: caller.clone(),
                 id: call.id,
                 sent: call.start.count(),
                 then: activity_above(state, at.frame),
