@@ -287,8 +287,8 @@ impl Process {
     }
 
     /// Removes all handles of a process that ends: no handle is added any more, and no task of the
-    /// process uses one. They are released one by one, without the lock, from the lowest on: this is
-    /// the order in which an owner reads of several nodes (contract REL-2).
+    /// process uses one. They are released one by one, without the lock, from the lowest on: this
+    /// is the order in which an owner reads of several nodes (contract REL-2).
     pub(crate) fn close_handles(&self) {
         let mut handles = self.handles.lock();
         handles.is_closed = true;

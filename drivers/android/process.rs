@@ -474,7 +474,8 @@ impl Process {
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have
-    /// to check again, in a step of [`sched::unpreempted_if`] in which the lock is released already.
+    /// to check again, in a step of [`sched::unpreempted_if`] in which the lock is released
+    /// already.
     pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
         if wake.is_needed() {
             sched::expect_unpreempted();

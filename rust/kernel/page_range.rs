@@ -30,8 +30,8 @@
 //! A page is listed when it is [released](PageRange::release), that is when its first use ends. It
 //! stays on the list when it is used again, so that a use costs nothing for the list. Reclaim asks
 //! the range's [`Owner`] whether a listed page is in use. If it is, it is taken off the list until
-//! that use ends. So reclaim asks for a page at most once per use, and a page that stays in use costs
-//! it nothing.
+//! that use ends. So reclaim asks for a page at most once per use, and a page that stays in use
+//! costs it nothing.
 //!
 //! # The life of a mapping
 //!
@@ -183,7 +183,8 @@ impl Observer for () {
 ///
 /// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
 /// - A slot that holds a page ceases to do so only under `shrinking`, or when the space ends.
-///   `frontier` changes under it, too, except that [`NEVER`] becomes 0 when the mapping is made, and
+///   `frontier` changes under it, too, except that [`NEVER`] becomes 0 when the mapping is made,
+/// and
 ///   that it becomes [`GONE`] at any time and stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, and from any of these to [`GONE`],
 ///   and no other way.
@@ -211,7 +212,8 @@ pub struct PageRange {
     round: Atomic<u32>,
     /// Which of the pool's turns is that of this range: needed to take a page of it off the list.
     turn: TurnNumber,
-    /// How many pages are present and not on the pool's list. Raised before the use of the page ends.
+    /// How many pages are present and not on the pool's list. Raised before the use of the page
+    /// ends.
     unlisted: Atomic<u32>,
     /// Keeps the frontier from being raised over a page that reclaim removes.
     #[pin]
@@ -453,14 +455,14 @@ impl PageRange {
         let slots = mapping.and_then(|mapping| mapping.slots.get(pages));
         for record in slots.unwrap_or_default().iter().filter_map(Slot::list) {
             self.unlisted.fetch_sub(1, ordering::Relaxed);
-            // SAFETY: The space is open, so the record is in its slot and valid. It is of a range of
-            // this pool, and on no list: this thread alone has made it listed.
+            // SAFETY: The space is open, so the record is in its slot and valid. It is of a range
+            // of this pool, and on no list: this thread alone has made it listed.
             unsafe { self.pool.add(record) };
         }
     }
 
-    /// Whether a page is present and not listed. To be read under the owner's lock, under which uses
-    /// end.
+    /// Whether a page is present and not listed. To be read under the owner's lock, under which
+    /// uses end.
     #[inline]
     pub fn has_unlisted(&self) -> bool {
         self.unlisted.load(ordering::Relaxed) != 0

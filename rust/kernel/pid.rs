@@ -134,8 +134,8 @@ pub(crate) fn is_kernel_thread() -> bool {
     unsafe { kernel_ext_is_kernel_thread() }
 }
 
-/// Returns the number in the initial pid namespace of the thread that has the number `nr` in the pid
-/// namespace of the calling thread; 0 if there is none.
+/// Returns the number in the initial pid namespace of the thread that has the number `nr` in the
+/// pid namespace of the calling thread; 0 if there is none.
 pub(crate) fn initial_number(nr: i32) -> i32 {
     // SAFETY: Any number may be passed.
     unsafe { kernel_ext_pid_initial_nr(nr) }
@@ -215,8 +215,8 @@ impl ThreadPid {
     }
 
     /// Releases `locks`, and makes the thread runnable if it sleeps in [`park`](super::park), or
-    /// interruptibly elsewhere by now, where a wake-up without a cause has to be expected; otherwise
-    /// does nothing. The calling task is not preempted in between, see
+    /// interruptibly elsewhere by now, where a wake-up without a cause has to be expected;
+    /// otherwise does nothing. The calling task is not preempted in between, see
     /// [`unpreempted_if`](super::sched::unpreempted_if).
     ///
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.

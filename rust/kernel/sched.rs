@@ -41,8 +41,9 @@ pub(crate) fn current() -> u32 {
     unsafe { kernel_ext_sched_current() }
 }
 
-/// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others wait
-/// for, whatever CPU time the calling task gets. `step` must not sleep, and takes a bounded time.
+/// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others
+/// wait for, whatever CPU time the calling task gets. `step` must not sleep, and takes a bounded
+/// time.
 ///
 /// On a kernel with `PREEMPT_RT`, whose locks sleep, the task can be preempted nevertheless.
 #[inline(always)]

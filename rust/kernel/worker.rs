@@ -47,8 +47,9 @@ impl Worker {
     }
 }
 
-/// Has a thread of the kernel run `work` with `on`: at once, without waiting for the end of what was
-/// queued before. Without memory for that the calling task runs it. Sleeps; no lock may be held.
+/// Has a thread of the kernel run `work` with `on`: at once, without waiting for the end of what
+/// was queued before. Without memory for that the calling task runs it. Sleeps; no lock may be
+/// held.
 ///
 /// # Safety
 ///

@@ -25,11 +25,6 @@ def test_growth_next_to_c(tally):
     growth.stage(tally)
 
 
-@stage(*MEASURE, *DRIVER, "tools/lab/inversion.py", takes=20)
-def test_waits_for_a_preempted_stranger(tally):
-    inversion.stage(tally)
-
-
 @stage(torture=True)
 def test_inversion(tally):
     tally.one("inversion", not inversion.run())

@@ -17,8 +17,7 @@ DOCUMENT = ROOT / "docs/priorities.md"
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 ATTACKERS = ("idle", "nice", "cgroup", "realtime")
 # For `make test`: operations that have once stalled others, and how often the stranger is preempted in each.
-SHORT = ("oneway call", "call with 64 KiB, new pages", "munmap and close")
-SHORT_POINTS, POINTS = 12, 100
+POINTS = 100
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
 
@@ -39,14 +38,6 @@ def run(only="", attackers="", into_docs=False):
         made = "\n".join(f"On the kernel of `{name}`:\n\n{page.markdown(table(found))}" for name, found in rows.items())
         marked.put(DOCUMENT, "inversion", f"{bench.now()[:10]}, our driver of `{bench.commit()}`.\n\n{made}")
     return 1 if wrong else 0
-
-
-def stage(tally):
-    """A few operations, for `make test`."""
-    rows = collect(bench.COUNTED, bench.DRIVERS, ("idle",), ";".join(SHORT), SHORT_POINTS)
-    wrong = faults(rows)
-    say.lines(*(f"    error: {text}" for text in wrong))
-    tally.add("waits for a preempted stranger next to C's", len(rows) - len(wrong), len(wrong))
 
 
 def _guests():

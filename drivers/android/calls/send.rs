@@ -409,8 +409,8 @@ struct Submitted {
 }
 
 /// Queues a draft at its target: for the thread that `route` names, or else for any thread of the
-/// pool, which is woken. Logs it first, with the debug id of its node. Drops a draft that the target
-/// does not admit, and returns the transaction error. No lock may be held.
+/// pool, which is woken. Logs it first, with the debug id of its node. Drops a draft that the
+/// target does not admit, and returns the transaction error. No lock may be held.
 #[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
     mut transaction: TransactionBox,
@@ -465,8 +465,8 @@ fn submit(
 
 /// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else
 /// for any thread of the pool. Before that it raises the priority of the thread that is going to
-/// serve it, if it has to. Releases the state lock and wakes whom it has to. Returns whether that is
-/// a thread.
+/// serve it, if it has to. Releases the state lock and wakes whom it has to. Returns whether that
+/// is a thread.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
     transaction: TransactionBox,

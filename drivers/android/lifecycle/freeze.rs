@@ -130,7 +130,8 @@ impl FreezeTarget {
     }
 }
 
-/// Runs `BINDER_GET_FROZEN_INFO` on the device that `caller` has open. Fails as [`targets_of`] does.
+/// Runs `BINDER_GET_FROZEN_INFO` on the device that `caller` has open. Fails as [`targets_of`]
+/// does.
 pub(crate) fn frozen_info(caller: &Process, pid: Pid) -> Result<FrozenInfo> {
     let mut info = FrozenInfo {
         pid,

@@ -16,8 +16,8 @@
 //!
 //! The [turn](super::turns) is that of the page's range. It is held until the page is unmapped: who
 //! is preempted meanwhile holds up nobody who looks for pages of other ranges. A page of a range
-//! whose turn another thread has is *busy*: whether it is idle is not known. From the owner's answer
-//! on, the page's slot says that it leaves: a thread that needs it then waits for the turn.
+//! whose turn another thread has is *busy*: whether it is idle is not known. From the owner's
+//! answer on, the page's slot says that it leaves: a thread that needs it then waits for the turn.
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
 //! period, the OOM killer would come first (lesson S21).
@@ -60,8 +60,8 @@ const ENOUGH: c_ulong = 2048;
 
 /// How many pages in use a call that goes on for [`ENOUGH`] takes off the list.
 ///
-/// It bounds the time that processes with large buffers cost an allocation. The kernel asks again, for
-/// all pages in the end, before it calls the OOM killer.
+/// It bounds the time that processes with large buffers cost an allocation. The kernel asks again,
+/// for all pages in the end, before it calls the OOM killer.
 const USED: c_ulong = 512;
 
 /// Why pages are asked for.
@@ -98,8 +98,8 @@ pub trait Owner: Send + Sync {
     /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
     ///
     /// Must not wait for anything: this is called in any context in which memory is allocated. It
-    /// may leave out the call of `act` for that. `act` does not wait either, and may be called under
-    /// a spinlock.
+    /// may leave out the call of `act` for that. `act` does not wait either, and may be called
+    /// under a spinlock.
     fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use));
 
     /// Page `index` is being freed. Calls `unmap`, which removes it from the process's page table,
@@ -111,9 +111,9 @@ impl PagePool {
     /// Asks for as many pages as `control` says, and frees those that are idle. Returns how many
     /// these were; [`None`] if no page could be asked for.
     ///
-    /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free or [`USED`] were in use, and
-    /// once more if fewer are free than were asked for: second chances are only for callers that can
-    /// wait.
+    /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free or [`USED`] were in use,
+    /// and once more if fewer are free than were asked for: second chances are only for callers
+    /// that can wait.
     ///
     /// Waits for nothing, except with [`Need::Urgent`] if it has freed nothing and met a busy page:
     /// then it waits once, for a thread that has the turn of one range and waits for nothing, and
@@ -242,8 +242,8 @@ impl PageRange {
     }
 
     /// Asks the owner for the page of `record`, begins to remove it if it is idle, and makes it
-    /// unlisted if it is used. Returns the answer; [`None`] if nothing was changed because the owner
-    /// would have had to wait, or because a thread has the space open.
+    /// unlisted if it is used. Returns the answer; [`None`] if nothing was changed because the
+    /// owner would have had to wait, or because a thread has the space open.
     ///
     /// A thread that populates the page after that waits for the turn, which the caller has, and
     /// therefore finds the page removed from the page table, too.

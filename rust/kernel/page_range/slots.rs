@@ -6,7 +6,8 @@
 //!   OwnedRecord ──fill──► UNMAPPED ──mapped──► present ──withdraw──► LEAVING ──take──► OwnedRecord
 //!        │                   │                    ▲                     │                  │
 //!        │                   │                    └──────restore────────┘                  │
-//!        └────────────drop───┴──────────────────────space dropped──────────────────────────┴──► freed
+//!        └────────────drop───┴──────────────────────space dropped──────────────────────────┴──►
+//! freed
 //! ```
 //!
 //! The state of a page is in the low bits of its slot, so each step is one exchange. No step waits
@@ -195,7 +196,8 @@ pub(super) enum Found {
 /// - A record that was in a slot is freed after a check, made while the slot was `LEAVING`, has
 ///   found that no thread has the slot's space open, or when the space is dropped.
 /// - Only the holder of the range's turn sets and clears `LEAVING`, and owns the slot meanwhile.
-/// - A record on the pool's list is in a slot that is not `UNLISTED`. One that is in such a slot and
+/// - A record on the pool's list is in a slot that is not `UNLISTED`. One that is in such a slot
+/// and
 ///   on no list is about to be added by the thread that has made it listed, or is [`Taken`].
 pub(super) struct Slot(Atomic<*mut Record>);
 
@@ -280,8 +282,8 @@ impl Slot {
         });
     }
 
-    /// Makes an `UNLISTED` page one that is on the pool's list. The caller adds the record that this
-    /// returns. [`None`] if the page is absent or not `UNLISTED`.
+    /// Makes an `UNLISTED` page one that is on the pool's list. The caller adds the record that
+    /// this returns. [`None`] if the page is absent or not `UNLISTED`.
     pub(super) fn list(&self) -> Option<NonNull<Record>> {
         // INVARIANT: The caller is about to add the record.
         let slot = self.change(|slot| {
@@ -305,8 +307,8 @@ impl Slot {
     /// if a thread has the slot's space open, which `is_open` has to return with full ordering.
     pub(super) fn withdraw(&self, record: &Taken<'_>, is_open: impl FnOnce() -> bool) -> bool {
         // INVARIANT: A `Taken` has the range's turn.
-        // ORDERING: The exchange is before `is_open`, whose full order this relies on: a thread that
-        // opens the space later finds that the page leaves.
+        // ORDERING: The exchange is before `is_open`, whose full order this relies on: a thread
+        // that opens the space later finds that the page leaves.
         let withdrawn = self.change(|slot| {
             let is_it = pointer(slot) == record.as_ptr();
             is_it.then(|| tagged(slot, LEAVING))

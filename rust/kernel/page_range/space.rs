@@ -63,8 +63,8 @@ impl Drop for Space {
         // With the turn held, no other thread has a record of this range that it took off the list.
         let turn = self.pool.wait_for_turn(self.turn);
         for slot in used {
-            // SAFETY: No other thread takes records of this range out any more: it would have to take
-            // a record off the list for that, for which this thread has the turn.
+            // SAFETY: No other thread takes records of this range out any more: it would have to
+            // take a record off the list for that, for which this thread has the turn.
             if let Some(record) = unsafe { slot.any_record() } {
                 // SAFETY: The record is on the list or on none, as nothing uses the space any more,
                 // and of the range whose turn this is.

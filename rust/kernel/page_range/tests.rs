@@ -366,7 +366,8 @@ mod suite {
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 1)));
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
 
-        // Pages that are used between all calls stay, and reclaim does not walk them again and again.
+        // Pages that are used between all calls stay, and reclaim does not walk them again and
+        // again.
         scene.fill(3)?;
         scene.books.chances.store(u32::MAX, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((6, 0)));

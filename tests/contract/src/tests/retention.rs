@@ -85,9 +85,12 @@ impl Drop for NamespaceLimit {
     }
 }
 
+/// What a process does with another one before it dies.
+type Deed = fn(&Port, &Port);
+
 /// By what others may keep the record of a process that dies, or of a thread of it: a handle on its node, its calls, which
 /// are served, unread or oneway, and its device, which it has sent.
-const KEEPERS: [(&str, fn(&Port, &Port)); 6] = [
+const KEEPERS: [(&str, Deed); 6] = [
     ("a node", |manager, dying| _ = give_in_a_call(manager, dying, FlatBinderObject::binder(16, 16))),
     ("a served call", |server, dying| {
         dying.start_blocking_call(0, 0, &empty());
