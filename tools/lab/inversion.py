@@ -16,7 +16,7 @@ from report import charts, data, page
 DOCUMENT = ROOT / "docs/priorities.md"
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 ATTACKERS = ("idle", "nice", "cgroup", "realtime")
-# For `make test`: operations that have once stalled others, and how often the stranger is preempted in each.
+# How often the stranger is preempted in each operation.
 POINTS = 100
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
