@@ -219,7 +219,6 @@ class Runs:
             file.write("\n".join(names) + "\n")
             file.flush()
             job = self._job(way, ["/lab/reached", "/lab/tests"], {"/lab/tests": file.name}, timeout=3600)
-            job.boot += (f"parameters={way.parameters.strip('-')}",)
             job.load = True
             result = guest.succeed(f"what each test reaches with all faults off: {way.name}", self._kernel, job)
         lines = result.files["reached"].decode().splitlines()
@@ -309,7 +308,7 @@ class Runs:
         if way.policy:
             files["/lab/policy"] = contract.compiled_policy()
             argv += ["--policy", "/lab/policy"]
-        return guest.Job(argv=argv, module=self.module, load=False, files=files, boot=(*way.boot, "kunit.filter_glob=none"),
+        return guest.Job(argv=argv, module=self.module, load=False, files=files, boot=(*way.boot, "kunit.filter_glob=none", f"parameters={way.parameters.strip('-')}"),
                          silence=_SILENCE, timeout=timeout, memory=1024)
 
 
