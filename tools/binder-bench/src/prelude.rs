@@ -7,5 +7,6 @@ pub use crate::caller::Caller;
 pub use crate::error::{Context, Error, Kind, Result};
 pub use crate::result::{Carrier, Label};
 pub use crate::stage::Stage;
-pub use crate::talk::{unexpected, Port, Talker, LARGEST_SPACE, SPACE};
+pub(crate) use crate::talk::awaited;
+pub use crate::talk::{plain, unexpected, Port, Talker, LARGEST_SPACE, SPACE};
 pub use crate::workers::{Control, Setting, Worker};

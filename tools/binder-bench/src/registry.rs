@@ -26,8 +26,7 @@ pub fn manage(mut talker: Talker, ready: impl FnOnce() -> Result<()>) -> Result<
     loop {
         let call = talker.next_call()?;
         let answer = answer(&mut talker, &call, &mut handles)?;
-        talker.out.free_buffer(call.buffer).reply(&answer.to_caller(TransactionFlags::empty()));
-        talker.flush()?;
+        talker.finish_with(&call, &answer).flush()?;
     }
 }
 
@@ -51,11 +50,9 @@ fn answer(
     match call.code {
         REGISTER => {
             let name = talker.port().part(call, 0)?;
-            let handle = talker.port().object(call, NAME as u64)?.handle();
-            if let Some(old) = handles.insert(name, handle) {
+            if let Some(old) = handles.insert(name, talker.hold(call, NAME as u64)?) {
                 talker.out.release(old);
             }
-            talker.out.acquire(handle);
         }
         LOOK_UP => {
             let known = handles.get(&talker.port().part::<NAME>(call, 0)?);
@@ -71,16 +68,14 @@ pub fn register(talker: &mut Talker, name: &str, node: u64) -> Result<()> {
     let mut parcel = named(name)?;
     parcel.object(&FlatBinderObject::binder(node, node).with_flags(binder_sys::ObjectFlags::ACCEPTS_FDS));
     let reply = ask(talker, REGISTER, &parcel)?;
-    talker.out.free_buffer(reply.buffer);
-    talker.flush()
+    talker.write(|out| out.free_buffer(reply.buffer))
 }
 
 /// Gets a handle, held strongly, on the node with a name.
 pub fn look_up(talker: &mut Talker, name: &str) -> Result<u32> {
     let reply = ask(talker, LOOK_UP, &named(name)?)?;
-    let handle = talker.port().object(&reply, 0)?.handle();
-    talker.out.acquire(handle).free_buffer(reply.buffer);
-    talker.flush()?;
+    let handle = talker.hold(&reply, 0)?;
+    talker.write(|out| out.free_buffer(reply.buffer))?;
     Ok(handle)
 }
 

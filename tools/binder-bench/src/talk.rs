@@ -63,6 +63,22 @@ impl Port {
     }
 }
 
+/// What `$then` makes of the return `$wanted`, which has to be the next one.
+macro_rules! awaited {
+    ($talker:expr, $wanted:pat => $then:expr) => {
+        match $talker.next()? {
+            $wanted => $then,
+            other => return Err($crate::talk::unexpected(&other)),
+        }
+    };
+}
+pub(crate) use awaited;
+
+/// A call without data.
+pub fn plain(handle: u32, code: u32, flags: TransactionFlags) -> BinderTransactionData {
+    Parcel::new().to_handle(handle, code, flags)
+}
+
 /// A thread's commands on their way to the driver, and returns on their way from it.
 #[derive(Debug)]
 pub struct Talker {
@@ -91,8 +107,7 @@ impl Talker {
 
     /// Joins the pool of threads that take calls.
     pub fn enter_looper(&mut self) -> Result<()> {
-        self.out.enter_looper();
-        self.flush()
+        self.write(Commands::enter_looper)
     }
 
     /// Writes the commands and reads what there is, waiting for something if there is nothing.
@@ -113,6 +128,19 @@ impl Talker {
         }
         let written = self.port.device.write_all(self.out.as_bytes()).context("BINDER_WRITE_READ")?;
         self.account(written)
+    }
+
+    /// Adds commands, and writes all that there are.
+    pub fn write(&mut self, add: impl FnOnce(&mut Commands) -> &mut Commands) -> Result<()> {
+        add(&mut self.out);
+        self.flush()
+    }
+
+    /// Takes hold of an object in a message: its handle.
+    pub fn hold(&mut self, message: &BinderTransactionData, at: u64) -> Result<u32> {
+        let handle = self.port.object(message, at)?.handle();
+        self.out.acquire(handle);
+        Ok(handle)
     }
 
     fn account(&mut self, written: u64) -> Result<()> {
@@ -185,26 +213,38 @@ impl Talker {
     /// Calls, and waits for the reply, whose buffer the caller gives back.
     pub fn call(&mut self, data: &BinderTransactionData) -> Result<BinderTransactionData> {
         self.out.transaction(data);
-        match self.next()? {
-            Return::Reply(reply) => Ok(reply),
-            other => Err(unexpected(&other)),
-        }
+        awaited!(self, Return::Reply(reply) => Ok(reply))
     }
 
     /// Calls, and gives the reply back.
     pub fn call_through(&mut self, data: &BinderTransactionData) -> Result<()> {
         let reply = self.call(data)?;
-        self.out.free_buffer(reply.buffer);
-        self.flush()
+        self.write(|out| out.free_buffer(reply.buffer))
     }
 
     /// Gives the buffer of a call back and, unless nobody waits for one, adds an empty reply.
     pub fn finish(&mut self, call: &BinderTransactionData) -> &mut Talker {
+        self.finish_with(call, &Parcel::new())
+    }
+
+    /// The same with this reply.
+    pub fn finish_with(&mut self, call: &BinderTransactionData, answer: &Parcel) -> &mut Talker {
         self.out.free_buffer(call.buffer);
-        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
-            self.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        match call.flags & TransactionFlags::ONE_WAY.bits() {
+            0 => self.reply(answer),
+            _ => self,
         }
+    }
+
+    /// Adds a reply.
+    pub fn reply(&mut self, answer: &Parcel) -> &mut Talker {
+        self.out.reply(&answer.to_caller(TransactionFlags::empty()));
         self
+    }
+
+    /// Calls without waiting for anything.
+    pub fn begin(&mut self, data: &BinderTransactionData) -> Result<()> {
+        self.write(|out| out.transaction(data))
     }
 
     /// Calls without waiting for more than the driver's acknowledgement, which is returned.
@@ -219,10 +259,7 @@ impl Talker {
     }
 
     pub fn next_call(&mut self) -> Result<BinderTransactionData> {
-        match self.next()? {
-            Return::Transaction(call) => Ok(call),
-            other => Err(unexpected(&other)),
-        }
+        awaited!(self, Return::Transaction(call) => Ok(call))
     }
 }
 

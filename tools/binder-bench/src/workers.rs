@@ -16,7 +16,7 @@ use nix::sched::{sched_setaffinity, CpuSet};
 use nix::sys::prctl;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
-use nix::unistd::{fork, ForkResult, Pid};
+use nix::unistd::{fork, pipe, read, write, ForkResult, Pid};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -278,6 +278,28 @@ impl Drop for Workers {
         }
         for process in alive() {
             let _ = waitpid(process.pid, None);
+        }
+    }
+}
+
+/// Starts a process of a worker's, which ends with `life`, and waits until `life` has called what it is given.
+pub fn child(life: impl FnOnce(&dyn Fn() -> Result<()>) -> Result<()>) -> Result<Pid> {
+    let (wait, ready) = pipe().context("pipe")?;
+    // SAFETY: a worker has one thread, so no lock is left held in the child.
+    match unsafe { fork() }.context("fork")? {
+        ForkResult::Child => {
+            let lived = life(&|| write(&ready, b"r").context("telling the parent").map(drop));
+            if let Err(error) = &lived {
+                eprintln!("binder-bench: a process that was to end: {error}");
+            }
+            std::process::exit(i32::from(lived.is_err()))
+        }
+        ForkResult::Parent { child } => {
+            drop(ready);
+            match read(&wait, &mut [0]).context("waiting for a process")? {
+                0 => Err(Error::failed("a process ended too early")),
+                _ => Ok(child),
+            }
         }
     }
 }

@@ -185,8 +185,7 @@ pub fn take(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
             talker.out.acquire(handle);
         }
         taken.extend(got);
-        talker.out.free_buffer(answer.buffer);
-        talker.flush()?;
+        talker.write(|out| out.free_buffer(answer.buffer))?;
     }
     Ok(taken)
 }

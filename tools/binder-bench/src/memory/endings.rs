@@ -5,7 +5,7 @@
 //! stays: a manager holds a node of each process, a caller its own thread. What the kernel's memory grows by is what is kept.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use binder_sys::{BinderFdObject, ObjectType};
@@ -13,11 +13,11 @@ use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
-use nix::unistd::{fork, pipe, read, write, ForkResult};
 
 use super::makers::{self, small, Holder, MAPPED, NODES};
 use crate::prelude::*;
 use crate::registry;
+use crate::workers::child;
 
 /// What one received and did not free.
 const RECEIVED: usize = 256 << 10;
@@ -134,32 +134,24 @@ pub const ENDINGS: &[Ending] = &[
         "process killed, watching a living node",
         KILLED.live(|talker| {
             let service = registry::look_up(talker, ANSWERS)?;
-            talker.out.request_death(service, 1).request_freeze(service, 1);
-            talker.flush()
+            talker.write(|out| out.request_death(service, 1).request_freeze(service, 1))
         }),
     ),
     process(
         "dead-released",
         "handle of a dead node released",
-        Life { released: true, ..KILLED }.before(|_, _| Ok(())).after(|talker, handle| {
-            talker.out.release(handle);
-            talker.flush()
-        }),
+        Life { released: true, ..KILLED }
+            .before(|_, _| Ok(()))
+            .after(|talker, handle| talker.write(|out| out.release(handle))),
     ),
     process(
         "death-told",
         "handle of a dead node released, death told",
         Life { released: true, ..KILLED }
-            .before(|talker, handle| {
-                talker.out.request_death(handle, 1);
-                talker.flush()
-            })
-            .after(|talker, handle| match talker.next()? {
-                Return::DeadBinder(cookie) => {
-                    talker.out.dead_binder_done(cookie).release(handle);
-                    talker.flush()
-                }
-                other => Err(unexpected(&other)),
+            .before(|talker, handle| talker.write(|out| out.request_death(handle, 1)))
+            .after(|talker, handle| {
+                let cookie = awaited!(talker, Return::DeadBinder(cookie) => cookie);
+                talker.write(|out| out.dead_binder_done(cookie).release(handle))
             }),
     ),
     process(
@@ -254,12 +246,8 @@ pub const ENDINGS: &[Ending] = &[
         500,
         How::Done(1, |ends| {
             ends.talker.out.request_freeze(ends.service, 1);
-            match ends.talker.next()? {
-                Return::FrozenBinder(state) => {
-                    ends.talker.out.freeze_done(state.cookie).clear_freeze(ends.service, 1)
-                }
-                other => return Err(unexpected(&other)),
-            };
+            let cookie = awaited!(ends.talker, Return::FrozenBinder(state) => state.cookie);
+            ends.talker.out.freeze_done(cookie).clear_freeze(ends.service, 1);
             ends.await_withdrawal()
         }),
     ),
@@ -329,31 +317,17 @@ impl Ends {
     fn process(&mut self, life: Life) -> Result<()> {
         let made = self.made;
         let name = if life.released { "ends and is released".into() } else { format!("ends {made}") };
-        let (wait, ready) = pipe().context("pipe")?;
-        // SAFETY: this process has one thread, so no lock is left held in the child.
-        let child = match unsafe { fork() }.context("fork")? {
-            ForkResult::Child => {
-                let lived = offer(&self.device, &name).and_then(|mut talker| {
-                    (life.live)(&mut talker)?;
-                    write(&ready, b"r").context("telling the parent")?;
-                    if life.exits {
-                        return Ok(());
-                    }
-                    loop {
-                        std::thread::park();
-                    }
-                });
-                if let Err(error) = &lived {
-                    eprintln!("binder-bench: a process that was to end: {error}");
-                }
-                std::process::exit(i32::from(lived.is_err()))
+        let child = child(|ready| {
+            let mut talker = offer(&self.device, &name)?;
+            (life.live)(&mut talker)?;
+            ready()?;
+            if life.exits {
+                return Ok(());
             }
-            ForkResult::Parent { child } => child,
-        };
-        drop(ready);
-        if read(wait.as_fd(), &mut [0]).context("waiting for a process")? == 0 {
-            return Err(Error::failed("a process ended too early"));
-        }
+            loop {
+                std::thread::park();
+            }
+        })?;
         let mut handle = None;
         if let Some(before) = life.before {
             let on_it = registry::look_up(&mut self.talker, &name)?;
@@ -369,12 +343,7 @@ impl Ends {
 
     /// Waits until a link to the node of the server that answers is gone.
     fn await_withdrawal(&mut self) -> Result<()> {
-        match self.talker.next()? {
-            Return::ClearDeathNotificationDone(_) | Return::ClearFreezeNotificationDone(_) => {
-                self.talker.flush()
-            }
-            other => Err(unexpected(&other)),
-        }
+        awaited!(self.talker, Return::ClearDeathNotificationDone(_) | Return::ClearFreezeNotificationDone(_) => self.talker.flush())
     }
 }
 
@@ -384,8 +353,7 @@ fn call(talker: &mut Talker, service: u32) -> Result<()> {
 
 /// Calls, and waits for nothing.
 fn begin(talker: &mut Talker, handle: u32) -> Result<()> {
-    talker.out.transaction(&small().to_handle(handle, 1, TransactionFlags::empty()));
-    talker.flush()
+    talker.begin(&small().to_handle(handle, 1, TransactionFlags::empty()))
 }
 
 fn oneway(talker: &mut Talker, handle: u32, parcel: &Parcel) -> Result<()> {

@@ -237,8 +237,7 @@ pub fn nodes(stage: &mut Stage) -> Result<Worker> {
             // The node with number 1 is the service.
             given.object(&FlatBinderObject::binder((node + 1) * 16, (node + 1) * 16));
         }
-        talker.out.free_buffer(call.buffer).reply(&given.to_caller(TransactionFlags::empty()));
-        talker.flush()?;
+        talker.finish_with(&call, &given).flush()?;
     })
 }
 
@@ -266,8 +265,7 @@ impl Holder {
         for &handle in &handles {
             self.talker.out.acquire(handle);
         }
-        self.talker.out.free_buffer(reply.buffer);
-        self.talker.flush()?;
+        self.talker.write(|out| out.free_buffer(reply.buffer))?;
         self.next += NODES;
         Ok(handles)
     }

@@ -56,10 +56,7 @@ struct Requester {
 impl Caller for Requester {
     fn call(&mut self) -> Result<()> {
         self.talker.out.request_death(self.handle, 16).clear_death(self.handle, 16);
-        match self.talker.next()? {
-            Return::ClearDeathNotificationDone(_) => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+        awaited!(self.talker, Return::ClearDeathNotificationDone(_) => Ok(()))
     }
 }
 
@@ -95,12 +92,11 @@ impl Caller for Watcher {
         let call = self.talker.next_call()?;
         let mut handles = Vec::new();
         for node in 0..u64::from(self.nodes) {
-            let handle = self.talker.port().object(&call, node * OBJECT)?.handle();
-            self.talker.out.acquire(handle).request_death(handle, handle.into());
+            let handle = self.talker.hold(&call, node * OBJECT)?;
+            self.talker.out.request_death(handle, handle.into());
             handles.push(handle);
         }
-        self.talker.out.free_buffer(call.buffer);
-        self.talker.flush()?;
+        self.talker.write(|out| out.free_buffer(call.buffer))?;
         self.dying = Some((dying, handles));
         Ok(())
     }
@@ -109,10 +105,8 @@ impl Caller for Watcher {
         let Some((dying, handles)) = self.dying.take() else { return Ok(()) };
         drop(dying);
         for _ in &handles {
-            match self.talker.next()? {
-                Return::DeadBinder(cookie) => self.talker.out.dead_binder_done(cookie).release(cookie as u32),
-                other => return Err(unexpected(&other)),
-            };
+            let cookie = awaited!(self.talker, Return::DeadBinder(cookie) => cookie);
+            self.talker.out.dead_binder_done(cookie).release(cookie as u32);
         }
         self.talker.flush()
     }

@@ -52,8 +52,7 @@ impl Freezer {
     fn await_state(&mut self, frozen: bool) -> Result<()> {
         match self.talker.next()? {
             Return::FrozenBinder(info) if (info.is_frozen != 0) == frozen => {
-                self.talker.out.freeze_done(info.cookie);
-                self.talker.flush()
+                self.talker.write(|out| out.freeze_done(info.cookie))
             }
             Return::FrozenBinder(_) => Err(Error::failed("a freeze notification tells the wrong state")),
             other => Err(unexpected(&other)),

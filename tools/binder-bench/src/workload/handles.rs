@@ -46,10 +46,9 @@ impl Workload for Options {
 /// Acquires so many handles.
 fn acquire_many(talker: &mut Talker, handle: u32, refs: u32) -> Result<()> {
     for _ in 0..refs / PORTION {
-        let reply = talker.call(&Parcel::new().to_handle(handle, MANY, TransactionFlags::empty()))?;
+        let reply = talker.call(&plain(handle, MANY, TransactionFlags::empty()))?;
         for index in 0..u64::from(PORTION) {
-            let handle = talker.port().object(&reply, index * OBJECT)?.handle();
-            talker.out.acquire(handle);
+            talker.hold(&reply, index * OBJECT)?;
         }
         talker.out.free_buffer(reply.buffer);
     }
@@ -82,7 +81,6 @@ fn serve(mut talker: Talker) -> Result<()> {
             }
             code => return Err(Error::failed(format!("a server was asked for {code}"))),
         };
-        talker.out.free_buffer(call.buffer).reply(&answer.to_caller(TransactionFlags::empty()));
-        talker.flush()?;
+        talker.finish_with(&call, answer).flush()?;
     }
 }

@@ -58,9 +58,7 @@ fn serve(mut talker: Talker) -> Result<()> {
     loop {
         let call = talker.next_call()?;
         if call.code == HELD && held.is_none() {
-            let handle = talker.port().object(&call, 0)?.handle();
-            talker.out.acquire(handle);
-            held = Some(handle);
+            held = Some(talker.hold(&call, 0)?);
         }
         talker.finish(&call);
     }

@@ -115,9 +115,7 @@ fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
                 talker.enter_looper()?;
                 steps.done()?;
                 read(&*gate, &mut [0]).context("waiting at a gate")?;
-                let call = Parcel::new().to_handle(0, service::ANSWER, TransactionFlags::empty());
-                talker.out.transaction(&call);
-                talker.flush()?;
+                talker.begin(&plain(0, service::ANSWER, TransactionFlags::empty()))?;
                 steps.done()?;
                 // The call ends as the quantity wants it to, by a reply or by the other side's death.
                 let _ = talker.next();
@@ -195,8 +193,7 @@ pub fn server_dies(scene: &mut Scene, count: u64) -> Result<()> {
 }
 
 fn send(talker: &mut Talker, handle: u32, code: u32, flags: TransactionFlags) -> Result<()> {
-    let call = Parcel::new().to_handle(handle, code, TransactionFlags::ONE_WAY | flags);
-    talker.send(&call).map(drop)
+    talker.send(&plain(handle, code, TransactionFlags::ONE_WAY | flags)).map(drop)
 }
 
 fn oneway_sender(scene: &mut Scene, count: u64) -> Result<Worker> {

@@ -38,7 +38,7 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
         let mut side = Side { talker: service::manage(device)?, other: 0 };
         turns.ready()?;
         let third = side.befriend()?;
-        side.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
+        side.talker.reply(&Parcel::new());
         side.other = side.befriend()?;
         for _ in 0..rounds {
             side.call()?;
@@ -47,8 +47,7 @@ fn nest(scene: &mut Scene, depth: u64) -> Result<(Worker, Worker)> {
         side.talker.flush()?;
         turns.pause()?;
         for _ in 0..OPERATIONS {
-            let call = Parcel::new().to_handle(third, service::ANSWER, TransactionFlags::empty());
-            let reply = side.talker.call(&call)?;
+            let reply = side.talker.call(&plain(third, service::ANSWER, TransactionFlags::empty()))?;
             side.talker.out.free_buffer(reply.buffer);
         }
         side.talker.flush()?;
@@ -104,22 +103,19 @@ impl Side {
     fn introduce(&mut self) -> Result<()> {
         let mut parcel = Parcel::new();
         parcel.object(&FlatBinderObject::binder(16, 1));
-        self.talker.out.transaction(&parcel.to_handle(0, 1, TransactionFlags::empty()));
-        self.talker.flush()
+        self.talker.begin(&parcel.to_handle(0, 1, TransactionFlags::empty()))
     }
 
     /// Takes such a call and holds the node.
     fn befriend(&mut self) -> Result<u32> {
         let call = self.talker.next_call()?;
-        let handle = self.talker.port().object(&call, 0)?.handle();
-        self.talker.out.acquire(handle).free_buffer(call.buffer);
+        let handle = self.talker.hold(&call, 0)?;
+        self.talker.out.free_buffer(call.buffer);
         Ok(handle)
     }
 
     fn call(&mut self) -> Result<()> {
-        let call = Parcel::new().to_handle(self.other, 1, TransactionFlags::empty());
-        self.talker.out.transaction(&call);
-        self.talker.flush()
+        self.talker.begin(&plain(self.other, 1, TransactionFlags::empty()))
     }
 
     fn take(&mut self) -> Result<BinderTransactionData> {
@@ -129,17 +125,12 @@ impl Side {
     }
 
     fn reply(&mut self) -> Result<()> {
-        self.talker.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
-        self.talker.flush()
+        self.talker.reply(&Parcel::new()).flush()
     }
 
     fn hear(&mut self) -> Result<()> {
-        match self.talker.next()? {
-            Return::Reply(reply) => {
-                self.talker.out.free_buffer(reply.buffer);
-                Ok(())
-            }
-            other => Err(unexpected(&other)),
-        }
+        let reply = awaited!(self.talker, Return::Reply(reply) => reply);
+        self.talker.out.free_buffer(reply.buffer);
+        Ok(())
     }
 }

@@ -31,10 +31,7 @@ fn each(holders: &mut [Talker], act: impl FnMut(&mut Talker) -> Result<()>) -> R
 
 /// Has each of them write a command.
 fn write(holders: &mut [Talker], command: fn(&mut Commands) -> &mut Commands) -> Result<()> {
-    each(holders, |talker| {
-        command(&mut talker.out);
-        talker.flush()
-    })
+    each(holders, |talker| talker.write(command))
 }
 
 /// References on one node, whose owner dies before them.

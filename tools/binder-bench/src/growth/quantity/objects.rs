@@ -173,11 +173,8 @@ fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -
         turns.pause()?;
         let data = parcel.to_handle(0, service::KEEP, TransactionFlags::ACCEPT_FDS);
         talker.out.transaction_sg(&BinderTransactionDataSg { data, buffers_size });
-        match talker.next()? {
-            Return::Reply(reply) => talker.out.free_buffer(reply.buffer),
-            other => return Err(unexpected(&other)),
-        };
-        talker.flush()?;
+        let reply = awaited!(talker, Return::Reply(reply) => reply);
+        talker.write(|out| out.free_buffer(reply.buffer))?;
         turns.pause()?;
         service::ask(talker, service::FREE, &Parcel::new())?;
         Ok(kept)
