@@ -12,7 +12,6 @@ mod starvation;
 mod victim;
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
 use clap::Args;
@@ -24,7 +23,7 @@ use crate::session::Session;
 use crate::shared::Memory;
 use crate::stage::TIMEOUT;
 use crate::stats;
-use crate::workers::{sit, Answer, Order};
+use crate::workers::{sit, Order};
 use operation::{Attacker, Operation, OPERATIONS};
 use starvation::{now, sleep_until, Starvation};
 use victim::Victim;
@@ -67,11 +66,12 @@ pub fn names() -> PossibleValuesParser {
 }
 
 /// What the processes of a row share: moments, by the clock of [`now`].
-#[derive(Clone)]
-struct Moments(Arc<Memory>);
+struct Moments(Memory);
 
 #[derive(Clone, Copy)]
 enum Moment {
+    /// The attacker's child is to begin.
+    Due,
     /// The attacker begins, and ends.
     Begin,
     End,
@@ -81,11 +81,17 @@ enum Moment {
     Received,
     /// The victim has what it waited for.
     Done,
+    /// How long the victim has waited.
+    Waited,
 }
 
 impl Moments {
     fn stamp(&self, moment: Moment) {
-        self.0.word(0, moment as usize).store(now(), Relaxed);
+        self.set(moment, now());
+    }
+
+    fn set(&self, moment: Moment, at: u64) {
+        self.0.word(0, moment as usize).store(at, Relaxed);
     }
 
     /// When it was; 0 if it was not yet.
@@ -94,7 +100,7 @@ impl Moments {
     }
 
     fn clear(&self) {
-        (0..=Moment::Done as usize).for_each(|word| self.0.word(0, word).store(0, Relaxed));
+        (0..=Moment::Waited as usize).for_each(|word| self.0.word(0, word).store(0, Relaxed));
     }
 
     /// Looks now and then until it has been.
@@ -145,39 +151,26 @@ impl Row {
         operation: &'static Operation,
         victim: &'static Victim,
     ) -> Result<Row> {
-        let moments = Moments(Arc::new(Memory::new(4096)?));
+        let moments = Moments(Memory::new(4096)?);
         let mut stage = Stage::new(session, None)?;
         for service in [victim::SERVICE, operation::BYSTANDER] {
-            let moments = moments.clone();
-            let serve = move |talker| victim::serve(talker, &moments);
+            let serve = |talker| victim::serve(talker, &moments);
             stage.server(format!("server of the {service}"), Some(CPUS[0]), service, serve)?;
         }
         let device = stage.device.clone();
-        let attacker = {
-            let (moments, device) = (moments.clone(), device.clone());
-            stage.start("attacker", Some(CPUS[1]), move |control| {
-                starvation.attacker()?;
-                let mut attacker = Attacker::new(device, moments, operation);
-                control.obey(|at| if at == PREPARE { attacker.prepare() } else { attacker.act(at) })
-            })?
-        };
-        let hog = {
-            let moments = moments.clone();
-            stage.start("hog", Some(CPUS[1]), move |control| {
-                starvation.hog()?;
-                control.obey(|at| {
-                    starvation::burst(&moments, at);
-                    Ok(())
-                })
-            })?
-        };
-        let victim_process = {
-            let moments = moments.clone();
-            stage.start("victim", Some(CPUS[0]), move |control| {
-                victim::run(control, &device, moments, victim)
-            })?
-        };
-        let label = Label::new("inversion", &format!("{starvation}: {}: {}", operation.name, victim.name));
+        let attacker = stage.start("attacker", Some(CPUS[1]), |control| {
+            starvation.attacker()?;
+            let mut attacker = Attacker::new(&device, &moments, operation);
+            control.obey(|at| if at == PREPARE { attacker.prepare() } else { attacker.act(at) })
+        })?;
+        let hog = stage.start("hog", Some(CPUS[1]), |control| {
+            starvation.hog()?;
+            control.obey(|at| starvation::burst(&moments, at))
+        })?;
+        let run = |control: &mut Control| victim::run(control, &device, &moments, victim);
+        let victim_process = stage.start("victim", Some(CPUS[0]), run)?;
+        let label =
+            Label::new("inversion", &format!("{}: {}: {}", starvation.name(), operation.name, victim.name));
         let (range, lead) = (operation.nanoseconds, starvation.lead());
         Ok(Row { stage, label, range, lead, moments, attacker, hog, victim: victim_process })
     }
@@ -234,13 +227,9 @@ impl Row {
         }
         let begin = start + offset.unwrap_or(self.range) + DELAY;
         workers.order(self.victim, &Order::Go(begin))?;
-        let answers = workers.collect(&[self.victim], TIMEOUT)?;
-        let both = [self.attacker, self.hog];
-        workers.collect(if offset.is_some() { &both } else { &both[..1] }, TIMEOUT)?;
-        match answers[..] {
-            [Answer::Ticks(wait)] => Ok(wait),
-            _ => Err(Error::failed("the victim did not say how long it waited")),
-        }
+        let all = [self.victim, self.attacker, self.hog];
+        workers.collect(if offset.is_some() { &all } else { &all[..2] }, TIMEOUT)?;
+        Ok(self.moments.at(Moment::Waited))
     }
 }
 

@@ -2,17 +2,17 @@
 //! What an attacker does while it loses its CPU.
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::sys::wait::waitpid;
-use nix::unistd::{fork, pipe, read, write, ForkResult, Pid};
+use nix::unistd::Pid;
 
 use super::starvation::spin_until;
-use super::victim::{self, Victim, CALL_BACK, GIVE, PAGES, PLAIN, SERVICE};
+use super::victim::*;
 use super::{Moment, Moments};
 use crate::prelude::*;
 use crate::registry;
+use crate::workers::child;
 
 /// The name of the attacker's node.
 pub const ATTACKER: &str = "attacker";
@@ -23,223 +23,215 @@ pub const BYSTANDER: &str = "bystander";
 /// Nodes of others that a process holds when it ends.
 const HELD: usize = 64;
 
+const ONE_WAY: TransactionFlags = TransactionFlags::ONE_WAY;
+const WAITED_FOR: TransactionFlags = TransactionFlags::empty();
+
+type Act = fn(&mut Attacker) -> Result<()>;
+
 pub struct Operation {
     pub name: &'static str,
     /// How long it takes at most on any driver, in instructions. All drivers are preempted along so many.
     pub nanoseconds: u64,
     /// What is there before.
-    prepare: fn(&mut Attacker) -> Result<()>,
-    act: fn(&mut Attacker) -> Result<()>,
+    prepare: Act,
+    act: Act,
     pub victims: &'static [&'static Victim],
 }
 
+const fn operation(
+    name: &'static str,
+    nanoseconds: u64,
+    prepare: Act,
+    act: Act,
+    victims: &'static [&'static Victim],
+) -> Operation {
+    Operation { name, nanoseconds, prepare, act, victims }
+}
+
+const OPENED: Act = |me| me.open(0).map(drop);
+
 pub const OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "call",
-        nanoseconds: 36_000,
-        prepare: Attacker::open,
-        act: |me| me.call(0),
-        victims: &[&victim::CALL, &victim::ONEWAY],
-    },
-    Operation {
-        name: "call with 64 KiB, new pages",
-        nanoseconds: 110_000,
-        prepare: |me| {
+    operation("call", 36_000, OPENED, |me| me.call(0), &[&CALL, &ONEWAY]),
+    operation(
+        "call with 64 KiB, new pages",
+        110_000,
+        |me| {
             fs::write("/proc/sys/vm/drop_caches", "2").context("drop_caches")?;
-            me.open()
+            OPENED(me)
         },
-        act: |me| me.call(PAGES),
-        victims: &[&victim::CALL_WITH_PAGES],
-    },
-    Operation {
-        name: "reply",
-        nanoseconds: 8_000,
-        prepare: |me| {
-            me.open()?;
+        |me| me.call(PAGES),
+        &[&CALL_WITH_PAGES],
+    ),
+    operation(
+        "reply",
+        8_000,
+        |me| {
+            let Opened { talker, service, .. } = me.open(0)?;
             let mut node = Parcel::new();
             node.object(&FlatBinderObject::binder(1, 1));
-            let wish = node.to_handle(me.service, CALL_BACK, TransactionFlags::empty());
-            me.talker()?.call_through(&wish)?;
-            me.talker()?.next_call().map(drop)
+            talker.call_through(&node.to_handle(*service, CALL_BACK, WAITED_FOR))?;
+            talker.next_call().map(drop)
         },
-        act: |me| {
-            let mut answer = Parcel::new();
-            me.talker()?.out.reply(&answer.bytes(&[0; 4096]).to_caller(TransactionFlags::empty()));
-            me.talker()?.flush()
+        |me| me.opened()?.talker.reply(Parcel::new().bytes(&[0; 4096])).flush(),
+        &[&CALL],
+    ),
+    operation(
+        "oneway call",
+        7_000,
+        OPENED,
+        |me| {
+            let Opened { talker, service, .. } = me.opened()?;
+            talker.send(&plain(*service, PLAIN, ONE_WAY)).map(drop)
         },
-        victims: &[&victim::CALL],
-    },
-    Operation {
-        name: "oneway call",
-        nanoseconds: 7_000,
-        prepare: Attacker::open,
-        act: |me| {
-            let call = Parcel::new().to_handle(me.service, PLAIN, TransactionFlags::ONE_WAY);
-            me.talker()?.send(&call).map(drop)
-        },
-        victims: &[&victim::CALL, &victim::ONEWAY],
-    },
-    Operation {
-        name: "free",
-        nanoseconds: 3_000,
+        &[&CALL, &ONEWAY],
+    ),
+    operation(
+        "free",
+        3_000,
         // Another oneway call waits for this buffer.
-        prepare: |me| {
-            me.open()?;
-            let mut friend = Talker::open(&me.device, SPACE)?;
+        |me| {
+            OPENED(me)?;
+            let mut friend = Talker::open(me.device, SPACE)?;
             let handle = registry::look_up(&mut friend, ATTACKER)?;
             for _ in 0..2 {
-                friend.send(&Parcel::new().to_handle(handle, PLAIN, TransactionFlags::ONE_WAY))?;
+                friend.send(&plain(handle, PLAIN, ONE_WAY))?;
             }
-            me.received = me.talker()?.next_call()?.buffer;
+            let Opened { talker, thing, .. } = me.opened()?;
+            *thing = talker.next_call()?.buffer;
             Ok(())
         },
-        act: |me| {
-            let buffer = me.received;
-            me.talker()?.out.free_buffer(buffer);
-            me.talker()?.flush()
+        |me| {
+            let Opened { talker, thing, .. } = me.opened()?;
+            talker.write(|out| out.free_buffer(*thing))
         },
-        victims: &[&victim::SEND],
-    },
-    Operation {
-        name: "last reference released",
-        nanoseconds: 4_000,
-        prepare: |me| me.open_and_hold(1),
-        act: |me| {
-            let handle = me.held.pop().ok_or_else(|| Error::failed("nothing is held"))?;
-            me.talker()?.out.release(handle);
-            me.talker()?.flush()
+        &[&SEND],
+    ),
+    operation(
+        "last reference released",
+        4_000,
+        |me| me.open(1).map(drop),
+        |me| {
+            let Opened { talker, thing, .. } = me.opened()?;
+            talker.write(|out| out.release(*thing as u32))
         },
-        victims: &[&victim::CALL],
-    },
-    Operation {
-        name: "death link requested and cleared",
-        nanoseconds: 5_000,
-        prepare: Attacker::open,
-        act: |me| {
-            let service = me.service;
-            me.talker()?.out.request_death(service, 1).clear_death(service, 1);
-            me.talker()?.next().map(drop)
+        &[&CALL],
+    ),
+    operation(
+        "death link requested and cleared",
+        5_000,
+        OPENED,
+        |me| {
+            let Opened { talker, service, .. } = me.opened()?;
+            talker.out.request_death(*service, 1).clear_death(*service, 1);
+            talker.next().map(drop)
         },
-        victims: &[&victim::CALL],
-    },
-    Operation {
-        name: "open and mmap",
-        nanoseconds: 18_000,
-        prepare: Attacker::open,
-        act: |me| {
-            me.second = Some(Talker::open(&me.device, SPACE)?);
+        &[&CALL],
+    ),
+    operation(
+        "open and mmap",
+        18_000,
+        OPENED,
+        |me| {
+            me.second = Some(Talker::open(me.device, SPACE)?);
             Ok(())
         },
-        victims: &[&victim::OPEN, &victim::CALL],
-    },
-    Operation {
-        name: "munmap and close",
-        nanoseconds: 100_000,
-        prepare: |me| me.open_and_hold(HELD),
-        act: |me| {
-            me.talker = None;
+        &[&OPEN, &CALL],
+    ),
+    operation(
+        "munmap and close",
+        100_000,
+        |me| me.open(HELD).map(drop),
+        |me| {
+            me.opened = None;
             Ok(())
         },
-        victims: &[&victim::DEATH, &victim::DEAD_REPLY, &victim::CALL, &victim::OPEN],
-    },
-    Operation {
-        name: "exit",
-        nanoseconds: 450_000,
-        prepare: Attacker::have_a_child,
+        &[&DEATH, &DEAD_REPLY, &CALL, &OPEN],
+    ),
+    operation(
+        "exit",
+        450_000,
+        |me| me.have_a_child(),
         // SAFETY: nothing of this process is used afterwards.
-        act: |_| unsafe { libc::_exit(0) },
-        victims: &[&victim::DEATH, &victim::DEAD_REPLY, &victim::CALL],
-    },
-    Operation {
-        name: "log read",
-        nanoseconds: 150_000,
-        prepare: Attacker::open,
-        act: |_| {
+        |_| unsafe { libc::_exit(0) },
+        &[&DEATH, &DEAD_REPLY, &CALL],
+    ),
+    operation(
+        "log read",
+        150_000,
+        OPENED,
+        |_| {
             let places = ["/dev/binderfs/binder_logs/state", "/sys/kernel/debug/binder/state"];
             let log = places.iter().find(|place| Path::new(place).exists());
             fs::read(log.ok_or_else(|| Error::failed("there is no log"))?).map(drop).context("the log")
         },
-        victims: &[&victim::CALL, &victim::OPEN],
-    },
-    Operation {
-        name: "reclaim",
-        nanoseconds: 2_000_000,
-        prepare: Attacker::open,
-        act: |_| {
+        &[&CALL, &OPEN],
+    ),
+    operation(
+        "reclaim",
+        2_000_000,
+        OPENED,
+        |_| {
             // It fails where less can be reclaimed.
             let _ = fs::write("/sys/fs/cgroup/memory.reclaim", "64K");
             Ok(())
         },
-        victims: &[&victim::CALL_WITH_PAGES],
-    },
-    Operation {
-        name: "freeze and thaw",
-        nanoseconds: 6_000,
-        prepare: |me| {
-            me.open()?;
-            let call = Parcel::new().to_handle(me.bystander, victim::PID, TransactionFlags::empty());
-            let answer = me.talker()?.call(&call)?;
-            me.pid = u32::from_ne_bytes(me.talker()?.port().part(&answer, 0)?);
+        &[&CALL_WITH_PAGES],
+    ),
+    operation(
+        "freeze and thaw",
+        6_000,
+        |me| {
+            let Opened { talker, thing, .. } = me.open(0)?;
+            let bystander = registry::look_up(talker, BYSTANDER)?;
+            let answer = talker.call(&plain(bystander, PID, WAITED_FOR))?;
+            *thing = u32::from_ne_bytes(talker.port().part(&answer, 0)?).into();
             Ok(())
         },
-        act: |me| {
-            for enable in [true, false] {
-                let pid = me.pid;
-                me.talker()?.port().device().freeze(pid, enable, 0).context("BINDER_FREEZE")?;
-            }
-            Ok(())
+        |me| {
+            let Opened { talker, thing, .. } = me.opened()?;
+            let freeze = |enable| talker.port().device().freeze(*thing as u32, enable, 0);
+            freeze(true).and_then(|()| freeze(false)).context("BINDER_FREEZE")
         },
-        victims: &[&victim::CALL, &victim::OPEN],
-    },
+        &[&CALL, &OPEN],
+    ),
 ];
 
-/// The attacker's process.
-pub struct Attacker {
-    device: PathBuf,
-    moments: Moments,
-    operation: &'static Operation,
-    talker: Option<Talker>,
-    /// A device that is opened in the operation.
-    second: Option<Talker>,
+/// A device that the attacker has opened for a point.
+struct Opened {
+    talker: Talker,
     service: u32,
-    bystander: u32,
-    /// The process that is frozen.
-    pid: u32,
-    held: Vec<u32>,
-    /// The buffer that is freed.
-    received: u64,
-    /// The process that acts instead, and the pipe by which it gets its moment.
-    child: Option<(Pid, OwnedFd)>,
+    /// What the operation is about: a handle, a buffer, a process.
+    thing: u64,
 }
 
-impl Attacker {
-    pub fn new(device: PathBuf, moments: Moments, operation: &'static Operation) -> Attacker {
-        Attacker {
-            device,
-            moments,
-            operation,
-            talker: None,
-            second: None,
-            service: 0,
-            bystander: 0,
-            pid: 0,
-            held: Vec::new(),
-            received: 0,
-            child: None,
-        }
+/// The attacker's process.
+pub struct Attacker<'a> {
+    device: &'a Path,
+    moments: &'a Moments,
+    operation: &'static Operation,
+    opened: Option<Opened>,
+    /// A device that is opened in the operation.
+    second: Option<Talker>,
+    /// The process that acts instead.
+    child: Option<Pid>,
+}
+
+impl<'a> Attacker<'a> {
+    pub fn new(device: &'a Path, moments: &'a Moments, operation: &'static Operation) -> Attacker<'a> {
+        Attacker { device, moments, operation, opened: None, second: None, child: None }
     }
 
     /// Each point has a device that was opened for it.
     pub fn prepare(&mut self) -> Result<()> {
-        (self.talker, self.second) = (None, None);
+        (self.opened, self.second) = (None, None);
         (self.operation.prepare)(self)
     }
 
     /// Begins at a moment. The victim has what it waits for before the attacker goes on.
     pub fn act(&mut self, at: u64) -> Result<()> {
         match self.child.take() {
-            Some((child, moment)) => {
-                write(&moment, &at.to_ne_bytes()).context("the moment")?;
+            Some(child) => {
+                self.moments.set(Moment::Due, at);
                 waitpid(child, None).context("waitpid")?;
             }
             None => self.begin(at)?,
@@ -255,64 +247,36 @@ impl Attacker {
         (self.operation.act)(self)
     }
 
-    fn open(&mut self) -> Result<()> {
-        let mut talker = Talker::open(&self.device, SPACE)?;
+    /// Opens the device, and takes hold of so many nodes.
+    fn open(&mut self, held: usize) -> Result<&mut Opened> {
+        let mut talker = Talker::open(self.device, SPACE)?;
         registry::register(&mut talker, ATTACKER, 1)?;
-        self.service = registry::look_up(&mut talker, SERVICE)?;
-        self.bystander = registry::look_up(&mut talker, BYSTANDER)?;
+        let (service, mut thing) = (registry::look_up(&mut talker, SERVICE)?, 0);
         talker.enter_looper()?;
-        self.talker = Some(talker);
-        Ok(())
-    }
-
-    fn open_and_hold(&mut self, count: usize) -> Result<()> {
-        self.open()?;
-        self.held.clear();
-        for _ in 0..count {
-            let wish = Parcel::new().to_handle(self.service, GIVE, TransactionFlags::empty());
-            let talker = self.talker()?;
-            let answer = talker.call(&wish)?;
-            let handle = talker.port().object(&answer, 0)?.handle();
-            talker.out.acquire(handle).free_buffer(answer.buffer);
-            talker.flush()?;
-            self.held.push(handle);
+        for _ in 0..held {
+            let answer = talker.call(&plain(service, GIVE, WAITED_FOR))?;
+            thing = talker.hold(&answer, 0)?.into();
+            talker.write(|out| out.free_buffer(answer.buffer))?;
         }
-        Ok(())
+        Ok(self.opened.insert(Opened { talker, service, thing }))
     }
 
-    fn talker(&mut self) -> Result<&mut Talker> {
-        self.talker.as_mut().ok_or_else(|| Error::failed("the attacker has no device"))
+    fn opened(&mut self) -> Result<&mut Opened> {
+        self.opened.as_mut().ok_or_else(|| Error::failed("the attacker has no device"))
     }
 
     fn call(&mut self, size: usize) -> Result<()> {
-        let mut parcel = Parcel::new();
-        let call = parcel.bytes(&vec![0; size]).to_handle(self.service, PLAIN, TransactionFlags::empty());
-        self.talker()?.call_through(&call)
+        let Opened { talker, service, .. } = self.opened()?;
+        call(talker, *service, size)
     }
 
     /// Starts a process that opens the device and acts.
     fn have_a_child(&mut self) -> Result<()> {
-        let ((wait, go), (hear, ready)) = (pipe().context("pipe")?, pipe().context("pipe")?);
-        // SAFETY: this process has one thread, so no lock is left held in the child.
-        match unsafe { fork() }.context("fork")? {
-            ForkResult::Child => {
-                let mut at = [0; 8];
-                let lived = self.open_and_hold(HELD).and_then(|()| {
-                    write(&ready, b"r").context("telling the parent")?;
-                    read(wait.as_fd(), &mut at).context("the moment")?;
-                    self.begin(u64::from_ne_bytes(at))
-                });
-                eprintln!("binder-bench: a process that was to exit: {lived:?}");
-                std::process::exit(1)
-            }
-            ForkResult::Parent { child } => {
-                drop(ready);
-                self.child = Some((child, go));
-                match read(hear.as_fd(), &mut [0]) {
-                    Ok(1) => Ok(()),
-                    _ => Err(Error::failed("a process ended too early")),
-                }
-            }
-        }
+        self.child = Some(child(|ready| {
+            self.open(HELD)?;
+            ready()?;
+            self.begin(self.moments.wait(Moment::Due))
+        })?);
+        Ok(())
     }
 }

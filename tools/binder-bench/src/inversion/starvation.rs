@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Why an attacker loses its CPU, who takes it, and when.
 
-use std::fmt;
 use std::fs;
 
 use clap::ValueEnum;
@@ -33,6 +32,10 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 const SLICE: u64 = 100_000;
 
 impl Starvation {
+    pub fn name(self) -> &'static str {
+        ["SCHED_IDLE", "nice 19", "starved cgroup", "real-time hog"][self as usize]
+    }
+
     /// Makes this process the attacker.
     pub fn attacker(self) -> Result<()> {
         punctual()?;
@@ -60,17 +63,6 @@ impl Starvation {
             Starvation::Realtime => policy(libc::SCHED_FIFO, 0, 50),
             _ => policy(libc::SCHED_OTHER, 0, 0),
         }
-    }
-}
-
-impl fmt::Display for Starvation {
-    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
-        to.write_str(match self {
-            Starvation::Idle => "SCHED_IDLE",
-            Starvation::Nice => "nice 19",
-            Starvation::Cgroup => "starved cgroup",
-            Starvation::Realtime => "real-time hog",
-        })
     }
 }
 
@@ -126,11 +118,12 @@ pub fn spin_until(at: u64) {
 }
 
 /// Has the CPU from a moment on, until the victim has what it waits for.
-pub fn burst(moments: &Moments, at: u64) {
+pub fn burst(moments: &Moments, at: u64) -> Result<()> {
     sleep_until(at);
     moments.stamp(Moment::Hog);
     while moments.at(Moment::Done) == 0 && now() < at + BURST {
         // An emulator that emulates one CPU after another goes to the next one here.
         std::hint::spin_loop();
     }
+    Ok(())
 }

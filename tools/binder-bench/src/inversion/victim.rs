@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a victim waits for, and the server that it calls.
 
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver};
+use std::path::Path;
+use std::sync::mpsc;
 
 use super::operation::ATTACKER;
 use super::starvation::{now, punctual, sleep_until};
 use super::{Moment, Moments, PREPARE};
 use crate::prelude::*;
 use crate::registry;
-use crate::workers::{Answer, Order};
 
 /// The name of the server's node.
 pub const SERVICE: &str = "service";
@@ -28,42 +27,44 @@ pub const GIVE: u32 = 4;
 /// Answer with the process's number.
 pub const PID: u32 = 5;
 
+const WAITED_FOR: TransactionFlags = TransactionFlags::empty();
+
 pub struct Victim {
     pub name: &'static str,
-    /// What is there before the attacker begins.
-    prepare: fn(&mut Process) -> Result<()>,
+    /// Whether it has a handle on the attacker's node before the attacker begins, and what else is there.
+    prepare: Option<fn(&mut Process) -> Result<()>>,
     /// Returns when the wait is over.
     act: fn(&mut Process) -> Result<u64>,
 }
 
-pub const CALL: Victim = Victim { name: "calls the server", prepare: |_| Ok(()), act: |me| me.call(0) };
+pub const CALL: Victim = Victim { name: "calls the server", prepare: None, act: |me| me.call(0) };
 
 pub const CALL_WITH_PAGES: Victim =
-    Victim { name: "calls the server, 64 KiB", prepare: |_| Ok(()), act: |me| me.call(PAGES) };
+    Victim { name: "calls the server, 64 KiB", prepare: None, act: |me| me.call(PAGES) };
 
 pub const ONEWAY: Victim = Victim {
     name: "oneway call to the server",
-    prepare: |_| Ok(()),
+    prepare: None,
     act: |me| {
-        me.talker.send(&Parcel::new().to_handle(me.service, STAMP, TransactionFlags::ONE_WAY))?;
+        me.talker.send(&plain(me.service, STAMP, TransactionFlags::ONE_WAY))?;
         Ok(me.moments.wait(Moment::Received))
     },
 };
 
 pub const SEND: Victim = Victim {
     name: "oneway call to the attacker, sent",
-    prepare: Process::find,
+    prepare: Some(|_| Ok(())),
     act: |me| {
-        me.talker.send(&Parcel::new().to_handle(me.attacker, PLAIN, TransactionFlags::ONE_WAY))?;
+        me.talker.send(&plain(me.attacker, PLAIN, TransactionFlags::ONE_WAY))?;
         Ok(now())
     },
 };
 
 pub const OPEN: Victim = Victim {
     name: "opens and maps the device",
-    prepare: |_| Ok(()),
+    prepare: None,
     act: |me| {
-        let opened = Talker::open(&me.device, SPACE)?;
+        let opened = Talker::open(me.device, SPACE)?;
         let end = now();
         drop(opened);
         Ok(end)
@@ -72,94 +73,85 @@ pub const OPEN: Victim = Victim {
 
 pub const DEATH: Victim = Victim {
     name: "notified of the death",
-    prepare: |me| {
-        me.find()?;
-        me.talker.out.request_death(me.attacker, 1);
-        me.talker.flush()
-    },
-    act: |me| match me.talker.next()? {
-        Return::DeadBinder(cookie) => {
-            let end = now();
-            me.talker.out.dead_binder_done(cookie);
-            me.talker.flush()?;
-            Ok(end)
-        }
-        other => Err(unexpected(&other)),
+    prepare: Some(|me| me.talker.write(|out| out.request_death(me.attacker, 1))),
+    act: |me| {
+        let (cookie, end) = awaited!(me.talker, Return::DeadBinder(cookie) => (cookie, now()));
+        me.talker.write(|out| out.dead_binder_done(cookie))?;
+        Ok(end)
     },
 };
 
 pub const DEAD_REPLY: Victim = Victim {
     name: "its call to the attacker fails",
-    prepare: |me| {
-        me.find()?;
-        me.talker.out.transaction(&Parcel::new().to_handle(me.attacker, PLAIN, TransactionFlags::empty()));
-        me.talker.flush()
-    },
+    prepare: Some(|me| me.talker.begin(&plain(me.attacker, PLAIN, WAITED_FOR))),
     act: |me| match me.talker.next() {
         Err(Error { kind: Kind::PeerDied, .. }) => Ok(now()),
         other => Err(unexpected(&other?)),
     },
 };
 
+/// Calls with so many bytes.
+pub fn call(talker: &mut Talker, service: u32, size: usize) -> Result<()> {
+    talker.call_through(&Parcel::new().bytes(&vec![0; size]).to_handle(service, PLAIN, WAITED_FOR))
+}
+
 /// The victim's process.
-pub struct Process {
-    device: PathBuf,
-    moments: Moments,
+struct Process<'a> {
+    device: &'a Path,
+    moments: &'a Moments,
     talker: Talker,
     service: u32,
     /// The handle on the attacker's node; 0 if there is none.
     attacker: u32,
 }
 
-impl Process {
+impl Process<'_> {
     fn call(&mut self, size: usize) -> Result<u64> {
-        let mut parcel = Parcel::new();
-        let call = parcel.bytes(&vec![0; size]).to_handle(self.service, PLAIN, TransactionFlags::empty());
-        self.talker.call_through(&call)?;
+        call(&mut self.talker, self.service, size)?;
         Ok(now())
     }
 
-    /// Gets a handle on the attacker's node in place of that of the last point.
-    fn find(&mut self) -> Result<()> {
+    fn prepare(&mut self, victim: &Victim) -> Result<()> {
+        let Some(prepare) = victim.prepare else { return Ok(()) };
+        // That of the last point.
         if self.attacker != 0 {
             self.talker.out.release(self.attacker);
         }
         self.attacker = registry::look_up(&mut self.talker, ATTACKER)?;
-        Ok(())
+        prepare(self)
     }
 }
 
 /// Runs the victim: prepares, acts at a moment and answers how long that took, for ever.
-pub fn run(control: &mut Control, device: &Path, moments: Moments, victim: &Victim) -> Result<()> {
+pub fn run(control: &mut Control, device: &Path, moments: &Moments, victim: &Victim) -> Result<()> {
     punctual()?;
     let mut talker = Talker::open(device, SPACE)?;
     let service = registry::look_up(&mut talker, SERVICE)?;
     talker.enter_looper()?;
-    let mut me = Process { device: device.to_owned(), moments, talker, service, attacker: 0 };
-    control.ready()?;
-    loop {
-        match control.order()? {
-            Order::Go(PREPARE) => {
-                (victim.prepare)(&mut me)?;
-                control.ready()?;
-            }
-            Order::Go(at) => {
-                sleep_until(at);
-                let begin = now();
-                let end = (victim.act)(&mut me)?;
-                me.moments.stamp(Moment::Done);
-                control.answer(&Answer::Ticks(end - begin))?;
-            }
-            order => return Err(Error::failed(format!("a victim was told to {order:?}"))),
+    let mut me = Process { device, moments, talker, service, attacker: 0 };
+    control.obey(|at| {
+        if at == PREPARE {
+            return me.prepare(victim);
         }
-    }
+        sleep_until(at);
+        let begin = now();
+        let end = (victim.act)(&mut me)?;
+        moments.stamp(Moment::Done);
+        moments.set(Moment::Waited, end - begin);
+        Ok(())
+    })
 }
 
-/// Serves by one thread. Another one calls back.
+/// Serves by one thread. Another one calls the nodes of `CALL_BACK`, some of which die.
 pub fn serve(mut talker: Talker, moments: &Moments) -> Result<()> {
     let (call_back, called) = mpsc::channel();
     let mut caller = Talker::on(talker.port().clone());
-    std::thread::spawn(move || calls(&mut caller, &called));
+    std::thread::spawn(move || {
+        for handle in called {
+            let _ = caller.call_through(&plain(handle, PLAIN, WAITED_FOR));
+            caller.out.release(handle);
+        }
+    });
     let mut given = 1;
     loop {
         let call = talker.next_call()?;
@@ -174,25 +166,12 @@ pub fn serve(mut talker: Talker, moments: &Moments) -> Result<()> {
                 answer.bytes(&std::process::id().to_ne_bytes());
             }
             CALL_BACK => {
-                let handle = talker.port().object(&call, 0)?.handle();
-                talker.out.acquire(handle);
+                let handle = talker.hold(&call, 0)?;
                 talker.flush()?;
                 let _ = call_back.send(handle);
             }
             _ => {}
         }
-        talker.out.free_buffer(call.buffer);
-        if call.flags & TransactionFlags::ONE_WAY.bits() == 0 {
-            talker.out.reply(&answer.to_caller(TransactionFlags::empty()));
-        }
-        talker.flush()?;
-    }
-}
-
-/// Calls each of these nodes. Some of them die.
-fn calls(talker: &mut Talker, handles: &Receiver<u32>) {
-    for handle in handles {
-        let _ = talker.call_through(&Parcel::new().to_handle(handle, PLAIN, TransactionFlags::empty()));
-        talker.out.release(handle);
+        talker.finish_with(&call, &answer).flush()?;
     }
 }
