@@ -17,7 +17,7 @@ DOCUMENT = ROOT / "docs/priorities.md"
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 ATTACKERS = ("idle", "nice", "cgroup", "realtime")
 # How often the stranger is preempted in each operation.
-POINTS = 100
+POINTS = 300
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
 
@@ -47,7 +47,7 @@ def _guests():
 
 
 def collect(name, drivers, attackers, operations, points):
-    """{case: {driver: samples of the series, the first of which has no hog, as pairs of nanoseconds and number}}."""
+    """{case: {driver: two series of samples, the first without a hog, as pairs of nanoseconds and number}}."""
     rows = {}
     for attacker in attackers:
         for driver in drivers:
@@ -90,7 +90,7 @@ def figures(samples):
 def added(series):
     """What the hog adds to median, p99 and worst, above the median without a hog."""
     calm = figures(series[0])["median"]
-    return {figure: max(found - calm, 0) for figure, found in figures(sum(series[1:], [])).items()}
+    return {figure: max(found - calm, 0) for figure, found in figures(series[1]).items()}
 
 
 def margin(rows):
@@ -123,7 +123,7 @@ def table(rows):
     whose = [driver for driver in growth.DRIVERS if any(driver in by_driver for by_driver in rows.values())]
     lines, wrong = [], faults(rows)
     for case, by_driver in rows.items():
-        all_of = {driver: figures(sum(by_driver[driver][1:], [])) for driver in whose if driver in by_driver}
+        all_of = {driver: figures(by_driver[driver][1]) for driver in whose if driver in by_driver}
         shown = [" / ".join(charts.number(value / 1000) for value in all_of[driver].values()) if driver in all_of else "–" for driver in whose]
         lines.append([*case.split(": "), *shown, "worse" if any(text.startswith(f"{case}: ") for text in wrong) else ""])
     heads = (f"{data.NAMES[driver]}: median / p99 / worst, µs" for driver in whose)

@@ -17,7 +17,7 @@ def rows(**series):
 
 
 def test_one_stall_is_worse_than_none():
-    assert inversion.faults(rows(c=[QUICK, QUICK], rust=[QUICK, STALLED])) == [
+    assert inversion.faults(rows(c=[QUICK], rust=[STALLED])) == [
         f"{CASE}: a preempted attacker adds 19 980 µs to the worst wait, and 0 µs on the better of the others"]
     assert inversion.faults(rows(c=[QUICK], rust=[QUICK])) == []
 

@@ -60,6 +60,11 @@ pub enum Placement {
     Free,
 }
 
+/// Whether something is wanted: all is where nothing was chosen.
+pub fn wants(chosen: &[String], name: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|wish| wish == name)
+}
+
 fn two_lengths(text: &str) -> Result<(u64, u64), String> {
     let parsed =
         text.split_once(',').and_then(|(short, long)| Some((short.parse().ok()?, long.parse().ok()?)));

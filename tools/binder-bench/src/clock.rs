@@ -63,8 +63,7 @@ impl Clock {
         if self.tsc {
             tsc::read()
         } else {
-            let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel has a monotonic clock");
-            time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+            monotonic()
         }
     }
 
@@ -75,6 +74,12 @@ impl Clock {
     pub fn ticks(&self, time: Duration) -> u64 {
         (time.as_nanos() as f64 / self.ns_per_tick) as u64
     }
+}
+
+/// Nanoseconds of a clock that all processes share.
+pub fn monotonic() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel has a monotonic clock");
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
 fn measure_pace(over: Duration) -> f64 {

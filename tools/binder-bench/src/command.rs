@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
 use crate::cli::Common;
@@ -38,18 +39,18 @@ pub enum Command {
     #[command(flatten)]
     Workload(Selected),
     /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
-    #[command(mut_arg("kinds", |kinds| kinds.long("objects").value_parser(memory::objects())))]
+    #[command(mut_arg("kinds", |kinds| kinds.long("objects").value_parser(of(memory::OBJECTS, |one| one.option))))]
     Memory(Box<MemoryArgs>),
     /// Bytes of kernel memory that stay when a process, a thread, a call … has ended.
-    #[command(mut_arg("kinds", |kinds| kinds.long("endings").value_parser(memory::endings())))]
+    #[command(mut_arg("kinds", |kinds| kinds.long("endings").value_parser(of(memory::ENDINGS, |one| one.option))))]
     Retention(Box<MemoryArgs>),
     /// Round trips of two drivers in one kernel, in turns, by the same processes: for example `paired c=/dev/binderfs rust=/mnt`.
     Paired(Box<PairedArgs>),
     /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
-    #[command(mut_arg("quantities", |names| names.value_parser(growth::names())))]
+    #[command(mut_arg("quantities", |names| names.value_parser(of(growth::ALL, |one| one.name))))]
     Growth(Box<GrowthArgs>),
     /// How long a process waits when another one is preempted in the middle of an operation.
-    #[command(mut_arg("operations", |names| names.value_parser(inversion::names())))]
+    #[command(mut_arg("operations", |names| names.value_parser(of(inversion::OPERATIONS, |one| one.name))))]
     Inversion(Box<InversionArgs>),
     /// Merge results into a table.
     Report(ReportArgs),
@@ -71,7 +72,11 @@ impl RunArgs {
     }
 }
 
-fn workload_names() -> clap::builder::PossibleValuesParser {
+fn of<T>(all: &'static [T], name: fn(&T) -> &'static str) -> PossibleValuesParser {
+    all.iter().map(name).collect::<Vec<_>>().into()
+}
+
+fn workload_names() -> PossibleValuesParser {
     let names = catalogue::all().into_iter().map(|(name, _)| name);
     ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
 }

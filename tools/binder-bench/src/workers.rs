@@ -282,10 +282,10 @@ impl Drop for Workers {
     }
 }
 
-/// Starts a process of a worker's, which ends with `life`, and waits until `life` has called what it is given.
+/// Starts a process of a worker's or the coordinator's, which ends with `life`, and waits until `life` has called what it is given.
 pub fn child(life: impl FnOnce(&dyn Fn() -> Result<()>) -> Result<()>) -> Result<Pid> {
     let (wait, ready) = pipe().context("pipe")?;
-    // SAFETY: a worker has one thread, so no lock is left held in the child.
+    // SAFETY: who calls this has one thread, as workers and the coordinator have, so no lock is left held in the child.
     match unsafe { fork() }.context("fork")? {
         ForkResult::Child => {
             let lived = life(&|| write(&ready, b"r").context("telling the parent").map(drop));

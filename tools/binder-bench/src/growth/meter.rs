@@ -14,11 +14,12 @@ use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
-use nix::unistd::{fork, ForkResult, Pid};
+use nix::unistd::Pid;
 
 use crate::clock::Clock;
 use crate::error::{Context, Result};
 use crate::shared::Memory;
+use crate::workers::child;
 
 /// How long the guest is looked at to see whether anything is left to do.
 const LOOK: Duration = Duration::from_millis(4);
@@ -44,20 +45,14 @@ impl Meter {
     /// Starts the process that is idle for everyone.
     pub fn start(clock: Clock) -> Result<Meter> {
         let turns = Memory::new(4096)?;
-        // SAFETY: the coordinator has a single thread, so the child may do whatever its parent could.
-        match unsafe { fork() }.context("fork")? {
-            ForkResult::Child => {
-                let ready = prctl::set_pdeathsig(Signal::SIGKILL)
-                    .context("PR_SET_PDEATHSIG")
-                    .and_then(|()| lowest_class());
-                if ready.is_err() {
-                    std::process::exit(1);
-                }
-                // SAFETY: the page is mapped for as long as this process lives, and its first word is a counter of ours.
-                unsafe { idle(turns.start().cast()) }
-            }
-            ForkResult::Parent { child } => Ok(Meter { clock, turns, idler: child }),
-        }
+        let idler = child(|ready| {
+            prctl::set_pdeathsig(Signal::SIGKILL).context("PR_SET_PDEATHSIG")?;
+            lowest_class()?;
+            ready()?;
+            // SAFETY: the page is mapped for as long as this process lives, and its first word is a counter of ours.
+            unsafe { idle(turns.start().cast()) }
+        })?;
+        Ok(Meter { clock, turns, idler })
     }
 
     pub fn now(&self) -> u64 {

@@ -9,15 +9,15 @@ mod quantity;
 mod scene;
 mod service;
 
-use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::{Placement, RunBasics};
+use crate::cli::{wants, Placement, RunBasics};
 use crate::error::Result;
 use crate::result::{Cell, Grown, Growth, Label, Measured, RunFile};
 use crate::session::Session;
 use meter::Meter;
 use quantity::Quantity;
+pub use quantity::ALL;
 use scene::{Phase, Scene};
 
 #[derive(Args, Clone, Debug)]
@@ -47,11 +47,7 @@ const LONG: u64 = 500_000_000;
 /// A phase that is expected to take more instructions than this is left out.
 const MOST: f64 = 3e9;
 
-pub fn names() -> PossibleValuesParser {
-    quantity::ALL.iter().map(|quantity| quantity.name).collect::<Vec<_>>().into()
-}
-
-/// The same as lines, each with how many numbers there are besides one.
+/// All quantities as lines, each with how many numbers there are besides one.
 pub fn list() -> String {
     quantity::ALL
         .iter()
@@ -75,12 +71,9 @@ pub fn run(args: &GrowthArgs) -> Result<RunFile> {
     let mut series =
         Series { meter: &meter, session: &session, overhead: 0, place: 0, quiet: args.run.quiet };
     series.weigh_nothing()?;
-    let wanted = |quantity: &&Quantity| {
-        args.quantities.is_empty() || args.quantities.iter().any(|wish| wish == quantity.name)
-    };
     let cells = quantity::ALL
         .iter()
-        .filter(wanted)
+        .filter(|quantity| wants(&args.quantities, quantity.name))
         .flat_map(|quantity| series.measure(quantity, args.steps))
         .collect();
     session.finish(Placement::Same, cells)

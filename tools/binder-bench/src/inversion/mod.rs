@@ -13,10 +13,9 @@ mod victim;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::{Placement, RunBasics};
+use crate::cli::{wants, Placement, RunBasics};
 use crate::prelude::*;
 use crate::result::{Cell, Latency, Measured, RunFile};
 use crate::session::Session;
@@ -24,7 +23,8 @@ use crate::shared::Memory;
 use crate::stage::TIMEOUT;
 use crate::stats;
 use crate::workers::{sit, Order};
-use operation::{Attacker, Operation, OPERATIONS};
+pub use operation::OPERATIONS;
+use operation::{Attacker, Operation};
 use starvation::{now, sleep_until, Starvation};
 use victim::Victim;
 
@@ -53,16 +53,9 @@ pub struct InversionArgs {
     /// Operations of the attacker; all if none is named.
     #[arg(long, value_delimiter = ';')]
     pub operations: Vec<String>,
-    /// Moments of preemption in each repetition.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..))]
+    /// Moments of preemption.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(2..))]
     pub points: u64,
-    /// Repetitions; their moments lie between each other.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    pub repeats: u32,
-}
-
-pub fn names() -> PossibleValuesParser {
-    OPERATIONS.iter().map(|operation| operation.name).collect::<Vec<_>>().into()
 }
 
 /// What the processes of a row share: moments, by the clock of [`now`].
@@ -115,13 +108,10 @@ impl Moments {
 pub fn run(args: &InversionArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     sit(Some(CPUS[0]))?;
-    let wanted = |operation: &&Operation| {
-        args.operations.is_empty() || args.operations.iter().any(|wish| wish == operation.name)
-    };
     let mut cells = Vec::new();
-    for operation in OPERATIONS.iter().filter(wanted) {
+    for operation in OPERATIONS.iter().filter(|operation| wants(&args.operations, operation.name)) {
         for victim in operation.victims {
-            match Row::new(&session, args.attacker, operation, victim).and_then(|mut row| row.sweep(args)) {
+            match sweep(&session, args, operation, victim) {
                 Ok(found) => cells.extend(found),
                 // A driver that does not carry it out has no row.
                 Err(error) => eprintln!("{}: {}: {error}", operation.name, victim.name),
@@ -131,106 +121,75 @@ pub fn run(args: &InversionArgs) -> Result<RunFile> {
     session.finish(Placement::Other, cells)
 }
 
-/// The processes of one operation and one victim.
-struct Row {
-    stage: Stage,
-    label: Label,
-    range: u64,
-    /// From the order to the attacker's beginning.
-    lead: u64,
-    moments: Moments,
-    attacker: Worker,
-    hog: Worker,
-    victim: Worker,
-}
-
-impl Row {
-    fn new(
-        session: &Session,
-        starvation: Starvation,
-        operation: &'static Operation,
-        victim: &'static Victim,
-    ) -> Result<Row> {
-        let moments = Moments(Memory::new(4096)?);
-        let mut stage = Stage::new(session, None)?;
-        for service in [victim::SERVICE, operation::BYSTANDER] {
-            let serve = |talker| victim::serve(talker, &moments);
-            stage.server(format!("server of the {service}"), Some(CPUS[0]), service, serve)?;
-        }
-        let device = stage.device.clone();
-        let attacker = stage.start("attacker", Some(CPUS[1]), |control| {
-            starvation.attacker()?;
-            let mut attacker = Attacker::new(&device, &moments, operation);
-            control.obey(|at| if at == PREPARE { attacker.prepare() } else { attacker.act(at) })
-        })?;
-        let hog = stage.start("hog", Some(CPUS[1]), |control| {
-            starvation.hog()?;
-            control.obey(|at| starvation::burst(&moments, at))
-        })?;
-        let run = |control: &mut Control| victim::run(control, &device, &moments, victim);
-        let victim_process = stage.start("victim", Some(CPUS[0]), run)?;
-        let label =
-            Label::new("inversion", &format!("{}: {}: {}", starvation.name(), operation.name, victim.name));
-        let (range, lead) = (operation.nanoseconds, starvation.lead());
-        Ok(Row { stage, label, range, lead, moments, attacker, hog, victim: victim_process })
+/// A cell without a hog, and one with a hog at all points of an operation.
+fn sweep(
+    session: &Session,
+    args: &InversionArgs,
+    operation: &'static Operation,
+    victim: &Victim,
+) -> Result<[Cell; 2]> {
+    let (starvation, moments) = (args.attacker, &Moments(Memory::new(4096)?));
+    let mut stage = Stage::new(session, None)?;
+    for service in [victim::SERVICE, operation::BYSTANDER] {
+        let serve = |talker| victim::serve(talker, moments);
+        stage.server(format!("server of the {service}"), Some(CPUS[0]), service, serve)?;
     }
+    let device = stage.device.clone();
+    let attacker = stage.start("attacker", Some(CPUS[1]), |control| {
+        starvation.attacker()?;
+        let mut attacker = Attacker::new(&device, moments, operation);
+        control.obey(|at| if at == PREPARE { attacker.prepare() } else { attacker.act(at) })
+    })?;
+    let hog = stage.start("hog", Some(CPUS[1]), |control| {
+        starvation.hog()?;
+        control.obey(|at| starvation::burst(moments, at))
+    })?;
+    let run = |control: &mut Control| victim::run(control, &device, moments, victim);
+    let all = [stage.start("victim", Some(CPUS[0]), run)?, attacker, hog];
 
-    /// A cell without a hog, and one for each repetition.
-    fn sweep(&mut self, args: &InversionArgs) -> Result<Vec<Cell>> {
-        // What runs for the first time takes longer.
-        self.point(None)?;
-        let (mut calm, mut lengths) = (Vec::new(), Vec::new());
-        for _ in 0..CALM {
-            calm.push(self.point(None)?);
-            lengths.push((self.moments.at(Moment::End) - self.moments.at(Moment::Begin)) as f64);
-        }
-        let length = stats::median(lengths) as u64;
-        let range = self.range.max(length);
-        let mut cells = vec![cell(self.label.clone(), &calm)];
-        let (mut preempted, mut within) = (0, 0);
-        for repeat in 0..args.repeats {
-            let mut samples = Vec::new();
-            for point in 0..args.points {
-                let part = point * u64::from(args.repeats) + u64::from(repeat);
-                let offset = range * part / (args.points * u64::from(args.repeats));
-                samples.push(self.point(Some(offset))?);
-                within += u64::from(offset < length);
-                let hog = self.moments.at(Moment::Hog);
-                preempted +=
-                    u64::from(self.moments.at(Moment::Begin) < hog && hog < self.moments.at(Moment::End));
-            }
-            cells.push(cell(self.label.clone().with("repeat", repeat + 1), &samples));
-        }
-        if !args.run.quiet {
-            eprintln!("{}: takes {length} ns, preempted at {preempted} of {within} points", self.label.case);
-        }
-        if preempted * 2 < within {
-            return Err(Error::failed(format!(
-                "the attacker lost its CPU at {preempted} of {within} points"
-            )));
-        }
-        Ok(cells)
-    }
-
-    /// What the victim waits if the hog begins so long after the attacker; without a hog if there is no such moment.
-    fn point(&mut self, offset: Option<u64>) -> Result<u64> {
-        let workers = &mut self.stage.workers;
-        self.moments.clear();
-        for worker in [self.attacker, self.victim] {
+    // What the victim waits if the hog begins so long after the attacker; without a hog if there is no such moment.
+    let workers = &mut stage.workers;
+    let mut point = |offset: Option<u64>| {
+        moments.clear();
+        for worker in [attacker, all[0]] {
             workers.order(worker, &Order::Go(PREPARE))?;
             workers.collect(&[worker], TIMEOUT)?;
         }
-        let start = now() + self.lead;
-        workers.order(self.attacker, &Order::Go(start))?;
+        let start = now() + starvation.lead();
+        workers.order(attacker, &Order::Go(start))?;
         if let Some(offset) = offset {
-            workers.order(self.hog, &Order::Go(start + offset))?;
+            workers.order(hog, &Order::Go(start + offset))?;
         }
-        let begin = start + offset.unwrap_or(self.range) + DELAY;
-        workers.order(self.victim, &Order::Go(begin))?;
-        let all = [self.victim, self.attacker, self.hog];
+        workers.order(all[0], &Order::Go(start + offset.unwrap_or(operation.nanoseconds) + DELAY))?;
         workers.collect(if offset.is_some() { &all } else { &all[..2] }, TIMEOUT)?;
-        Ok(self.moments.at(Moment::Waited))
+        Ok(moments.at(Moment::Waited))
+    };
+    // What runs for the first time takes longer.
+    point(None)?;
+    let (mut calm, mut lengths) = (Vec::new(), Vec::new());
+    for _ in 0..CALM {
+        calm.push(point(None)?);
+        lengths.push((moments.at(Moment::End) - moments.at(Moment::Begin)) as f64);
     }
+    let length = stats::median(lengths) as u64;
+    let range = operation.nanoseconds.max(length);
+    let (mut samples, mut preempted, mut within) = (Vec::new(), 0, 0);
+    for number in 0..args.points {
+        let offset = range * number / args.points;
+        samples.push(point(Some(offset))?);
+        within += u64::from(offset < length);
+        let hog = moments.at(Moment::Hog);
+        preempted += u64::from(moments.at(Moment::Begin) < hog && hog < moments.at(Moment::End));
+    }
+    let case = format!("{}: {}: {}", starvation.name(), operation.name, victim.name);
+    if !args.run.quiet {
+        eprintln!("{case}: takes {length} ns, preempted at {preempted} of {within} points");
+    }
+    if preempted * 2 < within {
+        return Err(Error::failed(format!("the attacker lost its CPU at {preempted} of {within} points")));
+    }
+    let label = Label::new("inversion", &case);
+    Ok([cell(label.clone(), &calm), cell(label.with("hog", 1), &samples)])
 }
 
 fn cell(label: Label, samples: &[u64]) -> Cell {

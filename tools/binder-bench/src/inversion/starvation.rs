@@ -7,9 +7,10 @@ use clap::ValueEnum;
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
-use nix::time::{clock_gettime, clock_nanosleep, ClockId, ClockNanosleepFlags};
+use nix::time::{clock_nanosleep, ClockId, ClockNanosleepFlags};
 
 use super::{Moment, Moments, BURST};
+pub use crate::clock::monotonic as now;
 use crate::error::{Context, Result};
 
 /// What the attacker is, and the hog beside it.
@@ -98,12 +99,6 @@ fn starve() -> Result<()> {
     put(format!("{group}/cpu.max"), "1000 100000")?;
     put(format!("{group}/cpu.weight"), "1")?;
     put(format!("{group}/cgroup.procs"), "0")
-}
-
-/// Nanoseconds of a clock that all processes share.
-pub fn now() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every kernel has a monotonic clock");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
 pub fn sleep_until(at: u64) {

@@ -11,18 +11,18 @@ mod makers;
 
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
 use clap::Args;
 
-use crate::cli::{Placement, RunBasics};
+use crate::cli::{wants, Placement, RunBasics};
 use crate::prelude::*;
 use crate::result::{Cell, Level, Measured, Memory, RunFile};
 use crate::session::Session;
 use crate::stage::TIMEOUT;
 use crate::stats;
 use crate::workers::Order;
-use endings::ENDINGS;
-use makers::{Object, OBJECTS};
+pub use endings::ENDINGS;
+use makers::Object;
+pub use makers::OBJECTS;
 
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
@@ -42,24 +42,12 @@ pub struct MemoryArgs {
     pub steps: u64,
 }
 
-pub fn objects() -> PossibleValuesParser {
-    OBJECTS.iter().map(|object| object.option).collect::<Vec<_>>().into()
-}
-
-pub fn endings() -> PossibleValuesParser {
-    ENDINGS.iter().map(|ending| ending.option).collect::<Vec<_>>().into()
-}
-
-impl MemoryArgs {
-    fn wants(&self, option: &str) -> bool {
-        self.kinds.is_empty() || self.kinds.iter().any(|wish| wish == option)
-    }
-}
-
 pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();
-    for &Object { name, portion, make, .. } in OBJECTS.iter().filter(|object| args.wants(object.option)) {
+    for &Object { name, portion, make, .. } in
+        OBJECTS.iter().filter(|object| wants(&args.kinds, object.option))
+    {
         let mut stage = Stage::new(&session, None)?;
         let (maker, control) = make(&mut stage, portion * (args.steps + 1))?;
         let mut weigh = |maker| levels(&mut stage, maker, (portion, portion), args.steps);
@@ -73,7 +61,7 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
 pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();
-    for ending in ENDINGS.iter().filter(|ending| args.wants(ending.option)) {
+    for ending in ENDINGS.iter().filter(|ending| wants(&args.kinds, ending.option)) {
         let mut stage = Stage::new(&session, None)?;
         let maker = ending.maker(&mut stage)?;
         let levels = levels(&mut stage, maker, (ending.ahead, ending.portion), args.steps)?;
