@@ -211,21 +211,32 @@ def judge(kind, recorded, measured):
 
 def read(name=bench.COUNTED):
     """What is recorded of a guest: {table: {row: figure}}."""
-    return tomllib.loads(LIMITS.read_text()).get("gate", {}).get(kernel.GUESTS[name].arch, {})
+    return _record(LIMITS.read_text()).get(kernel.GUESTS[name].arch, {})
+
+
+def _record(text):
+    """{architecture: {table: {row: figure}}}; a line of the file has all figures of a row."""
+    found = {}
+    for row, architectures in tomllib.loads(text).get("gate", {}).items():
+        for arch, figures in architectures.items():
+            for table, figure in figures.items():
+                found.setdefault(arch, {}).setdefault(table, {})[row] = figure
+    return found
 
 
 def written(text, name, measured):
     """The record with the figures of guest `name`; a row that scatters keeps its record while it is within its tolerance."""
-    recorded = tomllib.loads(text).get("gate", {})
-    was = recorded.get(kernel.GUESTS[name].arch, {})
+    recorded, arch = _record(text), kernel.GUESTS[name].arch
     new = {}
     for kind in KINDS[name]:
-        old = was.get(kind.table, {})
+        old = recorded.get(arch, {}).get(kind.table, {})
         new[kind.table] = {row: old[row] if row in old and kind.scatters(row) and not kind.judged(row, old[row], now) else now
                            for row, now in measured[kind.table].items()}
     digits = {kind.table: kind.digits for kinds in KINDS.values() for kind in kinds}
-    tables = {(arch, table): rows for arch, of_guest in (recorded | {kernel.GUESTS[name].arch: new}).items() for table, rows in of_guest.items()}
-    before = text[:text.index("\n[gate.") + 1] if "\n[gate." in text else text.rstrip("\n") + "\n\n"
-    return before + "\n".join(
-        f"[gate.{arch}.{table}]\n" + "".join(f"{json.dumps(row)} = {rows[row]:.{digits[table]}f}\n" for row in sorted(rows))
-        for (arch, table), rows in tables.items())
+    lines = {}
+    for arch, tables in (recorded | {arch: new}).items():
+        for table, rows in tables.items():
+            for row, figure in rows.items():
+                lines.setdefault(row, []).append(f"{arch}.{table} = {figure:.{digits[table]}f}")
+    before = text[:text.index("\n[gate]") + 1] if "\n[gate]" in text else text.rstrip("\n") + "\n\n"
+    return before + "[gate]\n" + "".join(f"{json.dumps(row)} = {{ {', '.join(figures)} }}\n" for row, figures in sorted(lines.items()))

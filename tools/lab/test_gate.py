@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the gate lets pass and what not."""
 
-import tomllib
-
 import pytest
 
 from . import bench, bench_run, gate, goals, moves, say
@@ -101,25 +99,20 @@ LIMITS = """\
 most = 1
 
 # Figures.
-[gate.x86_64.ratios]
-"handles size=0 reply=24 refs=1000" = 0.7033
-"call" = 0.7000
-
-[gate.x86_64.memory]
-"node" = 1.0280
-
-[gate.arm64.ratios]
-"call" = 0.9000
+[gate]
+"handles size=0 reply=24 refs=1000" = { x86_64.ratios = 0.7033 }
+"call" = { x86_64.ratios = 0.7000, arm64.ratios = 0.9000 }
+"node" = { x86_64.memory = 1.0280 }
 """
 
 
 def test_an_update_writes_one_guest_and_keeps_what_only_scatters():
     measured = {"ratios": {"handles size=0 reply=24 refs=1000": 0.69, "call": 0.703}, "locked": {"call": 42}, "memory": {"node": 1.05}, "lines": {}}
     text = gate.written(LIMITS, bench.COUNTED, measured)
-    assert text.startswith(LIMITS[:LIMITS.index("[gate.")])
-    assert tomllib.loads(text)["gate"] == {
-        "x86_64": {"ratios": {"handles size=0 reply=24 refs=1000": 0.7033, "call": 0.703}, "locked": {"call": 42.0}, "memory": {"node": 1.028},
-                   "lines": {}}, "arm64": {"ratios": {"call": 0.9}}}
+    assert text.startswith(LIMITS[:LIMITS.index("[gate")])
+    assert gate._record(text) == {
+        "x86_64": {"ratios": {"handles size=0 reply=24 refs=1000": 0.7033, "call": 0.703}, "locked": {"call": 42.0}, "memory": {"node": 1.028}},
+        "arm64": {"ratios": {"call": 0.9}}}
     assert gate.written(text, bench.COUNTED, measured) == text
 
 
