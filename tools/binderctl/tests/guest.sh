@@ -136,6 +136,8 @@ expect 6 "it has 4 devices and may have 4" --binderfs /tmp/few add two
 expect 6 "a device of this name exists" add binder
 expect 2 "256 bytes is too long" --binderfs /tmp/few add "$(printf '%0256d' 0)"
 expect 2 "has a slash" add a/b
+expect 2 "cannot be empty" add ""
+expect 2 "is a directory's name" add ..
 expect 4 "there is no device /dev/null" rm /dev/null
 expect 4 "there is no device absent" rm binder absent
 holds "no device is removed where another is absent" [ -e /dev/binderfs/binder ]
