@@ -166,8 +166,6 @@ pub struct KBox<T> {
 impl<T> KBox<T> {
     /// Boxes a value.
     pub fn new(value: T, _flags: Flags) -> Result<Self, AllocError> {
-        // The address of the value is all that is left of a box that is leaked, so it cannot
-        // carry its own count.
         Allocation::new(Origin::Kmalloc)?.forget();
         Ok(Self {
             inner: Some(Box::new(value)),
@@ -180,24 +178,6 @@ impl<T> KBox<T> {
         Ok(KBox {
             inner: Some(Box::new_uninit()),
         })
-    }
-
-    /// Gives the memory up to whoever holds the reference.
-    pub fn leak<'a>(mut this: Self) -> &'a mut T {
-        Box::leak(this.inner.take().expect("the box is whole"))
-    }
-
-    /// Makes a box again of what [`leak`](Self::leak) gave up.
-    ///
-    /// # Safety
-    ///
-    /// The pointer comes from `leak`, and this is done once.
-    #[allow(unsafe_code)]
-    pub unsafe fn from_raw(raw: *mut T) -> Self {
-        // SAFETY: The memory of a leaked box was that of a standard one, and the caller promises
-        // that nobody else owns it.
-        let inner = unsafe { Box::from_raw(raw) };
-        Self { inner: Some(inner) }
     }
 }
 

@@ -55,12 +55,15 @@ impl Item {
 
 fn large(number: u32) -> Arc<Large> {
     let (_more, link) = ([0; 3], Link::new());
-    let object = Large {
-        number,
-        _more,
-        link,
-    };
-    Arc::new(object, GFP_KERNEL).unwrap()
+    Arc::new(
+        Large {
+            number,
+            _more,
+            link,
+        },
+        GFP_KERNEL,
+    )
+    .unwrap()
 }
 
 fn small(number: u32) -> Arc<Small> {
@@ -251,13 +254,12 @@ fn an_object_is_in_one_queue_whatever_is_tried() {
         .collect();
     let length = if cfg!(miri) { 3 } else { 5 };
     let before = live_allocations();
-    for path in 0..steps.len().pow(length) {
+    super::every_path(steps.len(), length, |path| {
         let objects = Objects::new();
         let mut queues = [BoxQueue::numbered(), BoxQueue::numbered()];
         let mut models: [VecDeque<u32>; 2] = Default::default();
-        let mut rest = path;
-        for _ in 0..length {
-            match steps[rest % steps.len()] {
+        for step in path {
+            match steps[*step] {
                 Step::Push(queue, number) => {
                     let is_free = !models.iter().any(|model| model.contains(&number));
                     let pushed = queues[queue].push_object(objects.item(number));
@@ -281,9 +283,8 @@ fn an_object_is_in_one_queue_whatever_is_tried() {
             for (queue, model) in queues.iter().zip(&models) {
                 assert!(numbers(queue, None).iter().eq(model));
             }
-            rest /= steps.len();
         }
-    }
+    });
     assert_eq!(live_allocations(), before);
 }
 
@@ -364,16 +365,22 @@ fn what_has_no_link_is_not_queued_without_a_ticket() {
     assert!(queue.is_empty());
 }
 
+/// These values wait.
+fn queue_of(values: std::ops::Range<u32>) -> BoxQueue<u32> {
+    let mut queue = BoxQueue::numbered();
+    for value in values {
+        queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
+    }
+    queue
+}
+
 fn values(queue: &BoxQueue<u32>, after: Option<&Position<u32>>) -> Vec<u32> {
     queue.iter(after).map(|value| *value).collect()
 }
 
 #[test]
 fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
-    let mut queue = BoxQueue::numbered();
-    for value in 0..6 {
-        queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
-    }
+    let mut queue = queue_of(0..6);
     let mut seen = queue.iter(None);
     assert_eq!(*seen.next().unwrap(), 0);
     assert_eq!(*seen.next().unwrap(), 1);
@@ -388,10 +395,7 @@ fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
 
 #[test]
 fn nothing_is_left_to_count_before_a_place_that_is_gone() {
-    let mut queue = BoxQueue::numbered();
-    for value in 0..6 {
-        queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
-    }
+    let mut queue = queue_of(0..6);
     let (count, position) = queue.count_back(None, 4);
     assert_eq!(count, 4);
     drop(queue.pop_front());
@@ -480,12 +484,7 @@ fn a_list_goes_on_between_its_neighbours() {
 
 #[test]
 fn a_place_in_another_queue_is_none_here() {
-    let mut queues = [BoxQueue::numbered(), BoxQueue::numbered()];
-    for (number, queue) in queues.iter_mut().enumerate() {
-        for value in 0..3 {
-            queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), 10 * number as u32 + value);
-        }
-    }
+    let queues = [queue_of(0..3), queue_of(10..13)];
     let mut seen = queues[0].iter(None);
     seen.next();
     let position = seen.position();
@@ -526,29 +525,20 @@ fn nothing_is_taken_out_of_a_queue_where_it_does_not_wait() {
     let mut numbered = [BoxQueue::numbered(), BoxQueue::numbered()];
     let mut plain = BoxQueue::new();
     let object = small(2);
-    assert!(
-        numbered[0].take_object(&*object).is_none(),
-        "it waits nowhere"
-    );
+    // It waits nowhere.
+    assert!(numbered[0].take_object(&*object).is_none());
     assert!(plain.push_object(object.clone()).is_ok());
-    assert!(
-        plain.take_object(&*object).is_none(),
-        "a queue without a number"
-    );
+    // A queue without a number.
+    assert!(plain.take_object(&*object).is_none());
     assert!(numbered[0].take_object(&*object).is_none());
     assert!(plain.pop_front().is_some());
     assert!(numbered[0].push_object(object.clone()).is_ok());
     assert!(numbered[1].take_object(&*object).is_none(), "another queue");
     numbered.swap(0, 1);
-    assert!(
-        numbered[1].take_object(&*object).is_some(),
-        "the queue has moved"
-    );
+    // The queue has moved, and once is enough.
+    assert!(numbered[1].take_object(&*object).is_some());
     assert!(numbered[1].is_empty());
-    assert!(
-        numbered[1].take_object(&*object).is_none(),
-        "once is enough"
-    );
+    assert!(numbered[1].take_object(&*object).is_none());
 }
 
 /// Threads that put one object into a queue of their own each, as long as it is free.

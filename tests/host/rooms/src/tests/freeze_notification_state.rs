@@ -159,28 +159,15 @@ impl World {
     }
 }
 
-fn run(taken: &[Step]) -> Option<World> {
-    let mut world = World::new();
-    taken.iter().all(|step| world.take(*step)).then_some(world)
-}
-
-fn explore(taken: &mut Vec<Step>, orders: &mut u64) {
-    let Some(world) = run(taken) else { return };
-    world.wind_up();
-    *orders += 1;
-    if taken.len() == DEPTH {
-        return;
-    }
-    for step in STEPS {
-        taken.push(step);
-        explore(taken, orders);
-        taken.pop();
-    }
-}
-
 #[test]
 fn every_order_of_news_and_answers() {
-    let mut orders = 0;
-    explore(&mut Vec::new(), &mut orders);
+    let orders = super::explore(&STEPS, DEPTH, &mut Vec::new(), &|taken| {
+        let mut world = World::new();
+        let is_possible = taken.iter().all(|step| world.take(*step));
+        if is_possible {
+            world.wind_up();
+        }
+        is_possible
+    });
     assert!(orders > 30_000, "only {orders} orders");
 }

@@ -219,26 +219,11 @@ impl World {
     }
 }
 
-/// Tries all that can follow. Attempts cannot be copied, so each order is run from the start.
-fn explore(taken: &mut Vec<Step>, orders: &mut u64) {
-    let mut world = World::new();
-    if !taken.iter().all(|step| world.take(*step)) {
-        return;
-    }
-    *orders += 1;
-    if taken.len() == DEPTH {
-        return;
-    }
-    for step in STEPS {
-        taken.push(step);
-        explore(taken, orders);
-        taken.pop();
-    }
-}
-
 #[test]
 fn every_order_of_two_freezers() {
-    let mut orders = 0;
-    explore(&mut Vec::new(), &mut orders);
+    let orders = super::explore(&STEPS, DEPTH, &mut Vec::new(), &|taken| {
+        let mut world = World::new();
+        taken.iter().all(|step| world.take(*step))
+    });
     assert!(orders > 30_000, "only {orders} orders");
 }

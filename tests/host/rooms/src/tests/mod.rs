@@ -43,3 +43,37 @@ fn config() -> Config {
         ..Config::default()
     }
 }
+
+/// Takes all paths of so many steps, by their numbers.
+fn every_path(steps: usize, length: u32, mut take: impl FnMut(&[usize])) {
+    for mut path in 0..steps.pow(length) {
+        let mut taken = Vec::new();
+        for _ in 0..length {
+            taken.push(path % steps);
+            path /= steps;
+        }
+        take(&taken);
+    }
+}
+
+/// Tries all that can follow on some steps, and returns how many orders are possible. Each is run from its start, because not all
+/// of a state can be copied.
+fn explore<S: Copy>(
+    steps: &[S],
+    depth: usize,
+    taken: &mut Vec<S>,
+    run: &dyn Fn(&[S]) -> bool,
+) -> u64 {
+    if !run(taken) {
+        return 0;
+    }
+    let mut orders = 1;
+    if taken.len() < depth {
+        for step in steps {
+            taken.push(*step);
+            orders += explore(steps, depth, taken, run);
+            taken.pop();
+        }
+    }
+    orders
+}

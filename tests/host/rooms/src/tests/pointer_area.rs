@@ -9,19 +9,12 @@ use proptest::prelude::*;
 /// An object that somebody sends.
 #[derive(Clone, Debug)]
 enum Sent {
-    Root {
-        length: u64,
-    },
-    Child {
-        length: u64,
-        parent: u64,
-        offset: u64,
-    },
-    Array {
-        parent: u64,
-        offset: u64,
-        count: u64,
-    },
+    /// A block of this length.
+    Root(u64),
+    /// A block of this length, to which the parent of this number points at this offset.
+    Child(u64, u64, u64),
+    /// In the parent of this number at this offset, so many.
+    Array(u64, u64, u64),
     /// Something else, which only takes a number.
     Other,
 }
@@ -42,12 +35,6 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(size: usize) -> Self {
-        Self {
-            bytes: vec![Writer::Nobody; size],
-        }
-    }
-
     fn put(&mut self, at: usize, length: usize, writer: impl Fn(usize) -> Writer) {
         for i in 0..length {
             let byte = &mut self.bytes[at + i];
@@ -119,11 +106,7 @@ impl Model {
                 self.objects.push(None);
                 return true;
             }
-            Sent::Array {
-                parent,
-                offset,
-                count,
-            } => {
+            Sent::Array(parent, offset, count) => {
                 if !self.allows(parent, offset) || count >= u64::MAX / 4 {
                     return false;
                 }
@@ -134,12 +117,8 @@ impl Model {
                 self.last = Some((parent, offset.wrapping_add(4 * count)));
                 return true;
             }
-            Sent::Root { length } => (length, None),
-            Sent::Child {
-                length,
-                parent,
-                offset,
-            } => (length, Some((parent, offset))),
+            Sent::Root(length) => (length, None),
+            Sent::Child(length, parent, offset) => (length, Some((parent, offset))),
         };
         if length > room - self.used {
             return false;
@@ -158,7 +137,8 @@ impl Model {
 
 /// What the room makes of a list of objects: how many it took, and the memory afterwards.
 fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
-    let mut memory = Memory::new(START + room + 64);
+    let bytes = vec![Writer::Nobody; START + room + 64];
+    let mut memory = Memory { bytes };
     let mut area = PointerArea::new(START, START + room);
     let mut blocks = Vec::new();
     let mut gaps: Vec<(Gap, u64, u64)> = Vec::new();
@@ -168,14 +148,10 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
         let copy = &mut |piece| memory.copy(piece);
         let result = match *sent {
             Sent::Other => Ok(()),
-            Sent::Root { length } => area
+            Sent::Root(length) => area
                 .add_root(object, source, length, copy)
                 .map(|at| blocks.push((at, object, length))),
-            Sent::Child {
-                length,
-                parent,
-                offset,
-            } => {
+            Sent::Child(length, parent, offset) => {
                 let parent = (parent, offset);
                 area.add_child(object, source, length, parent, copy)
                     .map(|(at, gap)| {
@@ -183,11 +159,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
                         gaps.push((gap, object, 8));
                     })
             }
-            Sent::Array {
-                parent,
-                offset,
-                count,
-            } => match count.checked_mul(4) {
+            Sent::Array(parent, offset, count) => match count.checked_mul(4) {
                 None => Err(AreaError::DoesNotFit),
                 Some(size) => area
                     .claim(parent, offset, size, copy)
@@ -253,46 +225,25 @@ fn check(list: &[Sent], room: usize) -> usize {
 fn lesson_r16_all_short_lists() {
     // Every list of up to four objects over a small alphabet.
     let mut alphabet = vec![Sent::Other];
-    alphabet.extend([0, 8, 20, 40].map(|length| Sent::Root { length }));
+    alphabet.extend([0, 8, 20, 40].map(Sent::Root));
     for parent in 0..3 {
         for offset in [0, 2, 8, 12, 16] {
-            alphabet.push(Sent::Child {
-                length: 16,
-                parent,
-                offset,
-            });
-            alphabet.push(Sent::Array {
-                parent,
-                offset,
-                count: 1,
-            });
+            alphabet.push(Sent::Child(16, parent, offset));
+            alphabet.push(Sent::Array(parent, offset, 1));
         }
-        alphabet.push(Sent::Array {
-            parent,
-            offset: 8,
-            count: 0,
-        });
-        alphabet.push(Sent::Array {
-            parent,
-            offset: 4,
-            count: 3,
-        });
+        alphabet.push(Sent::Array(parent, 8, 0));
+        alphabet.push(Sent::Array(parent, 4, 3));
     }
     let mut complete = 0;
-    for a in &alphabet {
-        for b in &alphabet {
-            for c in &alphabet {
-                for d in &alphabet {
-                    let list = [a.clone(), b.clone(), c.clone(), d.clone()];
-                    complete += usize::from(check(&list, 64) == 4);
-                }
-            }
-        }
+    for mut number in 0..alphabet.len().pow(4) {
+        let list = [(); 4].map(|()| {
+            let sent = alphabet[number % alphabet.len()].clone();
+            number /= alphabet.len();
+            sent
+        });
+        complete += usize::from(check(&list, 64) == 4);
     }
-    assert!(
-        complete > 1000,
-        "most lists were refused: {complete} were not"
-    );
+    assert!(complete > 1000, "only {complete} lists were taken");
 }
 
 /// Mostly sensible objects: parents that exist, offsets that grow.
@@ -302,11 +253,11 @@ fn sent() -> impl Strategy<Value = Sent> {
     let parent = prop_oneof![9 => 0u64..6, 1 => any::<u64>()];
     let count = prop_oneof![8 => 0u64..6, 1 => any::<u64>(), 1 => Just((1 << 62) + 1)];
     prop_oneof![
-        2 => length.clone().prop_map(|length| Sent::Root { length }),
+        2 => length.clone().prop_map(Sent::Root),
         4 => (0u64..60, parent.clone(), offset.clone())
-            .prop_map(|(length, parent, offset)| Sent::Child { length, parent, offset }),
+            .prop_map(|(length, parent, offset)| Sent::Child(length, parent, offset)),
         3 => (parent, offset, count)
-            .prop_map(|(parent, offset, count)| Sent::Array { parent, offset, count }),
+            .prop_map(|(parent, offset, count)| Sent::Array(parent, offset, count)),
         1 => Just(Sent::Other),
     ]
 }
@@ -324,7 +275,7 @@ fn allowed() -> impl Strategy<Value = Vec<Sent>> {
             match (kind, open.last_mut()) {
                 (0, _) | (_, None) => {
                     open = vec![(number, length, 0)];
-                    list.push(Sent::Root { length });
+                    list.push(Sent::Root(length));
                 }
                 (3, _) => list.push(Sent::Other),
                 (kind, Some((parent, room, cursor))) => {
@@ -336,17 +287,9 @@ fn allowed() -> impl Strategy<Value = Vec<Sent>> {
                     *cursor = offset + used;
                     if kind == 1 {
                         open.push((number, length, 0));
-                        list.push(Sent::Child {
-                            length,
-                            parent,
-                            offset,
-                        });
+                        list.push(Sent::Child(length, parent, offset));
                     } else {
-                        list.push(Sent::Array {
-                            parent,
-                            offset,
-                            count: size,
-                        });
+                        list.push(Sent::Array(parent, offset, size));
                     }
                 }
             }

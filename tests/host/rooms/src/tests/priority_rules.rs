@@ -24,12 +24,7 @@ struct Task {
 
 impl Task {
     fn fair(policy: u32, nice: i32) -> Self {
-        let real_time = 0;
-        Self {
-            policy,
-            nice,
-            real_time,
-        }
+        Self::real_time(policy, 0, nice)
     }
 
     fn real_time(policy: u32, real_time: u32, nice: i32) -> Self {
@@ -158,15 +153,12 @@ fn txn_31_nice_values_are_inherited_as_in_the_c_driver() {
             for own in [-20, -1, 0, 5, 18, 19].map(|nice| Task::fair(NORMAL, nice)) {
                 let (caller_word, own_word) = (caller.priority(), own.priority());
                 let served = own.after(node.to_serve_call(caller_word, own_word));
-                let wanted = nice_in_c(caller.nice, minimum, false, own.nice);
-                assert_eq!(
-                    served,
-                    Task::fair(NORMAL, wanted),
-                    "{flags:#x} {caller:?} {own:?}"
-                );
+                let wanted = |is_oneway| {
+                    Task::fair(NORMAL, nice_in_c(caller.nice, minimum, is_oneway, own.nice))
+                };
+                assert_eq!(served, wanted(false), "{flags:#x} {caller:?} {own:?}");
                 let served = own.after(node.to_serve_oneway(own_word));
-                let wanted = nice_in_c(caller.nice, minimum, true, own.nice);
-                assert_eq!(served, Task::fair(NORMAL, wanted), "{flags:#x} {own:?}");
+                assert_eq!(served, wanted(true), "{flags:#x} {own:?}");
             }
         }
     }
@@ -191,11 +183,8 @@ fn txn_31_real_time_is_inherited_as_on_android() {
                 assert_eq!(served, wanted, "{flags:#x} {caller:?} {own:?}");
             }
             let wanted = served_on_android(*own, flags, *own);
-            assert_eq!(
-                own.after(node.to_serve_oneway(own_word)),
-                wanted,
-                "{flags:#x} {own:?}"
-            );
+            let served = own.after(node.to_serve_oneway(own_word));
+            assert_eq!(served, wanted, "{flags:#x} {own:?}");
         }
     }
 }
@@ -230,21 +219,12 @@ fn txn_12_whatever_a_thread_became_it_gets_back_what_it_had() {
             let after = meanwhile.after(change);
             if saved.policy == DEADLINE || meanwhile.policy == DEADLINE {
                 // Deadlines are not ours to give or to take.
-                assert_eq!(
-                    after,
-                    Task {
-                        nice: saved.nice,
-                        ..meanwhile
-                    }
-                );
+                let nice = saved.nice;
+                assert_eq!(after, Task { nice, ..meanwhile });
             } else {
                 assert_eq!(after, *saved);
             }
-            assert_eq!(
-                change.is_none(),
-                after == meanwhile,
-                "a change that changes nothing"
-            );
+            assert_eq!(change.is_none(), after == meanwhile, "no change");
         }
     }
 }
@@ -289,43 +269,26 @@ fn nobody_gets_more_than_limits_allow_or_than_he_has() {
 
 fn check_permitted(limits: Limits, (nice, real_time): (i32, u32), own: Task, wanted: Task) {
     let given = Task::of(limits.permit(wanted.priority(), own.priority()));
-    let context = || format!("{own:?} wants {wanted:?}, gets {given:?}; limits {nice} {real_time}");
+    let expect = |holds: bool| {
+        let limits = (nice, real_time);
+        assert!(
+            holds,
+            "{own:?} wants {wanted:?}, gets {given:?}; {limits:?}"
+        );
+    };
     if given.is_real_time() {
         let ceiling = real_time.max(own.real_time);
-        assert!(
-            given.real_time <= ceiling.min(wanted.real_time),
-            "{}",
-            context()
-        );
-        assert!(given.policy == own.policy || real_time > 0, "{}", context());
-        if real_time > 0 {
-            assert_eq!(
-                given.real_time,
-                wanted.real_time.min(ceiling),
-                "{}",
-                context()
-            );
-        }
+        expect(given.real_time <= ceiling.min(wanted.real_time));
+        expect(given.policy == own.policy || real_time > 0);
+        expect(real_time == 0 || given.real_time == wanted.real_time.min(ceiling));
     } else {
-        assert!(
-            given.nice >= nice || given.nice == own.nice,
-            "{}",
-            context()
-        );
+        expect(given.nice >= nice || given.nice == own.nice);
         if wanted.is_real_time() {
-            assert!(
-                (real_time == 0 && !own.is_real_time()) || own.policy == DEADLINE,
-                "{}",
-                context()
-            );
+            expect((real_time == 0 && !own.is_real_time()) || own.policy == DEADLINE);
         } else {
             let least = if nice > 19 { own.nice } else { nice };
-            let permitted = if wanted.nice >= nice {
-                wanted.nice
-            } else {
-                least
-            };
-            assert_eq!(given.nice, permitted, "{}", context());
+            let is_permitted = wanted.nice >= nice;
+            expect(given.nice == if is_permitted { wanted.nice } else { least });
         }
     }
     if nice == -20 && real_time == 99 && own.policy != DEADLINE && !wanted.is_real_time() {

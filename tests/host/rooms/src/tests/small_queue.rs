@@ -164,14 +164,10 @@ fn three_objects_and_two_queues_in_all_ways() {
     steps.extend([Step::Push(1, 0), Step::Take(1, 0), Step::Pop(0)]);
     let length = if cfg!(miri) { 2 } else { 5 };
     let before = live_allocations();
-    for path in 0..steps.len().pow(length) {
+    super::every_path(steps.len(), length, |path| {
         let mut scene = Scene::new(3);
-        let mut rest = path;
-        for _ in 0..length {
-            scene.step(steps[rest % steps.len()]);
-            rest /= steps.len();
-        }
-    }
+        path.iter().for_each(|step| scene.step(steps[*step]));
+    });
     assert_eq!(live_allocations(), before);
 }
 

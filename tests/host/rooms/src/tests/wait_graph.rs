@@ -26,10 +26,7 @@ fn every_state(pools: &[(usize, usize)], from: usize, world: &mut World) -> usiz
         if target == world.threads[from].process {
             continue;
         }
-        let call = world.callers.len() as u64;
-        world.callers.push(from);
-        world.threads[from].stack.push(Frame::Made(call, target));
-        world.queued.push((call, target));
+        let call = world.queue(from, target);
         states += every_state(pools, from + 1, world);
         world.queued.pop();
         for server in 0..threads {
@@ -145,11 +142,7 @@ fn a_cycle_behind_another() {
 fn ring(threads: usize) -> World {
     let mut world = World::new(&vec![(1, 0); threads]);
     for thread in 0..threads {
-        world.threads[thread]
-            .stack
-            .push(Frame::Made(thread as u64, (thread + 1) % threads));
-        world.callers.push(thread);
-        world.queued.push((thread as u64, (thread + 1) % threads));
+        world.queue(thread, (thread + 1) % threads);
     }
     world
 }
@@ -187,12 +180,7 @@ fn many_threads_and_deep_stacks_are_not_all_visited() {
     for (in_pool, expected) in [(6, Verdict::Cycle), (7, Verdict::Unknown)] {
         let mut world = World::new(&[(1, 0), (in_pool, 0)]);
         for thread in 0..=in_pool {
-            let target = usize::from(thread == 0);
-            world.threads[thread]
-                .stack
-                .push(Frame::Made(thread as u64, target));
-            world.callers.push(thread);
-            world.queued.push((thread as u64, target));
+            world.queue(thread, usize::from(thread == 0));
         }
         assert_eq!(world.search(0, limits).1, expected);
     }
@@ -207,18 +195,9 @@ fn many_threads_and_deep_stacks_are_not_all_visited() {
         }
         // Each process has one thread, which the other one calls back.
         assert_eq!(world.threads[1].stack.len(), 2 * depth - 1);
-        assert_eq!(
-            world
-                .search(
-                    0,
-                    Limits {
-                        threads: 99,
-                        ..limits
-                    }
-                )
-                .1,
-            expected
-        );
+        let (threads, limits) = (99, limits);
+        let (_, verdict) = world.search(0, Limits { threads, ..limits });
+        assert_eq!(verdict, expected);
     }
 }
 
@@ -239,12 +218,8 @@ fn a_process_that_was_asked_for_a_thread_may_go_on() {
                 Step::Done(verdict) => break verdict,
             }
         };
-        let expected = if expects {
-            Verdict::Moves
-        } else {
-            Verdict::Cycle
-        };
-        assert_eq!(verdict, expected);
+        assert_eq!(verdict == Verdict::Moves, expects);
+        assert_eq!(verdict == Verdict::Cycle, !expects);
     }
 }
 
@@ -256,10 +231,11 @@ fn a_process_without_a_pool_is_no_cycle() {
     }
     let (graph, verdict) = world.search(0, LIMITS);
     assert_eq!(verdict, Verdict::Moves);
+    let (able, free, is_frozen) = (0, 0, false);
     let expected = Found::Queued {
-        able: 0,
-        free: 0,
-        is_frozen: false,
+        able,
+        free,
+        is_frozen,
     };
     assert_eq!(graph.reached()[0].found, expected);
 }

@@ -81,15 +81,22 @@ impl World {
             return None;
         }
         let route = self.waiting_thread(thread, target);
-        let call = self.callers.len() as u64;
-        self.callers.push(thread);
-        self.threads[thread].stack.push(Frame::Made(call, target));
+        let call = self.queue(thread, target);
         if let Some(route) = route {
+            self.queued.pop();
             assert!(self.threads[route].pending.replace(call).is_none());
             return Some(false);
         }
-        self.queued.push((call, target));
         Some(!self.take_queued())
+    }
+
+    /// Queues a call of a thread for a process. Returns its number.
+    pub(super) fn queue(&mut self, thread: usize, target: usize) -> u64 {
+        let call = self.callers.len() as u64;
+        self.callers.push(thread);
+        self.threads[thread].stack.push(Frame::Made(call, target));
+        self.queued.push((call, target));
+        call
     }
 
     /// Has idle threads take what is queued. Returns whether any did.
