@@ -112,7 +112,7 @@ fn one_of_each(service: &str, worker: i64, call: i64) -> Result<()> {
             ensure!(workshop.slurp(&read)? == text, "another pipe was read");
         }
         4 => {
-            let observer = BnObserver::new_binder(crate::tests::callbacks::Doubler);
+            let observer = BnObserver::new_binder(crate::tests::callbacks::Observer::default());
             let number = i32::try_from(worker * 1000 + call)?;
             ensure!(workshop.askBack(&observer, number)? == 2 * number, "a wrong answer to a callback");
         }

@@ -10,33 +10,15 @@ use nix::unistd::gettid;
 use rsbinder::{BinderResult, Interface};
 use std::sync::{Arc, Mutex};
 
-/// Answers with twice the number.
-pub struct Doubler;
+/// Answers with twice the number, and writes down what it is told.
+#[derive(Default)]
+pub struct Observer(Arc<Mutex<Vec<i32>>>);
 
-impl Interface for Doubler {}
+impl Interface for Observer {}
 
-impl IObserver for Doubler {
+impl IObserver for Observer {
     fn ask(&self, number: i32) -> BinderResult<i32> {
         Ok(2 * number)
-    }
-
-    fn tell(&self, _number: i32) -> BinderResult<()> {
-        Ok(())
-    }
-
-    fn thread(&self) -> BinderResult<i32> {
-        Ok(gettid().as_raw())
-    }
-}
-
-/// Writes down what it is told.
-struct Listener(Arc<Mutex<Vec<i32>>>);
-
-impl Interface for Listener {}
-
-impl IObserver for Listener {
-    fn ask(&self, number: i32) -> BinderResult<i32> {
-        Ok(number)
     }
 
     fn tell(&self, number: i32) -> BinderResult<()> {
@@ -51,7 +33,7 @@ impl IObserver for Listener {
 
 pub fn answer_while_the_caller_waits() -> Result<String> {
     let service = Service::start("answers", 1)?;
-    let observer = BnObserver::new_binder(Doubler);
+    let observer = BnObserver::new_binder(Observer::default());
     for number in 0..500 {
         ensure!(service.workshop.askBack(&observer, number)? == 2 * number, "{number}");
     }
@@ -60,7 +42,7 @@ pub fn answer_while_the_caller_waits() -> Result<String> {
 
 pub fn run_on_the_calling_thread() -> Result<String> {
     let service = Service::start("threads", 1)?;
-    let observer = BnObserver::new_binder(Doubler);
+    let observer = BnObserver::new_binder(Observer::default());
     for _ in 0..20 {
         ensure!(service.workshop.askThread(&observer)? == gettid().as_raw(), "another thread answered");
     }
@@ -79,7 +61,7 @@ pub fn nest_between_processes() -> Result<String> {
 pub fn without_waiting() -> Result<String> {
     let service = Service::start("listeners", 1)?;
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let observer = BnObserver::new_binder(Listener(heard.clone()));
+    let observer = BnObserver::new_binder(Observer(heard.clone()));
     service.workshop.tellBack(&observer, 300)?;
     eventually("300 calls arrive", || Ok(lock(&heard).len() == 300))?;
     ensure!(lock(&heard).iter().copied().eq(0..300), "out of order");
