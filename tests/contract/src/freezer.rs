@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Somebody who freezes a process and lets it run again, and has nothing else to do with it.
 
+use crate::logs::until;
 use crate::ops::{Answer, Op};
 use crate::port::Port;
 use crate::stage::Stage;
@@ -81,11 +82,7 @@ impl Freezer {
     /// Waits until the process is not found any more.
     #[track_caller]
     pub fn wait_gone(&self) {
-        let deadline = std::time::Instant::now() + crate::actor::patience();
-        while self.info() != Err(Errno::EINVAL) {
-            assert!(std::time::Instant::now() < deadline, "still there");
-            std::thread::yield_now();
-        }
+        until("the process goes", || (self.info() == Err(Errno::EINVAL)).then_some(()));
     }
 
     /// Waits until the process is not found any more, and what it leaves behind has been seen to. C does that with one

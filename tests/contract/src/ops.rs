@@ -3,6 +3,7 @@
 //!
 //! An operation is about one system call. Payloads lie in the arena; only addresses travel.
 
+use binder_sys::Commands;
 use serde::{Deserialize, Serialize};
 
 /// A device opened by an actor's process: all threads of the process know it by this number.
@@ -30,6 +31,13 @@ pub struct WriteReadOp {
     pub read_buffer: Option<u64>,
     /// Look at a counter right before and right after the call.
     pub watch: Option<Watch>,
+}
+
+impl WriteReadOp {
+    /// Writes these commands, and reads nothing.
+    pub fn of(commands: &Commands) -> Self {
+        Self { commands: commands.as_bytes().to_vec(), ..Self::default() }
+    }
 }
 
 /// A counter in the arena, and where in the arena to write what it said: two numbers of 64 bits.

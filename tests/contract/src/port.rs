@@ -237,14 +237,14 @@ impl Port {
     /// Writes commands without reading; they must all be carried out.
     #[track_caller]
     pub fn write(&self, commands: &Commands) {
-        let outcome = self.raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+        let outcome = self.raw(WriteReadOp::of(commands));
         assert_eq!(outcome.errno, Errno::from_raw(0));
         assert_eq!(outcome.write_consumed as usize, commands.len(), "stopped early");
     }
 
     /// Writes commands without reading, and says how that ended.
     pub fn try_write(&self, commands: &Commands) -> Outcome {
-        self.raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() })
+        self.raw(WriteReadOp::of(commands))
     }
 
     /// Writes one command built by a closure.
@@ -260,14 +260,12 @@ impl Port {
 
     /// Orders to write commands and then read.
     pub fn start(&self, commands: &Commands) {
-        let commands = commands.as_bytes().to_vec();
-        self.start_raw(WriteReadOp { commands, room: ROOM, ..Default::default() });
+        self.start_raw(WriteReadOp { room: ROOM, ..WriteReadOp::of(commands) });
     }
 
     /// The same, with an eye on a counter before and after.
     pub fn start_watching(&self, commands: &Commands, watch: Watch) {
-        let commands = commands.as_bytes().to_vec();
-        self.start_raw(WriteReadOp { commands, room: ROOM, watch: Some(watch), ..Default::default() });
+        self.start_raw(WriteReadOp { room: ROOM, watch: Some(watch), ..WriteReadOp::of(commands) });
     }
 
     /// Orders a read.
@@ -414,10 +412,7 @@ impl Port {
     /// Waits for a call to serve.
     #[track_caller]
     pub fn wait_call(&self) -> BinderTransactionData {
-        self.wait("a call", |item| match item {
-            Return::Transaction(call) => Some(*call),
-            _ => None,
-        })
+        self.wait("a call", call_of)
     }
 
     /// Waits for a reply.
@@ -625,10 +620,25 @@ pub fn empty() -> Parcel {
 }
 
 /// A parcel of one object.
-pub fn object(object: FlatBinderObject) -> Parcel {
+pub fn object(object: impl IntoBytes + Immutable) -> Parcel {
+    parcel_of([object])
+}
+
+/// A parcel of several objects.
+pub fn parcel_of(objects: impl IntoIterator<Item = impl IntoBytes + Immutable>) -> Parcel {
     let mut parcel = Parcel::new();
-    parcel.object(&object);
+    for object in objects {
+        parcel.object(&object);
+    }
     parcel
+}
+
+/// The call that a return brings, if it brings one.
+pub fn call_of(item: &Return) -> Option<BinderTransactionData> {
+    match item {
+        Return::Transaction(call) => Some(*call),
+        _ => None,
+    }
 }
 
 /// Gives a handle on a node of the owner's to the holder, by way of the context manager, and returns

@@ -4,6 +4,7 @@
 //! `count` says for each cgroup and node how many pages might be had back, `scan` has some of them
 //! looked at. Needs `CONFIG_SHRINKER_DEBUG` and root.
 
+use crate::pages::pages_of;
 use crate::stage::Stage;
 use nix::mount::{mount, MsFlags};
 use std::io;
@@ -49,6 +50,13 @@ impl Shrinker {
     pub fn pages(&self) -> u64 {
         let counts = self.counts().expect("the shrinker's count");
         counts.iter().flat_map(|(_, nodes)| nodes).sum()
+    }
+
+    /// Fails unless the pages of so many bytes have gone from those that there were.
+    #[track_caller]
+    pub fn expect_less(&self, full: u64, gone: usize) {
+        let left = self.pages();
+        assert!(left + pages_of(gone) <= full, "{left} of {full} pages are left");
     }
 
     /// Has all pages looked at once.

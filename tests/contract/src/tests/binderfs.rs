@@ -244,11 +244,11 @@ case!(unlink_and_control, ["BFS-9"], |t| {
 
 case!(unlink_of_an_open_device, ["BFS-10"], pair, |t, (manager, client)| {
     std::fs::remove_file(t.device("binder")).expect("unlink");
-    client.round_trip(0, &manager, &crate::port::bytes(b"still"), &crate::port::bytes(b"here"));
+    client.round_trip(0, &manager, &bytes(b"still"), &bytes(b"here"));
     add_device(t.root(), "binder").expect("a new device of that name");
     let stranger = t.client();
-    let answer = stranger.refused(&stranger.place(0, 0, &crate::port::empty()));
-    assert_eq!(answer, binder_sys::Return::DeadReply, "the new device has no manager");
+    let answer = stranger.refused(&stranger.place(0, 0, &empty()));
+    assert_eq!(answer, Return::DeadReply, "the new device has no manager");
 });
 
 case!(unlink_gives_the_number_back, ["BFS-10", "BFS-6"], |t| {

@@ -25,11 +25,8 @@ case!(freed_by_an_address_inside, ["OBJ-12"], |t| {
     for offset in [1, 8, page() as u64 - 1] {
         server.send(|c| c.free_buffer(call.buffer + offset));
     }
-    assert_eq!(
-        client.refused(&client.place(0, 0, &bytes(b"full"))),
-        Return::FailedReply,
-        "nothing was freed"
-    );
+    let refused = client.refused(&client.place(0, 0, &bytes(b"full")));
+    assert_eq!(refused, Return::FailedReply, "nothing was freed");
     assert_eq!(server.data(&call), pattern(page(), 1));
     server.free(&call);
     client.round_trip(0, &server, &bytes(b"free"), &empty());
@@ -46,8 +43,7 @@ case!(freed_by_an_unknown_address, ["OBJ-12"], pair, |t, (server, client)| {
 });
 
 case!(freed_before_the_reply, ["OBJ-12"], pair, |t, (server, client)| {
-    let call = client.call(&server, 0, 0, &bytes(b"short-lived"));
-    server.free(&call);
+    server.free(&client.call(&server, 0, 0, &bytes(b"short-lived")));
     assert!(client.actor.is_blocked());
     assert_eq!(client.data(&server.answer(&client, &bytes(b"all the same"))), b"all the same");
 });
@@ -109,7 +105,7 @@ case!(empty_ones_have_addresses_of_their_own, ["OBJ-3"], pair, |t, (server, clie
     for address in addresses {
         server.send(|c| c.free_buffer(address));
     }
-    client.round_trip(0, &server, &bytes(&pattern(crate::stage::SPACE, 0)), &empty());
+    client.round_trip(0, &server, &bytes(&pattern(SPACE, 0)), &empty());
 });
 
 case!(best_fit, ["ALLOC-1"], |t| {
@@ -123,7 +119,7 @@ case!(best_fit, ["ALLOC-1"], |t| {
     holes.iter().for_each(|call| server.free(call));
     let fits = keep(&server, &client, &pattern(1000, 0));
     let best = fits.buffer == holes[1].buffer;
-    t.known_difference(crate::suite::Driver::Upstream, "a hole larger than needed is taken", best);
+    t.known_difference(Driver::Upstream, "a hole larger than needed is taken", best);
     // Whatever was chosen, the largest request must still find its place.
     keep(&server, &client, &pattern(4096, 0));
 });

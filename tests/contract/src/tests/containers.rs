@@ -13,7 +13,6 @@ use binder_sys::fs::{add_device, mount_at};
 use binder_sys::mounting::Mount;
 use nix::mount::umount;
 use nix::sched::unshare;
-use nix::sys::wait::waitpid;
 use std::fs::Permissions;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
@@ -30,32 +29,22 @@ fn call(device: &Path, user: u32) {
         become_user(user);
         let device = Device::open(device).expect("open as a client");
         device.map(1 << 16).map(std::mem::forget).expect("map");
-        let mut parcel = binder_sys::Parcel::new();
-        parcel.bytes(b"hello");
-        let mut commands = binder_sys::Commands::new();
-        commands.transaction(&parcel.to_handle(0, 1, binder_sys::TransactionFlags::ONE_WAY));
-        device.write_all(commands.as_bytes()).expect("call");
+        let call = bytes(b"hello").to_handle(0, 1, TransactionFlags::ONE_WAY);
+        device.write_all(stream(|c| c.transaction(&call)).as_bytes()).expect("call");
         nix::unistd::pause();
     });
-    let mut commands = binder_sys::Commands::new();
-    commands.enter_looper();
-    manager.write_all(commands.as_bytes()).expect("enter");
+    manager.write_all(stream(|c| c.enter_looper()).as_bytes()).expect("enter");
     let mut buffer = [0u8; 256];
     let call = loop {
         let io = manager.write_read(&[], &mut buffer).expect("read");
-        let found =
-            binder_sys::Returns::new(&buffer[..io.read_consumed as usize]).find_map(|item| match item {
-                Ok(binder_sys::Return::Transaction(call)) => Some(call),
-                _ => None,
-            });
-        if let Some(call) = found {
+        let mut told = Returns::new(&buffer[..io.read_consumed as usize]).map_while(Result::ok);
+        if let Some(call) = told.find_map(|item| call_of(&item)) {
             break call;
         }
     };
     assert_eq!(call.sender_euid, user, "as it is called here");
     assert_eq!(space.read(call.buffer, call.data_size as usize)[..5], *b"hello");
-    kill(caller, Signal::SIGKILL).expect("it waits");
-    waitpid(caller, None).expect("it was killed");
+    end(caller);
 }
 
 fn works(t: &Stage, users: Users) {
@@ -127,15 +116,8 @@ fn fill(path: &Path) -> usize {
         Err(Errno::ENOSPC) => return 0,
         other => other.expect("mount"),
     }
-    for number in 0.. {
-        match add_device(path, &format!("extra{number}")) {
-            Ok(_) => {}
-            Err(errno) => {
-                assert_eq!(errno, Errno::ENOSPC);
-                break;
-            }
-        }
-    }
+    let refusal = (0..).find_map(|number| add_device(path, &format!("extra{number}")).err());
+    assert_eq!(refusal, Some(Errno::ENOSPC));
     names(path).iter().filter(|name| path.join(name).metadata().expect("stat").rdev() != 0).count() - 1
 }
 
@@ -237,7 +219,7 @@ case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
     let place = t.directory("mapped");
     let mount = Mount::of(t.root()).expect("clone the mount");
     let mapped = mount.map_owners(namespace.as_fd());
-    if t.driver != crate::suite::Driver::Rust {
+    if t.driver != Driver::Rust {
         assert_eq!(mapped, Err(Errno::EINVAL));
         t.known_difference(t.driver, "mounts cannot be mapped", false);
         return;
@@ -271,7 +253,7 @@ case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
 });
 
 case!(mapped_mount_in_a_container, ["BFS-1", "BFS-2"], |t| {
-    let is_ours = t.driver == crate::suite::Driver::Rust;
+    let is_ours = t.driver == Driver::Rust;
     if !t.ours_alone("mounts cannot be mapped", is_ours) {
         return;
     }
@@ -294,7 +276,7 @@ case!(mapped_mount_in_a_container, ["BFS-1", "BFS-2"], |t| {
 // Each place fails once; what was made until then is given back, or the limit is reached before long.
 case!(mounted_without_memory, ["BFS-1", "BFS-6"], |t| {
     super::faults::can_fail(t);
-    let is_ours = t.driver == crate::suite::Driver::Rust;
+    let is_ours = t.driver == Driver::Rust;
     let _limit = if is_ours { limited(t) } else { None };
     let options = is_ours.then_some("max=20,uid=0,gid=0,mode=666,control_mode=640,devices=a:b:c");
     containers::run(&t.directory("container"), ROOTLESS, |path| {

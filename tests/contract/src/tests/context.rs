@@ -166,7 +166,7 @@ case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], pair, |t, (manag
 case!(devices_have_managers_of_their_own, ["BFS-14", "CTX-1"], pair, |t, (manager, client)| {
     let path = t.device("hwbinder");
     let open = || {
-        let actor = std::rc::Rc::new(crate::actor::Actor::new());
+        let actor = Rc::new(Actor::new());
         let mut port = Port::open(actor, &client.arena, &path, 0).expect("open");
         port.map(65536).expect("map");
         port

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What an owner's threads read of counts when several of them send the same node, read it or not, and end.
 
+use super::count_order::{ID, LOST};
 use super::*;
 use crate::bystander::Count;
 use crate::scheduling::{pin, Fifo};
 
-const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 const WEAK: FlatBinderObject = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
 const STRONG: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
+/// What the owner is told of it when it is strong, and that its call is done.
+const TOLD: [Return; 3] = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
 
 /// Writes a oneway call to the context manager and reads nothing.
 #[track_caller]
 fn tell(sender: &Port, parcel: &Parcel) {
-    let call = sender.place_oneway(0, 0, parcel);
-    sender.send(|c| c.transaction(&call));
-}
-
-/// What a thread reads when it comes for it.
-fn heard(port: &Port) -> Vec<Return> {
-    port.drain()
+    sender.send(|c| c.transaction(&sender.place_oneway(0, 0, parcel)));
 }
 
 /// An owner of two threads, and a manager to send to.
@@ -32,35 +28,32 @@ case!(weak_unread_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(WEAK));
     tell(&second, &object(STRONG));
-    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
-    assert_eq!(heard(&second), told, "whoever makes it strong hears of it first");
-    assert_eq!(heard(&first), [Return::TransactionComplete]);
+    assert_eq!(second.drain(), TOLD, "whoever makes it strong hears of it first");
+    assert_eq!(first.drain(), [Return::TransactionComplete]);
 });
 
 case!(weak_read_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(WEAK));
-    assert_eq!(heard(&first), [Return::Increfs(ID), Return::TransactionComplete]);
+    assert_eq!(first.drain(), [Return::Increfs(ID), Return::TransactionComplete]);
     tell(&second, &object(STRONG));
-    assert_eq!(heard(&second), [Return::Acquire(ID), Return::TransactionComplete]);
-    assert_eq!(heard(&first), []);
+    assert_eq!(second.drain(), [Return::Acquire(ID), Return::TransactionComplete]);
+    assert_eq!(first.drain(), []);
 });
 
 case!(strong_unread_then_strong_by_another, ["NODE-7"], owner_of_two, |t, (_manager, first, second)| {
     tell(&first, &object(STRONG));
     tell(&second, &object(STRONG));
-    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
-    assert_eq!(heard(&second), [Return::TransactionComplete], "the receiver has it already");
-    assert_eq!(heard(&first), told, "whoever made it strong hears of it");
+    assert_eq!(second.drain(), [Return::TransactionComplete], "the receiver has it already");
+    assert_eq!(first.drain(), TOLD, "whoever made it strong hears of it");
 });
 
 case!(strong_unread_then_weak_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(STRONG));
     tell(&second, &object(WEAK));
-    assert_eq!(heard(&second), [Return::TransactionComplete]);
-    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
-    assert_eq!(heard(&first), told);
+    assert_eq!(second.drain(), [Return::TransactionComplete]);
+    assert_eq!(first.drain(), TOLD);
 });
 
 case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], owner_of_two, |t, (_manager, first, second)| {
@@ -70,8 +63,8 @@ case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], owner_of_two, |t, (_ma
     tell(&first, &parcel);
     let told =
         [Return::Increfs(other), Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
-    assert_eq!(heard(&first), told, "what turns strong moves behind the others");
-    assert_eq!(heard(&second), []);
+    assert_eq!(first.drain(), told, "what turns strong moves behind the others");
+    assert_eq!(second.drain(), []);
 });
 
 case!(weak_unread_and_the_thread_gone_then_strong, ["NODE-7", "TREL-2"], |t| {
@@ -79,40 +72,29 @@ case!(weak_unread_and_the_thread_gone_then_strong, ["NODE-7", "TREL-2"], |t| {
     tell(&first, &object(WEAK));
     assert_eq!(first.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     tell(&second, &object(STRONG));
-    let told = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
-    t.known_difference(
-        Driver::C,
-        "count requests queued to a thread are lost when it exits",
-        heard(&second) == told,
-    );
-    assert_eq!(heard(&first), []);
+    t.known_difference(Driver::C, LOST, second.drain() == TOLD);
+    assert_eq!(first.drain(), []);
 });
 
 // The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
 case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], owner_of_two, |t, (manager, first, second)| {
     let handle = give_in_a_call(&manager, &first, STRONG);
-    assert_eq!(
-        first.answer_counts(),
-        [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete]
-    );
+    assert_eq!(first.answer_counts(), TOLD);
     manager.send(|c| c.increfs(handle).release(handle));
     tell(&second, &object(STRONG));
-    assert_eq!(heard(&second), [Return::TransactionComplete], "it has been in use all along");
-    assert_eq!(heard(&first), []);
+    assert_eq!(second.drain(), [Return::TransactionComplete], "it has been in use all along");
+    assert_eq!(first.drain(), []);
     // Once it has been read the owner has to be told anew, before the other news of its thread.
     manager.free(&manager.wait_call());
-    assert_eq!(heard(&first), [Return::Release(ID)]);
+    assert_eq!(first.drain(), [Return::Release(ID)]);
     tell(&second, &object(STRONG));
-    assert_eq!(heard(&second), [Return::Acquire(ID), Return::TransactionComplete]);
+    assert_eq!(second.drain(), [Return::Acquire(ID), Return::TransactionComplete]);
 });
 
 // Names of nodes that come again must not make one of two.
 case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], manager_and_server, |t, (manager, owner)| {
     const NODES: u64 = 600;
-    let mut parcel = Parcel::new();
-    for ptr in 1..=NODES {
-        parcel.object(&FlatBinderObject::binder(ptr * 16, ptr));
-    }
+    let parcel = parcel_of((1..=NODES).map(|ptr| FlatBinderObject::binder(ptr * 16, ptr)));
     let call = owner.call(&manager, 0, 0, &parcel);
     let handles: Vec<u32> = manager.objects(&call).iter().map(FlatBinderObject::handle).collect();
     assert_eq!(handles.iter().collect::<BTreeSet<_>>().len() as u64, NODES, "one handle for two nodes");
@@ -206,16 +188,11 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
         loop {
             seen.extend(owner.drain());
             let is_released = seen.iter().any(|item| matches!(item, Return::Release(_)));
-            let arrived = seen.iter().find_map(|item| match item {
-                Return::Transaction(call) => Some(*call),
-                _ => None,
-            });
+            let arrived = seen.iter().find_map(call_of);
             if let Some(call) = arrived {
-                t.known_difference(
-                    Driver::C,
-                    "a handle that goes home brings a node back into use, untold",
-                    !is_released || seen.iter().any(|item| matches!(item, Return::Acquire(_))),
-                );
+                let is_told = seen.iter().any(|item| matches!(item, Return::Acquire(_)));
+                let why = "a handle that goes home brings a node back into use, untold";
+                t.known_difference(Driver::C, why, !is_released || is_told);
                 owner.free(&call);
                 break;
             }
@@ -253,7 +230,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     let Count { counter, stop } = count;
     caller.actor.set_schedule(Fifo(20));
     let commands = stream(|c| c.transaction(&caller.place(handle, 0, &empty())));
-    let args = WriteReadOp { commands: commands.as_bytes().to_vec(), room: ROOM, ..Default::default() };
+    let args = WriteReadOp { room: ROOM, ..WriteReadOp::of(&commands) };
     let call = Box::new(Op::WriteRead { slot: caller.slot, args });
     caller.actor.start(Op::SpinAfter { op: call, counter, stop });
     let _ = ending.wait_call();
@@ -264,11 +241,7 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     sender.tell(0, 0, &object(STRONG));
     let is_held = !ending.actor.answered(Duration::ZERO);
     count.stop();
-    t.known_difference(
-        Driver::C,
-        "count requests queued to a thread are lost when it exits",
-        sender.passed() == [Return::Increfs(ID), Return::Acquire(ID)],
-    );
+    t.known_difference(Driver::C, LOST, sender.passed() == [Return::Increfs(ID), Return::Acquire(ID)]);
     ending.actor.finish();
     caller.actor.finish();
     for port in [caller, ending, manager] {
@@ -297,8 +270,7 @@ case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], nee
     let count = Count::new(&client.arena);
     bystander.set_schedule(Fifo(20));
     count.begin(&bystander);
-    let commands = stream(|c| c.free_buffer(one.buffer));
-    server.start(&commands);
+    server.start(&stream(|c| c.free_buffer(one.buffer)));
     let is_there = server.actor.answered(patience() / 2);
     count.end(&bystander);
     assert!(is_there, "the call was given to a thread that sleeps");
@@ -324,10 +296,8 @@ case!(lesson_s25_work_is_for_another_if_there_is_no_room, ["WR-8", "LOOP-6"], |t
     holder.actor.expect_blocked();
     owner.kill();
     assert_eq!(holder.finish_raw().returns(), [Return::Noop]);
-    if t.ours_alone(
-        "what the first has no room for waits until it comes again",
-        other.actor.answered(patience() / 2),
-    ) {
+    let is_told = other.actor.answered(patience() / 2);
+    if t.ours_alone("what the first has no room for waits until it comes again", is_told) {
         other.wait_for(Return::DeadBinder(cookie));
     }
 });

@@ -5,10 +5,10 @@
 use super::*;
 use binder_sys::Return::{Acquire, Decrefs, Increfs, Release, TransactionComplete as Complete};
 
-const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
+pub(super) const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 const OTHER: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x11 };
 
-const LOST: &str = "count requests queued to a thread are lost when it exits";
+pub(super) const LOST: &str = "count requests queued to a thread are lost when it exits";
 
 fn strong(id: BinderPtrCookie) -> FlatBinderObject {
     FlatBinderObject::binder(id.ptr, id.cookie)
@@ -33,10 +33,7 @@ fn scene(t: &Stage) -> Scene {
 }
 
 fn oneway(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
-    let mut parcel = empty();
-    for object in objects {
-        parcel.object(object);
-    }
+    let parcel = parcel_of(objects.iter().copied());
     sender.place_oneway(0, 0, &parcel)
 }
 
@@ -49,11 +46,6 @@ impl Scene {
 
     fn sends(&self, sender: &Port, object: FlatBinderObject) -> BinderTransactionData {
         self.sends_all(sender, &[object])
-    }
-
-    /// The manager frees two calls, of which the second waits for the first.
-    fn frees(&self, call: &BinderTransactionData) {
-        self.manager.free(call);
     }
 
     /// The manager keeps what it was sent, and its node is ready for the next call.
@@ -84,7 +76,7 @@ case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     let call = s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
     answer(&s.z);
-    s.frees(&call);
+    s.manager.free(&call);
     assert_eq!(s.z.drain(), [Release(ID)]);
     s.manager.send(|c| c.decrefs(handle));
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
@@ -164,7 +156,7 @@ case!(weak_told_to_one_that_exits, ["NODE-8", "TREL-2"], scene, |t, s| {
 });
 
 case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
-    s.frees(&s.sends(&s.x, strong(ID)));
+    s.manager.free(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.drain(), [Complete], "there is nothing to say any more");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     assert_eq!(s.y.drain(), []);
@@ -175,8 +167,8 @@ case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
 });
 
 case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
-    s.frees(&s.sends(&s.x, weak(ID)));
-    s.frees(&s.sends(&s.y, strong(ID)));
+    s.manager.free(&s.sends(&s.x, weak(ID)));
+    s.manager.free(&s.sends(&s.y, strong(ID)));
     assert_eq!(s.x.drain(), [Complete]);
     assert_eq!(s.y.drain(), [Complete]);
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
@@ -184,7 +176,7 @@ case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
 
 // Nobody was told of the node, so nothing of it is left: the pointer may stand for another object before anybody reads.
 case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], scene, |t, s| {
-    s.frees(&s.sends(&s.x, strong(ID)));
+    s.manager.free(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     let new = BinderPtrCookie { cookie: 1, ..ID };
     s.keeps(&s.sends(&s.y, weak(new)));
@@ -196,7 +188,7 @@ case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], scene, |t
 case!(let_go_after_the_sender_has_exited, ["NODE-6", "TREL-2"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     exit(&s.x);
-    s.frees(&call);
+    s.manager.free(&call);
     assert_eq!(s.y.node_debug_info(0).ptr, 0);
     assert_eq!(s.y.poll(0), 0);
     assert_eq!(s.y.drain(), []);
@@ -212,21 +204,21 @@ fn told(t: &Stage) -> (Scene, BinderTransactionData) {
 }
 
 case!(released_and_sent_again_unread, ["NODE-6", "NODE-7"], told, |t, (s, call)| {
-    s.frees(&call);
+    s.manager.free(&call);
     let call = s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Complete], "it was told, and still is");
     assert_eq!(s.x.drain(), []);
-    s.frees(&call);
+    s.manager.free(&call);
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
 });
 
 case!(released_and_sent_again_weakly_unread, ["NODE-6", "NODE-7"], told, |t, (s, call)| {
-    s.frees(&call);
+    s.manager.free(&call);
     let call = s.sends(&s.y, weak(ID));
     let mut items = s.y.drain();
     items.sort_by_key(|item| *item == Complete);
     assert_eq!(items, [Release(ID), Complete]);
-    s.frees(&call);
+    s.manager.free(&call);
     assert_eq!(s.x.drain(), [Decrefs(ID)]);
 });
 
@@ -237,7 +229,7 @@ case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], told, |t,
     let call = s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
     s.manager.send(|c| c.decrefs(handle));
-    s.frees(&call);
+    s.manager.free(&call);
     assert_eq!(s.z.drain(), [], "asked, and not confirmed");
     s.z.send(|c| c.acquire_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
@@ -246,7 +238,7 @@ case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], told, |t,
 case!(only_the_strong_count_is_confirmed, ["NODE-8"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
-    s.frees(&call);
+    s.manager.free(&call);
     s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), [Release(ID)]);
     s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
@@ -258,7 +250,7 @@ case!(only_the_strong_count_is_confirmed, ["NODE-8"], scene, |t, s| {
 case!(only_the_weak_count_is_confirmed, ["NODE-8"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
-    s.frees(&call);
+    s.manager.free(&call);
     s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie).increfs_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), []);
     s.y.send(|c| c.acquire_done(ID.ptr, ID.cookie));
@@ -271,7 +263,7 @@ case!(confirmed_by_another_than_was_told, ["NODE-8"], scene, |t, s| {
     exit(&s.x);
     // One that is no thread of the pool, and has never been told anything.
     answer(&s.x.thread());
-    s.frees(&call);
+    s.manager.free(&call);
     assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
 });
 
@@ -295,21 +287,12 @@ case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], scene, |t, s| {
     // Who was named weakly first and strongly then is told of where it was named strongly.
     let mut told = s.x.drain();
     assert_eq!(told.pop(), Some(Complete));
-    let wanted = [
-        Increfs(OTHER),
-        Acquire(OTHER),
-        Increfs(third),
-        Increfs(ID),
-        Acquire(ID),
-        Increfs(fourth),
-        Acquire(fourth),
-    ];
-    assert_eq!(told, wanted);
+    assert_eq!(told[..3], [Increfs(OTHER), Acquire(OTHER), Increfs(third)]);
+    assert_eq!(told[3..], [Increfs(ID), Acquire(ID), Increfs(fourth), Acquire(fourth)]);
 });
 
 case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
-    let mut parcel = empty();
-    parcel.object(&strong(ID));
+    let mut parcel = object(strong(ID));
     parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
     s.x.send_call(0, 0, &parcel);
     let told = s.x.drain();

@@ -18,9 +18,7 @@ fn callable(holder: &Port, owner: &Port, handle: u32) -> bool {
         assert_eq!(holder.wait_refusal(), Return::FailedReply);
         return false;
     }
-    let call = owner.wait_call();
-    owner.free(&call);
-    holder.free(&owner.answer(holder, &empty()));
+    finish(owner, holder, &owner.wait_call());
     true
 }
 
@@ -58,11 +56,8 @@ case!(weak_handle_cannot_be_called, ["TXN-7"], held_weakly, |t, (manager, owner,
     assert_eq!(owner.answer_counts().len(), 1, "nobody holds it strongly");
     let _another = another_holder(t, &manager, &owner);
     assert_eq!(holder.refused(&holder.place(handle, 0, &empty())), Return::FailedReply);
-    t.known_difference(
-        Driver::Upstream,
-        "another errno for a weak handle",
-        holder.extended_error() == failed(Errno::EINVAL),
-    );
+    let is_invalid = holder.extended_error() == failed(Errno::EINVAL);
+    t.known_difference(Driver::Upstream, "another errno for a weak handle", is_invalid);
 });
 
 case!(weak_handle_cannot_be_sent_strongly, ["NODE-9"], held_weakly, |t, (manager, owner, holder, handle)| {

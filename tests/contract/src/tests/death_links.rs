@@ -8,105 +8,63 @@
 use super::faults::{faulty, sweep};
 use super::*;
 use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
-use Step::{Clear, Done, Drop, Kill, Request, Told};
+use Step::{Clear, Cleared, Dead, Done, Drop, Kill, Request, Silent, ThreeCleared, TwoDead};
 
+// When the owner has died, the link is still there.
 case!(link_fires_once, ["DN-5"], |t| play(
     t,
-    &[
-        Request,
-        Kill,
-        Told(&[DEAD]),
-        Done,
-        Told(&[]),
-        /* the link is still there */ Request,
-        Told(&[]),
-        Clear,
-        Told(&[CLEARED]),
-    ]
+    &[Request, Kill, Dead, Done, Silent, Request, Silent, Clear, Cleared]
 ));
 case!(dead_owner_is_told_at_once, ["DN-1", "NODE-12"], |t| play(
     t,
-    &[Kill, Told(&[]), Request, Told(&[DEAD]), Clear, Told(&[]), Done, Told(&[CLEARED])]
+    &[Kill, Silent, Request, Dead, Clear, Silent, Done, Cleared]
 ));
-case!(cleared_while_alive, ["DN-3"], |t| play(t, &[Request, Clear, Told(&[CLEARED]), Kill, Told(&[])]));
-case!(cleared_twice, ["DN-3"], |t| play(t, &[Request, Clear, Clear, Told(&[CLEARED]), Clear, Told(&[])]));
+case!(cleared_while_alive, ["DN-3"], |t| play(t, &[Request, Clear, Cleared, Kill, Silent]));
+case!(cleared_twice, ["DN-3"], |t| play(t, &[Request, Clear, Clear, Cleared, Clear, Silent]));
 case!(cleared_while_queued, ["DN-3"], |t| play(
     t,
-    &[Request, Kill, Clear, Told(&[DEAD]), Done, Told(&[CLEARED]), Done, Told(&[])]
+    &[Request, Kill, Clear, Dead, Done, Cleared, Done, Silent]
 ));
 case!(cleared_while_unconfirmed, ["DN-3"], |t| play(
     t,
-    &[Request, Kill, Told(&[DEAD]), Clear, Told(&[]), Clear, Told(&[]), Done, Told(&[CLEARED]),]
+    &[Request, Kill, Dead, Clear, Silent, Clear, Silent, Done, Cleared]
 ));
+// The second request is told at once.
 case!(cleared_after_done, ["DN-3", "DN-5"], |t| play(
     t,
-    &[
-        Request,
-        Kill,
-        Told(&[DEAD]),
-        Done,
-        Told(&[]),
-        Clear,
-        Told(&[CLEARED]),
-        /* told at once */ Request,
-        Told(&[DEAD]),
-    ]
+    &[Request, Kill, Dead, Done, Silent, Clear, Cleared, Request, Dead]
 ));
 case!(done_before_it_was_read, ["DN-2"], |t| play(
     t,
-    &[Request, Done, Kill, Done, Clear, Told(&[DEAD]), Done, Told(&[CLEARED])]
+    &[Request, Done, Kill, Done, Clear, Dead, Done, Cleared]
 ));
-case!(done_twice, ["DN-2"], |t| play(
-    t,
-    &[Request, Kill, Told(&[DEAD]), Done, Done, Clear, Told(&[CLEARED]), Done, Told(&[])]
-));
+case!(done_twice, ["DN-2"], |t| play(t, &[Request, Kill, Dead, Done, Done, Clear, Cleared, Done, Silent]));
 case!(requested_again_while_alive, ["DN-3", "DN-1"], |t| play(
     t,
-    &[Request, Clear, Request, Clear, Request, Clear, Request, Told(&[CLEARED; 3]), Kill, Told(&[DEAD]),]
+    &[Request, Clear, Request, Clear, Request, Clear, Request, ThreeCleared, Kill, Dead]
 ));
+// The first confirmation is of the cleared one.
 case!(requested_again_while_queued, ["DN-3", "DN-1"], |t| play(
     t,
-    &[
-        Request,
-        Kill,
-        Clear,
-        Request,
-        Told(&[DEAD; 2]),
-        /* of the cleared one */ Done,
-        Told(&[CLEARED]),
-        Done,
-        Told(&[]),
-        Clear,
-        Told(&[CLEARED]),
-    ]
+    &[Request, Kill, Clear, Request, TwoDead, Done, Cleared, Done, Silent, Clear, Cleared]
 ));
 case!(requested_again_while_unconfirmed, ["DN-3", "DN-1", "DN-2"], |t| play(
     t,
-    &[Request, Kill, Told(&[DEAD]), Clear, Request, Told(&[DEAD]), Done, Told(&[CLEARED]), Done, Told(&[]),]
+    &[Request, Kill, Dead, Clear, Request, Dead, Done, Cleared, Done, Silent]
 ));
 case!(handle_dropped_while_alive, ["NODE-10", "DN-6"], |t| play(
     t,
-    &[Request, Drop, Kill, Told(&[]), Clear, Done, Told(&[])]
+    &[Request, Drop, Kill, Silent, Clear, Done, Silent]
 ));
 case!(handle_dropped_while_unconfirmed, ["NODE-10", "DN-6"], |t| play(
     t,
-    &[Request, Kill, Told(&[DEAD]), Drop, Done, Clear, Told(&[])]
+    &[Request, Kill, Dead, Drop, Done, Clear, Silent]
 ));
-case!(handle_dropped_after_clear, ["NODE-10", "DN-3"], |t| play(
-    t,
-    &[Request, Clear, Drop, Told(&[CLEARED])]
-));
+case!(handle_dropped_after_clear, ["NODE-10", "DN-3"], |t| play(t, &[Request, Clear, Drop, Cleared]));
+// When the handle goes, the link is not the handle's any more.
 case!(handle_dropped_before_the_clear_is_confirmed, ["NODE-10", "DN-3"], |t| play(
     t,
-    &[
-        Request,
-        Kill,
-        Clear,
-        /* the link is not the handle's any more */ Drop,
-        Told(&[DEAD]),
-        Done,
-        Told(&[CLEARED]),
-    ]
+    &[Request, Kill, Clear, Drop, Dead, Done, Cleared]
 ));
 
 /// What the watcher calls his link.
@@ -115,9 +73,6 @@ const WATCHED: u64 = 0xdead_0000;
 /// What the holder calls his.
 const COOKIE: u64 = 0x1122_3344_5566_7788;
 const OTHER_COOKIE: u64 = 0x77;
-
-const DEAD: Return = DeadBinder(COOKIE);
-const CLEARED: Return = ClearDone(COOKIE);
 
 /// What happens to the link of a holder.
 enum Step {
@@ -128,20 +83,31 @@ enum Step {
     Drop,
     /// The owner dies.
     Kill,
-    /// The holder is told this, and no more.
-    Told(&'static [Return]),
+    /// The holder is told of the death, and no more; or twice.
+    Dead,
+    TwoDead,
+    /// The holder is told that the link is cleared, and no more; or three times.
+    Cleared,
+    ThreeCleared,
+    /// The holder is told nothing.
+    Silent,
 }
 
 fn play(t: &Stage, steps: &[Step]) {
     let scene = scene(t);
     for (at, step) in steps.iter().enumerate() {
+        let told = |items: &[Return]| assert_eq!(scene.holder.drain(), *items, "step {at}");
         match step {
             Request => scene.request(),
             Clear => scene.clear(),
             Done => scene.done(),
             Drop => scene.drop_handle(),
             Kill => scene.kill_owner(),
-            Told(items) => assert_eq!(scene.holder.drain(), *items, "step {at}"),
+            Dead => told(&[DeadBinder(COOKIE)]),
+            TwoDead => told(&[DeadBinder(COOKIE); 2]),
+            Cleared => told(&[ClearDone(COOKIE)]),
+            ThreeCleared => told(&[ClearDone(COOKIE); 3]),
+            Silent => told(&[]),
         }
     }
 }
@@ -224,8 +190,7 @@ case!(owner_dies, ["DN-2", "NODE-12"], requested, |t, scene| {
     scene.done();
     silent(&scene.holder);
     // The handle is still there.
-    let call = scene.holder.place(scene.handle, 0, &empty());
-    assert_eq!(scene.holder.refused(&call), Return::DeadReply);
+    assert_eq!(scene.holder.refused(&scene.holder.place(scene.handle, 0, &empty())), Return::DeadReply);
 });
 
 case!(owner_closes, ["DN-2", "REL-3"], requested, |t, scene| {
@@ -477,22 +442,17 @@ case!(lesson_r11_c16_thread_exit_with_a_clear_unread, ["TREL-2"], scene, |t, sce
     scene.request();
     looper.send(|c| c.clear_death(scene.handle, COOKIE));
     exit(&looper);
-    let seen = scene.holder.drain();
-    t.known_difference(
-        Driver::C,
-        "what a thread was to hear of a clear is lost when it exits",
-        seen == [ClearDone(COOKIE)],
-    );
+    let why = "what a thread was to hear of a clear is lost when it exits";
+    t.known_difference(Driver::C, why, scene.holder.drain() == [ClearDone(COOKIE)]);
 });
 
 case!(lesson_r11_c16_thread_exit_with_a_death_unread, ["TREL-2", "DN-2"], scene, |t, scene| {
     let looper = scene.holder.looper();
     scene.request();
     // The thread is woken for the death, and has no room to read of it.
-    looper.start_raw(WriteReadOp { room: 40, ..Default::default() });
-    looper.actor.expect_blocked();
+    looper.park_without_room();
     scene.kill_owner();
-    assert_eq!(looper.finish_raw().returns(), [Return::Noop]);
+    looper.expect_no_room();
     exit(&looper);
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE)]);
 });
@@ -519,7 +479,7 @@ case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], five, |t, (scene, h
 
 case!(two_opens_are_two_holders, ["DN-2"], scene, |t, scene| {
     let mut other = t.open_by(scene.holder.actor.clone());
-    other.map(crate::stage::SPACE).expect("map");
+    other.map(SPACE).expect("map");
     let handle = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x10, 0), &other);
     scene.request();
     other.send(|c| c.request_death(handle, COOKIE));
@@ -574,10 +534,7 @@ case!(hundreds_of_holders_of_one_node, ["DN-2", "REL-2"], Stage::manager, |t, ma
 
 case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], scene, |t, scene| {
     let (owner, manager) = (&scene.owner, &scene.manager);
-    let mut parcel = empty();
-    for i in 1..=500 {
-        parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
-    }
+    let parcel = parcel_of((1..=500).map(|i| FlatBinderObject::binder(0x1000 + i * 16, 0)));
     let call = owner.call(manager, 0, 0, &parcel);
     let handles: Vec<u32> = manager.objects(&call).iter().map(FlatBinderObject::handle).collect();
     for handle in &handles {
@@ -587,13 +544,8 @@ case!(hundreds_of_nodes_of_one_owner, ["DN-2", "REL-2"], scene, |t, scene| {
     manager.reply(&empty());
     scene.kill_owner();
     for handle in handles {
-        assert_eq!(
-            manager.wait("a death", |item| match item {
-                DeadBinder(cookie) => Some(*cookie),
-                _ => None,
-            }),
-            u64::from(handle)
-        );
+        let told = manager.wait("a death", |item| matches!(item, DeadBinder(_)).then_some(*item));
+        assert_eq!(told, DeadBinder(u64::from(handle)));
     }
     silent(manager);
 });
@@ -619,7 +571,7 @@ case!(memory_runs_out, ["DN-1", "WR-2"], scene, |t, scene| {
         let mut commands = Commands::new();
         let request = commands.request_death(scene.handle, COOKIE).len() as u64;
         let all = commands.clear_death(scene.handle, COOKIE).len() as u64;
-        let args = WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
+        let args = WriteReadOp::of(&commands);
         let (answer, is_hit) = faulty(&scene.holder, nth, Op::WriteRead { slot: scene.holder.slot, args });
         let Answer::WriteRead { errno, write_consumed, .. } = answer else { panic!("{answer:?}") };
         let said = scene.holder.drain();
@@ -651,14 +603,10 @@ case!(payload_cut_off, ["WR-4"], scene, |t, scene| {
     ] {
         let mut commands = Commands::new();
         let length = build(&mut commands);
-        let commands = commands.as_bytes().to_vec();
         let write_size = Some(length as u64 - 1);
-        let outcome = scene.holder.raw(WriteReadOp { commands, write_size, ..Default::default() });
+        let outcome = scene.holder.raw(WriteReadOp { write_size, ..WriteReadOp::of(&commands) });
         // Drivers differ in whether the size bounds a payload (lesson C17).
-        t.known_difference(
-            Driver::C,
-            "a payload may lie beyond the size of the write buffer",
-            outcome.errno == Errno::EFAULT && outcome.write_consumed == 0,
-        );
+        let is_refused = outcome.errno == Errno::EFAULT && outcome.write_consumed == 0;
+        t.known_difference(Driver::C, "a payload may lie beyond the size of the write buffer", is_refused);
     }
 });

@@ -50,9 +50,7 @@ impl Holder {
     }
 
     fn send(&self, build: impl FnOnce(&mut Commands) -> &mut Commands) {
-        let mut commands = Commands::new();
-        build(&mut commands);
-        self.device.write_all(commands.as_bytes()).expect("write commands");
+        self.device.write_all(stream(build).as_bytes()).expect("write commands");
     }
 
     fn request(&self, cookie: u64) {
@@ -199,11 +197,7 @@ fn hold(path: &Path, seed: u64, armed: &AtomicU64, go: &AtomicU64) {
 fn start_owner(path: &Path) -> Pid {
     child::ready(|ready| {
         let device = Device::open(path).expect("open the device");
-        let deadline = Instant::now() + LIMIT;
-        while let Err(errno) = device.set_context_manager() {
-            assert!(errno == Errno::EBUSY && Instant::now() < deadline, "become context manager: {errno}");
-            std::thread::yield_now();
-        }
+        manage(&device);
         ready();
         loop {
             nix::unistd::pause();
@@ -233,9 +227,7 @@ case!(lesson_r01_links_change_while_their_node_dies, ["DN-2", "DN-3", "DN-5", "N
         }
         end(owner);
         go.store(1, Ordering::SeqCst);
-        for pid in holders {
-            assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)), "round {round}");
-        }
+        all_well(holders);
     }
 });
 
@@ -246,13 +238,11 @@ case!(lesson_r01_links_of_one_handle_come_and_go, ["DN-1", "DN-3", "DN-4", "NODE
     let arena = crate::arena::Arena::new();
     let confirmed = arena.counter();
     let mut owner = start_owner(&path);
-    for round in 0..4 {
+    for _ in 0..4 {
         let holders: Vec<Pid> = (0..2).map(|_| child::spawn(|| quarrel(&path, confirmed))).collect();
         end(owner);
         owner = start_owner(&path);
-        for pid in holders {
-            assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)), "round {round}");
-        }
+        all_well(holders);
     }
     end(owner);
     assert!(confirmed.load(Ordering::SeqCst) > 0, "of thousands that were withdrawn none was confirmed");
@@ -308,8 +298,7 @@ case!(lesson_c05_holders_and_owner_die_together, ["REL-2", "DN-2"], |t| {
     let arena = crate::arena::Arena::new();
     for round in 0..12 {
         let owner = start_owner(&path);
-        let armed = arena.counter();
-        let go = arena.counter();
+        let (armed, go) = (arena.counter(), arena.counter());
         let holders: Vec<Pid> =
             (0..HOLDERS).map(|i| child::spawn(|| hold(&path, round + i, armed, go))).collect();
         wait_until("not all have their links", armed, HOLDERS);

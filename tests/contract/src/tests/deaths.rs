@@ -222,9 +222,8 @@ case!(both_at_once, ["REL-2", "TREL-1"], |t| {
     for _ in 0..10 {
         let (server, client) = (t.manager(), t.client());
         client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-        let pids = [server.actor.pid(), client.actor.pid()];
-        for pid in pids {
-            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).expect("kill");
+        for port in [&server, &client] {
+            kill(Pid::from_raw(port.actor.pid()), Signal::SIGKILL).expect("kill");
         }
         server.actor.wait_dead();
         client.actor.wait_dead();

@@ -6,7 +6,6 @@
 
 use super::*;
 use crate::arena::Arena;
-use nix::sys::wait::waitpid;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -72,11 +71,7 @@ impl Party {
 
     /// Serves calls, as the context manager, that leave a handle with it or ask for the one left.
     fn manage(mut self, ready: impl FnOnce()) {
-        let deadline = Instant::now() + LIMIT;
-        while let Err(errno) = self.device.set_context_manager() {
-            assert!(errno == Errno::EBUSY && Instant::now() < deadline, "become context manager: {errno}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        super::manage(&self.device);
         self.out.enter_looper();
         let mut kept = 0;
         ready();
@@ -228,8 +223,7 @@ fn nest(t: &Stage, arena: &Arena, depth: u64) -> Nest {
     let manager = child::ready(|ready| Party::open(&path).manage(ready));
     let second = child::ready(|ready| {
         let mut party = Party::open(&path);
-        let mut parcel = Parcel::new();
-        parcel.object(&FlatBinderObject::binder(0xb0, 0));
+        let parcel = object(FlatBinderObject::binder(0xb0, 0));
         party.ask(CODE_GIVE, &parcel);
         party.out.enter_looper();
         let mut partner = Partner { party, other: 0, served: 0, depth, seen: &seen };
@@ -246,8 +240,7 @@ fn nest(t: &Stage, arena: &Arena, depth: u64) -> Nest {
         let reply = party.ask(CODE_ASK, &Parcel::new());
         let other = party.take_handle(&reply);
         party.out.free_buffer(reply.buffer);
-        let mut parcel = Parcel::new();
-        parcel.object(&FlatBinderObject::binder(0xa0, 0));
+        let parcel = object(FlatBinderObject::binder(0xa0, 0));
         party.out.transaction(&parcel.to_handle(other, 1, TransactionFlags::empty()));
         let mut partner = Partner { party, other, served: 0, depth, seen: &seen };
         loop {
@@ -274,8 +267,7 @@ impl Nest {
 
 fn end(pid: Pid) -> Duration {
     let start = Instant::now();
-    kill(pid, Signal::SIGKILL).expect("kill");
-    waitpid(pid, None).expect("wait");
+    super::end(pid);
     start.elapsed()
 }
 

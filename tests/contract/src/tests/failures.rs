@@ -40,11 +40,7 @@ pub(super) fn world(t: &Stage) -> World {
 
 /// Gives the holder a weak handle on a node of the owner's.
 fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
-    let call = owner.call(manager, 0, 0, &object(FlatBinderObject::binder(0x300, 0)));
-    let handle = manager.object(&call).handle();
-    manager.send(|c| c.acquire(handle));
-    manager.free(&call);
-    manager.answer(owner, &empty());
+    let handle = give_in_a_call(manager, owner, FlatBinderObject::binder(0x300, 0));
     manager.free(&holder.call(manager, 0, 0, &empty()));
     let reply = manager.answer(holder, &object(FlatBinderObject::weak_handle(handle)));
     let handle = holder.object(&reply).handle();
@@ -106,7 +102,6 @@ const KERNEL: u64 = u64::MAX - 4095;
 
 /// Requests whose content is wrong, wherever they go.
 pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
-    use Return::FailedReply;
     let node = FlatBinderObject::binder(0x1000, 0x2000);
     let other_cookie = FlatBinderObject::binder(0x1000, 0x2001);
     let two = objects(node, node);
@@ -116,62 +111,36 @@ pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
     let (void, none) = (port.arena.end(), plain(place(b"")));
     let sized =
         |data_size, offsets_size| plain(BinderTransactionData { data_size, offsets_size, ..none.data });
+    let unreadable = || BinderTransactionData { offsets: void, offsets_size: 8, ..place(&two) };
+    let data_at = |buffer| plain(BinderTransactionData { buffer, data_size: 8, ..none.data });
+    let handle = |object: FlatBinderObject| at(object.as_bytes(), &[0]);
     let sg = |buffers_size| Request { data: none.data, buffers_size: Some(buffers_size) };
-    vec![
-        ("sizes whose sum overflows", sized(u64::MAX - 7, 16), FailedReply, EINVAL),
-        ("a size that overflows when it is aligned", sized(u64::MAX, 0), FailedReply, EINVAL),
-        ("more than the space", sized(SPACE as u64 * 32, 0), FailedReply, ENOSPC),
-        (
-            "unreadable offsets",
-            plain(BinderTransactionData { offsets: void, offsets_size: 8, ..place(&two) }),
-            FailedReply,
-            EFAULT,
-        ),
-        ("half an offset", with_offsets(port, &two, &[0], 4), FailedReply, EINVAL),
-        ("buffers that are not a multiple of 8", sg(12), FailedReply, EINVAL),
+    let rows = [
+        ("sizes whose sum overflows", sized(u64::MAX - 7, 16), EINVAL),
+        ("a size that overflows when it is aligned", sized(u64::MAX, 0), EINVAL),
+        ("more than the space", sized(SPACE as u64 * 32, 0), ENOSPC),
+        ("unreadable offsets", plain(unreadable()), EFAULT),
+        ("half an offset", with_offsets(port, &two, &[0], 4), EINVAL),
+        ("buffers that are not a multiple of 8", sg(12), EINVAL),
         (
             "unreadable offsets, and buffers that are not a multiple of 8",
-            Request {
-                data: BinderTransactionData { offsets: void, offsets_size: 8, ..place(&two) },
-                ..sg(12)
-            },
-            FailedReply,
+            Request { data: unreadable(), ..sg(12) },
             EFAULT,
         ),
-        (
-            "unreadable data",
-            plain(BinderTransactionData { buffer: void, data_size: 8, ..none.data }),
-            FailedReply,
-            EFAULT,
-        ),
-        (
-            "data at an address of the kernel's",
-            plain(BinderTransactionData { buffer: KERNEL, data_size: 8, ..none.data }),
-            FailedReply,
-            EFAULT,
-        ),
+        ("unreadable data", data_at(void), EFAULT),
+        ("data at an address of the kernel's", data_at(KERNEL), EFAULT),
         (
             "offsets at an address of the kernel's",
             plain(BinderTransactionData { offsets: KERNEL, offsets_size: 8, ..place(&two) }),
-            FailedReply,
             EFAULT,
         ),
-        ("an offset that is not a multiple of 4", at(&two, &[2]), FailedReply, EINVAL),
-        ("an object of an unknown type", at(unknown.as_bytes(), &[0]), FailedReply, EINVAL),
-        (
-            "a handle that is none",
-            at(FlatBinderObject::strong_handle(NO_HANDLE).as_bytes(), &[0]),
-            FailedReply,
-            EINVAL,
-        ),
-        (
-            "a weak handle that is none",
-            at(FlatBinderObject::weak_handle(NO_HANDLE).as_bytes(), &[0]),
-            FailedReply,
-            EINVAL,
-        ),
-        ("a node with two cookies", at(&objects(node, other_cookie), &[0, 24]), FailedReply, EINVAL),
-    ]
+        ("an offset that is not a multiple of 4", at(&two, &[2]), EINVAL),
+        ("an object of an unknown type", at(unknown.as_bytes(), &[0]), EINVAL),
+        ("a handle that is none", handle(FlatBinderObject::strong_handle(NO_HANDLE)), EINVAL),
+        ("a weak handle that is none", handle(FlatBinderObject::weak_handle(NO_HANDLE)), EINVAL),
+        ("a node with two cookies", at(&objects(node, other_cookie), &[0, 24]), EINVAL),
+    ];
+    rows.map(|(name, request, errno)| (name, request, Return::FailedReply, errno)).into()
 }
 
 /// Failures of calls that depend on whom they are for.
@@ -201,7 +170,7 @@ fn check(t: &Stage, port: &Port, is_reply: bool, (name, request, answer, errno):
     commands.enter_looper();
     let outcome = port.try_write(&commands);
     assert_eq!((outcome.errno as i32, outcome.write_consumed), (0, first as u64), "{name}");
-    let record = port.ioctl(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default()).expect("the record");
+    let record = record(port);
     port.start_read();
     assert_eq!(port.wait_refusal(), *answer, "{name}");
     assert_eq!(port.drain(), [], "{name}: more than a refusal");
@@ -270,8 +239,7 @@ case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"]
     let nothing = plain(world.manager.place(0, 0, &empty()));
     check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
     for (name, request, answer, errno) in wrong_content(&world.manager) {
-        let call = world.client.call(&world.manager, 0, 0, &empty());
-        world.manager.free(&call);
+        world.manager.free(&world.client.call(&world.manager, 0, 0, &empty()));
         // The one who replies is done, whatever came of it. What is behind waits until it has read so.
         let mut commands = request.commands(true);
         let first = commands.len();
@@ -405,8 +373,7 @@ case!(death_of_the_server_is_not_recorded, ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"
 
 case!(rejected_commands_are_not_recorded, ["WR-3", "TXN-1"], world, |t, world| {
     for commands in [&[0xde, 0xad, 0xbe, 0xef][..], &BC_TRANSACTION_ALONE.to_ne_bytes()] {
-        let stream = stream(|c| c.raw(commands));
-        let outcome = world.client.try_write(&stream);
+        let outcome = world.client.try_write(&stream(|c| c.raw(commands)));
         assert_ne!(outcome.errno as i32, 0);
         assert_eq!(outcome.write_consumed, 0);
         assert_eq!(world.client.extended_error(), super::NO_ERROR);

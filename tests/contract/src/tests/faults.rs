@@ -83,7 +83,7 @@ fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
 /// Writes commands and reads what is there at once, with one place failing. The errno, and whether a
 /// place failed; an errno of its own choice is a failure of the test.
 fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno, bool) {
-    let args = WriteReadOp { commands: commands.as_bytes().to_vec(), room, ..Default::default() };
+    let args = WriteReadOp { room, ..WriteReadOp::of(commands) };
     port.may_acknowledge(commands);
     let (answer, is_hit) = faulty(port, nth, Op::WriteRead { slot: port.slot, args });
     let Answer::WriteRead { errno, .. } = answer else { panic!("{answer:?}") };
@@ -123,8 +123,7 @@ impl Cast {
         let data = self.client.round_trip(0, &self.server, &question, &bytes(b"well"));
         assert_eq!(data, b"well", "after place {nth} failed");
         let call = self.client.call(&self.server, 0, 0, &node(0x1000));
-        self.server.free(&call);
-        self.client.free(&self.server.answer(&self.client, &empty()));
+        finish(&self.server, &self.client, &call);
     }
 
     fn dismiss(self) {
@@ -212,8 +211,7 @@ case!(map, ["MMAP-4", "MMAP-3"], |t| {
 
 case!(lesson_c11_first_command, ["lesson C11", "IOCTL-1"], |t| {
     sweep_cast(t, |cast, nth| {
-        let newcomer =
-            Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
+        let newcomer = Port::at(Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
         let commands = stream(|c| c.enter_looper());
         let (_, is_hit) = faulty_io(&newcomer, nth, &commands, 0);
         newcomer.enter_looper();
@@ -298,8 +296,7 @@ case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
         let mut commands = Commands::new();
         commands.transaction(&cast.client.place(0, 0, &empty()));
         cast.client.write(&commands);
-        let call = cast.server.wait_call();
-        cast.server.free(&call);
+        cast.server.free(&cast.server.wait_call());
         cast.server.reply(&bytes(b"answer"));
         faulty_read(&cast.client, nth)
     });
@@ -341,8 +338,7 @@ fn expect_no_files(cast: &Cast, line: Line) {
             cast.server.free(&call);
         }
     }
-    cast.client.actor.close_file(line.theirs);
-    line.expect_cut("the call's");
+    line.expect_cut_after(&cast.client, "the call's");
 }
 
 case!(call_with_files_and_blocks, ["TXN-1", "OBJ-10", "OBJ-FDA"], |t| {
@@ -404,8 +400,7 @@ case!(free_files, ["OBJ-11"], |t| {
 
 case!(poll_a_thread, ["POLL-1"], |t| {
     sweep_cast(t, |cast, nth| {
-        let newcomer =
-            Port::at(std::rc::Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
+        let newcomer = Port::at(Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
         let poll = Op::Poll { slot: newcomer.slot, timeout_ms: 0 };
         let (events, is_hit) = faulty_number(&newcomer, nth, poll);
         let is_known = match events {

@@ -231,8 +231,7 @@ case!(lesson_c02_freed_twice_closes_once, ["OBJ-11", "OBJ-12", "lesson C02"], |t
 case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], with_line, |t, (server, client, line)| {
     let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     answer(&server, &client);
-    let commands = stream(|c| c.free_buffer(call.buffer));
-    server.start(&commands);
+    server.start(&stream(|c| c.free_buffer(call.buffer)));
     let returned = !server.actor.is_blocked();
     if t.known_difference(Driver::Upstream, "the freeing thread waits and keeps the files", returned) {
         let outcome = server.finish_raw();
@@ -271,8 +270,7 @@ case!(device_in_use_is_closed, ["OBJ-11"], with_line, |t, (server, client, line)
     server.close();
     server.unmap();
     let device = Port::at(server.actor.clone(), &server.arena, slot as usize);
-    let commands = stream(|c| c.free_buffer(call.buffer));
-    device.try_write(&commands);
+    device.try_write(&stream(|c| c.free_buffer(call.buffer)));
     assert_eq!(device.actor.file_name(number), None);
     // The process is gone with its last descriptor.
     client.start_call(0, 0, &empty());
@@ -284,8 +282,7 @@ case!(of_a_dead_process, ["OBJ-13"], with_line, |t, (server, client, line)| {
     client.actor.expect_blocked();
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-    client.actor.close_file(line.theirs);
-    line.expect_cut("the dead process's");
+    line.expect_cut_after(&client, "the dead process's");
 });
 
 case!(one_is_bad, ["OBJ-FDA", "OBJ-10"], file_pair, |t, (server, client)| {
@@ -297,8 +294,7 @@ case!(one_is_bad, ["OBJ-FDA", "OBJ-10"], file_pair, |t, (server, client)| {
         let parcel = with_array(&client, 8, &fds, 0);
         assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EBADF));
         for line in &lines {
-            client.actor.close_file(line.theirs);
-            line.expect_cut("the refused call's");
+            line.expect_cut_after(&client, "the refused call's");
         }
     }
     assert_eq!(server.actor.open_files(), before);
@@ -461,13 +457,12 @@ case!(nothing_is_left_behind, ["OBJ-10", "OBJ-11"], with_line, |t, (server, clie
             answer(&server, &client);
         } else {
             let commands = stream(|c| c.free_buffer(call.buffer).reply(&server.place(0, 0, &empty())));
-            let args = WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
+            let args = WriteReadOp::of(&commands);
             assert_eq!(server.raw(args).errno, Errno::from_raw(0));
             server.wait_for(Return::TransactionComplete);
             client.free(&client.wait_reply());
         }
     }
     assert_eq!((server.actor.open_files(), client.actor.open_files()), idle);
-    client.actor.close_file(line.theirs);
-    line.expect_cut("any of sixty calls'");
+    line.expect_cut_after(&client, "any of sixty calls'");
 });

@@ -11,9 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// A parcel of one descriptor.
 pub fn file_parcel(fd: i32) -> Parcel {
-    let mut parcel = empty();
-    parcel.object(&file_object(fd));
-    parcel
+    object(file_object(fd))
 }
 
 /// A parcel of several descriptors.
@@ -43,6 +41,13 @@ impl Line {
     #[track_caller]
     pub fn expect_cut(&self, what: &str) {
         assert!(self.is_cut_within(patience()), "{what}: somebody still has the file");
+    }
+
+    /// The same once the actor that has it has closed it.
+    #[track_caller]
+    pub fn expect_cut_after(&self, port: &Port, what: &str) {
+        port.actor.close_file(self.theirs);
+        self.expect_cut(what);
     }
 
     /// Whether nobody has the writing end any more, within some time.
@@ -101,16 +106,8 @@ case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], pair, |t, (server, client)| {
     client.free(&reply);
 });
 
-/// Sends a parcel oneway to the manager, and waits until that is acknowledged.
-#[track_caller]
-fn oneway(client: &Port, parcel: &Parcel) {
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, parcel) });
-    client.wait_for(Return::TransactionComplete);
-}
-
 case!(arrive_oneway, ["OBJ-FD", "TXN-32"], with_line, |t, (server, client, line)| {
-    oneway(&client, &file_parcel(line.theirs));
+    client.tell(0, 0, &file_parcel(line.theirs));
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     server.free(&call);
@@ -190,8 +187,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-FD"], with_line, |t, (server, client, li
     let cookie = 0x1122_3344_5566_7788;
     let fd = line.theirs as u64 | 0xdead_beef << 32;
     let sent = BinderFdObject { pad_flags: 0x1234_5678, fd, cookie, ..file_object(0) };
-    let mut parcel = empty();
-    parcel.object(&sent);
+    let parcel = object(sent);
     let call = client.call(&server, 0, 0, &parcel);
     let object: BinderFdObject = server.any_object(&call, 0);
     assert_eq!((object.kind, object.cookie), (ObjectType::FD, cookie));
@@ -238,10 +234,7 @@ case!(lowest_numbers_in_order, ["TXN-32"], file_pair, |t, (server, client)| {
 });
 
 case!(many, ["OBJ-FD", "TXN-32"], with_line, |t, (server, client, line)| {
-    let mut parcel = empty();
-    for _ in 0..300 {
-        parcel.object(&file_object(line.theirs));
-    }
+    let parcel = parcel_of((0..300).map(|_| file_object(line.theirs)));
     let before = server.actor.open_files().len();
     let call = client.call(&server, 0, 0, &parcel);
     assert_eq!(server.actor.open_files().len(), before + 300);
@@ -346,7 +339,7 @@ case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, 
 });
 
 case!(survive_the_senders_close, ["OBJ-FD"], with_line, |t, (server, client, line)| {
-    oneway(&client, &file_parcel(line.theirs));
+    client.tell(0, 0, &file_parcel(line.theirs));
     client.actor.close_file(line.theirs);
     line.expect_alive();
     let call = server.wait_call();
@@ -355,7 +348,7 @@ case!(survive_the_senders_close, ["OBJ-FD"], with_line, |t, (server, client, lin
 });
 
 case!(survive_the_sender, ["OBJ-FD"], with_line, |t, (server, client, line)| {
-    oneway(&client, &file_parcel(line.theirs));
+    client.tell(0, 0, &file_parcel(line.theirs));
     client.kill();
     let call = server.wait_call();
     line.expect_reached_by(&server, server.received_fd(&call, 0));
@@ -383,8 +376,7 @@ case!(lesson_c06_refused_call_lets_go, ["OBJ-10", "lesson C06"], file_pair, |t, 
         let before = server.actor.open_files();
         assert_eq!(refused(&client, &parcel), failed(Errno::EBADF));
         for line in &lines {
-            client.actor.close_file(line.theirs);
-            line.expect_cut("the refused call's");
+            line.expect_cut_after(&client, "the refused call's");
         }
         assert_eq!(server.actor.open_files(), before);
     }
@@ -395,7 +387,7 @@ case!(receivers_end_lets_go, ["OBJ-10"], file_pair, |t, (server, client)| {
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     for line in &lines {
         // The first waits for the process, the others for the first.
-        oneway(&client, &file_parcel(line.theirs));
+        client.tell(0, 0, &file_parcel(line.theirs));
         client.actor.close_file(line.theirs);
         line.expect_alive();
     }
@@ -420,14 +412,12 @@ case!(callers_end_lets_go_of_the_reply, ["OBJ-10", "TXN-26"], pair, |t, (server,
     server.free(&server.wait_call());
     client.actor.expect_blocked();
     client.kill();
-    let commands = stream(|c| c.reply(&server.place(0, 0, &file_parcel(line.theirs))));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&server.place(0, 0, &file_parcel(line.theirs)))));
     server.wait("the end of the reply", |item| {
         matches!(item, Return::TransactionComplete | Return::DeadReply | Return::FailedReply).then_some(())
     });
     let _ = server.drain();
-    server.actor.close_file(line.theirs);
-    line.expect_cut("the reply that nobody waits for");
+    line.expect_cut_after(&server, "the reply that nobody waits for");
 });
 
 case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, client, line)| {
@@ -439,8 +429,7 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, c
     // The receiver has seen nothing, and goes on waiting.
     server.actor.expect_blocked();
     assert_eq!(server.actor.open_files(), before);
-    client.actor.close_file(line.theirs);
-    line.expect_cut("the undeliverable call's");
+    line.expect_cut_after(&client, "the undeliverable call's");
     // What needs no number gets through, and then what does.
     client.round_trip(0, &server, &bytes(b"none"), &empty());
     server.actor.unlimit_files();
@@ -452,9 +441,9 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, c
 
 case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], with_line, |t, (server, client, line)| {
     server.actor.limit_files(0);
-    oneway(&client, &file_parcel(line.theirs));
-    oneway(&client, &file_parcel(line.theirs));
-    oneway(&client, &bytes(b"behind"));
+    client.tell(0, 0, &file_parcel(line.theirs));
+    client.tell(0, 0, &file_parcel(line.theirs));
+    client.tell(0, 0, &bytes(b"behind"));
     // Both are dropped, and the node's queue goes on.
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"behind");
@@ -462,8 +451,7 @@ case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], with_line, |t, (se
     server.free(&call);
     assert_eq!(server.drain(), []);
     assert_eq!(client.drain(), []);
-    client.actor.close_file(line.theirs);
-    line.expect_cut("the dropped calls'");
+    line.expect_cut_after(&client, "the dropped calls'");
 });
 
 case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t, (server, client)| {
@@ -479,8 +467,7 @@ case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t,
         assert_eq!(client.wait_refusal(), Return::FailedReply);
         client.round_trip(0, &server, &bytes(b"again"), &empty());
     }
-    server.actor.close_file(line.theirs);
-    line.expect_cut("the undeliverable reply's");
+    line.expect_cut_after(&server, "the undeliverable reply's");
 });
 
 impl Port {
@@ -535,8 +522,8 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
-    oneway(&client, &file_parcel(line.theirs));
-    oneway(&client, &bytes(b"behind"));
+    client.tell(0, 0, &file_parcel(line.theirs));
+    client.tell(0, 0, &bytes(b"behind"));
     faulty_read(&server);
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
@@ -546,8 +533,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
         let call = server.wait_call();
         assert_eq!(server.data(&call), b"behind");
         server.free(&call);
-        client.actor.close_file(line.theirs);
-        line.expect_cut("the undeliverable call's");
+        line.expect_cut_after(&client, "the undeliverable call's");
     }
 });
 
@@ -575,7 +561,7 @@ case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t
     let (server, client) = (t.file_manager(), t.client());
     let freezer = Freezer::of(t, &server);
     // The node is busy with the first call until its buffer is freed; what comes now has to wait.
-    oneway(&client, &bytes(b"first"));
+    client.tell(0, 0, &bytes(b"first"));
     let first = server.wait_call();
     assert_eq!(freezer.freeze(0), Ok(()));
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
@@ -616,6 +602,5 @@ case!(nothing_is_left_behind, ["OBJ-10", "TXN-32"], with_line, |t, (server, clie
     }
     assert_eq!((server.actor.open_files(), client.actor.open_files()), idle);
     assert_eq!(client.extended_error(), NO_ERROR);
-    client.actor.close_file(line.theirs);
-    line.expect_cut("any of sixty calls'");
+    line.expect_cut_after(&client, "any of sixty calls'");
 });

@@ -6,11 +6,11 @@ use super::*;
 use std::os::fd::AsRawFd;
 
 case!(any_open_mode_works, ["OPEN-1"], |t| {
-    let actor = Rc::new(crate::actor::Actor::new());
+    let actor = Rc::new(Actor::new());
     let arena = Rc::new(crate::arena::Arena::new());
     for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_RDWR, libc::O_RDWR | libc::O_NONBLOCK] {
         let path = t.device("binder").to_str().expect("text").to_string();
-        let slot = actor.number(crate::ops::Op::Open { path, flags }).expect("open") as usize;
+        let slot = actor.number(Op::Open { path, flags }).expect("open") as usize;
         let port = Port::at(actor.clone(), &arena, slot);
         assert!(port.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok(), "{flags:#o}");
     }
@@ -28,7 +28,7 @@ case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], pair, |t, (manager, fir
     // The same node pointer sent through two files is two nodes, hence two handles.
     let mut handles = Vec::new();
     for port in [&first, &second] {
-        let call = port.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 1)));
+        let call = port.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 1)));
         handles.push(manager.object(&call).handle());
         manager.answer(port, &empty());
     }
@@ -36,7 +36,7 @@ case!(two_opens_are_two_processes, ["OPEN-1", "NODE-2"], pair, |t, (manager, fir
 });
 
 case!(duplicate_is_the_same_process, ["REL-2"], pair, |t, (manager, client)| {
-    let slot = client.actor.number(crate::ops::Op::Duplicate { slot: client.slot }).expect("dup") as usize;
+    let slot = client.actor.number(Op::Duplicate { slot: client.slot }).expect("dup") as usize;
     client.close();
     let mut rest = Port::at(client.actor.clone(), &client.arena, slot);
     rest.space = client.space;
@@ -46,9 +46,9 @@ case!(duplicate_is_the_same_process, ["REL-2"], pair, |t, (manager, client)| {
 
 case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t, port| {
     let helper = port.thread();
-    let slot = helper.actor.number(crate::ops::Op::Duplicate { slot: port.slot }).expect("dup") as usize;
+    let slot = helper.actor.number(Op::Duplicate { slot: port.slot }).expect("dup") as usize;
     port.park();
-    helper.actor.number(crate::ops::Op::Close { slot }).expect("close");
+    helper.actor.number(Op::Close { slot }).expect("close");
     let outcome = port.finish_raw();
     assert_eq!(outcome.errno, Errno::from_raw(0));
     assert!(outcome.returns().iter().all(|item| *item == Return::Noop), "{:?}", outcome.returns());
@@ -73,7 +73,7 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
     match result {
         Err(errno) => {
             assert_eq!(errno, Errno::EINVAL);
-            let outcome = port.raw(crate::ops::WriteReadOp { room: 256, ..Default::default() });
+            let outcome = port.raw(WriteReadOp { room: 256, ..Default::default() });
             assert_eq!(outcome.errno, Errno::EINVAL, "all that needs a thread is refused alike");
         }
         Ok(_) if t.upstream() => (),
@@ -100,7 +100,7 @@ case!(inherited_descriptor_cannot_map, ["FORK-1", "MMAP-1", "MMAP-8"], Stage::op
 });
 
 case!(passed_descriptor, ["FORK-1"], pair, |t, (manager, client)| {
-    let other = Rc::new(crate::actor::Actor::new());
+    let other = Rc::new(Actor::new());
     let slot = client.actor.hand_over(client.slot, &other);
     let mut port = Port::at(other, &client.arena, slot);
     stranger(t, &port, &manager);
@@ -108,7 +108,7 @@ case!(passed_descriptor, ["FORK-1"], pair, |t, (manager, client)| {
 });
 
 case!(process_lives_until_the_last_descriptor, ["REL-2", "MMAP-7"], pair, |t, (manager, client)| {
-    let keeper = Rc::new(crate::actor::Actor::new());
+    let keeper = Rc::new(Actor::new());
     let slot = manager.actor.hand_over(manager.slot, &keeper);
     manager.kill();
     // The file is open, so the manager is still there; but its memory is gone.
@@ -116,14 +116,14 @@ case!(process_lives_until_the_last_descriptor, ["REL-2", "MMAP-7"], pair, |t, (m
     t.known_difference(Driver::Upstream, "unreachable, but not dead", answer == Return::DeadReply);
     let second = t.opened();
     assert_eq!(second.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).err(), Some(Errno::EBUSY));
-    keeper.number(crate::ops::Op::Close { slot }).expect("close");
+    keeper.number(Op::Close { slot }).expect("close");
     second.set_context_manager().expect("the place is free");
 });
 
 case!(many_opens, ["OPEN-1", "REL-2"], Stage::opened, |t, port| {
     for _ in 0..200 {
         let path = t.device("binder").to_str().expect("text").to_string();
-        let slot = port.actor.number(crate::ops::Op::Open { path, flags: libc::O_RDWR }).expect("open");
+        let slot = port.actor.number(Op::Open { path, flags: libc::O_RDWR }).expect("open");
         let other = Port::at(port.actor.clone(), &port.arena, slot as usize);
         assert!(other.ioctl(BINDER_VERSION, BinderVersion::default()).is_ok());
         other.close();
@@ -141,8 +141,7 @@ fn number_of(t: &Stage, port: &Port, device: &str) -> i32 {
 fn send_file(t: &Stage, device: &str, sent: &impl AsRawFd) {
     let client = open_another(t, &t.opened(), device);
     let fd = client.actor.give(sent);
-    let call = client.place_oneway(0, 0, &file_parcel(fd));
-    client.send(|c| c.transaction(&call));
+    client.send(|c| c.transaction(&client.place_oneway(0, 0, &file_parcel(fd))));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.kill();
 }
@@ -205,7 +204,7 @@ case!(lesson_s11_sent_device_arrives, ["REL-2", "OBJ-FD"], file_pair, |t, (manag
     assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
     finish(&manager, &client, &call);
     // The manager asks for the death of a node of the client's, who has no device any more.
-    let handle = crate::port::give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
+    let handle = give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
     manager.send(|c| c.request_death(handle, 7));
     client.unmap();
     client.close();

@@ -13,8 +13,7 @@ fn answers(server: &Port, client: &Port) {
 
 #[track_caller]
 fn refuses(client: &Port, handle: u32) {
-    let call = client.place(handle, 0, &empty());
-    assert_eq!(client.refused(&call), Return::FrozenReply);
+    assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FrozenReply);
 }
 
 /// Sends a oneway call; what its sender is told.
@@ -106,7 +105,7 @@ case!(nobody_of_that_pid, ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t
     wanted(missing.freeze(0) == Err(Errno::EINVAL));
     wanted(missing.thaw() == Err(Errno::EINVAL));
     assert_eq!(missing.info(), Err(Errno::EINVAL));
-    let without = Freezer::by(stranger, t.pid_to_freeze(&crate::actor::Actor::new()));
+    let without = Freezer::by(stranger, t.pid_to_freeze(&Actor::new()));
     wanted(without.freeze(0) == Err(Errno::EINVAL));
     assert_eq!(without.info(), Err(Errno::EINVAL));
 });
@@ -153,8 +152,7 @@ case!(refuses_calls_while_it_waits, ["FRZ-5"], pair, |t, (server, client)| {
     refuses(&other, 0);
     assert_eq!(tell(&other, b"for later"), Return::TransactionPendingFrozen);
     freezer.port.actor.expect_blocked();
-    let call = server.wait_call();
-    server.free(&call);
+    server.free(&server.wait_call());
     server.reply(&empty());
     freezer.port.actor.expect_blocked();
     hear(&server, b"for later");
@@ -187,8 +185,7 @@ case!(interrupted, ["FRZ-2", "FRZ-5"], pair, |t, (server, client)| {
     freezer.start(LONG);
     freezer.port.actor.interrupt();
     assert_eq!(freezer.finish(), Err(Errno::EINTR));
-    let call = server.wait_call();
-    server.free(&call);
+    server.free(&server.wait_call());
     server.answer(&client, &empty());
     answers(&server, &other);
 });
@@ -215,8 +212,7 @@ case!(call_that_nobody_has_read, ["FRZ-2", "TXN-24"], freezable_pair, |t, (serve
     assert_eq!(freezer.info(), Ok((2, 0)));
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
-    let call = server.wait_call();
-    server.free(&call);
+    server.free(&server.wait_call());
     freezer.port.actor.expect_blocked();
     server.reply(&empty());
     assert_eq!(freezer.finish(), Ok(()));
@@ -256,8 +252,7 @@ fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
     let call = middle.call(inner, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = inner.object(&call).handle();
     inner.send(|c| c.acquire(handle));
-    inner.free(&call);
-    middle.free(&inner.answer(middle, &empty()));
+    finish(inner, middle, &call);
     middle.settle_counts();
 
     let call = outer.call(inner, 0, 0, &empty());
@@ -272,8 +267,7 @@ fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
 case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], trio, |t, (inner, middle, outer)| {
     let freezer = Freezer::of(t, &middle);
     chain(&inner, &middle, &outer);
-    let call = inner.wait_call();
-    inner.free(&call);
+    inner.free(&inner.wait_call());
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     freezer.start(LONG);
     let reply = inner.answer(&middle, &bytes(b"for one that is being frozen"));
@@ -286,8 +280,7 @@ case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], trio, |t, (inner, middl
 case!(own_calls_are_not_waited_for, ["FRZ-2"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
     client.send_call(0, 0, &empty());
-    let call = server.wait_call();
-    server.free(&call);
+    server.free(&server.wait_call());
     assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
     server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -397,13 +390,13 @@ fn two_devices(t: &Stage) -> [(Port, Port); 2] {
     let device = t.device("hwbinder");
     let at = |actor: Rc<crate::actor::Actor>| {
         let mut port = Port::open(actor, &binder.arena, &device, 0).expect("open another device");
-        port.map(crate::stage::SPACE).expect("map");
+        port.map(SPACE).expect("map");
         port
     };
     let hwbinder = at(Rc::new(binder.actor.thread()));
     hwbinder.set_context_manager().expect("manage");
     hwbinder.enter_looper();
-    let clients = (t.client(), at(Rc::new(crate::actor::Actor::new())));
+    let clients = (t.client(), at(Rc::new(Actor::new())));
     [(binder, clients.0), (hwbinder, clients.1)]
 }
 
@@ -543,8 +536,7 @@ case!(itself, ["FRZ-1"], pair, |t, (server, client)| {
 
 case!(a_hundred_times, ["FRZ-2", "FRZ-3", "TXN-24"], freezable_pair, |t, (server, client, freezer)| {
     for round in 0..100 {
-        let call = client.call(&server, 0, 0, &empty());
-        server.free(&call);
+        server.free(&client.call(&server, 0, 0, &empty()));
         if round % 2 == 0 {
             freezer.start(LONG);
             server.reply(&empty());

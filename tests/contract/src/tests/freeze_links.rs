@@ -82,9 +82,8 @@ case!(weak_handle_is_enough, ["FRZN-1"], pair, |t, (server, holder)| {
 case!(one_a_read, ["WR-9"], linked, |t, (server, holder, _)| {
     let node = FlatBinderObject::binder(0x10, 0);
     let other = {
-        let call = holder.call(&server, 0, 0, &empty());
-        server.free(&call);
-        let reply = server.answer(&holder, &crate::port::object(node));
+        server.free(&holder.call(&server, 0, 0, &empty()));
+        let reply = server.answer(&holder, &object(node));
         holder.object(&reply).handle()
     };
     let freezer = Freezer::of(t, &server);
@@ -248,8 +247,7 @@ case!(lesson_r09_handle_goes_before_it_is_confirmed, ["NODE-10", "FRZN-3"], |t| 
     refused(&holder, |c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(holder.drain(), []);
-    let commands = stream(|c| c.increfs(0).request_freeze(0, COOKIE));
-    holder.write(&commands);
+    holder.write(&stream(|c| c.increfs(0).request_freeze(0, COOKIE)));
     hears(&holder, 1);
 });
 
@@ -366,8 +364,7 @@ case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], linked, |t, (server, 
     let heard = holder.drain();
     let why = "a freeze that fails thaws the process without telling";
     t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
-    let call = server.wait_call();
-    server.free(&call);
+    server.free(&server.wait_call());
     client.round_trip(0, &server, &empty(), &empty());
 });
 
@@ -445,7 +442,7 @@ const ROUNDS: usize = 150;
 fn begin(port: &Port, rounds: usize, build: impl Fn(&mut Commands)) {
     let mut commands = Commands::new();
     (0..rounds).for_each(|_| build(&mut commands));
-    port.start_raw(crate::ops::WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+    port.start_raw(WriteReadOp::of(&commands));
 }
 
 case!(lesson_c09_links_come_and_go_while_it_freezes, ["FRZN-2", "FRZN-4"], |t| {
@@ -586,10 +583,7 @@ const LAST: RangeInclusive<u64> = 451..=500;
 
 /// Gives a holder so many nodes with links, whose first state is read and confirmed.
 fn link_to_many(holder: &Port, owner: &Port) {
-    let mut parcel = empty();
-    for cookie in MANY {
-        parcel.object(&FlatBinderObject::binder(cookie << 4, cookie));
-    }
+    let parcel = parcel_of(MANY.map(|cookie| FlatBinderObject::binder(cookie << 4, cookie)));
     owner.start_call(0, 0, &parcel);
     // Its buffer holds the handles, so it is not freed.
     holder.wait_call();

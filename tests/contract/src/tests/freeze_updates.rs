@@ -22,9 +22,7 @@ fn update(client: &Port, code: u32, data: &[u8]) {
 /// A frozen manager whose node is busy with a oneway call that it has read.
 fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
     let (server, client) = (t.manager(), t.client());
-    let flags = TransactionFlags::ONE_WAY.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &bytes(b"busy")) });
-    client.wait_for(Return::TransactionComplete);
+    client.tell(0, 0, &bytes(b"busy"));
     let call = server.wait_call();
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -159,7 +157,7 @@ case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
 
 case!(gives_its_space_back, ["TXN-23", "ALLOC-3"], busy, |t, (server, client, freezer, call)| {
     // All together would not fit.
-    let large = super::pattern(crate::stage::SPACE / 8, 1);
+    let large = super::pattern(SPACE / 8, 1);
     for _ in 0..20 {
         update(&client, 1, &large);
     }

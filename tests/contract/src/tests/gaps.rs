@@ -155,12 +155,8 @@ case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], Logs::of, |t
     absent.provide(0, b"too late");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     client.send(|c| c.release(handle));
-    let left = dead();
-    t.known_difference(
-        Driver::C,
-        "a node is left whose owner ended while a call of it was copied",
-        left.is_none(),
-    );
+    let why = "a node is left whose owner ended while a call of it was copied";
+    t.known_difference(Driver::C, why, dead().is_none());
 });
 
 case!(target_freezes_while_a_call_is_copied, ["FRZ-1", "FRZ-3"], pair, |t, (manager, client)| {
@@ -252,8 +248,7 @@ case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17"
         let (manager, a, b) = call_back(t);
         let absent = absent(t, &a, 1);
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-        let commands = stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply }));
-        a.start(&commands);
+        a.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
         assert_eq!(absent.wait(), 0);
         b.kill();
         let offset = if is_good { 0u64 } else { 3 };
@@ -284,8 +279,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
         let absent = absent(t, &server, 1);
         client.send_call(0, 1, &empty());
         server.wait_call();
-        let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
-        server.start(&commands);
+        server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
         assert_eq!(absent.wait(), 0);
         match way {
             0 => client.kill(),
@@ -310,8 +304,7 @@ case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], pair, |t
     let freezer = Freezer::of(t, &client);
     client.send_call(0, 1, &empty());
     server.wait_call();
-    let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
     assert_eq!(absent.wait(), 0);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     absent.provide(0, b"all the same");
@@ -322,8 +315,7 @@ case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], pair, |t
 case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     client.call(&server, 0, 1, &empty());
-    let commands = stream(|c| c.reply(&of_page(&absent, 0, 0)));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
     assert_eq!(absent.wait(), 0);
     server.kill();
     let told = client.wait_refusal();
@@ -339,8 +331,7 @@ case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, 
     client.send_call(0, 1, &empty());
     server.wait_call();
     let reply = server.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let commands = stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply }));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
     assert_eq!(absent.wait(), 0);
     let frozen = freezer.freeze(200);
     let why = "the call counts until its reply is on its way";
@@ -375,11 +366,7 @@ case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], pair, |t, 
     client.send_call(0, 7, &bytes(b"orphan"));
     assert_eq!(absent.wait(), 0);
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-    let told = finish_read_into(&server, &absent);
-    let call = told.iter().find_map(|item| match item {
-        Return::Transaction(call) => Some(*call),
-        _ => None,
-    });
+    let call = finish_read_into(&server, &absent).iter().find_map(call_of);
     let call = call.expect("the call");
     assert_eq!((call.code, server.data(&call).as_slice()), (7, &b"orphan"[..]));
     server.reply(&bytes(b"to nobody"));
@@ -431,8 +418,7 @@ case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |
             client.send(|c| c.transaction(&oneway));
         }
         let bad = BinderTransactionData { buffer: 8, data_size: 64, ..client.place(0, 0, &empty()) };
-        let commands = stream(|c| c.transaction(&bad));
-        client.try_write(&commands);
+        client.try_write(&stream(|c| c.transaction(&bad)));
         let mut told = vec![Return::TransactionComplete; unread];
         told.push(Return::FailedReply);
         assert_eq!(client.drain(), told);
@@ -454,7 +440,7 @@ case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], 
     assert_eq!(absent.wait(), 0);
     other.round_trip(0, &manager, &bytes(b"meanwhile"), &bytes(b"it goes on"));
     absent.provide(0, b"");
-    assert!(!matches!(client.actor.finish(), crate::ops::Answer::Failed(_)));
+    assert!(!matches!(client.actor.finish(), Answer::Failed(_)));
 });
 
 // A count on handle 0 is one on the manager or on nothing, also while the manager ends.
@@ -465,8 +451,7 @@ case!(manager_ends_while_handle_0_is_counted, ["CTX-4", "NODE-9"], logged_client
     }
     for _ in 0..40 {
         let manager = t.manager();
-        let commands = commands.as_bytes().to_vec();
-        client.start_raw(WriteReadOp { commands, ..Default::default() });
+        client.start_raw(WriteReadOp::of(&commands));
         manager.kill();
         assert_eq!(client.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(logs.process(&client).references, []);

@@ -17,10 +17,7 @@ case!(start_at_one, ["NODE-3"], manager_and_server, |t, (manager, owner)| {
 });
 
 case!(lowest_free_one_is_taken, ["NODE-3"], manager_and_server, |t, (manager, owner)| {
-    let mut parcel = empty();
-    for i in 1..=70 {
-        parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
-    }
+    let parcel = parcel_of((1..=70).map(|i| FlatBinderObject::binder(0x1000 + i * 16, 0)));
     let call = owner.call(&manager, 0, 0, &parcel);
     assert_eq!(manager.object_at(&call, 69).handle(), 70);
     manager.send(|c| (1..=70).fold(c, |c, handle| c.acquire(handle)));
@@ -150,10 +147,8 @@ case!(buffer_holds_those_in_it, ["OBJ-11"], manager_and_server, |t, (manager, ow
 case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], manager_and_server, |t, (manager, owner)| {
     let mut calls = Vec::new();
     for batch in 0..3u64 {
-        let mut parcel = empty();
-        for i in 0..500 {
-            parcel.object(&FlatBinderObject::binder(0x10_0000 + (batch * 500 + i) * 16, 0));
-        }
+        let parcel =
+            parcel_of((0..500).map(|i| FlatBinderObject::binder(0x10_0000 + (batch * 500 + i) * 16, 0)));
         let call = owner.call(&manager, 0, 0, &parcel);
         assert_eq!(manager.object_at(&call, 499).handle() as u64, (batch + 1) * 500);
         manager.answer(&owner, &empty());

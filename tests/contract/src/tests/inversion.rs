@@ -3,6 +3,7 @@
 //! bystander does meanwhile is counted, and by no clock: it counts as long as it runs, and who calls looks at its count
 //! before and after.
 
+use super::limits::Limit;
 use super::*;
 use crate::bystander::{counted, Count};
 use crate::cast::{cast, node, Cast, FIFO, INHERIT_RT, NO_MINIMUM};
@@ -22,8 +23,7 @@ fn needs_the_stage(t: &Stage) {
 
 /// A `BINDER_WRITE_READ` of a port, one of several.
 fn step(port: &Port, commands: &Commands, room: usize, watch: Option<Watch>) -> Op {
-    let commands = commands.as_bytes().to_vec();
-    let args = WriteReadOp { commands, room, watch, ..Default::default() };
+    let args = WriteReadOp { room, watch, ..WriteReadOp::of(commands) };
     Op::WriteRead { slot: port.slot, args }
 }
 
@@ -224,7 +224,9 @@ case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], needs_the
 // A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
 // CPU gets its part, and what it does then ends the call.
 case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
-    let _limit = RealTimeLimit::set(t, 950_000);
+    let microseconds = PathBuf::from("/proc/sys/kernel/sched_rt_runtime_us");
+    t.needs("a limit of real-time threads that may be set", microseconds.exists());
+    let _limit = Limit::at(microseconds, 950_000);
     needs_the_stage(t);
     let cast = cast(t, INHERIT);
     let other = Actor::new();
@@ -244,23 +246,3 @@ case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     cast.answer();
     assert_eq!((cast.server.actor.schedule(), cast.client.actor.schedule()), (Nice(0), Fifo(50)));
 });
-
-/// How much of each second real-time threads may have, until this is dropped.
-struct RealTimeLimit(String);
-
-impl RealTimeLimit {
-    const FILE: &'static str = "/proc/sys/kernel/sched_rt_runtime_us";
-
-    fn set(t: &Stage, microseconds: u32) -> Self {
-        let before = std::fs::read_to_string(Self::FILE).unwrap_or_default();
-        let is_set = std::fs::write(Self::FILE, microseconds.to_string()).is_ok();
-        t.needs("a limit of real-time threads that may be set", is_set);
-        Self(before)
-    }
-}
-
-impl Drop for RealTimeLimit {
-    fn drop(&mut self) {
-        let _ = std::fs::write(Self::FILE, &self.0);
-    }
-}

@@ -74,10 +74,7 @@ case!(thread_exit_always_succeeds, ["IOCTL-THREAD_EXIT", "TREL-3"], Stage::opene
 });
 
 case!(node_debug_info_walks_own_nodes_upwards, ["IOCTL-GET_NODE_DEBUG_INFO"], pair, |t, (manager, owner)| {
-    let mut parcel = empty();
-    for ptr in [0x3000, 0x1000, 0x2000] {
-        parcel.object(&FlatBinderObject::binder(ptr, ptr + 1));
-    }
+    let parcel = parcel_of([0x3000, 0x1000, 0x2000].map(|ptr| FlatBinderObject::binder(ptr, ptr + 1)));
     let call = owner.call(&manager, 0, 0, &parcel);
     manager.answer(&owner, &empty());
     let mut found = Vec::new();
@@ -102,7 +99,7 @@ case!(node_debug_info_without_nodes_is_zero, ["IOCTL-GET_NODE_DEBUG_INFO"], |t| 
     assert_eq!(t.manager().node_debug_info(0), BinderNodeDebugInfo::default());
 });
 
-fn counts_of(port: &crate::port::Port, handle: u32) -> nix::Result<(u32, u32)> {
+fn counts_of(port: &Port, handle: u32) -> nix::Result<(u32, u32)> {
     let question = BinderNodeInfoForRef { handle, ..Default::default() };
     let info = port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, question)?;
     let BinderNodeInfoForRef { strong_count, weak_count, .. } = info;
@@ -129,21 +126,17 @@ case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (mana
     expect((1, 0), "one strong count of two is left");
     manager.send(|c| c.release(handle));
     let weak = counts_of(&manager, handle);
-    t.known_difference(
-        crate::suite::Driver::Upstream,
-        "a weak handle is told of",
-        weak == Err(Errno::EINVAL),
-    );
+    t.known_difference(Driver::Upstream, "a weak handle is told of", weak == Err(Errno::EINVAL));
     manager.send(|c| c.decrefs(handle));
     assert!(counts_of(&manager, handle).is_err(), "the handle is gone");
 });
 
 /// What the manager is told of a node, exactly.
 #[track_caller]
-fn counted(t: &Stage, manager: &crate::port::Port, handle: u32, counts: (u32, u32), why: &str) {
+fn counted(t: &Stage, manager: &Port, handle: u32, counts: (u32, u32), why: &str) {
     let seen = counts_of(manager, handle);
     let words = format!("{why}: {seen:?} instead of {counts:?}");
-    t.known_difference(crate::suite::Driver::Upstream, &words, seen == Ok(counts));
+    t.known_difference(Driver::Upstream, &words, seen == Ok(counts));
 }
 
 case!(node_info_for_ref_counts_all_holders, ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"], |t| {
@@ -224,16 +217,12 @@ case!(node_info_for_ref_wants_zeros, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, 
 
 case!(node_info_for_ref_of_an_unknown_handle, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let result = counts_of(&t.manager(), NO_HANDLE);
-    t.known_difference(
-        crate::suite::Driver::Upstream,
-        "an unknown handle is ENOENT",
-        result == Err(Errno::EINVAL),
-    );
+    t.known_difference(Driver::Upstream, "an unknown handle is ENOENT", result == Err(Errno::EINVAL));
     assert!(result.is_err());
 });
 
 /// Sends a call that fails with `EINVAL`, and leaves the extended error behind.
-fn fail(t: &Stage, port: &crate::port::Port) {
+fn fail(t: &Stage, port: &Port) {
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(port.extended_error(), failed(errno));
@@ -265,7 +254,7 @@ case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, 
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(port.ioctl_fault(BINDER_GET_EXTENDED_ERROR), Err(Errno::EFAULT));
     t.known_difference(
-        crate::suite::Driver::Upstream,
+        Driver::Upstream,
         "a fault keeps the extended error",
         port.extended_error() == NO_ERROR,
     );

@@ -38,7 +38,7 @@ struct Scene {
 fn scene(t: &Stage) -> Scene {
     let (manager, port) = (t.manager(), t.server());
     port.send(|c| c.acquire(0));
-    let handle = crate::port::give_in_a_call(&manager, &port, FlatBinderObject::binder(ID.ptr, ID.cookie));
+    let handle = give_in_a_call(&manager, &port, FlatBinderObject::binder(ID.ptr, ID.cookie));
     port.settle_counts();
     let (thread, freezer) = (port.looper(), Freezer::of(t, &manager));
     let second = manager.thread();
@@ -160,8 +160,7 @@ impl Event {
 
 /// There is to be another manager.
 fn end(scene: &Scene) {
-    let pid = nix::unistd::Pid::from_raw(scene.manager.actor.pid());
-    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+    let _ = kill(Pid::from_raw(scene.manager.actor.pid()), Signal::SIGKILL);
 }
 
 case!(exit_with_a_call, ["TREL-2", "TREL-1"], |t| {
@@ -170,7 +169,7 @@ case!(exit_with_a_call, ["TREL-2", "TREL-1"], |t| {
     assert_eq!(scene.manager.wait_refusal(), Return::DeadReply);
     assert_eq!(scene.port.drain(), []);
     // The next one is for the others, and has all the space.
-    scene.manager.start_call(scene.handle, 0, &bytes(&vec![1; crate::stage::SPACE]));
+    scene.manager.start_call(scene.handle, 0, &bytes(&vec![1; SPACE]));
     let fits = scene.manager.actor.is_blocked();
     if t.known_difference(Driver::C, "the space of an unread call is lost when the thread exits", fits) {
         scene.port.wait_call();
@@ -218,7 +217,7 @@ case!(exit_of_one_who_was_made_urgent, ["TREL-1", "TXN-31"], |t| {
     for (caller, minimum) in [(Nice(-10), 19), (Nice(5), 19), (Nice(0), 0), real_time] {
         let scene = scene(t);
         let node = FlatBinderObject::binder(0x50, 0).with_flags(ObjectFlags::from_bits_retain(minimum));
-        let handle = crate::port::give_in_a_call(&scene.manager, &scene.port, node);
+        let handle = give_in_a_call(&scene.manager, &scene.port, node);
         scene.port.settle_counts();
         scene.thread.park_without_room();
         scene.manager.actor.set_schedule(caller);
@@ -322,8 +321,7 @@ case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)|
 
 case!(oneway_call_with_a_call_unread, ["TXN-10", "TXN-16"], |t| {
     let scene = CALL.unread(t);
-    let call = scene.thread.place_oneway(0, 0, &bytes(b"o"));
-    scene.thread.send(|c| c.transaction(&call));
+    scene.thread.send(|c| c.transaction(&scene.thread.place_oneway(0, 0, &bytes(b"o"))));
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     assert_eq!(scene.thread.read_once(), [Return::TransactionComplete]);

@@ -6,15 +6,17 @@ use nix::sys::mman::ProtFlags;
 use nix::sys::ptrace;
 use std::os::unix::fs::FileExt;
 
+/// Gives a holder handles on six nodes of an owner.
+fn six(manager: &Port, owner: &Port, holder: &Port) -> [u32; 6] {
+    [1, 2, 3, 4, 5, 6].map(|ptr| introduce(manager, owner, FlatBinderObject::binder(ptr * 16, 0), holder))
+}
+
 // The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
 case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"], |t| {
     let manager = t.manager();
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
-        let nodes = 1..=6;
-        let handles: Vec<u32> = nodes
-            .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
-            .collect();
+        let handles = six(&manager, &owner, &holder);
         let (mut request, mut clear) = (Commands::new(), Commands::new());
         for handle in &handles {
             request.request_death(*handle, u64::from(*handle));
@@ -22,13 +24,12 @@ case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"]
         }
         holder.write(&request);
         kill(Pid::from_raw(owner.actor.pid()), Signal::SIGKILL).expect("kill");
-        std::thread::sleep(std::time::Duration::from_micros(300 * (round % 8)));
+        std::thread::sleep(Duration::from_micros(300 * (round % 8)));
         holder.write(&clear);
         owner.actor.wait_dead();
         // Each is told to be withdrawn, once, and before that perhaps of the death.
         let (mut died, mut withdrawn) = (Vec::new(), Vec::new());
-        let deadline = Instant::now() + patience();
-        while withdrawn.len() < handles.len() && Instant::now() < deadline {
+        until("all are withdrawn", || {
             for item in holder.drain() {
                 match item {
                     Return::DeadBinder(cookie) => {
@@ -39,9 +40,10 @@ case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"]
                     other => panic!("{other:?}"),
                 }
             }
-        }
+            (withdrawn.len() >= handles.len()).then_some(())
+        });
         withdrawn.sort_unstable();
-        assert_eq!(withdrawn, handles.iter().map(|handle| u64::from(*handle)).collect::<Vec<_>>());
+        assert_eq!(withdrawn, handles.map(u64::from));
         died.sort_unstable();
         assert!(died.windows(2).all(|two| two[0] < two[1]), "a death is told twice: {died:?}");
         assert!(died.iter().all(|cookie| withdrawn.contains(cookie)));
@@ -53,28 +55,21 @@ case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"]
 case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], Stage::manager, |t, manager| {
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
-        let handles: Vec<u32> = (1..=6)
-            .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
-            .collect();
+        let handles = six(&manager, &owner, &holder);
         let mut request = Commands::new();
         for handle in &handles {
             request.request_death(*handle, u64::from(*handle));
         }
         kill(Pid::from_raw(owner.actor.pid()), Signal::SIGKILL).expect("kill");
-        std::thread::sleep(std::time::Duration::from_micros(300 * (round % 8)));
+        std::thread::sleep(Duration::from_micros(300 * (round % 8)));
         holder.write(&request);
         let mut died = Vec::new();
-        let deadline = Instant::now() + patience();
-        while died.len() < handles.len() && Instant::now() < deadline {
-            for item in holder.drain() {
-                match item {
-                    Return::DeadBinder(cookie) => died.push(cookie),
-                    other => panic!("{other:?}"),
-                }
-            }
-        }
-        died.sort_unstable();
-        assert_eq!(died, handles.iter().map(|handle| u64::from(*handle)).collect::<Vec<_>>());
+        until("all deaths are told", || {
+            died.extend(holder.drain());
+            (died.len() >= handles.len()).then_some(())
+        });
+        died.sort_unstable_by_key(|item| format!("{item:?}"));
+        assert_eq!(died, handles.map(|handle| Return::DeadBinder(handle.into())));
         owner.actor.wait_dead();
     }
 });
@@ -89,7 +84,7 @@ case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], Stage::client, |t, clie
             parcel.object(&FlatBinderObject::weak_binder(ptr * 16 + 8, 0));
         }
         client.start_call(0, 0, &parcel);
-        std::thread::sleep(std::time::Duration::from_micros(200 * (round % 6)));
+        std::thread::sleep(Duration::from_micros(200 * (round % 6)));
         manager.kill();
         assert!(matches!(client.wait_refusal(), Return::DeadReply | Return::FailedReply));
         // Nobody holds any of them, and their owner hears of it.
@@ -103,10 +98,8 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
     for i in 0..40 {
         let call = client.call(&manager, 0, 0, &bytes(&vec![i; page()]));
         let commands = stream(|c| c.free_buffer(call.buffer));
-        let order =
-            || crate::ops::WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() };
-        manager.start_raw(order());
-        other.start_raw(order());
+        manager.start_raw(WriteReadOp::of(&commands));
+        other.start_raw(WriteReadOp::of(&commands));
         assert_eq!(manager.finish_raw().errno, Errno::from_raw(0));
         assert_eq!(other.finish_raw().errno, Errno::from_raw(0));
         client.free(&manager.answer(&client, &empty()));
@@ -122,16 +115,13 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
 case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], Stage::manager, |t, manager| {
     for round in 0..8 {
         let (owner, holder) = (t.server(), t.client());
-        let handles: Vec<u32> = (1..=6)
-            .map(|ptr| introduce(&manager, &owner, FlatBinderObject::binder(ptr * 16, 0), &holder))
-            .collect();
+        let handles = six(&manager, &owner, &holder);
         // News of counts are queued at the owner, read by nobody, and change while he dies.
         let mut commands = Commands::new();
         for handle in &handles {
             commands.increfs(*handle).acquire(*handle).release(*handle).release(*handle).decrefs(*handle);
         }
-        let commands = commands.as_bytes().to_vec();
-        holder.start_raw(crate::ops::WriteReadOp { commands, ..Default::default() });
+        holder.start_raw(WriteReadOp::of(&commands));
         if round % 2 == 0 {
             std::thread::yield_now();
         }
@@ -139,11 +129,8 @@ case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], Stag
         assert_eq!(holder.finish_raw().errno, Errno::from_raw(0));
         owner.actor.wait_dead();
         for handle in &handles {
-            assert_eq!(
-                holder.refused(&holder.place(*handle, 0, &empty())),
-                Return::FailedReply,
-                "no count is left"
-            );
+            let refused = holder.refused(&holder.place(*handle, 0, &empty()));
+            assert_eq!(refused, Return::FailedReply, "no count is left");
         }
     }
 });

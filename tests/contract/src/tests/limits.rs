@@ -7,8 +7,8 @@ use super::*;
 
 /// A parameter that is set until the end of the test.
 pub(super) struct Limit {
-    file: PathBuf,
-    before: String,
+    pub(super) file: PathBuf,
+    pub(super) before: String,
 }
 
 impl Limit {
@@ -23,10 +23,19 @@ impl Limit {
 
     /// Sets the number in a file until the end of the test.
     pub(super) fn at(file: PathBuf, value: u32) -> Self {
-        let before = std::fs::read_to_string(&file).expect("read a limit");
-        let limit = Self { file, before };
+        let limit = Self::of(file);
         limit.change(value);
         limit
+    }
+
+    /// The number in a file, which is set back at the end of the test.
+    pub(super) fn of(file: PathBuf) -> Self {
+        let before = std::fs::read_to_string(&file).expect("read a limit");
+        Self { file, before }
+    }
+
+    pub(super) fn get(&self) -> String {
+        std::fs::read_to_string(&self.file).expect("read a limit").trim().to_string()
     }
 
     pub(super) fn change(&self, value: u32) {
@@ -72,10 +81,7 @@ fn node(number: u64) -> FlatBinderObject {
 
 /// A call to the manager with these objects.
 fn call_with(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
-    let mut parcel = Parcel::new();
-    for object in objects {
-        parcel.object(object);
-    }
+    let parcel = parcel_of(objects.iter().copied());
     sender.place(0, 0, &parcel)
 }
 
@@ -399,10 +405,7 @@ case!(threads_that_ended, ["IOCTL-1", "TREL-1"], |t| {
         client.call(&thread, 0, 0, &empty());
         thread.actor.start(Op::EndThread);
         let task = PathBuf::from(format!("/proc/{}/task/{}", thread.actor.pid(), thread.actor.tid()));
-        let deadline = Instant::now() + patience();
-        while task.exists() {
-            assert!(Instant::now() < deadline, "the thread does not end");
-        }
+        until("the thread ends", || (!task.exists()).then_some(()));
         assert!(client.actor.is_blocked());
         let next = server.thread();
         assert_eq!(attempt(&next), DONE);

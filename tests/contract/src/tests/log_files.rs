@@ -56,25 +56,17 @@ fn text(path: &Path) -> String {
 /// The C driver ends a process some time after its last descriptor.
 #[track_caller]
 fn expect_gone(path: &Path) {
-    let deadline = Instant::now() + patience();
-    while path.exists() {
-        assert!(Instant::now() < deadline, "{} stays", path.display());
-        std::thread::yield_now();
-    }
+    until(&format!("{} goes", path.display()), || (!path.exists()).then_some(()));
 }
 
 /// The same of a log that names a process. The C driver's "transactions" can end before it, and without a word: where the page that
 /// seq_file begins with is full at the head of a process that has nothing to say, `print_binder_proc` takes that head back, and
 /// with it the count by which seq_file knows that a larger one is needed. Whether it is full there, the widths of its times decide.
 fn text_with(t: &Stage, path: &Path, pid: u32) -> String {
-    let deadline = Instant::now() + patience();
-    loop {
+    until(&format!("{} names {pid}", path.display()), || {
         let log = text(path);
-        if t.driver != Driver::C || !lines_of(&log, pid).is_empty() {
-            return log;
-        }
-        assert!(Instant::now() < deadline, "{} never names {pid}", path.display());
-    }
+        (t.driver != Driver::C || !lines_of(&log, pid).is_empty()).then_some(log)
+    })
 }
 
 /// The lines of a process in a log, by its pid; all of its devices together.
@@ -144,11 +136,8 @@ case!(file_in_every_mount, ["OPEN-2", "BFS-14"], with_logs, |t, here| {
     let there = other.join("binder_logs").join(&name);
     assert!(here.join(&name).exists() && !there.exists(), "it has no device of the other mount");
     let second = with_another(&port, &other.join("binder"));
-    if !t.known_difference(
-        Driver::C,
-        "a pid has a file only where it has opened its first device",
-        there.exists(),
-    ) {
+    let why = "a pid has a file only where it has opened its first device";
+    if !t.known_difference(Driver::C, why, there.exists()) {
         return;
     }
     assert_eq!(text(&there).matches("\ncontext binder\n").count(), 2, "all that the pid has");
@@ -195,11 +184,7 @@ case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], with_logs, |t, logs| 
     let names = || entries(Path::new(&format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder))));
     assert_eq!(names().len(), 1);
     port.kill();
-    let deadline = Instant::now() + patience();
-    while !names().is_empty() {
-        assert!(Instant::now() < deadline, "its file stays");
-        std::thread::yield_now();
-    }
+    until("its file goes", || names().is_empty().then_some(()));
 });
 
 /// A node that several others hold, more than our driver asks for one record: its manager, its owner and those.
@@ -211,6 +196,13 @@ fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
     }
     let _ = owner.answer_counts();
     (manager, owner, holders)
+}
+
+/// The log once there is a dead node.
+fn state_with_the_dead(path: &Path) -> String {
+    until("a node is dead", || {
+        Some(text(path)).filter(|state| state.starts_with("binder state:\ndead nodes:\n"))
+    })
 }
 
 /// The line of a node, and the pids in it.
@@ -249,10 +241,7 @@ case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], with_logs, |t, logs| 
     let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
     assert!(log.ends_with('\n'), "the line of the node ends");
     let state = logs.join("state");
-    let deadline = Instant::now() + patience();
-    while !text(&state).starts_with("binder state:\ndead nodes:\n") {
-        assert!(Instant::now() < deadline, "never dead");
-    }
+    state_with_the_dead(&state);
     let log = read_while_killed(&state, &holders.iter().collect::<Vec<_>>());
     // Only numbers follow in that line.
     let (_, pids) = node_line(&log);
@@ -267,15 +256,8 @@ case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], with_logs, |t, lo
     assert!(line.contains(&format!(" iw {HOLDERS} ")), "{line}");
     assert_eq!(pids, wanted);
     owner.kill();
-    let deadline = Instant::now() + patience();
-    loop {
-        let state = text(&logs.join("state"));
-        if state.starts_with("binder state:\ndead nodes:\n") {
-            assert_eq!(node_line(&state).1, wanted, "a dead node is listed once");
-            return;
-        }
-        assert!(Instant::now() < deadline, "never dead");
-    }
+    let state = state_with_the_dead(&logs.join("state"));
+    assert_eq!(node_line(&state).1, wanted, "a dead node is listed once");
 });
 
 case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {

@@ -19,8 +19,7 @@ fn oneway(sender: &Port, code: u32, data: &[u8]) -> BinderTransactionData {
 /// Sends it, and waits until that is acknowledged.
 #[track_caller]
 fn tell(sender: &Port, code: u32, data: &[u8]) {
-    sender.start_transaction(&oneway(sender, code, data));
-    sender.wait_for(binder_sys::Return::TransactionComplete);
+    sender.tell(0, code, &bytes(data));
 }
 
 /// Makes the driver keep a record of a thread: ours has none of those that never read or write, C of all that ask for

@@ -37,8 +37,7 @@ fn count_while(t: &Stage, logs: &Path, port: &Port, words: &str, mut meanwhile: 
 
 /// Tells the context manager something, and reads nothing.
 fn tell(client: &Port) {
-    let call = client.place_oneway(0, 0, &bytes(b"told"));
-    client.send(|c| c.transaction(&call));
+    client.send(|c| c.transaction(&client.place_oneway(0, 0, &bytes(b"told"))));
 }
 
 /// Reads one code behind the first: a read takes another one as long as there is room for a call with a security context.
@@ -52,8 +51,7 @@ fn read_one(port: &Port) -> Vec<Return> {
 fn serve(manager: &Port, caller: &Port, code: u32) {
     let call = manager.wait_call();
     assert_eq!(call.code, code);
-    manager.free(&call);
-    caller.free(&manager.answer(caller, &empty()));
+    finish(manager, caller, &call);
 }
 
 fn call(caller: &Port, code: u32) {
@@ -128,8 +126,7 @@ case!(while_a_node_is_told, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
         tell(&client);
     }
     let shown = count_while(t, &logs, &manager, "    pending async transaction", || {
-        let call = manager.wait_call();
-        manager.free(&call);
+        manager.free(&manager.wait_call());
         tell(&client);
         let _ = client.drain();
     });

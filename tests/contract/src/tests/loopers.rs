@@ -31,7 +31,7 @@ fn asks(outcome: &Outcome) -> bool {
 }
 
 case!(first_read_of_a_new_thread, ["IOCTL-3"], Stage::client, |t, port| {
-    let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
+    let thread = port.used_by(Rc::new(port.actor.thread()));
     thread.start_read();
     if !thread.actor.is_blocked() {
         // C lets the first read of a thread return at once; never the second.
@@ -39,7 +39,7 @@ case!(first_read_of_a_new_thread, ["IOCTL-3"], Stage::client, |t, port| {
         thread.park();
     }
     thread.actor.interrupt();
-    assert_eq!(thread.finish_raw().errno, nix::errno::Errno::EINTR);
+    assert_eq!(thread.finish_raw().errno, Errno::EINTR);
 });
 
 case!(none_is_asked_for_by_default, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], pair, |t, (manager, client)| {
@@ -98,8 +98,7 @@ fn leave_refusal(reader: &Port) {
 
 /// Makes the thread read without work, and says whether it was asked for another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
-    let commands = stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty())));
-    reader.start(&commands);
+    reader.start(&stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty()))));
     asks(&reader.finish_raw())
 }
 
@@ -199,8 +198,7 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     assert!(!asks(&manager.finish_raw()), "another one waits");
     other.actor.interrupt();
     assert_eq!(other.finish_raw().errno, Errno::EINTR);
-    let commands = stream(|c| c.reply(&gaps::of_page(&absent, 0, 0)));
-    manager.start(&commands);
+    manager.start(&stream(|c| c.reply(&gaps::of_page(&absent, 0, 0))));
     assert_eq!(absent.wait(), 0);
     Some((manager, absent, other, client))
 }
@@ -256,7 +254,7 @@ case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], 
         }
         let left = helpers.remove(leaving);
         left.actor.interrupt();
-        assert_eq!(left.finish_raw().errno, nix::errno::Errno::EINTR);
+        assert_eq!(left.finish_raw().errno, Errno::EINTR);
         while let Some(newest) = helpers.pop() {
             client.start_blocking_call(0, 0, &empty());
             if newest.actor.is_blocked() {

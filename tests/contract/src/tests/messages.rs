@@ -2,6 +2,7 @@
 //! Messages in the kernel's log that user space causes: a few, only if asked for, never a flood.
 
 use super::context::manager_with_a_known_node;
+use super::limits::Limit;
 use super::*;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,36 +14,9 @@ const DEFAULT: u32 = 7;
 /// A kernel says no more than ten things in this time for one limit.
 pub(super) const WINDOW: Duration = Duration::from_secs(5);
 
-/// A parameter of the driver, set back at the end of the test.
-struct Mask {
-    file: PathBuf,
-    before: String,
-}
-
-impl Mask {
-    fn of(driver: Driver) -> Self {
-        Self::named(driver, "debug_mask")
-    }
-
-    fn named(driver: Driver, name: &str) -> Self {
-        let file = driver.parameter(name);
-        let before = std::fs::read_to_string(&file).expect("read the parameter");
-        Self { file, before }
-    }
-
-    fn get(&self) -> String {
-        std::fs::read_to_string(&self.file).expect("read the parameter").trim().to_string()
-    }
-
-    fn set(&self, mask: u32) {
-        std::fs::write(&self.file, mask.to_string()).expect("write debug_mask");
-    }
-}
-
-impl Drop for Mask {
-    fn drop(&mut self) {
-        let _ = std::fs::write(&self.file, &self.before);
-    }
+/// The mask of what is logged, set back at the end of the test.
+fn mask_of(driver: Driver) -> Limit {
+    Limit::of(driver.parameter("debug_mask"))
 }
 
 /// The kernel's log from now on.
@@ -57,26 +31,31 @@ impl Log {
         Self(file)
     }
 
-    /// What a Binder driver has said since the last time.
-    fn news(&mut self) -> Vec<String> {
-        let mut found = Vec::new();
+    /// The next record that is there.
+    pub(super) fn record(&mut self) -> Option<String> {
         let mut record = [0; 8192];
         loop {
             match self.0.read(&mut record) {
-                Ok(length) => {
-                    let text = String::from_utf8_lossy(&record[..length]).into_owned();
-                    let text = text.split_once(';').map_or("", |(_, text)| text);
-                    let line = text.lines().next().unwrap_or("");
-                    if line.contains("binder") && !line.contains("suppressed") {
-                        found.push(line.to_string());
-                    }
-                }
+                Ok(length) => return Some(String::from_utf8_lossy(&record[..length]).into_owned()),
                 // Records that were overwritten before we came.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return found,
+                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return None,
                 Err(error) => panic!("/dev/kmsg: {error}"),
             }
         }
+    }
+
+    /// What a Binder driver has said since the last time.
+    pub(super) fn news(&mut self) -> Vec<String> {
+        let mut found = Vec::new();
+        while let Some(record) = self.record() {
+            let text = record.split_once(';').map_or("", |(_, text)| text);
+            let line = text.lines().next().unwrap_or("");
+            if line.contains("binder") && !line.contains("suppressed") {
+                found.push(line.to_string());
+            }
+        }
+        found
     }
 
     /// Repeats something until the log has news: others may have used up the limit a moment ago.
@@ -107,13 +86,13 @@ impl Log {
 /// Checks that something is logged with a bit of the mask and not without any. The limit is not what
 /// silences it, for after the silence it speaks again.
 fn logged_with(t: &Stage, bit: u32, what: impl Fn()) {
-    let (mask, mut log) = (Mask::of(t.driver), Log::open());
-    mask.set(1 << bit);
+    let (mask, mut log) = (mask_of(t.driver), Log::open());
+    mask.change(1 << bit);
     assert_ne!(log.news_of(&what), [""; 0], "nothing is logged");
-    mask.set(0);
+    mask.change(0);
     what();
     assert_eq!(log.news(), [""; 0], "logged without being asked for");
-    mask.set(1 << bit);
+    mask.change(1 << bit);
     assert_ne!(log.news_of(&what), [""; 0], "nothing is logged any more");
 }
 
@@ -124,12 +103,12 @@ fn misuse(port: &Port) {
 
 case!(mask_is_a_parameter, ["PARAM-3"], |t| {
     use std::os::unix::fs::PermissionsExt;
-    let mask = Mask::of(t.driver);
+    let mask = mask_of(t.driver);
     let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
     assert_eq!(mode & 0o777, 0o644);
     assert_eq!(mask.before.trim(), DEFAULT.to_string());
-    mask.set(0);
-    assert_eq!(std::fs::read_to_string(&mask.file).expect("read").trim(), "0");
+    mask.change(0);
+    assert_eq!(mask.get(), "0");
 });
 
 case!(misuse_is_logged_if_asked_for, ["PARAM-3", "WR-5"], Stage::client, |t, client| {
@@ -156,8 +135,8 @@ case!(lost_calls_are_logged_if_asked_for, ["PARAM-3"], pair, |t, (manager, clien
 
 // There is nobody who has to hear of it.
 case!(lost_oneway_calls_are_told_once, ["PARAM-3"], |t| {
-    let (mask, mut log) = (Mask::of(t.driver), Log::open());
-    mask.set(1 << 2);
+    let (mask, mut log) = (mask_of(t.driver), Log::open());
+    mask.change(1 << 2);
     let client = t.client();
     let mut lost = 0;
     let lose = || {
@@ -223,10 +202,10 @@ case!(lesson_r24_a_flood_is_cut, ["PARAM-3"], |t| {
 
 case!(mask_of_spaces_is_a_parameter, ["PARAM-4"], |t| {
     use std::os::unix::fs::PermissionsExt;
-    let mask = Mask::named(t.driver, "alloc_debug_mask");
+    let mask = Limit::of(t.driver.parameter("alloc_debug_mask"));
     let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
     assert_eq!((mode & 0o777, mask.get().as_str()), (0o644, "1"));
-    mask.set(0);
+    mask.change(0);
     assert_eq!(mask.get(), "0");
 });
 
@@ -238,15 +217,15 @@ fn too_large(client: &Port) {
 
 case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], pair, |t, (_manager, client)| {
     let (general, spaces, mut log) =
-        (Mask::of(t.driver), Mask::named(t.driver, "alloc_debug_mask"), Log::open());
-    general.set(0);
-    spaces.set(1);
+        (mask_of(t.driver), Limit::of(t.driver.parameter("alloc_debug_mask")), Log::open());
+    general.change(0);
+    spaces.change(1);
     let news = log.news_of(|| too_large(&client));
     assert_ne!(news, [""; 0], "nothing is logged");
-    spaces.set(0);
+    spaces.change(0);
     too_large(&client);
     assert_eq!(log.news(), [""; 0], "logged without being asked for");
-    spaces.set(1);
+    spaces.change(1);
     assert_ne!(log.news_of(|| too_large(&client)), [""; 0], "nothing is logged any more");
 });
 
@@ -344,12 +323,12 @@ fn ask(port: &Port) {
 
 fn start_misuse(port: &Port) {
     let commands = stream(|c| c.free_buffer(0xdead_0000));
-    port.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+    port.start_raw(WriteReadOp::of(&commands));
 }
 
-fn stops_on_user_error(t: &Stage) -> Option<Mask> {
+fn stops_on_user_error(t: &Stage) -> Option<Limit> {
     t.known_difference(Driver::Upstream, "stop_on_user_error is not offered", !t.upstream())
-        .then(|| Mask::named(t.driver, "stop_on_user_error"))
+        .then(|| Limit::of(t.driver.parameter("stop_on_user_error")))
 }
 
 case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
@@ -360,7 +339,7 @@ case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
     assert_eq!((mode & 0o777, stop.get().as_str()), (0o644, "0"));
     misuse(&port);
     assert_eq!(stop.get(), "0");
-    stop.set(1);
+    stop.change(1);
     ask(&other);
     other.actor.finish();
     // Who makes the error stops at the end of its ioctl, and the next ones before they begin.
@@ -369,13 +348,13 @@ case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
     assert_eq!(stop.get(), "2");
     ask(&other);
     other.actor.expect_blocked();
-    stop.set(1);
+    stop.change(1);
     assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
     assert!(matches!(other.actor.finish(), Answer::Argument(_)));
     // And again.
     start_misuse(&port);
     port.actor.expect_blocked();
-    stop.set(0);
+    stop.change(0);
     assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
     misuse(&port);
     assert_eq!(stop.get(), "0");
@@ -384,7 +363,7 @@ case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
 case!(stopped_callers_heed_signals, ["PARAM-5"], |t| {
     let (port, other) = (t.client(), t.client());
     let Some(stop) = stops_on_user_error(t) else { return };
-    stop.set(1);
+    stop.change(1);
     start_misuse(&port);
     port.actor.expect_blocked();
     ask(&other);
@@ -400,7 +379,7 @@ case!(stopped_callers_heed_signals, ["PARAM-5"], |t| {
 
 case!(what_is_no_user_error_stops_nobody, ["PARAM-5"], pair, |t, (manager, client)| {
     let Some(stop) = stops_on_user_error(t) else { return };
-    stop.set(1);
+    stop.change(1);
     too_large(&client);
     manager.kill();
     client.refused(&client.place(0, 0, &empty()));
@@ -410,31 +389,31 @@ case!(what_is_no_user_error_stops_nobody, ["PARAM-5"], pair, |t, (manager, clien
     client.start(Commands::new().transaction(&data));
     client.actor.expect_blocked();
     assert_eq!(stop.get(), "2");
-    stop.set(0);
+    stop.change(0);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
 });
 
 /// The port has begun something that is an error of user space, and stops there.
 #[track_caller]
-fn expect_stop(stop: &Mask, port: &Port) {
+fn expect_stop(stop: &Limit, port: &Port) {
     port.actor.expect_blocked();
     assert_eq!(stop.get(), "2");
-    stop.set(0);
+    stop.change(0);
 }
 
 case!(reader_outside_of_the_pool_stops_everybody, ["PARAM-5", "LOOP-6"], Stage::client, |t, port| {
     assert_eq!(port.drain(), []);
     let Some(stop) = stops_on_user_error(t) else { return };
     port.nonblocking(true);
-    stop.set(1);
+    stop.change(1);
     port.start_read();
     expect_stop(&stop, &port);
     assert_eq!(port.finish_raw().errno, Errno::EAGAIN);
     port.enter_looper();
-    stop.set(1);
+    stop.change(1);
     assert_eq!(port.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno, Errno::EAGAIN);
     assert_eq!(stop.get(), "1");
-    stop.set(0);
+    stop.change(0);
 });
 
 case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
@@ -443,9 +422,9 @@ case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
     owner.settle_counts();
     let Some(stop) = stops_on_user_error(t) else { return };
     for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
-        stop.set(1);
+        stop.change(1);
         let commands = stream(|c| c.command(code, &[0x10u64, 0x20]));
-        owner.start_raw(WriteReadOp { commands: commands.as_bytes().to_vec(), ..Default::default() });
+        owner.start_raw(WriteReadOp::of(&commands));
         expect_stop(&stop, &owner);
         assert_eq!(owner.finish_raw().errno, Errno::from_raw(0));
     }
@@ -454,7 +433,7 @@ case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
 case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], Stage::manager, |t, manager| {
     let Some(stop) = stops_on_user_error(t) else { return };
     let ask = |question: BinderNodeInfoForRef| {
-        stop.set(1);
+        stop.change(1);
         let (slot, argument) = (manager.slot, question.as_bytes().to_vec());
         manager.actor.start(Op::Ioctl { slot, number: BINDER_GET_NODE_INFO_FOR_REF, argument });
     };
@@ -465,28 +444,28 @@ case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], Stage::manager
     ask(BinderNodeInfoForRef { handle: super::NO_HANDLE, ..Default::default() });
     assert!(matches!(manager.actor.finish(), Answer::Failed(errno) if errno == Errno::EINVAL as i32));
     assert_eq!(stop.get(), "1");
-    stop.set(0);
+    stop.change(0);
 });
 
 case!(malformed_commands_stop_nobody, ["PARAM-5", "WR-3"], Stage::client, |t, port| {
     let Some(stop) = stops_on_user_error(t) else { return };
-    stop.set(1);
+    stop.change(1);
     let mut commands = Commands::new();
     commands.command(0x1234, &[0u8; 0]);
     assert_eq!(port.try_write(&commands).errno, Errno::EINVAL);
     let (write_buffer, write_size) = (Some(BAD_ADDRESS), Some(4));
     let outcome = port.raw(WriteReadOp { write_buffer, write_size, ..Default::default() });
     assert_eq!((outcome.errno, stop.get().as_str()), (Errno::EFAULT, "1"));
-    stop.set(0);
+    stop.change(0);
 });
 
 case!(answers_of_a_node_that_becomes_manager_stop_nobody, ["PARAM-5", "CTX-2", "NODE-8"], |t| {
     let next = manager_with_a_known_node(t);
     let Some(stop) = stops_on_user_error(t) else { return };
-    stop.set(1);
+    stop.change(1);
     let commands =
         stream(|c| c.command(codes::BC_INCREFS_DONE, &[0u64, 5]).command(codes::BC_ACQUIRE_DONE, &[0u64, 5]));
     next.write(&commands);
     assert_eq!(stop.get(), "1");
-    stop.set(0);
+    stop.change(0);
 });

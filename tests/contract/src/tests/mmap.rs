@@ -70,8 +70,7 @@ case!(at_most_four_megabytes, ["MMAP-4", "ALLOC-2"], |t| {
     let call = manager.wait_call();
     assert_eq!(manager.data(&call), question);
     finish(&manager, &client, &call);
-    let data = client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)));
-    assert_eq!(client.refused(&data), Return::FailedReply);
+    assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)))), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
 });
 
@@ -100,7 +99,7 @@ case!(never_mapped_target, ["MMAP-7", "TXN-7"], |t| {
 });
 
 /// Calls a manager whose space is gone.
-fn expect_unreachable(t: &Stage, client: &crate::port::Port) {
+fn expect_unreachable(t: &Stage, client: &Port) {
     let answer = client.refused(&client.place(0, 0, &bytes(&pattern(100, 0))));
     let as_c = answer == Return::DeadReply && client.extended_error() == dead(Errno::ESRCH);
     t.known_difference(Driver::Upstream, "unmapping is not noticed", as_c);
@@ -126,7 +125,7 @@ case!(partly_unmapped_target, ["MMAP-7"], pair, |t, (manager, client)| {
 });
 
 case!(delivered_buffers_can_be_freed_after_unmap, ["MMAP-7", "OBJ-12"], pair, |t, (manager, client)| {
-    let call = client.call(&manager, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
+    let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     manager.unmap();
     manager.free(&call);
     manager.answer(&client, &empty());

@@ -7,7 +7,7 @@ use crate::freezer::{Freezer, LONG};
 use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::pages::page;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, stream, Port, ROOM};
+use crate::port::{bytes, call_of, empty, give_in_a_call, introduce, object, parcel_of, stream, Port, ROOM};
 use crate::sg::SgParcel;
 use crate::stage::{Stage, SPACE};
 use crate::suite::Driver;
@@ -179,6 +179,12 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
 #[track_caller]
 fn exit(port: &Port) {
     assert_eq!(port.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+}
+
+/// Manages a device, as soon as an earlier manager has been released.
+fn manage(device: &Device) {
+    let managed = || Some(device.set_context_manager()).filter(|result| *result != Err(Errno::EBUSY));
+    until("the context has no other manager", managed).expect("become context manager");
 }
 
 /// Kills a child of the test.

@@ -5,7 +5,7 @@ use super::*;
 
 /// A process in a pid namespace of its own.
 pub(super) fn inner(t: &Stage) -> Port {
-    let outer = crate::actor::Actor::new();
+    let outer = Actor::new();
     let actor = Rc::new(outer.fork_pid_namespace());
     let mut port = t.open_by(actor);
     port.map(SPACE).expect("map");
@@ -18,8 +18,7 @@ pub(super) fn inner(t: &Stage) -> Port {
 /// Who the server is told to be the caller.
 fn seen(server: &Port, client: &Port) -> i32 {
     let call = client.call(server, 0, 0, &empty());
-    server.free(&call);
-    client.free(&server.answer(client, &empty()));
+    finish(server, client, &call);
     call.sender_pid
 }
 
@@ -33,7 +32,7 @@ case!(receiver_in_an_inner_pid_namespace, ["TXN-5"], |t| {
     server.set_context_manager().expect("manage");
     server.enter_looper();
     let pid = seen(&server, &client);
-    t.known_difference(crate::suite::Driver::Upstream, "an outer sender has a pid inside", pid == 0);
+    t.known_difference(Driver::Upstream, "an outer sender has a pid inside", pid == 0);
 });
 
 case!(inner_processes_among_themselves, ["TXN-5"], inner, |t, server| {

@@ -97,8 +97,7 @@ case!(answers_go_in_order, ["TXN-12", "TXN-13"], couple, |t, (_manager, a, b, on
     // What a answers now is the inner call, whatever it has in mind.
     assert_eq!(b.data(&a.answer(&b, &bytes(b"inner"))), b"inner");
     // Its own call is the top of its stack again: nothing to answer.
-    let commands = stream(|c| c.reply(&a.place(0, 0, &empty())));
-    a.start(&commands);
+    a.start(&stream(|c| c.reply(&a.place(0, 0, &empty()))));
     assert_eq!(a.wait_refusal(), Return::FailedReply);
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer"))), b"outer");
 });
@@ -126,8 +125,7 @@ case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     b.wait_call();
     b.start_blocking_call(on_a, 2, &empty());
     // a has a call back waiting that it has not read: no new call before that.
-    let commands = stream(|c| c.transaction(&a.place(on_b, 3, &empty())));
-    a.try_write(&commands);
+    a.try_write(&stream(|c| c.transaction(&a.place(on_b, 3, &empty()))));
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(a.extended_error(), failed(errno));
     let drained = a.drain();
@@ -155,11 +153,8 @@ case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     manager.start_blocking_call(back, 3, &empty());
     manager.kill();
     let is_told = !b.actor.is_blocked();
-    if !t.known_difference(
-        Driver::C,
-        "of a chain of calls the end of one thread is told to the last caller",
-        is_told,
-    ) {
+    let why = "of a chain of calls the end of one thread is told to the last caller";
+    if !t.known_difference(Driver::C, why, is_told) {
         return;
     }
     assert_eq!(b.wait_refusal(), Return::DeadReply);

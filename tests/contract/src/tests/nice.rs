@@ -164,13 +164,11 @@ case!(failed_reply_restores, ["TXN-12", "TXN-25"], usual, |t, cast| {
 case!(reply_without_a_call_restores_nothing, ["TXN-12"], usual, |t, cast| {
     cast.served_at(t, 5, 5);
     cast.server.actor.set_schedule(Nice(7));
-    let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
-    cast.server.start(&commands);
+    cast.server.start(&stream(|c| c.reply(&cast.server.place(0, 0, &empty()))));
     assert_eq!(cast.server.wait_refusal(), Return::FailedReply);
     assert_eq!(cast.server.actor.schedule(), Nice(7));
     // Nor does a call that goes nowhere.
-    let nowhere = cast.server.place(NO_HANDLE, 0, &empty());
-    assert_eq!(cast.server.refused(&nowhere), Return::FailedReply);
+    assert_eq!(cast.server.refused(&cast.server.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(cast.server.actor.schedule(), Nice(7));
 });
 
@@ -178,8 +176,7 @@ case!(reply_to_the_dead_restores, ["TXN-12", "TXN-13"], usual, |t, cast| {
     cast.call(Nice(5));
     cast.client.kill();
     expect(t, &cast.server, 5);
-    let commands = stream(|c| c.reply(&cast.server.place(0, 0, &empty())));
-    cast.server.write(&commands);
+    cast.server.write(&stream(|c| c.reply(&cast.server.place(0, 0, &empty()))));
     expect(t, &cast.server, 0);
 });
 

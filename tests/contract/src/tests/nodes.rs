@@ -227,10 +227,7 @@ case!(undelivered_object_goes_with_its_target, ["REL-2", "OBJ-13"], |t| {
 
 case!(hundreds_of_nodes_come_and_go, ["NODE-14", "NODE-6"], manager_and_server, |t, (manager, owner)| {
     for round in 0..2u64 {
-        let mut parcel = empty();
-        for i in 0..300 {
-            parcel.object(&FlatBinderObject::binder(0x10_0000 + i * 16, round));
-        }
+        let parcel = parcel_of((0..300).map(|i| FlatBinderObject::binder(0x10_0000 + i * 16, round)));
         let call = owner.call(&manager, 0, 0, &parcel);
         manager.answer(&owner, &empty());
         let announced = owner.answer_counts();

@@ -138,10 +138,7 @@ case!(offsets_may_lie_anywhere, ["OBJ-1"], pair, |t, (server, client)| {
 });
 
 case!(many, ["OBJ-1", "NODE-3"], pair, |t, (server, client)| {
-    let mut parcel = empty();
-    for i in 0..500 {
-        parcel.object(&FlatBinderObject::binder(0x1000 + i * 8, i));
-    }
+    let parcel = parcel_of((0..500).map(|i| FlatBinderObject::binder(0x1000 + i * 8, i)));
     let call = client.call(&server, 0, 0, &parcel);
     for i in (0..500).step_by(37) {
         let object = server.object_at(&call, i);
@@ -179,10 +176,7 @@ fn expect_no_nodes(port: &Port) {
 
 case!(lesson_c06_r06_failure_undoes_what_was_done, ["OBJ-10"], pair, |t, (server, client)| {
     for good in 0..5 {
-        let mut parcel = empty();
-        for i in 0..good {
-            parcel.object(&FlatBinderObject::binder(0x1000 + i * 16, 0));
-        }
+        let mut parcel = parcel_of((0..good).map(|i| FlatBinderObject::binder(0x1000 + i * 16, 0)));
         parcel.object(&FlatBinderObject::strong_handle(NO_HANDLE));
         parcel.object(&FlatBinderObject::binder(0x2000, 0));
         client.refused(&client.place(0, 0, &parcel));

@@ -36,8 +36,7 @@ case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], pair, |t, (server,
 case!(has_no_reply, ["TXN-12"], pair, |t, (server, client)| {
     tell(&client, 0, b"");
     let call = server.wait_call();
-    let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&server.place(0, 0, &empty()))));
     assert_eq!(server.wait_refusal(), Return::FailedReply);
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(server.extended_error(), failed(errno));
@@ -71,8 +70,7 @@ case!(many_in_their_order, ["TXN-22"], pair, |t, (server, client)| {
 });
 
 case!(nodes_do_not_wait_for_each_other, ["TXN-22"], pair, |t, (server, client)| {
-    let question = client.call(&server, 0, 0, &empty());
-    server.free(&question);
+    server.free(&client.call(&server, 0, 0, &empty()));
     let reply = server.answer(&client, &object(FlatBinderObject::binder(0x1000, 0x2000)));
     let other = client.object(&reply).handle();
     tell(&client, 0, b"slow");

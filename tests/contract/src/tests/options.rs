@@ -30,7 +30,7 @@ fn change(path: &Path, options: Named) -> Result<(), Refusal> {
 pub(super) fn mounted(t: &Stage, name: &str, options: Named) -> Option<PathBuf> {
     let path = t.directory(name);
     let result = make(&path, options);
-    if t.driver == crate::suite::Driver::Rust {
+    if t.driver == Driver::Rust {
         result.as_ref().expect("mount");
     }
     t.ours_alone("there are no such mount options", result.is_ok()).then_some(path)
@@ -53,7 +53,7 @@ case!(others_do_not_know_them, ["BFS-4"], |t| {
     ];
     for option in all {
         let result = make(&t.directory("another"), &[option]);
-        if t.driver == crate::suite::Driver::Rust && option.0 != "nobody_knows" {
+        if t.driver == Driver::Rust && option.0 != "nobody_knows" {
             result.expect("mount");
             continue;
         }
@@ -219,7 +219,7 @@ case!(lasting_ones_are_not_changed, ["BFS-5"], |t| {
 });
 
 case!(refusals_say_why, ["BFS-4"], |t| {
-    if t.driver != crate::suite::Driver::Rust {
+    if t.driver != Driver::Rust {
         t.known_difference(t.driver, "there are no such mount options", false);
         return;
     }

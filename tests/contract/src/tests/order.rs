@@ -88,8 +88,7 @@ case!(replys_acknowledgement_before_the_outer_refusal, ["TXN-17", "TXN-26"], out
 
 case!(failed_replys_acknowledgement_before_the_outer_refusal, ["TXN-25", "TXN-26"], outer_dies, |t, a| {
     let unreadable = BinderTransactionData { buffer: BAD_ADDRESS, data_size: 8, ..a.place(0, 0, &empty()) };
-    let commands = stream(|c| c.reply(&unreadable));
-    a.try_write(&commands);
+    a.try_write(&stream(|c| c.reply(&unreadable)));
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
 });
 
@@ -341,8 +340,7 @@ case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
 case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager, owner)| {
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
     manager.free(&manager.wait_call());
-    let mut parcel = empty();
-    parcel.object(&NODE);
+    let parcel = object(NODE);
     owner.send_call(0, 0, &parcel);
     let call = manager.wait_call();
     let handle = manager.object(&call).handle();

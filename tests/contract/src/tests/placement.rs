@@ -95,8 +95,7 @@ case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, cl
     let of_call = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_call, [SYNC], "of a caller who waits");
     server.park();
-    let oneway = client.place_oneway(0, 0, &empty());
-    client.send(|c| c.transaction(&oneway));
+    client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
     server.free(&server.wait_call());
     let of_oneway = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_oneway, [SYNC, 0], "of a caller who does not");

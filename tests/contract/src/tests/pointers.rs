@@ -536,11 +536,7 @@ case!(lesson_c17_command_must_lie_in_the_buffer, ["WR-4", "lesson C17"], pair, |
     parcel.block(&client.arena, &pattern(16, 0));
     let commands = stream(|c| c.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY)));
     for cut in [4, 40, 75] {
-        let args = crate::ops::WriteReadOp {
-            commands: commands.as_bytes().to_vec(),
-            write_size: Some(cut),
-            ..Default::default()
-        };
+        let args = WriteReadOp { write_size: Some(cut), ..WriteReadOp::of(&commands) };
         let outcome = client.raw(args);
         let refused = (outcome.errno, outcome.write_consumed) == (Errno::EFAULT, 0);
         t.known_difference(Driver::C, "the size of the buffer does not bound a command", refused);

@@ -5,13 +5,12 @@
 //! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
 //! question that Binder asks; the runner loads it if told to, once and for all.
 
+use super::messages::Log;
 use super::*;
 use crate::cast::node;
 use crate::netlink::Listener;
 use crate::scheduling::Nice;
 use crate::sg::file_object;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 
 /// The type that may do everything; each other may do all but one thing.
 const ALL: &str = "all";
@@ -65,8 +64,7 @@ fn expect_refused(client: &Port, parcel: &Parcel) {
 fn expect_taken(client: &Port, manager: &Port, parcel: &Parcel) {
     let call = client.call(manager, 0, 7, parcel);
     assert_eq!(call.code, 7);
-    manager.free(&call);
-    client.free(&manager.answer(client, &empty()));
+    finish(manager, client, &call);
 }
 
 case!(caller_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], needs_policy, |t, ()| {
@@ -86,8 +84,7 @@ case!(callee_is_whoever_opened, ["LSM-1", "TXN-6", "TXN-9", "OPEN-1"], needs_pol
 
 case!(oneway_calls_are_asked_about, ["LSM-1", "TXN-9"], needs_policy, |t, ()| {
     let (manager, client) = (t.manager(), opened_as(t, "may_not_call", ALL));
-    let call = client.place_oneway(0, 0, &empty());
-    assert_eq!(client.refused(&call), Return::FailedReply);
+    assert_eq!(client.refused(&client.place_oneway(0, 0, &empty())), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     assert_eq!(manager.drain(), []);
 });
@@ -146,8 +143,7 @@ case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_poli
     for (first, later) in [("may_not_take_private_files", ALL), (ALL, "may_not_take_private_files")] {
         let (manager, client) = (manager_as(t, first, later), t.client());
         let fd = client.actor.give(&ours);
-        let mut parcel = Parcel::new();
-        parcel.object(&file_object(fd));
+        let parcel = object(file_object(fd));
         let before = manager.actor.open_files();
         match first {
             ALL => expect_taken(&client, &manager, &parcel),
@@ -170,7 +166,7 @@ case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], needs_
     manager.actor.limit_nice(-5);
     let (client, refused) = (t.client(), opened_as(t, "may_not_call", ALL));
     let mut log = Log::open();
-    log.denials_before_that_of(&refused);
+    denials_before_that_of(&mut log, &refused);
     for (caller, served) in [(5, 5), (-3, -3), (-10, -5)] {
         client.actor.set_schedule(Nice(caller));
         client.call(&manager, 0, 0, &empty());
@@ -179,51 +175,25 @@ case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], needs_
         t.known_difference(Driver::Upstream, &why, seen == Nice(served));
         manager.answer(&client, &empty());
     }
-    let told = log.denials_before_that_of(&refused);
+    let told = denials_before_that_of(&mut log, &refused);
     let why = "that a server may not choose its priority is logged as a denial";
     t.known_difference(Driver::C, why, told == 0);
 });
 
-/// The kernel's log from now on.
-struct Log(std::fs::File);
-
-impl Log {
-    fn open() -> Self {
-        let mut options = std::fs::OpenOptions::new();
-        let log = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-        let mut log = log.expect("open /dev/kmsg");
-        log.seek(SeekFrom::End(0)).expect("go to the end of the log");
-        Self(log)
-    }
-
-    /// How many times it says that a right to priorities is denied, until it says that a call is: a thread of the
-    /// kernel's writes what is denied, in order. A limit of messages may hold that back for a while.
-    fn denials_before_that_of(&mut self, refused: &Port) -> usize {
-        let mut count = 0;
-        let deadline = Instant::now() + messages::WINDOW + patience();
-        loop {
-            expect_refused(refused, &empty());
-            std::thread::sleep(Duration::from_millis(10));
-            while let Some(text) = self.record() {
-                count += usize::from(text.contains("avc:  denied  { sys_nice }"));
-                if text.contains("avc:  denied  { call }") {
-                    return count;
-                }
-            }
-            assert!(Instant::now() < deadline, "a refused call is not logged");
-        }
-    }
-
-    fn record(&mut self) -> Option<String> {
-        let mut record = [0; 8192];
-        loop {
-            match self.0.read(&mut record) {
-                Ok(length) => return Some(String::from_utf8_lossy(&record[..length]).into_owned()),
-                // Records that were overwritten before we came.
-                Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return None,
-                Err(error) => panic!("/dev/kmsg: {error}"),
+/// How many times the kernel's log says that a right to priorities is denied, until it says that a call is: a thread of the
+/// kernel's writes what is denied, in order. A limit of messages may hold that back for a while.
+fn denials_before_that_of(log: &mut Log, refused: &Port) -> usize {
+    let mut count = 0;
+    let deadline = Instant::now() + messages::WINDOW + patience();
+    loop {
+        expect_refused(refused, &empty());
+        std::thread::sleep(Duration::from_millis(10));
+        while let Some(text) = log.record() {
+            count += usize::from(text.contains("avc:  denied  { sys_nice }"));
+            if text.contains("avc:  denied  { call }") {
+                return count;
             }
         }
+        assert!(Instant::now() < deadline, "a refused call is not logged");
     }
 }

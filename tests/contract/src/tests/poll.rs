@@ -24,11 +24,11 @@ case!(idle_is_not_readable, ["POLL-2"], Stage::server, |t, port| {
 
 case!(new_thread_may_be_readable_once, ["POLL-7", "IOCTL-3"], Stage::client, |t, port| {
     // Not settled: the driver does not know this thread yet.
-    let thread = port.used_by(std::rc::Rc::new(port.actor.thread()));
+    let thread = port.used_by(Rc::new(port.actor.thread()));
     let first = thread.poll(0);
     assert_eq!(first, if t.driver == Driver::C { IN } else { 0 });
     if first == IN {
-        let outcome = thread.raw(crate::ops::WriteReadOp { room: 256, ..Default::default() });
+        let outcome = thread.raw(WriteReadOp { room: 256, ..Default::default() });
         assert_eq!(outcome.returns(), [Return::Noop]);
     }
     assert_eq!(thread.poll(0), 0, "from now on it is readable only with work");
@@ -48,26 +48,14 @@ case!(only_input_is_reported, ["POLL-2"], pair, |t, (manager, client)| {
     client.start_call(0, 0, &empty());
     // The poll asks for output and urgent data, too.
     assert_eq!(manager.poll(PATIENCE_MS), IN);
-    assert_eq!(client.drain_after(&manager), Vec::<Return>::new());
+    manager.wait_call();
+    manager.answer(&client, &empty());
+    assert_eq!(client.drain(), []);
 });
-
-trait DrainAfter {
-    fn drain_after(&self, server: &Port) -> Vec<Return>;
-}
-
-impl DrainAfter for Port {
-    /// Has the pending call served, and returns what is left for the client.
-    fn drain_after(&self, server: &Port) -> Vec<Return> {
-        server.wait_call();
-        server.answer(self, &empty());
-        self.drain()
-    }
-}
 
 case!(own_work_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
     // A refused call leaves an error on the thread.
-    let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
-    client.try_write(&commands);
+    client.try_write(&stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty()))));
     assert!(ready(&client));
     assert_eq!(client.drain(), [Return::FailedReply]);
     assert!(!ready(&client));
@@ -103,12 +91,11 @@ case!(work_wakes_a_polling_thread, ["POLL-4"], pair, |t, (manager, client)| {
     manager.actor.start(Op::Poll { slot: manager.slot, timeout_ms: PATIENCE_MS });
     manager.actor.expect_blocked();
     client.start_call(0, 0, &empty());
-    assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
+    assert!(matches!(manager.actor.finish(), Answer::Number(IN)));
     manager.wait_call();
     manager.answer(&client, &empty());
 });
 
-/// News that nobody will hear any more are nothing to read, however many there are.
 /// How often a thread has gone to sleep.
 fn sleeps(port: &Port) -> u64 {
     let (pid, tid) = (port.actor.pid(), port.actor.tid());
@@ -139,14 +126,12 @@ case!(work_of_a_waiting_looper_wakes_no_polling_thread, ["POLL-4", "LOOP-6"], |t
     }
     assert!(woken < ROUNDS / 4, "woken {woken} times in {ROUNDS} rounds");
     client.start_call(0, 0, &empty());
-    assert!(matches!(poller.actor.finish(), crate::ops::Answer::Number(IN)));
+    assert!(matches!(poller.actor.finish(), Answer::Number(IN)));
 });
 
+// News that nobody will hear any more are nothing to read, however many there are.
 case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], pair, |t, (manager, owner)| {
-    let mut nodes = empty();
-    for ptr in 1..=200 {
-        nodes.object(&FlatBinderObject::binder(ptr * 16, 0));
-    }
+    let nodes = parcel_of((1..=200).map(|ptr| FlatBinderObject::binder(ptr * 16, 0)));
     let call = owner.call(&manager, 0, 0, &nodes);
     let (mut requests, mut releases) = (Commands::new(), Commands::new());
     for handle in manager.objects(&call).iter().map(FlatBinderObject::handle) {
@@ -182,7 +167,7 @@ case!(work_wakes_epoll, ["POLL-1", "POLL-4"], pair, |t, (manager, client)| {
         manager.actor.start(Op::EpollWait { set, timeout_ms: PATIENCE_MS });
         manager.actor.expect_blocked();
         client.start_call(0, code, &empty());
-        assert!(matches!(manager.actor.finish(), crate::ops::Answer::Number(IN)));
+        assert!(matches!(manager.actor.finish(), Answer::Number(IN)));
         assert_eq!(manager.wait_call().code, code);
         manager.answer(&client, &empty());
     }
@@ -197,10 +182,9 @@ case!(work_wakes_asynchronous_io, ["POLL-4"], |t| {
     for code in 0..3 {
         manager.actor.start(poll(PATIENCE_MS));
         manager.actor.expect_blocked();
-        let call = client.place_oneway(0, code, &empty());
-        client.send(|c| c.transaction(&call));
+        client.send(|c| c.transaction(&client.place_oneway(0, code, &empty())));
         let answer = manager.actor.finish();
-        assert!(matches!(answer, crate::ops::Answer::Number(IN)), "{answer:?}");
+        assert!(matches!(answer, Answer::Number(IN)), "{answer:?}");
         let call = manager.wait_call();
         assert_eq!(call.code, code);
         // Or the next one would wait for that.
@@ -233,8 +217,7 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     call_the_busy(&manager, set, &second);
     // As libbinder replies: with room to read that it has.
     let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
-    let outcome =
-        manager.raw(WriteReadOp { commands: reply.as_bytes().to_vec(), room: 256, ..Default::default() });
+    let outcome = manager.raw(WriteReadOp { room: 256, ..WriteReadOp::of(&reply) });
     assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
     first.wait_reply();
     expect_the_call(&manager, set, &second);
@@ -291,14 +274,10 @@ case!(lesson_c01_r18_thread_exit_under_epoll, ["POLL-6"], pair, |t, (manager, cl
 });
 
 // A thread that replies without reading makes itself readable, and an epoll set has to hear of that.
-case!(lesson_s19_own_completion_wakes_epoll, ["POLL-5", "TXN-17"], |t| {
-    own_completion_wakes(t, false);
-});
+case!(lesson_s19_own_completion_wakes_epoll, ["POLL-5", "TXN-17"], |t| own_completion_wakes(t, false));
 
 // The same of a set that tells of nothing twice.
-case!(lesson_s19_own_completion_is_an_edge, ["POLL-5", "TXN-17"], |t| {
-    own_completion_wakes(t, true);
-});
+case!(lesson_s19_own_completion_is_an_edge, ["POLL-5", "TXN-17"], |t| own_completion_wakes(t, true));
 
 fn own_completion_wakes(t: &Stage, edge: bool) {
     let (manager, client) = (t.manager(), t.client());

@@ -22,8 +22,7 @@ fn oneway(sender: &Port, size: usize) -> BinderTransactionData {
 
 #[track_caller]
 fn tell(sender: &Port, size: usize) {
-    sender.start_transaction(&oneway(sender, size));
-    sender.wait_for(Return::TransactionComplete);
+    sender.tell(0, 0, &bytes(&pattern(size, size)));
 }
 
 #[track_caller]
@@ -103,8 +102,7 @@ case!(comes_back, ["ALLOC-3", "OBJ-10"], |t| {
     broken.bytes(&pattern(QUARTER - 64, 1)).object(&FlatBinderObject::strong_handle(NO_HANDLE));
     for _ in 0..50 {
         // Refused when its space is reserved already.
-        let call = sender.place_oneway(0, 0, &broken);
-        assert_eq!(sender.refused(&call), Return::FailedReply);
+        assert_eq!(sender.refused(&sender.place_oneway(0, 0, &broken)), Return::FailedReply);
         assert_eq!(sender.extended_error(), failed(Errno::EINVAL));
     }
     for _ in 0..20 {

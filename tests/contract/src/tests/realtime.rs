@@ -336,7 +336,7 @@ case!(signals_do_not_come_between, ["TXN-31", "WR-7"], inheriting, |t, cast| {
 // Between being chosen for a call back and getting it a thread is to hear that the call is dead which it
 // waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
 case!(death_does_not_come_between, ["TXN-31", "TXN-26"], manager_and_server, |t, (last, first)| {
-    let on_first = crate::port::give_in_a_call(&last, &first, node(INHERIT_RT | NO_MINIMUM));
+    let on_first = give_in_a_call(&last, &first, node(INHERIT_RT | NO_MINIMUM));
     first.settle_counts();
     let other = first.looper();
     for round in 0..10 {

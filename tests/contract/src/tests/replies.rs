@@ -11,8 +11,7 @@ fn nothing_to_answer(t: &Stage) -> (u32, i32) {
 
 /// Sends a reply that the driver refuses to the replier itself.
 fn refused_reply(port: &Port) -> Return {
-    let commands = stream(|c| c.reply(&port.place(0, 0, &empty())));
-    port.start(&commands);
+    port.start(&stream(|c| c.reply(&port.place(0, 0, &empty()))));
     port.wait_refusal()
 }
 
@@ -87,11 +86,7 @@ case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], pair, |t, (server, client)| {
     client.unmap();
     server.reply_with(&server.place(0, 0, &bytes(&pattern(5000, 0))));
     let told = client.wait_refusal();
-    t.known_difference(
-        crate::suite::Driver::Upstream,
-        "the caller is told BR_FAILED_REPLY",
-        told == Return::DeadReply,
-    );
+    t.known_difference(Driver::Upstream, "the caller is told BR_FAILED_REPLY", told == Return::DeadReply);
 });
 
 case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], pair, |t, (server, client)| {
@@ -126,8 +121,7 @@ case!(lesson_r21_oneway_flag_means_nothing, ["TXN-15"], |t| {
         // More than the half of the space that oneway calls may use.
         let answer = pattern(60 << 10, 0);
         let data = server.place_oneway(0, 0, &bytes(&answer));
-        let commands = stream(|c| c.reply(&data));
-        server.start(&commands);
+        server.start(&stream(|c| c.reply(&data)));
         server.wait_for(Return::TransactionComplete);
         let got = client.wait("a reply or a refusal", |item| match item {
             Return::Reply(reply) => Some(Some(*reply)),
@@ -135,7 +129,7 @@ case!(lesson_r21_oneway_flag_means_nothing, ["TXN-15"], |t| {
             _ => None,
         });
         let Some(reply) = got else {
-            t.known_difference(crate::suite::Driver::Upstream, "a reply counts as a oneway call", false);
+            t.known_difference(Driver::Upstream, "a reply counts as a oneway call", false);
             return;
         };
         assert_eq!(client.data(&reply), answer);
@@ -152,8 +146,7 @@ case!(can_be_huge, ["TXN-29", "TXN-15"], |t| {
 case!(acknowledged_at_once, ["TXN-17"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
-    let commands = stream(|c| c.reply(&server.place(0, 0, &empty())));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&server.place(0, 0, &empty()))));
     // The client has read nothing yet.
     assert_eq!(server.finish_raw().returns(), [Return::Noop, Return::TransactionComplete]);
     client.wait_reply();

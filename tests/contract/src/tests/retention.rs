@@ -164,11 +164,8 @@ case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], Logs::of, |t, logs| {
         (0..3).for_each(|_| sender.tell(0, 0, &empty()));
         sender.kill();
     }
-    let deadline = Instant::now() + patience();
-    while alive().into_iter().zip(before).any(|(now, before)| now > before) {
-        assert!(Instant::now() < deadline, "{:?} processes and threads, {before:?} before", alive());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let are_no_more = || alive().into_iter().zip(before).all(|(now, before)| now <= before);
+    until(&format!("{before:?} processes and threads as before"), || are_no_more().then_some(()));
 });
 
 case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {

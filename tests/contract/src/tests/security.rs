@@ -150,11 +150,11 @@ case!(lesson_c07_lies_behind_the_blocks, ["OBJ-3", "OBJ-9", "lesson C07"], |t| {
 });
 
 case!(takes_space, ["OBJ-3", "ALLOC-1"], wanting_pair, |t, (server, client)| {
-    let whole = bytes(&pattern(crate::stage::SPACE, 0));
+    let whole = bytes(&pattern(SPACE, 0));
     assert_eq!(client.refused(&client.place(0, 0, &whole)), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
     let size = context_of(&client).expect("a context").len() + 1;
-    let most = crate::stage::SPACE - size.next_multiple_of(8);
+    let most = SPACE - size.next_multiple_of(8);
     client.start_call(0, 0, &bytes(&pattern(most, 1)));
     let (call, context) = server.wait_call_with_context();
     expect_context(&server, &client, &call, context);
@@ -206,7 +206,7 @@ case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (se
     take_context(&client, "unlabeled");
     // What the process opens now is another process to the driver, with a context of its own.
     let mut other = t.open_by(client.actor.clone());
-    other.map(crate::stage::SPACE).expect("map the space");
+    other.map(SPACE).expect("map the space");
     for (port, words) in [(&client, &first[..]), (&other, b"unlabeled")] {
         port.start_call(0, 0, &empty());
         let (call, context) = server.wait_call_with_context();

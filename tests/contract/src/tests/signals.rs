@@ -32,7 +32,7 @@ case!(reply_during_the_interruption, ["WR-7", "TXN-21"], pair, |t, (server, clie
 });
 
 case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], manager_and_server, |t, (server, client)| {
-    let call = client.call(&server, 0, 0, &crate::port::object(FlatBinderObject::binder(0x10, 0)));
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.actor.expect_blocked();
     client.actor.interrupt();
@@ -52,10 +52,7 @@ case!(storm, ["WR-7", "TXN-21"], pair, |t, (server, client)| {
         client.start_call(0, i, &bytes(&i.to_ne_bytes()));
         client.actor.interrupt();
         let outcome = server.finish_raw();
-        let taken = outcome.returns().iter().find_map(|item| match item {
-            Return::Transaction(call) => Some(*call),
-            _ => None,
-        });
+        let taken = outcome.returns().iter().find_map(call_of);
         // The client may be cut off before or after its call is out; it then reads on.
         let call = taken.unwrap_or_else(|| server.wait_call());
         assert_eq!(call.code, i);
@@ -81,10 +78,7 @@ case!(storm_on_who_is_being_made_more_urgent, ["WR-7", "TXN-21", "TXN-31"], pair
         while !server.actor.answered(Duration::ZERO) {
             server.actor.interrupt();
         }
-        let taken = server.finish_raw().returns().iter().find_map(|item| match item {
-            Return::Transaction(call) => Some(*call),
-            _ => None,
-        });
+        let taken = server.finish_raw().returns().iter().find_map(call_of);
         let call = taken.unwrap_or_else(|| server.wait_call());
         assert_eq!(call.code, code);
         finish(&server, &client, &call);

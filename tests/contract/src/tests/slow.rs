@@ -5,11 +5,10 @@
 //! whatever is not to be told is followed by something that is.
 
 use super::limits::Limit;
+use super::messages::Log;
 use super::nested::couple;
 use super::*;
 use crate::netlink::{Listener, SlowCall};
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 case!(cycle_of_two_is_told_at_once, ["LOOP-3", "TXN-10"], |t| cycle_is_told_at_once::<2>(t));
@@ -53,15 +52,11 @@ impl Told {
     #[track_caller]
     fn about(&mut self, t: &Stage, callers: &[&Port]) -> SlowCall {
         let pids: Vec<_> = callers.iter().map(|caller| t.global_pid(caller)).collect();
-        let deadline = Instant::now() + patience();
-        loop {
+        until(&format!("a call of {pids:?} is told"), || {
             self.read();
-            if let Some(found) = self.unclaimed.iter().position(|call| pids.contains(&call.from.0)) {
-                return self.unclaimed.remove(found);
-            }
-            assert!(Instant::now() < deadline, "nothing is told of {pids:?} but {:?}", self.unclaimed);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            let found = self.unclaimed.iter().position(|call| pids.contains(&call.from.0))?;
+            Some(self.unclaimed.remove(found))
+        })
     }
 
     /// The same, in words.
@@ -206,31 +201,10 @@ impl Drop for Trace {
     }
 }
 
-/// The message about a slow call in what the kernel's log has, if it is there.
-fn in_the_log(log: &mut std::fs::File, chain: &str) -> bool {
-    let mut record = [0; 8192];
-    loop {
-        match log.read(&mut record) {
-            Ok(length) => {
-                let text = String::from_utf8_lossy(&record[..length]);
-                if text.lines().next().is_some_and(|line| line.ends_with(&format!("binder_rust: {chain}"))) {
-                    return true;
-                }
-            }
-            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
-            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => return false,
-            Err(error) => panic!("/dev/kmsg: {error}"),
-        }
-    }
-}
-
 case!(is_in_the_log_and_in_traces, ["PARAM-3"], Stage::manager, |t, manager| {
     let Some(mut told) = Told::after(t, &manager, SOON) else { return };
     let trace = Trace::of(t, "binder_slow_call");
-    let mut options = std::fs::OpenOptions::new();
-    let mut log =
-        options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").expect("open /dev/kmsg");
-    log.seek(SeekFrom::End(0)).expect("go to the end of the log");
+    let mut log = Log::open();
     let server = t.server();
     // Tests before this one may have used up the limit a moment ago.
     let deadline = Instant::now() + messages::WINDOW + patience();
@@ -245,7 +219,8 @@ case!(is_in_the_log_and_in_traces, ["PARAM-3"], Stage::manager, |t, manager| {
         let lines = trace.lines();
         assert!(lines.iter().any(|line| line.ends_with(&expected)), "{expected} is not in {lines:?}");
         server.answer(&client, &empty());
-        if in_the_log(&mut log, &call.chain) {
+        let message = format!("binder_rust: {}", call.chain);
+        if log.news().iter().any(|line| line.ends_with(&message)) {
             break;
         }
         assert!(Instant::now() < deadline, "the log does not have it");

@@ -35,8 +35,7 @@ case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], pair, |t, (man
         let thread = thread_in(&manager, path);
         assert_eq!(thread.poll(0), 0, "{state}: idle");
         // Own work.
-        let commands = stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty())));
-        thread.try_write(&commands);
+        thread.try_write(&stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty()))));
         assert_eq!(thread.poll(0), IN, "{state}: own work");
         assert_eq!(thread.drain(), [Return::FailedReply], "{state}");
         assert_eq!(thread.poll(0), 0, "{state}: read");
@@ -60,7 +59,7 @@ case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], pair, |t, (ma
         thread.actor.start(wait.clone());
         thread.actor.expect_blocked();
         client.start_call(0, 0, &empty());
-        assert!(matches!(thread.actor.finish(), crate::ops::Answer::Number(IN)), "{state}");
+        assert!(matches!(thread.actor.finish(), Answer::Number(IN)), "{state}");
         manager.wait_call();
         assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0), "{state}");
         client.free(&manager.answer(&client, &empty()));
@@ -117,7 +116,7 @@ case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], pair, |t, (manager, 
     }
     client.start_call(0, 6, &empty());
     for poller in &pollers {
-        assert!(matches!(poller.actor.finish(), crate::ops::Answer::Number(IN)));
+        assert!(matches!(poller.actor.finish(), Answer::Number(IN)));
     }
     assert_eq!(pollers[1].wait_call().code, 6);
     assert_eq!(pollers[0].drain(), []);
@@ -154,8 +153,7 @@ case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], pair, |t, (manager, client)|
     let stranger = client.thread();
     stranger.round_trip(0, &manager, &bytes(b"from"), &bytes(b"outside"));
     // A reply without a call, from a thread that is in no pool either.
-    let commands = stream(|c| c.reply(&stranger.place(0, 0, &empty())));
-    stranger.try_write(&commands);
+    stranger.try_write(&stream(|c| c.reply(&stranger.place(0, 0, &empty()))));
     assert_eq!(stranger.drain(), [Return::FailedReply]);
     // It is called back in spite of that: it waits.
     let call = stranger.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x30, 0)));

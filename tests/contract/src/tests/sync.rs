@@ -53,8 +53,7 @@ case!(sizes_that_overflow, ["OBJ-3", "TXN-19"], pair, |t, (server, client)| {
 fn delivered(server: &Port, client: &Port, data: &BinderTransactionData) -> BinderTransactionData {
     client.start_transaction(data);
     let call = server.wait_call();
-    server.free(&call);
-    client.free(&server.answer(client, &empty()));
+    finish(server, client, &call);
     call
 }
 
@@ -88,7 +87,7 @@ case!(sender_cannot_lie, ["TXN-3", "TXN-4", "TXN-5"], pair, |t, (server, client)
 });
 
 case!(sender_user_is_the_threads_own, ["TXN-4"], pair, |t, (server, client)| {
-    client.actor.number(crate::ops::Op::SetUser { uid: 1234 }).expect("change the user");
+    client.actor.number(Op::SetUser { uid: 1234 }).expect("change the user");
     let call = delivered(&server, &client, &client.place(0, 0, &empty()));
     assert_eq!(call.sender_euid, 1234, "the user now, not the one who opened the device");
 });
@@ -150,8 +149,7 @@ case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], pair, |t, (se
     assert_eq!(client.data(&client.wait_reply()), b"answer");
     for buffers_size in [4, 7, 1 << 40, u64::MAX - 7] {
         let data = client.place(0, 5, &bytes(b"question"));
-        let commands = stream(|c| c.transaction_sg(&BinderTransactionDataSg { data, buffers_size }));
-        client.start(&commands);
+        client.start(&stream(|c| c.transaction_sg(&BinderTransactionDataSg { data, buffers_size })));
         assert_eq!(client.wait_refusal(), Return::FailedReply, "{buffers_size}");
     }
 });
@@ -193,7 +191,7 @@ case!(data_must_be_readable, ["TXN-1", "TXN-19"], pair, |t, (server, client)| {
     assert_eq!(client.refused(&data), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EFAULT));
     // The space that was set aside is free again.
-    let all = pattern(crate::stage::SPACE, 0);
+    let all = pattern(SPACE, 0);
     client.round_trip(0, &server, &bytes(&all), &empty());
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
@@ -205,10 +203,7 @@ case!(delivery_resumes_where_a_signal_cut_it, ["TXN-21", "WR-7"], pair, |t, (ser
     client.start_call(0, 9, &bytes(b"late"));
     // Either the signal or the call came first; the call must not be lost.
     let outcome = server.finish_raw();
-    let taken = outcome.returns().iter().find_map(|item| match item {
-        Return::Transaction(call) => Some(*call),
-        _ => None,
-    });
+    let taken = outcome.returns().iter().find_map(call_of);
     let call = taken.unwrap_or_else(|| server.wait_call());
     assert_eq!(call.code, 9);
     server.answer(&client, &empty());

@@ -27,29 +27,29 @@ fn pid(port: &Port) -> Pid {
     Pid::from_raw(port.actor.pid())
 }
 
-/// The server's next call, which it may have to wait for again: its wait was cut short, or ended with
-/// the call, or not at all.
-fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
-    let outcome = server.finish_raw();
+/// What a port is told after its wait was cut short, or ended with that, or not at all.
+fn told_after_a_disturbance(port: &Port) -> Vec<Return> {
+    let outcome = port.finish_raw();
     assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);
-    let taken = if outcome.errno as i32 == 0 { outcome.returns() } else { Vec::new() };
-    let call = taken.iter().find_map(|item| match item {
-        Return::Transaction(call) => Some(*call),
-        _ => None,
-    });
+    if outcome.errno as i32 == 0 {
+        outcome.returns()
+    } else {
+        Vec::new()
+    }
+}
+
+/// The server's next call, which it may have to wait for again.
+fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
+    let call = told_after_a_disturbance(server).iter().find_map(call_of);
     call.unwrap_or_else(|| server.wait_call())
 }
 
 /// The same for a reply.
 fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
-    let outcome = client.finish_raw();
-    assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);
-    let taken = if outcome.errno as i32 == 0 { outcome.returns() } else { Vec::new() };
-    let reply = taken.iter().find_map(|item| match item {
-        Return::Reply(reply) => Some(*reply),
-        _ => None,
-    });
-    reply.unwrap_or_else(|| client.wait_reply())
+    match told_after_a_disturbance(client).last() {
+        Some(Return::Reply(reply)) => *reply,
+        _ => client.wait_reply(),
+    }
 }
 
 /// Someone who can be held and let go again.
@@ -103,12 +103,8 @@ impl Freezer {
     fn set(&self, frozen: bool) {
         std::fs::write(self.0.join("cgroup.freeze"), u8::from(frozen).to_string()).expect("cgroup.freeze");
         let wanted = format!("frozen {}", u8::from(frozen));
-        let deadline = Instant::now() + patience();
-        while !std::fs::read_to_string(self.0.join("cgroup.events")).expect("cgroup.events").contains(&wanted)
-        {
-            assert!(Instant::now() < deadline, "the cgroup does not become {wanted}");
-            std::thread::yield_now();
-        }
+        let events = || std::fs::read_to_string(self.0.join("cgroup.events")).expect("cgroup.events");
+        until(&format!("the cgroup is {wanted}"), || events().contains(&wanted).then_some(()));
     }
 }
 
@@ -187,7 +183,7 @@ case!(stepped_through_calls, ["WR-7"], pair, |t, (server, client)| {
         }
         ptrace::step(pid(&client), None).expect("step");
         // The thread stops behind the next instruction, or sleeps in a call until the reply is there.
-        let deadline = Instant::now() + std::time::Duration::from_millis(50);
+        let deadline = Instant::now() + Duration::from_millis(50);
         while waitpid(pid(&client), Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive) {
             if Instant::now() > deadline {
                 kill(pid(&client), Signal::SIGSTOP).expect("stop");

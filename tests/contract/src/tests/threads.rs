@@ -66,8 +66,7 @@ case!(exit_with_a_call_back_unread, ["TREL-1"], couple, |t, (_manager, a, b, on_
 });
 
 case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], Stage::client, |t, client| {
-    let commands = stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty())));
-    client.try_write(&commands);
+    client.try_write(&stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty()))));
     exit(&client);
     assert_eq!(client.drain(), []);
     assert_eq!(client.extended_error(), super::NO_ERROR);
@@ -81,11 +80,7 @@ case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], manager_and_server, |t
     manager.reply(&empty());
     let seen = owner.drain();
     let id = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
-    t.known_difference(
-        Driver::C,
-        "count requests queued to a thread are lost when it exits",
-        seen == [Return::Increfs(id), Return::Acquire(id)],
-    );
+    t.known_difference(Driver::C, count_order::LOST, seen == [Return::Increfs(id), Return::Acquire(id)]);
     manager.free(&call);
 });
 
@@ -115,8 +110,7 @@ case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)|
         for (number, thread) in threads.iter().enumerate() {
             let said = bytes(&[round, number as u8]);
             thread.round_trip(0, &server, &said, &said);
-            let commands = stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty())));
-            thread.try_write(&commands);
+            thread.try_write(&stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty()))));
             if number % 3 == 0 {
                 exit(thread);
             }
@@ -128,7 +122,7 @@ case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)|
         }
         // Some end without a word, and others take their place.
         for gone in threads.drain(30..).collect::<Vec<_>>() {
-            gone.actor.start(crate::ops::Op::EndThread);
+            gone.actor.start(Op::EndThread);
         }
         threads.extend((30..40).map(|_| client.thread()));
     }
@@ -137,7 +131,7 @@ case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)|
 case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
     let helper = server.looper();
     client.call(&helper, 0, 1, &empty());
-    helper.actor.start(crate::ops::Op::EndThread);
+    helper.actor.start(Op::EndThread);
     // The driver is not told of a task's end; the call ends with the process.
     assert!(client.actor.is_blocked());
     server.kill();

@@ -26,22 +26,17 @@ fn number_of_device(port: &Port) -> i32 {
 /// Nothing holds the driver any more, and it goes.
 #[track_caller]
 fn expect_gone(t: &Stage) {
-    let deadline = Instant::now() + patience();
     // What was closed is ended by who closed it, on its way back to user space.
-    while loading::users(t.driver) != Some(0) && Instant::now() < deadline {
-        std::thread::yield_now();
-    }
+    until("nobody uses the driver", || (loading::users(t.driver) == Some(0)).then_some(()));
     assert_eq!(unload(t.driver), Ok(()));
 }
 
 /// A oneway call brings a file that takes its time to end, and is the last to hold it.
 fn send_lingering(client: &Port) -> Option<Lingering> {
     let (file, lingering) = Lingering::new().ok()?;
-    let mut parcel = empty();
-    parcel.object(&file_object(client.actor.give(&file)));
+    let parcel = object(file_object(client.actor.give(&file)));
     drop(file);
-    let oneway = client.place_oneway(0, 0, &parcel);
-    client.send(|c| c.transaction(&oneway));
+    client.send(|c| c.transaction(&client.place_oneway(0, 0, &parcel)));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     client.actor.kill();
     Some(lingering)
@@ -52,8 +47,7 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
 fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     // So that the oneway call cannot be delivered.
     port.actor.limit_all_files();
-    let commands = stream(|c| c.free_buffer(call.buffer));
-    port.start(&commands);
+    port.start(&stream(|c| c.free_buffer(call.buffer)));
     port.actor.expect_stuck();
 }
 
@@ -105,8 +99,7 @@ case!(after_pages_were_taken, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let data = vec![1; 2 << 20];
-    let call = client.call(&manager, 0, 0, &bytes(&data));
-    manager.free(&call);
+    manager.free(&client.call(&manager, 0, 0, &bytes(&data)));
     manager.answer(&client, &empty());
     assert!(shrinker.pages() >= pages_of(data.len()));
     shrinker.squeeze();

@@ -142,8 +142,7 @@ case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], pair, |t, (manager, client
     });
     match arrived {
         Some(call) => {
-            manager.free(&call);
-            client.free(&manager.answer(&client, &empty()));
+            finish(&manager, &client, &call);
         }
         None => {
             client.wait_refusal();

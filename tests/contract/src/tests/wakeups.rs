@@ -48,11 +48,8 @@ impl Way {
         match self {
             Way::Read => told = port.finish_raw().returns(),
             Way::Poll | Way::Epoll => {
-                let answer = port.actor.finish();
-                assert!(
-                    matches!(answer, Answer::Number(events) if events & libc::POLLIN as u64 != 0),
-                    "{answer:?}"
-                );
+                let Answer::Number(events) = port.actor.finish() else { panic!("no events") };
+                assert_ne!(events & libc::POLLIN as u64, 0, "{events:#x}");
             }
         }
         told.retain(|item| *item != Return::Noop);
@@ -79,10 +76,7 @@ fn woken<Scene>(
         let items = way.end(&waiting);
         assert!(told(&items), "{way:?}: {items:?}");
         // There is to be another manager; this one may have died already.
-        let _ = nix::sys::signal::kill(
-            nix::unistd::Pid::from_raw(manager.actor.pid()),
-            nix::sys::signal::SIGKILL,
-        );
+        let _ = kill(Pid::from_raw(manager.actor.pid()), Signal::SIGKILL);
     }
 }
 
@@ -111,45 +105,43 @@ impl Held {
     }
 }
 
-case!(death_withdrawn, ["DN-3", "DN-4", "POLL-4"], |t| {
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = held(t, manager);
-        held.stranger.send(|c| c.request_death(held.handle, COOKIE));
+/// The same after something more.
+fn after(
+    scene: impl Fn(&Stage, Port) -> (Port, Held),
+    prepare: impl Fn(&Port, &Held),
+) -> impl Fn(&Stage, Port) -> (Port, Held) {
+    move |t, manager| {
+        let (holder, held) = scene(t, manager);
+        prepare(&holder, &held);
         (holder, held)
-    };
+    }
+}
+
+case!(death_withdrawn, ["DN-3", "DN-4", "POLL-4"], |t| {
+    let scene = after(held, |_, held| held.stranger.send(|c| c.request_death(held.handle, COOKIE)));
     let event = |held: &Held| held.stranger.send(|c| c.clear_death(held.handle, COOKIE));
     woken(t, scene, event, |told| *told == [ClearDone(COOKIE)]);
 });
 
 case!(death_confirmed_that_was_withdrawn, ["DN-3", "DN-4", "POLL-4"], |t| {
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = held(t, manager);
+    let scene = after(held, |holder, held| {
         held.stranger.send(|c| c.request_death(held.handle, COOKIE));
         held.end_owner();
         assert_eq!(holder.read_once(), [DeadBinder(COOKIE)]);
         held.stranger.send(|c| c.clear_death(held.handle, COOKIE));
-        (holder, held)
-    };
+    });
     let event = |held: &Held| held.stranger.send(|c| c.dead_binder_done(COOKIE));
     woken(t, scene, event, |told| *told == [ClearDone(COOKIE)]);
 });
 
 case!(death_of_the_dead_requested, ["DN-1", "POLL-4"], |t| {
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = held(t, manager);
-        held.end_owner();
-        (holder, held)
-    };
+    let scene = after(held, |_, held| held.end_owner());
     let event = |held: &Held| held.stranger.send(|c| c.request_death(held.handle, COOKIE));
     woken(t, scene, event, |told| *told == [DeadBinder(COOKIE)]);
 });
 
 case!(death_of_the_owner, ["DN-2", "POLL-4"], |t| {
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = held(t, manager);
-        held.stranger.send(|c| c.request_death(held.handle, COOKIE));
-        (holder, held)
-    };
+    let scene = after(held, |_, held| held.stranger.send(|c| c.request_death(held.handle, COOKIE)));
     woken(t, scene, Held::end_owner, |told| *told == [DeadBinder(COOKIE)]);
 });
 
@@ -187,21 +179,13 @@ case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
 });
 
 case!(freeze_confirmed_that_has_changed, ["FRZN-2", "FRZN-3", "POLL-4"], |t| {
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = linked(t, manager);
-        assert_eq!(held.freezer.freeze(0), Ok(()));
-        (holder, held)
-    };
+    let scene = after(linked, |_, held| assert_eq!(held.freezer.freeze(0), Ok(())));
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
     woken(t, scene, event, |told| *told == [news(1)]);
 });
 
 case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = linked(t, manager);
-        held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE));
-        (holder, held)
-    };
+    let scene = after(linked, |_, held| held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE)));
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
     woken(t, scene, event, |told| *told == [cleared()]);
 });
@@ -209,13 +193,11 @@ case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
 case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
     let event = |held: &Held| assert_eq!(held.freezer.freeze(0), Ok(()));
     woken(t, listening, event, |told| *told == [news(1)]);
-    let scene = |t: &Stage, manager: Port| {
-        let (holder, held) = listening(t, manager);
+    let scene = after(listening, |holder, held| {
         assert_eq!(held.freezer.freeze(0), Ok(()));
         assert_eq!(holder.read_once(), [news(1)]);
         held.stranger.send(|c| c.freeze_done(COOKIE));
-        (holder, held)
-    };
+    });
     let event = |held: &Held| assert_eq!(held.freezer.thaw(), Ok(()));
     woken(t, scene, event, |told| *told == [news(0)]);
 });
@@ -407,13 +389,9 @@ case!(refusal_of_what_is_undeliverable, ["TXN-28", "POLL-2"], |t| {
 /// A read whose buffer cannot be written beyond `BR_NOOP`.
 #[track_caller]
 pub(super) fn unwritable_read(port: &Port) {
-    let args = crate::ops::WriteReadOp {
-        room: 512,
-        read_buffer: Some(BAD_ADDRESS),
-        read_consumed: 4,
-        ..Default::default()
-    };
-    assert_eq!(port.raw(args).errno, nix::errno::Errno::EFAULT);
+    let args =
+        WriteReadOp { room: 512, read_buffer: Some(BAD_ADDRESS), read_consumed: 4, ..Default::default() };
+    assert_eq!(port.raw(args).errno, Errno::EFAULT);
 }
 
 case!(call_back, ["TXN-11", "POLL-2"], |t| {

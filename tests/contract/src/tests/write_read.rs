@@ -21,8 +21,7 @@ case!(returns_beyond_the_last_address, ["WR-12"], Stage::client, |t, port| {
 
 /// Leaves an error on the thread: work that needs no second process.
 fn leave_work(port: &Port) {
-    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())));
-    port.try_write(&commands);
+    port.try_write(&stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty()))));
 }
 
 fn code_at(buffer: &[u8], offset: usize) -> u32 {
@@ -49,9 +48,7 @@ case!(continued_read_of_an_acknowledgement, ["WR-6"], pair, |t, (manager, client
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
         let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
-        let commands = reply.as_bytes().to_vec();
-        let outcome =
-            manager.raw(WriteReadOp { commands, room: ROOM, read_consumed: 12, ..Default::default() });
+        let outcome = manager.raw(WriteReadOp { room: ROOM, read_consumed: 12, ..WriteReadOp::of(&reply) });
         assert_eq!((outcome.errno, outcome.read_consumed), (NONE, 16));
         assert_eq!(outcome.buffer[..12], [0; 12], "what was there is left alone");
         assert_eq!(code_at(&outcome.buffer, 12), BR_TRANSACTION_COMPLETE);
@@ -62,8 +59,7 @@ case!(continued_read_of_an_acknowledgement, ["WR-6"], pair, |t, (manager, client
 case!(continued_write_starts_where_it_stopped, ["WR-2"], Stage::client, |t, port| {
     let mut commands = Commands::new();
     commands.raw(&[0xff; 8]).enter_looper();
-    let commands = commands.as_bytes().to_vec();
-    let outcome = port.raw(WriteReadOp { commands, write_consumed: 8, ..Default::default() });
+    let outcome = port.raw(WriteReadOp { write_consumed: 8, ..WriteReadOp::of(&commands) });
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 12));
 });
 
@@ -97,8 +93,7 @@ case!(every_unknown_code_is_invalid, ["WR-3"], Stage::client, |t, port| {
 
 case!(rejected_commands, ["WR-3"], Stage::client, |t, port| {
     for code in [BC_ATTEMPT_ACQUIRE, BC_ACQUIRE_RESULT] {
-        let commands = stream(|c| c.enter_looper().command(code, &0u64));
-        let outcome = port.try_write(&commands);
+        let outcome = port.try_write(&stream(|c| c.enter_looper().command(code, &0u64)));
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 4), "{code:#x}");
     }
 });
@@ -147,11 +142,7 @@ case!(unreadable_transaction_payload, ["WR-3", "TXN-1"], pair, |t, (manager, cli
 case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], pair, |t, (manager, client)| {
     client.send(|c| c.increfs(0));
     // The arena's last bytes: a whole command, behind which nothing is readable.
-    let commands = {
-        let mut c = Commands::new();
-        c.acquire(0);
-        c.as_bytes().to_vec()
-    };
+    let commands = { stream(|c| c.acquire(0)).as_bytes().to_vec() };
     let address = client.arena.end() - commands.len() as u64;
     client.arena.poke(address, &commands);
     let size = commands.len() as u64 + 8;
@@ -193,8 +184,7 @@ case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], Stage::client, |t, port| {
 /// Reads into memory that cannot be written, and fails.
 fn read_in_vain(port: &Port, commands: &Commands) {
     let (read_buffer, read_size) = (Some(BAD_ADDRESS), Some(ROOM as u64));
-    let commands = commands.as_bytes().to_vec();
-    let outcome = port.raw(WriteReadOp { commands, read_buffer, read_size, ..Default::default() });
+    let outcome = port.raw(WriteReadOp { read_buffer, read_size, ..WriteReadOp::of(commands) });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
 }
 
@@ -241,11 +231,7 @@ case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], pai
         read_in_vain(&manager, &commands);
         assert_eq!(client.wait_refusal(), Return::FailedReply);
         let wrong = stream(|c| c.command(0xdead_beef, &0u32));
-        let outcome = manager.raw(WriteReadOp {
-            commands: wrong.as_bytes().to_vec(),
-            room: ROOM,
-            ..Default::default()
-        });
+        let outcome = manager.raw(WriteReadOp { room: ROOM, ..WriteReadOp::of(&wrong) });
         assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 0), "the wrong command was not reached");
         assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
         // From then on they run again.
@@ -256,11 +242,7 @@ case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], pai
 // A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
 case!(commands_beyond_the_last_address, ["WR-2"], Stage::client, |t, port| {
     let commands = stream(|c| c.enter_looper().command(0xdead_beef, &0u32));
-    let outcome = port.raw(WriteReadOp {
-        commands: commands.as_bytes().to_vec(),
-        write_size: Some(u64::MAX),
-        ..Default::default()
-    });
+    let outcome = port.raw(WriteReadOp { write_size: Some(u64::MAX), ..WriteReadOp::of(&commands) });
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 0));
 });
 
@@ -273,8 +255,7 @@ case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], pair, |t, (manager, clie
         if with_objects {
             (reply.offsets_size, reply.offsets) = (8, BAD_ADDRESS);
         }
-        let commands = stream(|c| c.reply(&reply).command(0xdead_beef, &0u32));
-        manager.start(&commands);
+        manager.start(&stream(|c| c.reply(&reply).command(0xdead_beef, &0u32)));
         let outcome = manager.finish_raw();
         assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
         assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
@@ -285,8 +266,7 @@ case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], pair, |t, (manager, clie
 });
 
 case!(failed_call_stops_the_write, ["WR-2", "TXN-20"], Stage::client, |t, port| {
-    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32));
-    port.start(&commands);
+    port.start(&stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())).command(0xdead_beef, &0u32)));
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 68), "the wrong command was not reached");
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
@@ -376,8 +356,7 @@ case!(would_block, ["WR-7"], Stage::server, |t, port| {
     port.nonblocking(true);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EAGAIN, 0));
-    let commands = stream(|c| c.enter_looper().free_buffer(0));
-    port.start(&commands);
+    port.start(&stream(|c| c.enter_looper().free_buffer(0)));
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EAGAIN, 16), "the write was carried out");
     leave_work(&port);
@@ -406,8 +385,7 @@ case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], pair, |t, (man
 case!(lesson_c17_payload_beyond_the_size, ["WR-4"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &pattern_parcel());
     let commands = stream(|c| c.free_buffer(call.buffer));
-    let commands = commands.as_bytes().to_vec();
-    let outcome = manager.raw(WriteReadOp { commands, write_size: Some(6), ..Default::default() });
+    let outcome = manager.raw(WriteReadOp { write_size: Some(6), ..WriteReadOp::of(&commands) });
     match outcome.errno {
         // The C driver bounds only the start of a command.
         NONE => {
@@ -482,10 +460,7 @@ case!(one_call_per_read, ["WR-9"], two_clients, |t, (manager, first, second)| {
 });
 
 case!(other_items_are_batched, ["WR-9"], pair, |t, (manager, client)| {
-    let mut parcel = empty();
-    for ptr in 1..=3 {
-        parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
-    }
+    let parcel = parcel_of((1..=3).map(|ptr| FlatBinderObject::binder(ptr * 16, 0)));
     client.send_call(0, 0, &parcel);
     manager.wait_call();
     manager.reply(&empty());

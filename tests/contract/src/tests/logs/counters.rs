@@ -28,11 +28,10 @@ case!(commands_and_returns_of_a_process, ["LOG-12"], logged_pair, |t, (logs, ser
 case!(rejected_commands_count, ["LOG-12", "WR-3"], logged_client, |t, (logs, client)| {
     let commands = stream(|c| c.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper());
     let outcome = client.try_write(&commands);
-    assert_eq!(outcome.errno, nix::errno::Errno::EINVAL, "there is no handle 3");
+    assert_eq!(outcome.errno, Errno::EINVAL, "there is no handle 3");
     let wanted = [("BC_FREE_BUFFER", 1), ("BC_DEAD_BINDER_DONE", 1), ("BC_REQUEST_FREEZE_NOTIFICATION", 1)];
     assert_eq!(named(&logs.stats_of(&client).counters.commands), wanted);
-    let unknown = stream(|c| c.command(codes::BC_ACQUIRE_RESULT, &0u32));
-    client.try_write(&unknown);
+    client.try_write(&stream(|c| c.command(codes::BC_ACQUIRE_RESULT, &0u32)));
     let refused = client.refused(&client.place(7, 0, &empty()));
     assert_eq!(refused, Return::FailedReply);
     let counters = logs.stats_of(&client).counters;
@@ -166,8 +165,7 @@ case!(space_of_a_process, ["LOG-12", "ALLOC-3", "ALLOC-8"], logged_pair, |t, (lo
     let (free, buffers, pending) = stats();
     assert!((1000..1100).contains(&(all - free)), "{free}");
     assert_eq!((buffers, pending), (2, Some(1)));
-    let told = manager.wait_call();
-    manager.free(&told);
+    manager.free(&manager.wait_call());
     manager.free(&call);
     assert_eq!(stats(), (all, 0, Some(0)));
 });

@@ -211,10 +211,7 @@ pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
 
 case!(longer_than_a_page, ["LOG-2"], logged_pair, |t, (logs, manager, client)| {
     const COUNT: u64 = 300;
-    let mut parcel = empty();
-    for number in 1..=COUNT {
-        parcel.object(&FlatBinderObject::binder(number * 8, number));
-    }
+    let parcel = parcel_of((1..=COUNT).map(|number| FlatBinderObject::binder(number * 8, number)));
     client.start_call(0, 0, &parcel);
     // Its buffer is kept, and the handles with it.
     manager.wait_call();

@@ -149,7 +149,7 @@ case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], Logs::of, |t, logs| {
 case!(all_devices_in_one, ["LOG-13"], logged_pair, |t, (logs, manager, client)| {
     let actor = Rc::new(client.actor.thread());
     let mut other = Port::open(actor, &client.arena, &t.device("hwbinder"), 0).expect("open");
-    other.map(crate::stage::SPACE).expect("map");
+    other.map(SPACE).expect("map");
     for _ in 0..2 {
         tell(&client, 0, b"here");
         other.refused(&other.place(0, 0, &empty()));
@@ -228,8 +228,7 @@ case!(failures_at_different_lines, ["LOG-14"], Logs::of, |t, logs| {
 case!(failures_of_replies, ["LOG-14", "TXN-12"], logged_pair, |t, (logs, server, client)| {
     // There is nothing to reply to.
     let data = server.place(0, 0, &bytes(b"why"));
-    let commands = stream(|c| c.reply(&data));
-    server.start(&commands);
+    server.start(&stream(|c| c.reply(&data)));
     server.wait_refusal();
     let entry = only(sent_by(t, logs.failed(), &server));
     assert_eq!((entry.kind, entry.to, entry.node), (Kind::Reply, Task::default(), 0));

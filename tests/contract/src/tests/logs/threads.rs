@@ -164,7 +164,7 @@ case!(nice_value, ["LOG-3", "TXN-28"], logged_pair, |t, (logs, server, client)| 
     let set = |nice| {
         // SAFETY: no memory is involved.
         let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, client.actor.tid() as libc::id_t, nice) };
-        nix::errno::Errno::result(result).expect("set a nice value");
+        Errno::result(result).expect("set a nice value");
     };
     for nice in [-3, 5] {
         set(nice);
