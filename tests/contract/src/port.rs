@@ -476,6 +476,13 @@ impl Port {
         self.wait_refusal()
     }
 
+    /// Sends a call that fails; returns the extended error.
+    #[track_caller]
+    pub fn failure(&self, data: &BinderTransactionData) -> (u32, i32) {
+        assert_eq!(self.refused(data), Return::FailedReply);
+        self.extended_error()
+    }
+
     /// Waits for the refusal of a call.
     #[track_caller]
     pub fn wait_refusal(&self) -> Return {

@@ -70,8 +70,7 @@ case!(undelivered_cannot_be_freed, ["OBJ-12", "ALLOC-9"], pair, |t, (server, cli
 case!(kept_ones_use_up_the_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(64 << 10), t.client());
     let mut kept: Vec<_> = (0..16).map(|i| keep(&server, &client, &pattern(4096, i))).collect();
-    assert_eq!(client.refused(&client.place(0, 0, &bytes(b"one more"))), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    assert_eq!(client.failure(&client.place(0, 0, &bytes(b"one more"))), failed(Errno::ENOSPC));
     for (i, call) in kept.iter().enumerate() {
         assert_eq!(server.data(call), pattern(4096, i));
     }

@@ -68,8 +68,7 @@ case!(limit_of_the_receiver_is_kept, ["ALLOC-5", "TXN-19"], needs_charging, |t, 
     let limit = cgroup.charged() + (1 << 20);
     std::fs::write(cgroup.0.join("memory.max"), limit.to_string()).expect("set a limit");
     let data = pattern(3 << 20, 1);
-    assert_eq!(client.refused(&client.place(0, 0, &bytes(&data))), Return::FailedReply);
-    assert_eq!(client.extended_error(), super::failed(Errno::ENOMEM));
+    assert_eq!(client.failure(&client.place(0, 0, &bytes(&data))), super::failed(Errno::ENOMEM));
     assert!(cgroup.charged() <= limit);
     assert!(cgroup.read("memory.events").contains("oom_kill 0"), "{}", cgroup.read("memory.events"));
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");

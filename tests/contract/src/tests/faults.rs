@@ -122,8 +122,7 @@ impl Cast {
         let question = bytes(&nth.to_ne_bytes());
         let data = self.client.round_trip(0, &self.server, &question, &bytes(b"well"));
         assert_eq!(data, b"well", "after place {nth} failed");
-        let call = self.client.call(&self.server, 0, 0, &node(0x1000));
-        finish(&self.server, &self.client, &call);
+        finish(&self.server, &self.client, &self.client.call(&self.server, 0, 0, &node(0x1000)));
     }
 
     fn dismiss(self) {
@@ -260,9 +259,7 @@ case!(call_with_a_handle, ["TXN-1", "OBJ-10"], |t| {
 
 case!(receive_a_call, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        let mut commands = Commands::new();
-        commands.transaction(&cast.client.place(0, 0, &node(0x2000)));
-        cast.client.write(&commands);
+        cast.client.write(&stream(|c| c.transaction(&cast.client.place(0, 0, &node(0x2000)))));
         faulty_read(&cast.server, nth)
     });
 });
@@ -293,9 +290,7 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
 
 case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        let mut commands = Commands::new();
-        commands.transaction(&cast.client.place(0, 0, &empty()));
-        cast.client.write(&commands);
+        cast.client.write(&stream(|c| c.transaction(&cast.client.place(0, 0, &empty()))));
         cast.server.free(&cast.server.wait_call());
         cast.server.reply(&bytes(b"answer"));
         faulty_read(&cast.client, nth)
@@ -304,8 +299,7 @@ case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
 
 case!(take_a_count, ["WR-5"], |t| {
     sweep_cast(t, |cast, nth| {
-        let mut commands = Commands::new();
-        commands.acquire(0);
+        let commands = stream(|c| c.acquire(0));
         faulty_io(&cast.client, nth, &commands, 0).1
     });
 });

@@ -260,8 +260,7 @@ case!(among_other_objects, ["OBJ-1", "OBJ-FD"], with_line, |t, (server, client, 
 /// Sends a parcel to the manager, which is refused; returns the extended error.
 #[track_caller]
 fn refused(client: &Port, parcel: &Parcel) -> (u32, i32) {
-    assert_eq!(client.refused(&client.place(0, 0, parcel)), Return::FailedReply);
-    client.extended_error()
+    client.failure(&client.place(0, 0, parcel))
 }
 
 case!(not_open, ["OBJ-FD"], with_line, |t, (server, client, line)| {
@@ -287,8 +286,7 @@ case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)
     assert_eq!(refused(&client, &file_parcel(999)), failed(Errno::EPERM));
     let flags = TransactionFlags::ACCEPT_FDS.bits();
     let data = client.place(0, 0, &file_parcel(line.theirs));
-    assert_eq!(client.refused(&BinderTransactionData { flags, ..data }), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+    assert_eq!(client.failure(&BinderTransactionData { flags, ..data }), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
@@ -302,8 +300,7 @@ case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], pair, |t, (server, 
     assert_eq!(give_in_a_reply(&server, &client, open), open_handle);
     assert_eq!(give_in_a_reply(&server, &client, shut.with_flags(accepts)), shut_handle);
     let parcel = file_parcel(line.theirs);
-    assert_eq!(client.refused(&client.place(shut_handle, 0, &parcel)), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EPERM));
+    assert_eq!(client.failure(&client.place(shut_handle, 0, &parcel)), failed(Errno::EPERM));
     let call = client.call(&server, open_handle, 0, &parcel);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);

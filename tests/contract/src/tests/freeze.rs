@@ -349,8 +349,7 @@ case!(caller_dies_while_served, ["TXN-24", "TREL-1"], freezable_pair, |t, (serve
 case!(failed_reply_ends_the_call, ["TXN-24", "TXN-25"], freezable_pair, |t, (server, client, freezer)| {
     client.call(&server, 0, 0, &empty());
     freezer.start(LONG);
-    let unreadable = BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) };
-    server.reply_with(&unreadable);
+    server.reply_with(&BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) });
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
     let client_freezer = Freezer::of(t, &client);

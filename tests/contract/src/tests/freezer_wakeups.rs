@@ -63,8 +63,7 @@ case!(a_call_cannot_be_written, ["TXN-24", "TXN-28"], pair, |t, (server, client)
 fn replied(t: &Stage, reply: impl Fn(&Port) -> Parcel) -> (Port, Freezer, Port) {
     let (server, client) = (t.manager(), t.client());
     let flags = TransactionFlags::ACCEPT_FDS.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
-    client.send(|c| c.transaction(&call));
+    client.send(|c| c.transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) }));
     server.wait_call();
     server.reply(&reply(&server));
     let freezer = Freezer::of(t, &client);

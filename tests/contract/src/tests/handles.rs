@@ -93,8 +93,7 @@ case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], pair, |t, (_manager, client)| 
         FlatBinderObject::strong_handle(0),
         FlatBinderObject::strong_handle(u32::MAX),
     ] {
-        assert_eq!(client.refused(&client.place(0, 0, &object(wrong))), Return::FailedReply);
-        assert_eq!(client.extended_error(), super::failed(errno), "{wrong:x?}");
+        assert_eq!(client.failure(&client.place(0, 0, &object(wrong))), super::failed(errno), "{wrong:x?}");
     }
 });
 

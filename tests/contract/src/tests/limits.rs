@@ -88,8 +88,7 @@ fn call_with(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionDa
 /// Sends objects in a call that has to fail like one for which there is no memory.
 #[track_caller]
 fn has_no_room(sender: &Port, objects: &[FlatBinderObject]) {
-    assert_eq!(sender.refused(&call_with(sender, objects)), Return::FailedReply);
-    assert_eq!(sender.extended_error(), failed(Errno::ENOMEM));
+    assert_eq!(sender.failure(&call_with(sender, objects)), failed(Errno::ENOMEM));
 }
 
 /// Gives the manager a node for good.
@@ -133,8 +132,7 @@ case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, own
     let unknown = FlatBinderObject::strong_handle(super::NO_HANDLE);
     for number in 0..6 {
         let refused = call_with(&owner, &[node(number), node(number + 1), unknown]);
-        assert_eq!(owner.refused(&refused), Return::FailedReply);
-        assert_eq!(owner.extended_error(), failed(Errno::EINVAL), "the nodes of round {number}");
+        assert_eq!(owner.failure(&refused), failed(Errno::EINVAL), "the nodes of round {number}");
         has_no_room(&owner, &[node(1), node(2), node(3)]);
     }
     // Whom nobody hears of is not counted; whom somebody held for a while is not either.
@@ -272,8 +270,7 @@ case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], pair, |t, (manager, sender)| 
             sender.start_transaction(&tell(round * 4 + number));
             sender.wait_for(Return::TransactionComplete);
         }
-        assert_eq!(sender.refused(&tell(99)), Return::FailedReply);
-        assert_eq!(sender.extended_error(), failed(Errno::ENOMEM));
+        assert_eq!(sender.failure(&tell(99)), failed(Errno::ENOMEM));
         for _ in 0..4 {
             manager.free(&manager.wait_call());
         }
@@ -290,8 +287,7 @@ case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], pair, |t, (manager, clie
     // A count that cannot be taken is not taken, and that is all.
     client.send(|c| c.acquire(0));
     client.round_trip(0, &manager, &bytes(b"handle 0 needs no ref to be called"), &empty());
-    assert_eq!(client.refused(&call_with(&client, &[manager_itself])), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EINVAL));
+    assert_eq!(client.failure(&call_with(&client, &[manager_itself])), failed(Errno::EINVAL));
     client.send(|c| c.release(0));
 
     client.free(&reply);

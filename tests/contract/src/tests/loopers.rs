@@ -91,8 +91,7 @@ case!(not_asked_for_while_another_waits, ["LOOP-5"], |t| {
 
 /// Leaves the refusal of a call for the thread to read.
 fn leave_refusal(reader: &Port) {
-    let mut commands = Commands::new();
-    commands.transaction(&reader.place(super::NO_HANDLE, 0, &empty()));
+    let commands = stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty())));
     assert_eq!(reader.try_write(&commands).write_consumed as usize, commands.len());
 }
 

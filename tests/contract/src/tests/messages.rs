@@ -450,8 +450,7 @@ case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], Stage::manager
 case!(malformed_commands_stop_nobody, ["PARAM-5", "WR-3"], Stage::client, |t, port| {
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.change(1);
-    let mut commands = Commands::new();
-    commands.command(0x1234, &[0u8; 0]);
+    let commands = stream(|c| c.command(0x1234, &[0u8; 0]));
     assert_eq!(port.try_write(&commands).errno, Errno::EINVAL);
     let (write_buffer, write_size) = (Some(BAD_ADDRESS), Some(4));
     let outcome = port.raw(WriteReadOp { write_buffer, write_size, ..Default::default() });

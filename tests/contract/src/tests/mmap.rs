@@ -70,16 +70,17 @@ case!(at_most_four_megabytes, ["MMAP-4", "ALLOC-2"], |t| {
     let call = manager.wait_call();
     assert_eq!(manager.data(&call), question);
     finish(&manager, &client, &call);
-    assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)))), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    assert_eq!(
+        client.failure(&client.place(0, 0, &bytes(&pattern((4 << 20) + 8, 1)))),
+        failed(Errno::ENOSPC)
+    );
 });
 
 case!(one_page_is_enough, ["MMAP-4", "ALLOC-2"], |t| {
     let (manager, client) = (t.manager_with(page()), t.client_with(page()));
     let (question, answer) = (pattern(page(), 1), pattern(page(), 2));
     assert_eq!(client.round_trip(0, &manager, &bytes(&question), &bytes(&answer)), answer);
-    assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(page() + 1, 3)))), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    assert_eq!(client.failure(&client.place(0, 0, &bytes(&pattern(page() + 1, 3)))), failed(Errno::ENOSPC));
 });
 
 case!(pages_start_zeroed, ["MMAP-5"], pair, |t, (manager, client)| {

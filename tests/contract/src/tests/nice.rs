@@ -155,8 +155,7 @@ case!(reply_restores_whatever_happened, ["TXN-31", "TXN-12"], usual, |t, cast| {
 case!(failed_reply_restores, ["TXN-12", "TXN-25"], usual, |t, cast| {
     cast.call(Nice(5));
     let data = cast.server.place(0, 0, &empty());
-    let unreadable = BinderTransactionData { data_size: 8, buffer: cast.server.arena.end(), ..data };
-    cast.server.reply_with(&unreadable);
+    cast.server.reply_with(&BinderTransactionData { data_size: 8, buffer: cast.server.arena.end(), ..data });
     assert_eq!(cast.client.wait_refusal(), Return::FailedReply);
     expect(t, &cast.server, 0);
 });

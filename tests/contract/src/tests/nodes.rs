@@ -117,8 +117,7 @@ case!(comes_back_after_release, ["NODE-6", "NODE-5"], manager_and_server, |t, (m
 case!(another_cookie_is_refused, ["NODE-1"], manager_and_server, |t, (manager, owner)| {
     give(&owner, &manager, NODE);
     let other = FlatBinderObject { cookie: 0x4561, ..NODE };
-    assert_eq!(owner.refused(&owner.place(0, 0, &object(other))), Return::FailedReply);
-    assert_eq!(owner.extended_error(), failed(Errno::EINVAL));
+    assert_eq!(owner.failure(&owner.place(0, 0, &object(other))), failed(Errno::EINVAL));
     let (_, _, seen) = give(&owner, &manager, NODE);
     assert_eq!(seen, [Return::TransactionComplete]);
 });

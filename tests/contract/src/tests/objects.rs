@@ -44,8 +44,7 @@ case!(offsets_size_must_be_whole, ["TXN-19"], pair, |t, (server, client)| {
         let mut parcel = object(FlatBinderObject::binder(0x10, 0));
         parcel.object(&FlatBinderObject::binder(0x20, 0));
         let data = BinderTransactionData { offsets_size: size, ..client.place(0, 0, &parcel) };
-        assert_eq!(client.refused(&data), Return::FailedReply, "{size}");
-        assert_eq!(client.extended_error(), failed(Errno::EINVAL), "{size}");
+        assert_eq!(client.failure(&data), failed(Errno::EINVAL), "{size}");
     }
     client.round_trip(0, &server, &empty(), &empty());
 });
@@ -123,16 +122,14 @@ case!(unknown_type, ["OBJ-1"], pair, |t, (server, client)| {
 case!(offsets_must_be_readable, ["TXN-19"], pair, |t, (server, client)| {
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let data = BinderTransactionData { offsets: BAD_ADDRESS, ..client.place(0, 0, &parcel) };
-    assert_eq!(client.refused(&data), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    assert_eq!(client.failure(&data), failed(Errno::EFAULT));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
 case!(offsets_may_lie_anywhere, ["OBJ-1"], pair, |t, (server, client)| {
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let odd = client.arena.place(&[0; 32]) + 3;
-    let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
-    client.start_transaction(&data);
+    client.start_transaction(&BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) });
     assert_eq!(server.object(&server.wait_call()).kind, ObjectType::HANDLE);
     server.answer(&client, &empty());
 });

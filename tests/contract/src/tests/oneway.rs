@@ -54,8 +54,7 @@ case!(one_at_a_time_for_a_node, ["TXN-22", "OBJ-12"], pair, |t, (server, client)
     let two = hear(&server, b"two");
     assert_eq!(server.drain(), [], "six waits for two");
     server.free(&two);
-    let six = hear(&server, b"six");
-    server.free(&six);
+    server.free(&hear(&server, b"six"));
     assert_eq!(server.drain(), []);
 });
 
@@ -64,8 +63,7 @@ case!(many_in_their_order, ["TXN-22"], pair, |t, (server, client)| {
         tell(&client, 0, &pattern(i, i));
     }
     for i in 0..100 {
-        let call = hear(&server, &pattern(i, i));
-        server.free(&call);
+        server.free(&hear(&server, &pattern(i, i)));
     }
 });
 
@@ -106,8 +104,7 @@ case!(not_routed_to_a_waiting_thread, ["TXN-11"], pair, |t, (server, client)| {
 case!(pays_with_half_of_the_space, ["ALLOC-2", "ALLOC-3", "MMAP-6"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     let too_much = oneway(&client, 0, &pattern(page() + 8, 1));
-    assert_eq!(client.refused(&too_much), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    assert_eq!(client.failure(&too_much), failed(Errno::ENOSPC));
     tell(&client, 0, &pattern(page(), 2));
     hear(&server, &pattern(page(), 2));
     client.round_trip(0, &server, &bytes(&pattern(page(), 3)), &empty());
@@ -118,13 +115,10 @@ case!(pays_until_it_is_freed, ["ALLOC-3"], |t| {
     tell(&client, 0, &pattern(page() / 2, 1));
     tell(&client, 0, &pattern(page() / 2, 2));
     let third = oneway(&client, 0, &pattern(8, 3));
-    assert_eq!(client.refused(&third), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
-    let first = hear(&server, &pattern(page() / 2, 1));
-    server.free(&first);
+    assert_eq!(client.failure(&third), failed(Errno::ENOSPC));
+    server.free(&hear(&server, &pattern(page() / 2, 1)));
     tell(&client, 0, &pattern(8, 3));
-    let second = hear(&server, &pattern(page() / 2, 2));
-    server.free(&second);
+    server.free(&hear(&server, &pattern(page() / 2, 2)));
     hear(&server, &pattern(8, 3));
 });
 
@@ -132,10 +126,8 @@ case!(survives_its_sender, ["TXN-16"], pair, |t, (server, client)| {
     tell(&client, 0, b"last words");
     tell(&client, 0, b"and more");
     client.kill();
-    let first = hear(&server, b"last words");
-    server.free(&first);
-    let second = hear(&server, b"and more");
-    server.free(&second);
+    server.free(&hear(&server, b"last words"));
+    server.free(&hear(&server, b"and more"));
 });
 
 case!(ends_with_its_receiver, ["REL-2", "TXN-22"], pair, |t, (server, client)| {
@@ -145,6 +137,5 @@ case!(ends_with_its_receiver, ["REL-2", "TXN-22"], pair, |t, (server, client)| {
     let call = hear(&server, &pattern(500, 1));
     assert_eq!(call.data_size, 500);
     server.kill();
-    let late = oneway(&client, 0, b"late");
-    assert_eq!(client.refused(&late), Return::DeadReply);
+    assert_eq!(client.refused(&oneway(&client, 0, b"late")), Return::DeadReply);
 });

@@ -212,9 +212,7 @@ case!(oneway_acknowledgements_in_order, ["TXN-16"], freezable_pair, |t, (server,
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"2")));
     server.kill();
     freezer.wait_released(t);
-    let mut commands = Commands::new();
-    commands.transaction(&oneway_data(&client, 0, b"3"));
-    client.try_write(&commands);
+    client.try_write(&stream(|c| c.transaction(&oneway_data(&client, 0, b"3"))));
     assert_eq!(client.drain(), [Complete, Return::TransactionPendingFrozen, DeadReply]);
 });
 

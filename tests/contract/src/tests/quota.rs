@@ -27,8 +27,11 @@ fn tell(sender: &Port, size: usize) {
 
 #[track_caller]
 fn is_over_quota(sender: &Port, size: usize) {
-    assert_eq!(sender.refused(&oneway(sender, size)), Return::FailedReply);
-    assert_eq!(sender.extended_error(), failed(Errno::ENOSPC), "as if all of the space were full");
+    assert_eq!(
+        sender.failure(&oneway(sender, size)),
+        failed(Errno::ENOSPC),
+        "as if all of the space were full"
+    );
 }
 
 /// Receives the next oneway call, which has to be of this size, and frees it.
@@ -78,8 +81,7 @@ case!(is_of_the_process, ["ALLOC-3"], |t| {
     tell(&opened_again, 8);
     is_over_quota(&sender, 8);
     // Each receiver has a space of its own.
-    let elsewhere = BinderTransactionData { target: u64::from(handle), ..oneway(&sender, 4096) };
-    sender.start_transaction(&elsewhere);
+    sender.start_transaction(&BinderTransactionData { target: u64::from(handle), ..oneway(&sender, 4096) });
     sender.wait_for(Return::TransactionComplete);
 });
 
@@ -102,8 +104,7 @@ case!(comes_back, ["ALLOC-3", "OBJ-10"], |t| {
     broken.bytes(&pattern(QUARTER - 64, 1)).object(&FlatBinderObject::strong_handle(NO_HANDLE));
     for _ in 0..50 {
         // Refused when its space is reserved already.
-        assert_eq!(sender.refused(&sender.place_oneway(0, 0, &broken)), Return::FailedReply);
-        assert_eq!(sender.extended_error(), failed(Errno::EINVAL));
+        assert_eq!(sender.failure(&sender.place_oneway(0, 0, &broken)), failed(Errno::EINVAL));
     }
     for _ in 0..20 {
         tell(&sender, QUARTER);

@@ -62,8 +62,7 @@ case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
     }
     // What the data names was not even looked at, and nothing is left of it.
     let data = client.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    assert_eq!(client.refused(&data), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EOPNOTSUPP));
+    assert_eq!(client.failure(&data), failed(Errno::EOPNOTSUPP));
     assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
     assert_eq!(server.drain(), []);
 });
@@ -151,8 +150,7 @@ case!(lesson_c07_lies_behind_the_blocks, ["OBJ-3", "OBJ-9", "lesson C07"], |t| {
 
 case!(takes_space, ["OBJ-3", "ALLOC-1"], wanting_pair, |t, (server, client)| {
     let whole = bytes(&pattern(SPACE, 0));
-    assert_eq!(client.refused(&client.place(0, 0, &whole)), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::ENOSPC));
+    assert_eq!(client.failure(&client.place(0, 0, &whole)), failed(Errno::ENOSPC));
     let size = context_of(&client).expect("a context").len() + 1;
     let most = SPACE - size.next_multiple_of(8);
     client.start_call(0, 0, &bytes(&pattern(most, 1)));

@@ -145,8 +145,7 @@ case!(wish_is_looked_up_when_read, ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTIO
         for _ in 1..FIRST {
             assert!(!is_suspected(&sender, LENGTH));
         }
-        let suspect = oneway(&sender, LENGTH);
-        sender.send(|c| c.transaction(&suspect));
+        sender.send(|c| c.transaction(&oneway(&sender, LENGTH)));
         detect(&sender, at_last);
         sender.start_read();
         assert_eq!(acknowledged(&sender), at_last != 0);
@@ -175,8 +174,7 @@ case!(full_space_refuses_the_suspect, ["ALLOC-3", "ALLOC-7"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     let rest = SPACE / 2 - FIRST * LENGTH;
-    assert_eq!(sender.refused(&oneway(&sender, rest + 8)), Return::FailedReply);
-    assert_eq!(sender.extended_error(), failed(Errno::ENOSPC));
+    assert_eq!(sender.failure(&oneway(&sender, rest + 8)), failed(Errno::ENOSPC));
     assert!(!is_suspected(&sender, rest), "told twice");
     consume(&server, FIRST + 1);
 });

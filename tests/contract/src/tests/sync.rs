@@ -26,8 +26,11 @@ case!(beyond_the_space, ["ALLOC-2", "TXN-19"], |t| {
     let space = 64 << 10;
     let (server, client) = (t.manager_with(space), t.client_with(space));
     for size in [space + 1, space + 8, 2 * space] {
-        assert_eq!(client.refused(&client.place(0, 0, &bytes(&pattern(size, 0)))), Return::FailedReply);
-        assert_eq!(client.extended_error(), failed(Errno::ENOSPC), "{size}");
+        assert_eq!(
+            client.failure(&client.place(0, 0, &bytes(&pattern(size, 0)))),
+            failed(Errno::ENOSPC),
+            "{size}"
+        );
     }
     assert!(client.passed().is_empty(), "a failed call is not acknowledged");
     client.round_trip(0, &server, &bytes(&pattern(space, 0)), &empty());
@@ -64,8 +67,7 @@ case!(code_and_flags_are_verbatim, ["TXN-3", "TXN-29"], pair, |t, (server, clien
         assert_eq!((call.code, call.flags), (code, flags));
     }
     client.call(&server, 0, 0, &empty());
-    let data = BinderTransactionData { flags: 0x8, code: 77, ..server.place(0, 0, &empty()) };
-    server.reply_with(&data);
+    server.reply_with(&BinderTransactionData { flags: 0x8, code: 77, ..server.place(0, 0, &empty()) });
     let reply = client.wait_reply();
     assert_eq!((reply.code, reply.flags), (77, 0x8), "a reply's, too");
 });
@@ -136,15 +138,11 @@ case!(call_waits_until_it_is_read, ["TXN-21"], pair, |t, (server, client)| {
 
 case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], pair, |t, (server, client)| {
     let data = client.place(0, 5, &bytes(b"question"));
-    let mut commands = Commands::new();
-    commands.transaction_sg(&BinderTransactionDataSg { data, buffers_size: 64 });
-    client.start(&commands);
+    client.start(&stream(|c| c.transaction_sg(&BinderTransactionDataSg { data, buffers_size: 64 })));
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"question");
     let data = server.place(0, 0, &bytes(b"answer"));
-    let mut commands = Commands::new();
-    commands.reply_sg(&BinderTransactionDataSg { data, buffers_size: 0 });
-    server.start(&commands);
+    server.start(&stream(|c| c.reply_sg(&BinderTransactionDataSg { data, buffers_size: 0 })));
     server.wait_for(Return::TransactionComplete);
     assert_eq!(client.data(&client.wait_reply()), b"answer");
     for buffers_size in [4, 7, 1 << 40, u64::MAX - 7] {
@@ -157,8 +155,7 @@ case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], pair, |t, (se
 case!(unknown_handle, ["TXN-7", "TXN-19"], Stage::client, |t, client| {
     let errno = if t.upstream() { Errno::ENOENT } else { Errno::EINVAL };
     for handle in [1, NO_HANDLE, u32::MAX] {
-        assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
-        assert_eq!(client.extended_error(), failed(errno));
+        assert_eq!(client.failure(&client.place(handle, 0, &empty())), failed(errno));
     }
     assert!(client.passed().is_empty(), "nothing is acknowledged");
 });
@@ -184,12 +181,10 @@ case!(self_call_is_refused, ["TXN-9"], pair, |t, (manager, client)| {
 case!(data_must_be_readable, ["TXN-1", "TXN-19"], pair, |t, (server, client)| {
     let mut data = client.place(0, 0, &bytes(&pattern(8192, 0)));
     data.buffer = BAD_ADDRESS;
-    assert_eq!(client.refused(&data), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    assert_eq!(client.failure(&data), failed(Errno::EFAULT));
     // Readable at first, and then not.
     data.buffer = client.arena.end() - 4096;
-    assert_eq!(client.refused(&data), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    assert_eq!(client.failure(&data), failed(Errno::EFAULT));
     // The space that was set aside is free again.
     let all = pattern(SPACE, 0);
     client.round_trip(0, &server, &bytes(&all), &empty());

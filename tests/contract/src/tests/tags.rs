@@ -119,8 +119,7 @@ case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], pair, 
     assert_eq!(write_and_read(&client, tagged(commands, TAG), 4, room), (Errno::EFAULT, 0, 0));
     let plain = client.place(0, 0, &bytes(&pattern(100, 1)));
     let call = BinderTransactionData { buffer: tagged(plain.buffer, TAG), ..plain };
-    assert_eq!(client.refused(&call), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    assert_eq!(client.failure(&call), failed(Errno::EFAULT));
     client.round_trip(0, &server, &bytes(b"without"), &empty());
 });
 
@@ -168,8 +167,7 @@ case!(checked_in_data, ["TXN-1"], pair, |t, (server, client)| {
     let arrived = server.wait_call();
     assert_eq!(server.data(&arrived), [0; 100]);
     finish(&server, &client, &arrived);
-    assert_eq!(client.refused(&call(WRONG)), Return::FailedReply);
-    assert_eq!(client.extended_error(), failed(Errno::EFAULT));
+    assert_eq!(client.failure(&call(WRONG)), failed(Errno::EFAULT));
     client.round_trip(0, &server, &bytes(b"after it"), &empty());
 });
 

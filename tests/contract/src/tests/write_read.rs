@@ -57,8 +57,7 @@ case!(continued_read_of_an_acknowledgement, ["WR-6"], pair, |t, (manager, client
 });
 
 case!(continued_write_starts_where_it_stopped, ["WR-2"], Stage::client, |t, port| {
-    let mut commands = Commands::new();
-    commands.raw(&[0xff; 8]).enter_looper();
+    let commands = stream(|c| c.raw(&[0xff; 8]).enter_looper());
     let outcome = port.raw(WriteReadOp { write_consumed: 8, ..WriteReadOp::of(&commands) });
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 12));
 });
@@ -84,9 +83,7 @@ case!(every_unknown_code_is_invalid, ["WR-3"], Stage::client, |t, port| {
         BR_NOOP,
     ];
     for code in wrong {
-        let mut commands = Commands::new();
-        commands.command(code, &[0u64; 16]);
-        let outcome = port.try_write(&commands);
+        let outcome = port.try_write(&stream(|c| c.command(code, &[0u64; 16])));
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 0), "{code:#x}");
     }
 });
@@ -405,9 +402,7 @@ fn pattern_parcel() -> Parcel {
 }
 
 case!(trailing_bytes, ["WR-4"], Stage::client, |t, port| {
-    let mut commands = Commands::new();
-    commands.enter_looper().raw(&[0; 3]);
-    let outcome = port.try_write(&commands);
+    let outcome = port.try_write(&stream(|c| c.enter_looper().raw(&[0; 3])));
     // Three bytes are no command. C reads a fourth beyond the size, and upstream overlooks them.
     let wanted = match t.driver {
         Driver::C => (Errno::EINVAL, 4),
