@@ -25,6 +25,8 @@ pub struct Cast {
 pub const INHERIT_RT: u32 = 0x800;
 /// Node flags: the minimum is a nice value of 19, so there is none.
 pub const NO_MINIMUM: u32 = 19;
+/// Node flags: whatever the caller has is inherited.
+pub const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 /// Node flags: the minimum is one of this policy.
 pub const FIFO: u32 = 1 << 9;
 /// See [`FIFO`].
@@ -42,7 +44,7 @@ pub fn cast(t: &Stage, flags: u32) -> Cast {
 
 /// A client that holds a node which inherits whatever its caller has.
 pub fn inheriting(t: &Stage) -> Cast {
-    cast(t, INHERIT_RT | NO_MINIMUM)
+    cast(t, INHERIT)
 }
 
 /// A client that holds the node of this server.

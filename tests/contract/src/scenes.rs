@@ -3,6 +3,7 @@
 //!
 //! The program finds their numbers in its environment.
 
+use crate::freezer::Freezer;
 use crate::pids::GlobalPids;
 use crate::port::{bytes, empty, introduce, Port};
 use crate::stage::Stage;
@@ -110,18 +111,15 @@ fn dead(t: &Stage) -> [Port; 3] {
     let (manager, owner, caller) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0xb0, 0xb1), &caller);
     owner.kill();
-    let call = caller.place(handle, CODE, &empty());
-    assert_eq!(caller.refused(&call), Return::DeadReply);
+    assert_eq!(caller.refused(&caller.place(handle, CODE, &empty())), Return::DeadReply);
     [caller, t.client(), manager]
 }
 
 fn frozen(t: &Stage) -> [Port; 3] {
     let (manager, caller, freezer) = (t.manager(), t.client(), t.opened());
-    let pid = manager.actor.pid() as u32;
-    freezer.ioctl(ioctl::BINDER_FREEZE, BinderFreezeInfo { pid, enable: 1, timeout_ms: 0 }).expect("freeze");
+    Freezer::by(freezer.clone(), manager.actor.pid() as u32).freeze(0).expect("freeze");
     caller.start_transaction(&caller.place_oneway(0, CODE, &empty()));
     caller.wait_for(Return::TransactionPendingFrozen);
-    let call = caller.place(0, CODE, &empty());
-    assert_eq!(caller.refused(&call), Return::FrozenReply);
+    assert_eq!(caller.refused(&caller.place(0, CODE, &empty())), Return::FrozenReply);
     [caller, freezer, manager]
 }

@@ -4,10 +4,9 @@
 //! calls, and a thread has it all after a call as it had it before.
 
 use super::*;
-use crate::cast::{cast, inheriting, node, FIFO, INHERIT_RT, NO_MINIMUM};
+use crate::cast::{cast, inheriting, node, FIFO, INHERIT};
 use crate::scheduling::{Attributes, Fifo, Nice, RoundRobin, Schedule};
 
-const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 const FIFO_30: u32 = FIFO | 30;
 
 /// Fails if a thread is not scheduled as it should be, unless the driver inherits no such priority.

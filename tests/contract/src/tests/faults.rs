@@ -168,6 +168,14 @@ fn check_refusal(client: &Port, nth: u32) {
     }
 }
 
+/// Has a manager serve a call, and both end.
+fn serve_one(t: &Stage, manager: Port) {
+    let client = t.client();
+    client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
+    client.actor.exit();
+    manager.actor.exit();
+}
+
 case!(lesson_r23_open, ["lesson R23", "OPEN-1"], |t| {
     sweep(t, |nth| {
         let port = t.opened();
@@ -178,11 +186,7 @@ case!(lesson_r23_open, ["lesson R23", "OPEN-1"], |t| {
             "{opened:?} with place {nth} failing"
         );
         // The device has no process too many: this one can be its manager.
-        let port = t.manager();
-        let client = t.client();
-        client.round_trip(0, &port, &empty(), &empty());
-        client.actor.exit();
-        port.actor.exit();
+        serve_one(t, t.manager());
         is_hit
     });
 });
@@ -200,10 +204,7 @@ case!(map, ["MMAP-4", "MMAP-3"], |t| {
         }
         server.set_context_manager().expect("become context manager");
         server.enter_looper();
-        let client = t.client();
-        client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
-        client.actor.exit();
-        server.actor.exit();
+        serve_one(t, server);
         is_hit
     });
 });
@@ -229,10 +230,7 @@ case!(become_context_manager, ["CTX-1"], |t| {
             Err(other) => panic!("{other:?} with place {nth} failing"),
         }
         port.enter_looper();
-        let client = t.client();
-        client.round_trip(0, &port, &empty(), &empty());
-        client.actor.exit();
-        port.actor.exit();
+        serve_one(t, port);
         is_hit
     });
 });

@@ -249,10 +249,7 @@ case!(reply_counts_until_it_is_read, ["TXN-24"], pair, |t, (server, client)| {
 
 /// `outer` calls `middle`, which calls the manager `inner` and waits. Gives the call that it serves.
 fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
-    let call = middle.call(inner, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let handle = inner.object(&call).handle();
-    inner.send(|c| c.acquire(handle));
-    finish(inner, middle, &call);
+    let handle = give_in_a_call(inner, middle, FlatBinderObject::binder(0x10, 0));
     middle.settle_counts();
 
     let call = outer.call(inner, 0, 0, &empty());

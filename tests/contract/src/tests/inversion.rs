@@ -6,11 +6,10 @@
 use super::limits::Limit;
 use super::*;
 use crate::bystander::{counted, Count};
-use crate::cast::{cast, node, Cast, FIFO, INHERIT_RT, NO_MINIMUM};
+use crate::cast::{cast, node, Cast, FIFO, INHERIT, NO_MINIMUM};
 use crate::ops::Watch;
 use crate::scheduling::{pin, Fifo, Nice};
 
-const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 const FIFO_30: u32 = FIFO | 30;
 /// What a server does for a call: it copies so much.
 const WORK: usize = 1 << 16;

@@ -57,10 +57,6 @@ fn news(is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
 }
 
-fn oneway(from: &Port, handle: u32, data: &[u8]) {
-    from.tell(handle, 0, &bytes(data));
-}
-
 const DEATH: Event = Event {
     name: "a death",
     prepare: |s| {
@@ -128,7 +124,7 @@ const CALL: Event = Event {
 const ONEWAY: Event = Event {
     name: "a oneway call",
     prepare: |_| (),
-    happen: |s| oneway(&s.manager, s.handle, b"one"),
+    happen: |s| s.manager.tell(s.handle, 0, &bytes(b"one")),
     told: |told| matches!(told, [Return::Transaction(call)] if call.data_size == 3),
 };
 
@@ -181,7 +177,7 @@ case!(exit_with_a_call, ["TREL-2", "TREL-1"], |t| {
 
 case!(exit_with_a_oneway_call, ["TREL-2", "TXN-22"], |t| {
     let scene = ONEWAY.unread(t);
-    oneway(&scene.manager, scene.handle, b"next");
+    scene.manager.tell(scene.handle, 0, &bytes(b"next"));
     exit(&scene.thread);
     // Whether the first is lost or heard by another, the next one is heard.
     let mut heard = Vec::new();

@@ -30,8 +30,7 @@ case!(offsets_arrive, ["OBJ-1", "TXN-29"], pair, |t, (server, client)| {
 
 /// Sends a parcel that the driver refuses; returns the errno.
 fn refused(client: &Port, parcel: &Parcel) -> i32 {
-    assert_eq!(client.refused(&client.place(0, 0, parcel)), Return::FailedReply);
-    let (code, errno) = client.extended_error();
+    let (code, errno) = client.failure(&client.place(0, 0, parcel));
     assert_eq!(code, codes::BR_FAILED_REPLY);
     errno
 }

@@ -7,8 +7,7 @@ use super::*;
 /// Sends a oneway call and waits for its acknowledgement.
 #[track_caller]
 fn tell(client: &Port, handle: u32, data: &[u8]) {
-    client.start_transaction(&oneway(client, handle, data));
-    client.wait_for(Return::TransactionComplete);
+    client.tell(handle, 0, &bytes(data));
 }
 
 fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {

@@ -225,11 +225,7 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
 
 case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
     let (manager, server, second) = (t.manager(), t.server(), t.client());
-    let call = server.call(&manager, 0, 1, &object(FlatBinderObject::binder(0x100, 0)));
-    let handle = manager.object_at(&call, 0).handle();
-    manager.send(|c| c.acquire(handle));
-    manager.free(&call);
-    manager.answer(&server, &empty());
+    let handle = give_in_a_call(&manager, &server, FlatBinderObject::binder(0x100, 0));
     server.settle_counts();
     let set = epoll(&manager);
     assert_eq!(epoll_wait(&manager, set, 0), 0);

@@ -16,8 +16,7 @@ fn quarter(t: &Stage) -> Option<Limit> {
 }
 
 fn oneway(sender: &Port, size: usize) -> BinderTransactionData {
-    let data = bytes(&pattern(size, size));
-    sender.place_oneway(0, 0, &data)
+    sender.place_oneway(0, 0, &bytes(&pattern(size, size)))
 }
 
 #[track_caller]

@@ -32,8 +32,7 @@ fn listener(t: &Stage) -> Port {
 }
 
 fn oneway(sender: &Port, length: usize) -> BinderTransactionData {
-    let data = bytes(&pattern(length, length));
-    sender.place_oneway(0, 0, &data)
+    sender.place_oneway(0, 0, &bytes(&pattern(length, length)))
 }
 
 /// Waits for the acknowledgement of a oneway call: whether it is a suspicion.

@@ -73,7 +73,7 @@ case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     b.settle_counts();
     a.call(&manager, 0, 1, &empty());
     // The manager serves, a calls: neither takes work of its process.
-    manager.send(|c| c.transaction(&oneway(&manager, super::NO_HANDLE)));
+    manager.send(|c| c.transaction(&manager.place_oneway(super::NO_HANDLE, 0, &empty())));
     assert_eq!(manager.poll(0), IN, "its own error");
     assert_eq!(manager.drain(), [Return::FailedReply]);
     let other = t.client();
@@ -93,15 +93,11 @@ case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     a.wait_reply();
 });
 
-fn oneway(port: &Port, handle: u32) -> BinderTransactionData {
-    port.place_oneway(handle, 0, &empty())
-}
-
 case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], pair, |t, (manager, client)| {
     let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
         as usize;
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
-    client.send(|c| c.transaction(&oneway(&client, 0)));
+    client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
     assert_eq!(client.drain(), [Return::TransactionComplete]);
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
@@ -181,7 +177,7 @@ case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
     port.send(|c| c.increfs_done(1, 2).acquire_done(1, 2).enter_looper().exit_looper());
     assert_eq!(port.drain(), []);
     // A oneway call needs no space of its sender; a call's reply does.
-    port.send(|c| c.transaction(&oneway(&port, 0)));
+    port.send(|c| c.transaction(&port.place_oneway(0, 0, &empty())));
     assert_eq!(port.drain(), [Return::TransactionComplete]);
     manager.free(&manager.wait_call());
     port.call(&manager, 0, 0, &empty());
@@ -190,7 +186,7 @@ case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
 });
 
 case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], pair, |t, (manager, client)| {
-    client.send(|c| c.transaction(&oneway(&client, 0)));
+    client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(client.drain(), []);
     manager.free(&manager.wait_call());

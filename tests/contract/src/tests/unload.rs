@@ -5,7 +5,7 @@
 //! in other runs they are skipped. The incumbents cannot be taken away.
 
 use super::fd_arrays::with_array;
-use super::fds::Line;
+use super::fds::{with_line, Line};
 use super::log_files::{text_of, with_logs, Debugfs};
 use super::*;
 use crate::linger::Lingering;
@@ -31,6 +31,13 @@ fn expect_gone(t: &Stage) {
     assert_eq!(unload(t.driver), Ok(()));
 }
 
+/// The same once the last mount is gone.
+#[track_caller]
+fn leave(t: &Stage) {
+    t.unmount();
+    expect_gone(t);
+}
+
 /// A oneway call brings a file that takes its time to end, and is the last to hold it.
 fn send_lingering(client: &Port) -> Option<Lingering> {
     let (file, lingering) = Lingering::new().ok()?;
@@ -51,12 +58,17 @@ fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     port.actor.expect_stuck();
 }
 
-case!(lesson_s05_while_a_task_has_yet_to_close_descriptors, ["PARAM-7", "OBJ-11"], |t| {
+/// A server that keeps a file in the buffer of a call that it has answered.
+fn kept_file(t: &Stage) -> (Port, Port, Line, BinderTransactionData) {
     t.needs_driver_alone();
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
+    let (server, client, line) = with_line(t);
     let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     server.answer(&client, &empty());
+    (server, client, line, call)
+}
+
+case!(lesson_s05_while_a_task_has_yet_to_close_descriptors, ["PARAM-7", "OBJ-11"], |t| {
+    let (server, client, line, call) = kept_file(t);
     let other = server.actor.thread();
     let device = number_of_device(&server);
     let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
@@ -65,19 +77,14 @@ case!(lesson_s05_while_a_task_has_yet_to_close_descriptors, ["PARAM-7", "OBJ-11"
     let (address, length) = server.space.expect("a space");
     other.number(Op::Unmap { address, length }).expect("unmap");
     other.close_file(device);
-    t.unmount();
-    expect_gone(t);
+    leave(t);
     drop(lingering);
     server.finish_raw();
     line.expect_cut("the closed descriptor's");
 });
 
 case!(lesson_s05_while_a_task_has_yet_to_close_a_device, ["PARAM-7", "OBJ-11"], |t| {
-    t.needs_driver_alone();
-    let (server, client) = (t.file_manager(), t.client());
-    let line = Line::to(&client);
-    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
-    server.answer(&client, &empty());
+    let (server, client, _line, call) = kept_file(t);
     let number = server.received_array(&call, 1)[0];
     let lingering = send_lingering(&client).unwrap_or_else(|| t.lacks("userfaultfd"));
     // The number stands for the device itself now, which has no other descriptor and no mapping.
@@ -105,8 +112,7 @@ case!(after_pages_were_taken, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     shrinker.squeeze();
     manager.actor.kill();
     client.actor.kill();
-    t.unmount();
-    expect_gone(t);
+    leave(t);
 });
 
 case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], Stage::needs_driver_alone, |t, ()| {
@@ -119,8 +125,7 @@ case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], Stage::needs_driver_alo
     waiting.expect_blocked();
     port.unmap();
     port.close();
-    t.unmount();
-    expect_gone(t);
+    leave(t);
     assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
     waiting.interrupt();
     waiting.finish();
@@ -157,8 +162,7 @@ case!(while_others_are_killed, ["PARAM-7", "REL-1"], Stage::needs_driver_alone, 
     for port in clients.iter().chain([&manager]) {
         port.actor.kill();
     }
-    t.unmount();
-    expect_gone(t);
+    leave(t);
 });
 
 // Somebody asks for memory all the time, or rather has the driver asked for it.
@@ -177,8 +181,7 @@ case!(while_reclaim_goes_round, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| 
         });
         manager.actor.kill();
         client.actor.kill();
-        t.unmount();
-        expect_gone(t);
+        leave(t);
         going.store(false, Relaxed);
         let _ = asking.join().expect("the thread that asks");
     });
@@ -197,8 +200,7 @@ case!(while_paths_are_walked, ["PARAM-7", "BFS-15"], Stage::needs_driver_alone, 
         while walks.load(Relaxed) < 100 {
             std::thread::yield_now();
         }
-        t.unmount();
-        expect_gone(t);
+        leave(t);
     });
 });
 
@@ -230,8 +232,7 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_al
     let (client, listener) = (t.client(), Listener::join().expect("join the group"));
     client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     client.kill();
-    t.unmount();
-    expect_gone(t);
+    leave(t);
     assert_eq!(binder_family().expect("ask for the family"), None);
     assert_eq!(listener.news().len(), 1, "what was told stays to be read");
 });
@@ -251,7 +252,6 @@ case!(while_slow_calls_are_looked_for, ["PARAM-7"], Stage::needs_driver_alone, |
     });
     manager.kill();
     client.kill();
-    t.unmount();
-    expect_gone(t);
+    leave(t);
     setter.join().expect("a thread");
 });

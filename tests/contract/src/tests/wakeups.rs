@@ -299,10 +299,6 @@ case!(own_buffer_freed_that_held_the_node, ["NODE-7", "OBJ-11", "POLL-4"], |t| {
     woken(t, scene, event, |told| *told == LET_GO);
 });
 
-fn oneway(client: &Port, data: &[u8]) {
-    client.tell(0, 0, &bytes(data));
-}
-
 fn is_call(told: &[Return], length: u64) -> bool {
     matches!(told, [Return::Transaction(call)] if call.data_size == length)
 }
@@ -311,8 +307,8 @@ case!(next_oneway_call, ["TXN-22", "POLL-4"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
         let stranger = server.thread();
-        oneway(&client, b"1");
-        oneway(&client, b"22");
+        client.tell(0, 0, &bytes(b"1"));
+        client.tell(0, 0, &bytes(b"22"));
         let first = server.wait_call();
         (server, (stranger, first, client))
     };
@@ -336,7 +332,7 @@ case!(next_oneway_call_after_one_that_is_undeliverable, ["TXN-22", "TXN-27"], |t
     let (server, client) = (t.file_manager(), t.client());
     let other = server.looper();
     oneway_file(&client);
-    oneway(&client, b"22");
+    client.tell(0, 0, &bytes(b"22"));
     server.actor.limit_files(0);
     // Who comes upon the file is told of what is behind it.
     let items = other.read_once();
@@ -352,7 +348,7 @@ case!(call, ["TXN-21", "POLL-4"], call);
 
 case!(oneway_call, ["TXN-21", "POLL-4"], |t| {
     let scene = |t: &Stage, server: Port| (server, t.client());
-    woken(t, scene, |client| oneway(client, b"22"), |told| is_call(told, 2));
+    woken(t, scene, |client| client.tell(0, 0, &bytes(b"22")), |told| is_call(told, 2));
 });
 
 /// A client that has made a call and waits, and the server that serves it.
