@@ -167,6 +167,14 @@ impl Port {
         self.manage(ioctl::BINDER_SET_CONTEXT_MGR_EXT, node)
     }
 
+    /// Becomes the context manager by a node with these flags, the thread in the pool.
+    pub fn managing(self, flags: ObjectFlags) -> Self {
+        let node = FlatBinderObject::binder(0, 0).with_flags(flags);
+        self.set_context_manager_ext(node).expect("become context manager");
+        self.enter_looper();
+        self
+    }
+
     fn manage<T: IntoBytes + FromBytes + Immutable + Clone>(
         &self,
         number: u32,

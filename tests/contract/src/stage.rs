@@ -8,7 +8,7 @@ use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::suite::Driver;
 use binder_logs::Task;
-use binder_sys::{fs, FlatBinderObject, ObjectFlags};
+use binder_sys::{fs, ObjectFlags};
 use nix::errno::Errno;
 use nix::sys::stat::{mknod, Mode, SFlag};
 use std::cell::RefCell;
@@ -195,11 +195,7 @@ impl Stage {
 
     /// A new process that is the context manager by a node with these flags, its thread in the pool.
     pub fn manager_flagged(&self, flags: ObjectFlags) -> Port {
-        let port = self.client();
-        let node = FlatBinderObject::binder(0, 0).with_flags(flags);
-        port.set_context_manager_ext(node).expect("become context manager");
-        port.enter_looper();
-        port
+        self.client().managing(flags)
     }
 
     /// The same, for a node whose calls may carry files.

@@ -172,26 +172,22 @@ impl Party {
     }
 }
 
-/// What the steps cost, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Costs {
-    nest: u64,
-    call: u64,
-    unwind: u64,
-    kill_first: u64,
-    kill_second: u64,
-}
+const MS: u64 = 1_000_000;
 
-impl Costs {
-    fn best(self, other: Self) -> Self {
-        Self {
-            nest: self.nest.min(other.nest),
-            call: self.call.min(other.call),
-            unwind: self.unwind.min(other.unwind),
-            kill_first: self.kill_first.min(other.kill_first),
-            kill_second: self.kill_second.min(other.kill_second),
-        }
-    }
+/// The steps that are compared. What is shorter than this cannot be told from what the scheduler does meanwhile.
+const STEPS: [(&str, u64); 5] = [
+    ("nesting", 20 * MS),
+    ("a call to a third process", MS / 2),
+    ("unwinding", 20 * MS),
+    ("killing one", 10 * MS),
+    ("killing the other", 10 * MS),
+];
+
+/// What they cost, in nanoseconds.
+type Costs = [u64; 5];
+
+fn best(one: Costs, other: Costs) -> Costs {
+    std::array::from_fn(|step| one[step].min(other[step]))
 }
 
 /// Two processes that have called each other so often, and the context manager.
@@ -280,31 +276,19 @@ fn costs_at(t: &Stage, arena: &Arena, depth: u64) -> Costs {
     let again = nest(t, arena, depth);
     let (kill_first, kill_second) = (end(again.first), end(again.second));
     end(again.manager);
-    Costs {
-        nest: again.took.min(nested.took).as_nanos() as u64,
-        call: again.seen.call.load(SeqCst).min(nested.seen.call.load(SeqCst)),
-        unwind: unwind.as_nanos() as u64,
-        kill_first: kill_first.as_nanos() as u64,
-        kill_second: kill_second.as_nanos() as u64,
-    }
+    let call = again.seen.call.load(SeqCst).min(nested.seen.call.load(SeqCst));
+    let ns = |time: Duration| time.as_nanos() as u64;
+    [ns(again.took.min(nested.took)), call, ns(unwind), ns(kill_first), ns(kill_second)]
 }
 
 /// What has grown as if with the square of the depth, if anything has.
 fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
-    // What is too short to be told from what the scheduler does meanwhile does not count.
-    let ms = 1_000_000;
-    let pairs = [
-        ("nesting", once.nest, deep.nest, 20 * ms),
-        ("a call to a third process", once.call, deep.call, ms / 2),
-        ("unwinding", once.unwind, deep.unwind, 20 * ms),
-        ("killing one", once.kill_first, deep.kill_first, 10 * ms),
-        ("killing the other", once.kill_second, deep.kill_second, 10 * ms),
-    ];
     // Eight times as much where it grows with the depth, 64 times where with its square, less where both do. More at
     // eight times the depth misses the caches, which takes up to two and a half times as long.
-    let wrong = pairs.iter().find(|(_, once, deep, noise)| *deep > 30 * once + noise);
-    wrong
-        .map(|(what, once, deep, _)| format!("{what}: {once} ns at {DEPTH}, {deep} ns at {TIMES} times that"))
+    let is_wrong = |step: &usize| deep[*step] > 30 * once[*step] + STEPS[*step].1;
+    let wrong = (0..STEPS.len()).find(is_wrong)?;
+    let (what, once, deep) = (STEPS[wrong].0, once[wrong], deep[wrong]);
+    Some(format!("{what}: {once} ns at {DEPTH}, {deep} ns at {TIMES} times that"))
 }
 
 case!(lesson_s06_costs_grow_no_faster_than_the_depth, ["TXN-11", "TREL-1"], |t| {
@@ -320,8 +304,8 @@ case!(lesson_s06_costs_grow_no_faster_than_the_depth, ["TXN-11", "TREL-1"], |t| 
     for _ in 0..5 {
         if let Some(wrong) = grown_too_fast(once, deep) {
             eprintln!("{wrong}");
-            deep = deep.best(costs_at(t, &arena, TIMES * DEPTH));
-            once = once.best(costs_at(t, &arena, DEPTH));
+            deep = best(deep, costs_at(t, &arena, TIMES * DEPTH));
+            once = best(once, costs_at(t, &arena, DEPTH));
         }
     }
     if let Some(wrong) = grown_too_fast(once, deep) {

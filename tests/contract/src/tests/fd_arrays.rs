@@ -26,6 +26,13 @@ fn answer(server: &Port, client: &Port) {
     client.free(&server.answer(client, &empty()));
 }
 
+/// An answered call with an array of one file, whose buffer stays.
+fn kept(server: &Port, client: &Port, line: &Line) -> BinderTransactionData {
+    let call = client.call_sg(server, &with_array(client, 0, &[line.theirs], 0).call(client));
+    answer(server, client);
+    call
+}
+
 case!(arrive, ["OBJ-FDA", "TXN-32", "OBJ-7"], file_pair, |t, (server, client)| {
     for (before, after) in [(0, 0), (0, 12), (16, 0), (40, 20)] {
         let lines: [Line; 3] = lines(&client);
@@ -178,8 +185,7 @@ case!(closed_by_another_thread, ["OBJ-11", "OBJ-12"], file_pair, |t, (server, cl
     let other = server.thread();
     let before = server.actor.open_files();
     let line = Line::to(&client);
-    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
-    answer(&server, &client);
+    let call = kept(&server, &client, &line);
     client.actor.close_file(line.theirs);
     other.free(&call);
     assert_eq!(server.actor.open_files(), before);
@@ -218,8 +224,7 @@ case!(closed_before_by_the_receiver, ["OBJ-11"], file_pair, |t, (server, client)
 case!(lesson_c02_freed_twice_closes_once, ["OBJ-11", "OBJ-12", "lesson C02"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
-    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
-    answer(&server, &client);
+    let call = kept(&server, &client, &line);
     let number = server.received_array(&call, 1)[0];
     server.free(&call);
     // Somebody else has the number now, and keeps it.
@@ -229,8 +234,7 @@ case!(lesson_c02_freed_twice_closes_once, ["OBJ-11", "OBJ-12", "lesson C02"], |t
 });
 
 case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], with_line, |t, (server, client, line)| {
-    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
-    answer(&server, &client);
+    let call = kept(&server, &client, &line);
     server.start(&stream(|c| c.free_buffer(call.buffer)));
     let returned = !server.actor.is_blocked();
     if t.known_difference(Driver::Upstream, "the freeing thread waits and keeps the files", returned) {
@@ -261,8 +265,7 @@ case!(other_descriptors_stay, ["OBJ-11"], file_pair, |t, (server, client)| {
 });
 
 case!(device_in_use_is_closed, ["OBJ-11"], with_line, |t, (server, client, line)| {
-    let call = client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
-    answer(&server, &client);
+    let call = kept(&server, &client, &line);
     let number = server.received_array(&call, 1)[0];
     // The server puts its device under that number, and closes the one it had: then it has no other
     // descriptor, nor a mapping, to keep the device open, and frees the buffer through it.

@@ -155,10 +155,7 @@ fn open_another(t: &Stage, port: &Port, device: &str) -> Port {
 fn managed(t: &Stage, device: &str) -> Port {
     let mut port = open_another(t, &t.opened(), device);
     port.map(4096).expect("map");
-    let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
-    port.set_context_manager_ext(node).expect("become context manager");
-    port.enter_looper();
-    port
+    port.managing(ObjectFlags::ACCEPTS_FDS)
 }
 
 /// The device has no manager any more; with the incumbents it still has, and will for ever.

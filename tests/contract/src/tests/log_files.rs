@@ -91,7 +91,7 @@ fn numbers(lines: &[&str], text: &str, word: &str) -> Vec<u32> {
 }
 
 /// The same process with another device open.
-fn with_another(port: &Port, path: &Path) -> Port {
+pub(super) fn with_another(port: &Port, path: &Path) -> Port {
     let mut other =
         Port::open(Rc::new(port.actor.thread()), &port.arena, path, 0).expect("open another device");
     other.map(SPACE).expect("map");

@@ -94,22 +94,25 @@ case!(weak_turns_strong, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager
     assert_eq!(seen, [Return::Acquire(ID), Return::TransactionComplete]);
 });
 
-case!(strong_turns_weak, ["NODE-6", "NODE-9"], manager_and_server, |t, (manager, owner)| {
-    let (call, handle, _) = give(&owner, &manager, NODE);
-    answer(&owner);
+/// The owner gives the manager a node, which is held weakly then; its handle.
+#[track_caller]
+fn weakened(manager: &Port, owner: &Port) -> u32 {
+    let (call, handle, _) = give(owner, manager, NODE);
+    answer(owner);
     manager.send(|c| c.increfs(handle));
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID)]);
+    handle
+}
+
+case!(strong_turns_weak, ["NODE-6", "NODE-9"], manager_and_server, |t, (manager, owner)| {
+    let handle = weakened(&manager, &owner);
     manager.send(|c| c.decrefs(handle));
     assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
 });
 
 case!(comes_back_after_release, ["NODE-6", "NODE-5"], manager_and_server, |t, (manager, owner)| {
-    let (call, handle, _) = give(&owner, &manager, NODE);
-    answer(&owner);
-    manager.send(|c| c.increfs(handle));
-    manager.free(&call);
-    assert_eq!(owner.drain(), [Return::Release(ID)]);
+    weakened(&manager, &owner);
     let (_, _, seen) = give(&owner, &manager, NODE);
     assert_eq!(seen, [Return::Acquire(ID), Return::TransactionComplete], "strong anew, weak all along");
 });

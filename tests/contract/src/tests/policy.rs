@@ -46,11 +46,7 @@ fn opened_as(t: &Stage, first: &str, later: &str) -> Port {
 
 /// The context manager, opened as one type by who goes on as another.
 fn manager_as(t: &Stage, first: &str, later: &str) -> Port {
-    let port = opened_as(t, first, later);
-    let node = FlatBinderObject::binder(0, 0).with_flags(ObjectFlags::ACCEPTS_FDS);
-    port.set_context_manager_ext(node).expect("become context manager");
-    port.enter_looper();
-    port
+    opened_as(t, first, later).managing(ObjectFlags::ACCEPTS_FDS)
 }
 
 #[track_caller]

@@ -96,23 +96,14 @@ case!(rejected_commands, ["WR-3"], Stage::client, |t, port| {
 });
 
 case!(fatal_error_skips_the_read, ["WR-3"], Stage::client, |t, port| {
+    let commands = 0u32.to_ne_bytes().to_vec();
+    let args = WriteReadOp { commands, room: ROOM, read_consumed: 40, ..Default::default() };
     leave_work(&port);
-    let outcome = port.raw(WriteReadOp {
-        commands: 0u32.to_ne_bytes().to_vec(),
-        room: ROOM,
-        read_consumed: 40,
-        ..Default::default()
-    });
+    let outcome = port.raw(args.clone());
     // A pending error on the thread stops the write before its first command, and is read.
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (NONE, 0, 44));
     assert_eq!(code_at(&outcome.buffer, 40), BR_FAILED_REPLY);
-    let port = t.client();
-    let outcome = port.raw(WriteReadOp {
-        commands: 0u32.to_ne_bytes().to_vec(),
-        room: ROOM,
-        read_consumed: 40,
-        ..Default::default()
-    });
+    let outcome = t.client().raw(args);
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (Errno::EINVAL, 0, 0));
 });
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::kernel_namespaces;
+use crate::tests::log_files::with_another;
 use binder_logs::{Log, Mode, Pointer, State};
 use binder_sys::fs::mount_at;
 use std::io::Read;
@@ -66,16 +67,8 @@ case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], logged_pair, |t, (logs, 
     server.answer(&client, &empty());
 });
 
-/// The same process with another device open.
-fn with_another_device(t: &Stage, port: &Port, name: &str) -> Port {
-    let actor = Rc::new(port.actor.thread());
-    let mut other = Port::open(actor, &port.arena, &t.device(name), 0).expect("open another device");
-    other.map(SPACE).expect("map");
-    other
-}
-
 case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], logged_client, |t, (logs, client)| {
-    let other = with_another_device(t, &client, "hwbinder");
+    let other = with_another(&client, &t.device("hwbinder"));
     let contexts = || {
         let mut contexts: Vec<_> = logs.file_of(&client).into_iter().map(|block| block.context).collect();
         contexts.sort();
@@ -132,7 +125,7 @@ case!(device_that_was_unlinked, ["LOG-2", "BFS-10"], logged_pair, |t, (logs, man
 fn with_device_named(t: &Stage, name: &str) -> (Port, Port) {
     binder_sys::fs::add_device(t.root(), name).expect("add a device");
     let client = t.client();
-    let other = with_another_device(t, &client, name);
+    let other = with_another(&client, &t.device(name));
     (client, other)
 }
 

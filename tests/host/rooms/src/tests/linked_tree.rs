@@ -239,13 +239,11 @@ proptest! {
         keys in prop::collection::vec(0..12u64, OBJECTS),
         steps in prop::collection::vec(step(), 1..200),
     ) {
-        let before = live_allocations();
-        let mut scene = Scene::new(&keys);
-        for step in steps {
-            scene.step(step);
-        }
-        scene.finish();
-        prop_assert_eq!(live_allocations(), before);
+        super::keeps_nothing(|| {
+            let mut scene = Scene::new(&keys);
+            steps.into_iter().for_each(|step| scene.step(step));
+            scene.finish();
+        });
     }
 }
 

@@ -32,7 +32,7 @@ mod wire;
 
 // What the conformance suite imports; KUnit has its own.
 use crate::expect::{ensure, ensure_eq, Failed};
-use kernel::testing::atomic;
+use kernel::testing::{atomic, live_allocations};
 use proptest::test_runner::Config;
 
 /// How many random sequences the tests of places in objects try: few in Miri, which takes much longer.
@@ -42,6 +42,13 @@ fn config() -> Config {
         failure_persistence: None,
         ..Config::default()
     }
+}
+
+/// Runs something that frees all that it allocates.
+fn keeps_nothing(run: impl FnOnce()) {
+    let before = live_allocations();
+    run();
+    assert_eq!(live_allocations(), before);
 }
 
 /// Takes all paths of so many steps, by their numbers.

@@ -6,7 +6,7 @@
 use crate::pure::registrations::{DeliveredNotifications, OfNode, Place, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
-use kernel::testing::{atomic, live_allocations};
+use kernel::testing::atomic;
 use proptest::prelude::*;
 
 /// A request, by its number.
@@ -128,15 +128,11 @@ fn tell(steps: &[OwnerRef]) {
 proptest! {
     #[test]
     fn each_waits_once(steps in prop::collection::vec(step(), 0..100)) {
-        let before = live_allocations();
-        wait(&steps);
-        assert_eq!(live_allocations(), before);
+        super::keeps_nothing(|| wait(&steps));
     }
 
     #[test]
     fn a_cookie_means_the_first_that_was_told(steps in prop::collection::vec(told(), 0..100)) {
-        let before = live_allocations();
-        tell(&steps);
-        assert_eq!(live_allocations(), before);
+        super::keeps_nothing(|| tell(&steps));
     }
 }

@@ -189,13 +189,10 @@ proptest! {
 
     #[test]
     fn like_deques(steps in prop::collection::vec(step(), 1..100)) {
-        let before = live_allocations();
-        let mut scene = Scene::new(OBJECTS);
-        for step in steps {
-            scene.step(step);
-        }
-        drop(scene);
-        prop_assert_eq!(live_allocations(), before);
+        super::keeps_nothing(|| {
+            let mut scene = Scene::new(OBJECTS);
+            steps.into_iter().for_each(|step| scene.step(step));
+        });
     }
 }
 
