@@ -166,7 +166,10 @@ case!(lesson_t01_pids_are_those_of_the_caller, ["IOCTL-FREEZE", "IOCTL-GET_FROZE
 
 // The device of one who is gone is open, and another has its number.
 case!(heir_of_a_number_is_not_found, ["IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
-    let (heir, _keeper, _) = super::tasks::heir_of(t, t.opened());
+    // One who has something to read.
+    let (manager, client) = (t.manager(), t.client());
+    client.tell(0, 0, &empty());
+    let (heir, _keeper, _) = super::tasks::heir_of(t, manager);
     let freezer = Freezer::by(t.opened(), t.pid_to_freeze(&heir));
     let why = "whoever has the number of one who is gone is taken for that";
     if t.known_difference(Driver::C, why, freezer.info() == Err(Errno::EINVAL)) {
