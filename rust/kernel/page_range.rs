@@ -184,8 +184,7 @@ impl Observer for () {
 /// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
 /// - A slot that holds a page ceases to do so only under `shrinking`, or when the space ends.
 ///   `frontier` changes under it, too, except that [`NEVER`] becomes 0 when the mapping is made,
-/// and
-///   that it becomes [`GONE`] at any time and stays so.
+///   and that it becomes [`GONE`] at any time and stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, and from any of these to [`GONE`],
 ///   and no other way.
 /// - `turn` does not change, and is that of the range's space, too.

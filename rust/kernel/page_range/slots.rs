@@ -6,8 +6,7 @@
 //!   OwnedRecord ──fill──► UNMAPPED ──mapped──► present ──withdraw──► LEAVING ──take──► OwnedRecord
 //!        │                   │                    ▲                     │                  │
 //!        │                   │                    └──────restore────────┘                  │
-//!        └────────────drop───┴──────────────────────space dropped──────────────────────────┴──►
-//! freed
+//!        └────────────drop───┴──────────────────────space dropped──────────────────────────┴► end
 //! ```
 //!
 //! The state of a page is in the low bits of its slot, so each step is one exchange. No step waits
@@ -197,8 +196,7 @@ pub(super) enum Found {
 ///   found that no thread has the slot's space open, or when the space is dropped.
 /// - Only the holder of the range's turn sets and clears `LEAVING`, and owns the slot meanwhile.
 /// - A record on the pool's list is in a slot that is not `UNLISTED`. One that is in such a slot
-/// and
-///   on no list is about to be added by the thread that has made it listed, or is [`Taken`].
+///   and on no list is about to be added by the thread that has made it listed, or is [`Taken`].
 pub(super) struct Slot(Atomic<*mut Record>);
 
 impl Slot {
