@@ -96,6 +96,17 @@ impl Scene<'_> {
         }
     }
 
+    /// The same when nothing is left to happen: the device of the last attempt ends a little later.
+    fn settled_log(&self) -> Vec<String> {
+        loop {
+            let log = self.log_at_any_time();
+            std::thread::sleep(Duration::from_millis(20));
+            if log == self.log_at_any_time() {
+                return log;
+            }
+        }
+    }
+
     /// What the driver says of the owner, without what changes by itself.
     fn log_at_any_time(&self) -> Vec<String> {
         let text = read_to_string(&self.log).expect("a log");
@@ -137,7 +148,7 @@ impl Scene<'_> {
             }),
             _ => {
                 let (code, _) = COMMANDS.iter().find(|(_, known)| *known == name).expect("a command");
-                let before = self.log_at_any_time();
+                let before = self.settled_log();
                 // Its number as a handle, a pointer, a cookie or an address: those of the owner.
                 let payload = [NUMBER; 32];
                 let size = binder_sys::ioctl::size_of_number(*code);

@@ -29,7 +29,8 @@ fn call(device: &Path, user: u32) {
         become_user(user);
         let device = Device::open(device).expect("open as a client");
         device.map(1 << 16).map(std::mem::forget).expect("map");
-        let call = bytes(b"hello").to_handle(0, 1, TransactionFlags::ONE_WAY);
+        let parcel = bytes(b"hello");
+        let call = parcel.to_handle(0, 1, TransactionFlags::ONE_WAY);
         device.write_all(stream(|c| c.transaction(&call)).as_bytes()).expect("call");
         nix::unistd::pause();
     });
