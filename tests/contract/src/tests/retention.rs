@@ -147,27 +147,6 @@ case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
     short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
 });
 
-// Each of those who die has sent a oneway call that nobody reads.
-case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], Logs::of, |t, logs| {
-    let _deaf = t.manager();
-    let alive = || ["proc", "thread"].map(|kind| logs.stats().total.objects(kind).0);
-    // What earlier tests have left has ended when nothing changes for a while.
-    let mut before = alive();
-    while {
-        std::thread::sleep(Duration::from_millis(500));
-        before != alive()
-    } {
-        before = alive();
-    }
-    for _ in 0..12 {
-        let sender = t.client();
-        (0..3).for_each(|_| sender.tell(0, 0, &empty()));
-        sender.kill();
-    }
-    let are_no_more = || alive().into_iter().zip(before).all(|(now, before)| now <= before);
-    until(&format!("{before:?} processes and threads as before"), || are_no_more().then_some(()));
-});
-
 case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
     const THREADS: i64 = 1500;
     t.needs_no_kasan();
