@@ -16,8 +16,6 @@ from report import charts, data, page
 DOCUMENT = ROOT / "docs/priorities.md"
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 ATTACKERS = ("idle", "nice", "cgroup", "realtime")
-# How often the stranger is preempted in each operation.
-POINTS = 300
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
 
@@ -29,7 +27,7 @@ def run(only="", attackers="", into_docs=False):
     chosen = tuple(filter(None, attackers.split(","))) or ATTACKERS
     rows = {}
     for name, drivers in _guests().items():
-        rows[name] = collect(name, drivers, [one for one in chosen if one != "cgroup" or name == bench.COUNTED], only, POINTS)
+        rows[name] = collect(name, drivers, [one for one in chosen if one != "cgroup" or name == bench.COUNTED], only)
     wrong = [f"{name}: {text}" for name, found in rows.items() for text in faults(found)]
     for name, found in rows.items():
         print(f"\n{name}\n{page.markdown(table(found))}")
@@ -46,19 +44,19 @@ def _guests():
     return {bench.COUNTED: bench.DRIVERS} | ({bench.UPSTREAM: with_upstream} if len(with_upstream) > len(bench.DRIVERS) else {})
 
 
-def collect(name, drivers, attackers, operations, points):
+def collect(name, drivers, attackers, operations):
     """{case: {driver: two series of samples, the first without a hog, as pairs of nanoseconds and number}}."""
     rows = {}
     for attacker in attackers:
         for driver in drivers:
-            for cell in json.loads(_step(name, driver, attacker, operations, points).result().read_text()):
+            for cell in json.loads(_step(name, driver, attacker, operations).result().read_text()):
                 rows.setdefault(cell["case"], {}).setdefault(driver, []).append(cell["measured"]["latency"]["histogram"])
     return rows
 
 
-def _step(name, driver, attacker, operations, points):
+def _step(name, driver, attacker, operations):
     chosen = f"--operations '{operations}'" if operations else ""
-    script = f"$b inversion --attacker {attacker} --points {points} {chosen} $words --output /out/result.json"
+    script = f"$b inversion --attacker {attacker} {chosen} $words --output /out/result.json"
     boot = bench.Boot(f"inversion {driver}, {attacker}, {name}", driver, script, cpus=2, timeout=1800, name=name, boot=_BOOT)
     # Other drivers change seldom: theirs are in the cache of all checkouts.
     folder = bench.HOME / "inversion" if driver == "rust" else cache.root() / "inversion"
