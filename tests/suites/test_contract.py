@@ -19,10 +19,11 @@ STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wak
 MACHINE = ("rust/", "drivers/android/entry/", "drivers/android/rust_binderfs.c", *CONTRACT)
 
 
-@stage(*DRIVER, *CONTRACT, takes=120)
-def test_contract_um_rust_one_cpu(tally):
+@pytest.mark.parametrize("half", (1, 2))
+@stage(*DRIVER, *CONTRACT, takes=110)
+def test_contract_um_rust_one_cpu(tally, half):
     """With KASAN, lockdep and kmemleak, and with the driver's numbers near their ends."""
-    contract.suite(tally, UM, "rust", "contract um rust, one CPU", part=1, near_limits=True)
+    contract.suite(tally, UM, "rust", f"contract um rust, one CPU, half {half}", part=1, half=half, near_limits=True)
 
 
 @stage(*DRIVER, *CONTRACT, takes=100, both_cpus=True)
@@ -36,9 +37,10 @@ def test_kunit(tally):
     kunit.count(tally, result.kernel_log)
 
 
-@stage(*CONTRACT, takes=110)
-def test_contract_um_c_one_cpu(tally):
-    contract.suite(tally, UM, "c", "contract um c, one CPU", part=1, recalled=True)
+@pytest.mark.parametrize("half", (1, 2))
+@stage(*CONTRACT, takes=105)
+def test_contract_um_c_one_cpu(tally, half):
+    contract.suite(tally, UM, "c", f"contract um c, one CPU, half {half}", part=1, half=half, recalled=True)
 
 
 @stage(*CONTRACT, takes=90, both_cpus=True)

@@ -21,20 +21,21 @@ LSM = ("lsm=selinux",)
 SECURED = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
 
 
-def suite(tally, name, driver, title="", only=(), cpus=2, part=None, boot=(), width=64, near_limits=False, kunit=False, policy=False,
+def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, boot=(), width=64, near_limits=False, kunit=False, policy=False,
           recalled=False):
     """Run the suite in guest `name` and add its counts; the guest's result.
 
-    `only`: the tests whose names contain one of these. `part`: those that want so many CPUs. `boot`: words for the
-    guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's numbers start near their ends. `kunit`: so they do, and
-    the driver runs its KUnit suites when it is loaded. `policy`: the security module gets that of the tests. `recalled`: a run that
-    passed on the C driver is not repeated.
+    `only`: the tests whose names contain one of these. `part`: those that want so many CPUs. `half`: every second of them, from the
+    first or the second one on. `boot`: words for the guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's
+    numbers start near their ends. `kunit`: so they do, and the driver runs its KUnit suites when it is loaded. `policy`: the security
+    module gets that of the tests. `recalled`: a run that passed on the C driver is not repeated.
     """
     title = title or " ".join(["contract", name, driver, *boot])
     built, program = kernel.build(name), programs.build_for(name, CRATE, width)
     argv = ["/lab/contract", "run", "--driver", driver, *(_IMPATIENCE if driver == "upstream" else _PATIENCE)]
     argv += [word for part_of_name in only for word in ("--filter", part_of_name)]
     argv += ["--cpus", str(part)] if part else []
+    argv += ["--half", str(half)] if half else []
     files = {"/lab/contract": program}
     if policy:
         files["/lab/policy"] = compiled_policy()

@@ -111,6 +111,9 @@ pub struct RunArgs {
     /// Only tests for this number of CPUs, 1 or 2
     #[arg(long)]
     cpus: Option<usize>,
+    /// Of those, every second one: from the first or from the second on
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=2))]
+    half: Option<u8>,
     /// Run none after the first that fails
     #[arg(long)]
     stop_at_first_failure: bool,

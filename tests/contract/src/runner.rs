@@ -63,6 +63,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
         None => suite::select(&args.filter).collect(),
     };
     tests.retain(|test| args.cpus.is_none_or(|cpus| cpus == test.cpus()));
+    if let Some(half) = args.half {
+        tests = tests.into_iter().skip(usize::from(half) - 1).step_by(2).collect();
+    }
     if tests.is_empty() {
         bail!("no test matches {}", args.filter.join(", "));
     }
