@@ -187,27 +187,36 @@ case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], with_logs, |t, logs| 
     until("its file goes", || names().is_empty().then_some(()));
 });
 
-/// A node that several others hold, more than our driver asks for one record: its manager, its owner and those.
+/// A node that several others hold, more than our driver asks for one record: its manager, its owner and those. Its pointer is the
+/// owner's pid: the dead nodes of other tests may be there, too.
 fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
     let (manager, owner) = (t.manager(), t.server());
     let holders: Vec<_> = (0..HOLDERS).map(|_| t.client()).collect();
+    let pointer = u64::from(t.global_pid(&owner));
     for holder in &holders {
-        introduce(&manager, &owner, FlatBinderObject::binder(0x70, 0x71), holder);
+        introduce(&manager, &owner, FlatBinderObject::binder(pointer, 0x71), holder);
     }
     let _ = owner.answer_counts();
     (manager, owner, holders)
 }
 
-/// The log once there is a dead node.
-fn state_with_the_dead(path: &Path) -> String {
-    until("a node is dead", || {
-        Some(text(path)).filter(|state| state.starts_with("binder state:\ndead nodes:\n"))
+/// The log once the node of that owner is among the dead ones, which come first.
+fn state_with_the_dead(path: &Path, owner: u32) -> String {
+    until("the node is dead", || {
+        let state = text(path);
+        let dead = state.split("\nproc ").next().is_some_and(|dead| dead.contains(&name_of(owner)));
+        dead.then_some(state)
     })
 }
 
-/// The line of a node, and the pids in it.
-fn node_line(log: &str) -> (&str, BTreeSet<u32>) {
-    let mut lines = log.lines().filter(|line| line.contains(" u0000000000000070 c0000000000000071 "));
+/// How a log names the node of that owner.
+fn name_of(owner: u32) -> String {
+    format!(" u{owner:016x} c0000000000000071 ")
+}
+
+/// The line of that owner's node, and the pids in it.
+fn node_line(log: &str, owner: u32) -> (&str, BTreeSet<u32>) {
+    let mut lines = log.lines().filter(|line| line.contains(&name_of(owner)));
     let line = lines.next().expect("a line for the node");
     assert_eq!(lines.next(), None, "one line for the node");
     let pids = line.split_once(" proc ").map_or("", |(_, pids)| pids);
@@ -238,26 +247,28 @@ fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
 
 case!(killed_in_the_middle_of_a_line, ["REL-2", "BFS-12"], with_logs, |t, logs| {
     let (_manager, owner, holders) = held_by_many(t);
-    let log = read_while_killed(&logs.join(format!("proc/{}", t.global_pid(&owner))), &[&owner]);
+    let pid = t.global_pid(&owner);
+    let log = read_while_killed(&logs.join(format!("proc/{pid}")), &[&owner]);
     assert!(log.ends_with('\n'), "the line of the node ends");
     let state = logs.join("state");
-    state_with_the_dead(&state);
+    state_with_the_dead(&state, pid);
     let log = read_while_killed(&state, &holders.iter().collect::<Vec<_>>());
     // Only numbers follow in that line.
-    let (_, pids) = node_line(&log);
+    let (_, pids) = node_line(&log, pid);
     assert!(pids.len() <= holders.len());
 });
 
 case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], with_logs, |t, logs| {
     let (_manager, owner, holders) = held_by_many(t);
     let wanted: BTreeSet<_> = holders.iter().map(|holder| t.global_pid(holder)).collect();
+    let pid = t.global_pid(&owner);
     let state = text(&logs.join("state"));
-    let (line, pids) = node_line(&state);
+    let (line, pids) = node_line(&state, pid);
     assert!(line.contains(&format!(" iw {HOLDERS} ")), "{line}");
     assert_eq!(pids, wanted);
     owner.kill();
-    let state = state_with_the_dead(&logs.join("state"));
-    assert_eq!(node_line(&state).1, wanted, "a dead node is listed once");
+    let state = state_with_the_dead(&logs.join("state"), pid);
+    assert_eq!(node_line(&state, pid).1, wanted, "a dead node is listed once");
 });
 
 case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
