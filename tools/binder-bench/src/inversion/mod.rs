@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How long a process waits when a stranger loses its CPU in the middle of an operation.
 //!
-//! Victim and server run on the first CPU. The attacker runs on the second one and has little right to it. It begins an [`operation`] at
-//! an agreed moment. So many nanoseconds later, a hog takes the second CPU until the victim has finished, for [`BURST`] at most. When
-//! the hog runs, the [`victim`] begins what it does, and its wait is measured. The moment of the hog sweeps over the operation.
+//! Victim and server run on the first CPU. The attacker runs on the second one and has little right to it. A third CPU, if there is one,
+//! has what the kernel does on its own. The attacker begins an [`operation`] at an agreed moment. So many nanoseconds later, a hog takes the
+//! second CPU until the victim has finished, for [`BURST`] at most. When the hog runs, the [`victim`] begins what it does, and its wait is
+//! measured. The moment of the hog sweeps over the operation.
 //!
 //! Under `qemu -icount` a nanosecond is an instruction, so the sweep preempts the attacker all along its operation, and repeats exactly.
 
@@ -177,15 +178,15 @@ fn sweep(
     for number in 0..args.points {
         let offset = range * number / args.points;
         samples.push(point(Some(offset))?);
-        within += u64::from(offset < length);
-        let hog = moments.at(Moment::Hog);
-        preempted += u64::from(moments.at(Moment::Begin) < hog && hog < moments.at(Moment::End));
+        let [begin, end, hog] = [Moment::Begin, Moment::End, Moment::Hog].map(|moment| moments.at(moment));
+        within += u64::from(offset < end - begin);
+        preempted += u64::from(begin < hog && hog < end);
     }
     let case = format!("{}: {}: {}", starvation.name(), operation.name, victim.name);
     if !args.run.quiet {
         eprintln!("{case}: takes {length} ns, preempted at {preempted} of {within} points");
     }
-    if preempted * 2 < within {
+    if preempted == 0 || preempted * 2 < within {
         return Err(Error::failed(format!("the attacker lost its CPU at {preempted} of {within} points")));
     }
     let label = Label::new("inversion", &case);
