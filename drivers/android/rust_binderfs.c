@@ -81,6 +81,8 @@ static void binderfs_kill_sb(struct super_block *sb)
 {
 	struct binderfs_mount *mount = binderfs_mount(sb);
 
+	if (mount)
+		rust_binder_log_dir_wait(&mount->processes);
 	/* Evicts all inodes, which needs the mount. */
 	kill_anon_super(sb);
 	if (!mount)

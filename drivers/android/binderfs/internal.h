@@ -39,6 +39,8 @@ struct user_namespace;
 struct binder_log_dir {
 	struct dentry *dentry;
 	bool in_debugfs;
+	/* Closed devices whose files are still to be removed. */
+	atomic_t closing;
 
 	/* Guards the files and how many devices each stands for. */
 	struct mutex lock;
@@ -175,6 +177,7 @@ struct dentry *rust_binderfs_add_file(struct dentry *parent, const char *name,
 /* binderfs/logs.c */
 
 void rust_binder_log_dir_init(struct binder_log_dir *dir);
+void rust_binder_log_dir_wait(struct binder_log_dir *dir);
 
 /* Adds binder_logs/ to a new mount. */
 int rust_binderfs_add_logs(struct super_block *sb);

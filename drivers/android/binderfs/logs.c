@@ -22,6 +22,7 @@
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 #include <linux/xarray.h>
 
 #include "../common/name.h"
@@ -173,6 +174,13 @@ void rust_binder_log_dir_init(struct binder_log_dir *dir)
 {
 	mutex_init(&dir->lock);
 	xa_init(&dir->pids);
+	atomic_set(&dir->closing, 0);
+}
+
+/* Before the files go with their mount. No device of it is open any more. */
+void rust_binder_log_dir_wait(struct binder_log_dir *dir)
+{
+	wait_var_event(&dir->closing, !atomic_read_acquire(&dir->closing));
 }
 
 /*
@@ -294,11 +302,21 @@ void rust_binder_logs_opened(const struct inode *device, pid_t pid)
 		binder_log_dir_opened(dir, pid);
 }
 
-void rust_binder_logs_closed(const struct inode *device, pid_t pid)
+struct binder_log_dir *rust_binder_logs_closing(const struct inode *device)
 {
 	struct binder_log_dir *dir = binder_log_dir_of(device);
 
 	if (dir)
+		atomic_inc(&dir->closing);
+	return dir;
+}
+
+void rust_binder_logs_closed(struct binder_log_dir *dir, pid_t pid)
+{
+	if (dir) {
 		binder_log_dir_closed(dir, pid);
+		/* The mount may go from here on. */
+		atomic_dec_and_wake_up(&dir->closing);
+	}
 	binder_log_dir_closed(&binder_debugfs_processes, pid);
 }
