@@ -91,19 +91,19 @@ def added(series):
     return {figure: max(found - calm, 0) for figure, found in figures(series[1]).items()}
 
 
-def margin(rows):
-    """The most that a wait without a hog varies by."""
-    calm = [series[0] for by_driver in rows.values() for series in by_driver.values()]
-    return max(max(samples)[0] - min(samples)[0] for samples in calm)
+def margin(by_driver):
+    """The most that a wait without a hog varies by, in a row."""
+    return max(max(series[0])[0] - min(series[0])[0] for series in by_driver.values())
 
 
 def faults(rows):
     """What is wrong with ours."""
-    found, slack = [], margin(rows)
+    found = []
     for case, by_driver in rows.items():
         if "rust" not in by_driver:
             found.append(f"{case}: not measured of ours")
             continue
+        slack = margin(by_driver)
         ours, others = added(by_driver["rust"]), [added(series) for driver, series in by_driver.items() if driver != "rust"]
         for figure, adds in ours.items():
             least = min((other[figure] for other in others), default=adds)

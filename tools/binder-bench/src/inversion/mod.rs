@@ -38,8 +38,9 @@ const BURST: u64 = 20_000_000;
 /// From the hog's timer to the victim's beginning: enough for the hog to have the CPU.
 const DELAY: u64 = 60_000;
 
-/// How often the wait is measured without a hog: its variation is what cannot be told from a wait that the attacker causes.
-const CALM: u32 = 20;
+/// At how many moments the wait is measured without a hog. Its variation is what the kernel's own work and the emulator's clock, which
+/// counts what all CPUs do, add to it.
+const CALM: u64 = 20;
 
 /// An order to prepare the next point; all others are moments.
 const PREPARE: u64 = 0;
@@ -148,9 +149,9 @@ fn sweep(
     let run = |control: &mut Control| victim::run(control, &device, moments, victim);
     let all = [stage.start("victim", Some(CPUS[0]), run)?, attacker, hog];
 
-    // What the victim waits if the hog begins so long after the attacker; without a hog if there is no such moment.
+    // What the victim waits that begins so long after the attacker, with a hog or without.
     let workers = &mut stage.workers;
-    let mut point = |offset: Option<u64>| {
+    let mut point = |offset: u64, has_hog: bool| {
         moments.clear();
         for worker in [attacker, all[0]] {
             workers.order(worker, &Order::Go(PREPARE))?;
@@ -158,18 +159,18 @@ fn sweep(
         }
         let start = now() + starvation.lead();
         workers.order(attacker, &Order::Go(start))?;
-        if let Some(offset) = offset {
+        if has_hog {
             workers.order(hog, &Order::Go(start + offset))?;
         }
-        workers.order(all[0], &Order::Go(start + offset.unwrap_or(operation.nanoseconds) + DELAY))?;
-        workers.collect(if offset.is_some() { &all } else { &all[..2] }, TIMEOUT)?;
+        workers.order(all[0], &Order::Go(start + offset + DELAY))?;
+        workers.collect(if has_hog { &all } else { &all[..2] }, TIMEOUT)?;
         Ok(moments.at(Moment::Waited))
     };
     // What runs for the first time takes longer.
-    point(None)?;
+    point(0, false)?;
     let (mut calm, mut lengths) = (Vec::new(), Vec::new());
-    for _ in 0..CALM {
-        calm.push(point(None)?);
+    for number in 0..CALM {
+        calm.push(point(operation.nanoseconds * number / CALM, false)?);
         lengths.push((moments.at(Moment::End) - moments.at(Moment::Begin)) as f64);
     }
     let length = stats::median(lengths) as u64;
@@ -177,7 +178,7 @@ fn sweep(
     let (mut samples, mut preempted, mut within) = (Vec::new(), 0, 0);
     for number in 0..args.points {
         let offset = range * number / args.points;
-        samples.push(point(Some(offset))?);
+        samples.push(point(offset, true)?);
         let [begin, end, hog] = [Moment::Begin, Moment::End, Moment::Hog].map(|moment| moments.at(moment));
         within += u64::from(offset < end - begin);
         preempted += u64::from(begin < hog && hog < end);
