@@ -45,7 +45,7 @@ def run(only="", driver=None, steps=None, into_docs=False):
 
 def drivers():
     """Upstream's is left out where the kernel that has it was never built."""
-    there = any((cache.root() / "kernel").glob(f"{bench.UPSTREAM}-[0-9a-f]*/.complete"))
+    there = any((cache.root() / "kernel").glob(f"{bench.UPSTREAM}-{'[0-9a-f]' * 12}/.complete"))
     return DRIVERS if there else bench.DRIVERS
 
 
