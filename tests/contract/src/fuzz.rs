@@ -17,6 +17,7 @@ use crate::runner::{in_new_namespaces, private_mounts, SCRATCH};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
+use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 use nix::unistd::pipe;
 use rand::rngs::SmallRng;
@@ -77,6 +78,8 @@ fn report(args: &FuzzArgs, seed: u64, trace: &str, end: Result<(), String>) {
 const STEPS: u32 = 60;
 /// Handles, objects and cookies are few, so that right ones are met often.
 const HANDLES: u32 = 6;
+/// A read that has less room than this left may have left something.
+const NEARLY_FULL: u64 = 100;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
 
 /// One of the cast, and what it has received.
@@ -89,6 +92,8 @@ struct Role {
     is_frozen: bool,
     /// A part of its space is elsewhere: what it receives cannot be read.
     is_moved: bool,
+    /// Its thread has read all that it could at its last step.
+    is_drained: bool,
 }
 
 struct Play {
@@ -105,7 +110,7 @@ fn live(stage: &Stage, seed: u64) -> String {
     let roles = ports.map(|(name, port)| {
         port.nonblocking(true);
         let pid = stage.pid_to_freeze(&port.actor);
-        Role { name, port, pid, buffers: Vec::new(), is_frozen: false, is_moved: false }
+        Role { name, port, pid, buffers: Vec::new(), is_frozen: false, is_moved: false, is_drained: false }
     });
     let random = SmallRng::seed_from_u64(seed);
     let mut play = Play { roles: roles.into(), numbers: HashMap::new(), random, trace: String::new() };
@@ -113,6 +118,7 @@ fn live(stage: &Stage, seed: u64) -> String {
         match play.random.random_range(0..40) {
             0..=4 => play.freeze(),
             5 => play.move_a_page(),
+            6 => play.leave(),
             _ => play.step(),
         }
     }
@@ -145,7 +151,10 @@ impl Play {
         let outcome = self.roles[role].port.raw(WriteReadOp { commands: bytes, room, ..Default::default() });
         writeln!(self.trace, "  errno {} wrote {}", outcome.errno as i32, outcome.write_consumed)
             .expect("a string");
-        if outcome.errno as i32 == 0 {
+        let has_read = outcome.errno as i32 == 0;
+        self.roles[role].is_drained = outcome.errno == Errno::EAGAIN
+            || has_read && outcome.read_consumed + NEARLY_FULL <= room as u64;
+        if has_read {
             writeln!(self.trace, "  read {}", outcome.read_consumed).expect("a string");
             for item in outcome.returns() {
                 self.received(role, &item);
@@ -187,6 +196,19 @@ impl Play {
         let moved = self.roles[role].port.actor.number(part).is_ok();
         self.roles[role].is_moved = true;
         writeln!(self.trace, "{} moves a page: {moved}", self.roles[role].name).expect("a string");
+    }
+
+    /// A role's thread leaves, whatever it is calling or serving and whatever has come since it has read all, and is another
+    /// one from then on. The C driver forgets counts that it has not read.
+    fn leave(&mut self) {
+        let Role { name, port, is_drained, .. } = &self.roles[self.random.random_range(0..self.roles.len())];
+        if !is_drained {
+            return;
+        }
+        writeln!(self.trace, "{name} leaves {:?}", port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32))
+            .expect("a string");
+        // The first read of a thread returns at once with the C driver only. This one has no room for work.
+        port.raw(WriteReadOp { room: 4, ..Default::default() });
     }
 
     fn handle(&mut self) -> u32 {
