@@ -57,8 +57,8 @@ pub fn run(args: &ExampleArgs) -> anyhow::Result<()> {
     let (players, result) = match &args.what {
         What::Logs => {
             let players = everything::make(&t);
-            let text = normal::logs(&t, &players);
-            (players, text.map(|text| print!("{text}")))
+            print!("{}", normal::logs(&t, &players));
+            (players, Ok(()))
         }
         What::Of { question, program } => {
             let players = question.make(&t);

@@ -12,9 +12,9 @@
 //! | `stats` | [`Stats`] |
 //! | `transaction_log`, `failed_transaction_log` | [`TransactionLog`] |
 //!
-//! The lines are those of the C driver, which are its interface to whoever reads them. Printed, a value is
-//! the file again. Upstream's Rust driver says less, and some of it in other words: with
-//! [`Mode::Lenient`] its files become values of the same types, in which [`None`] is what it does not say.
+//! The lines are those of the C driver, which are its interface to whoever reads them. Upstream's Rust driver
+//! says less, and some of it in other words: with [`Mode::Lenient`] its files become values of the same types,
+//! in which [`None`] is what it does not say.
 //!
 //! ```
 //! use binder_logs::{Log, Mode, TransactionLog};
@@ -50,7 +50,7 @@ pub use transaction_log::{Kind, LogEntry, TransactionLog};
 use std::path::Path;
 
 /// A kind of log file.
-pub trait Log: Sized + std::fmt::Display {
+pub trait Log: Sized {
     /// Makes a value of a file's contents; `file` is its name for error messages.
     fn parse(file: &str, contents: &[u8], mode: Mode) -> Result<Self, Error>;
 

@@ -5,7 +5,6 @@ use crate::lines::{Error, Lines, Mode, UnknownLine, OUT_OF_ORDER, UNKNOWN};
 use crate::process::{self, Node, Process};
 use crate::scan::Scan;
 use crate::Log;
-use std::fmt;
 
 const STATE: &str = "binder state:";
 const DEAD_NODES: &str = "dead nodes:";
@@ -208,29 +207,5 @@ fn told_once(told: &mut bool, strict: bool) -> Result<(), &'static str> {
     match std::mem::replace(told, true) && strict {
         true => Err(OUT_OF_ORDER),
         false => Ok(()),
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{STATE}")?;
-        if !self.dead_nodes.is_empty() {
-            writeln!(f, "{DEAD_NODES}")?;
-        }
-        self.dead_nodes.iter().try_for_each(|node| node.fmt(f))?;
-        self.processes.iter().try_for_each(|process| process.fmt(f))
-    }
-}
-
-impl fmt::Display for Transactions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{TRANSACTIONS}")?;
-        self.processes.iter().try_for_each(|process| process.fmt(f))
-    }
-}
-
-impl fmt::Display for ProcessState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.processes.iter().try_for_each(|process| write!(f, "{PROCESS}\n{process}"))
     }
 }

@@ -5,7 +5,6 @@ use crate::lines::{Error, Lines, Mode, UnknownLine, OUT_OF_ORDER, UNKNOWN};
 use crate::scan::{Pid, Scan};
 use crate::Log;
 use binder_sys::codes::{COMMANDS, RETURNS};
-use std::fmt;
 
 const STATS: &str = "binder stats:";
 
@@ -161,41 +160,6 @@ impl ProcessStats {
     }
 }
 
-impl fmt::Display for Stats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{STATS}")?;
-        self.total.print(f, "")?;
-        self.processes.iter().try_for_each(|process| process.fmt(f))
-    }
-}
-
-impl fmt::Display for ProcessStats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "proc {}\n{}{}", self.pid, FIELDS[0], self.context)?;
-        print_line(f, 1, self.threads)?;
-        let requested = self
-            .requested_threads
-            .map(|RequestedThreads { outstanding, started, max }| format!("{outstanding}+{started}/{max}"));
-        print_line(f, 2, requested)?;
-        print_line(f, 3, self.ready_threads)?;
-        print_line(f, 4, self.free_async_space)?;
-        print_line(f, 5, self.nodes)?;
-        let references = self
-            .references
-            .map(|ReferenceCounts { count, strong, weak }| format!("{count} s {strong} w {weak}"));
-        print_line(f, 6, references)?;
-        print_line(f, 7, self.buffers)?;
-        print_line(f, 8, self.pages.map(|Pages { active, lru, free }| format!("{active}:{lru}:{free}")))?;
-        print_line(f, 9, self.pages_high_watermark)?;
-        print_line(f, 10, self.pending_transactions)?;
-        self.counters.print(f, "  ")
-    }
-}
-
-fn print_line(f: &mut fmt::Formatter<'_>, field: usize, value: Option<impl fmt::Display>) -> fmt::Result {
-    value.map_or(Ok(()), |value| writeln!(f, "{}{value}", FIELDS[field]))
-}
-
 /// The names of the objects that are counted, in the order of the lines.
 pub const OBJECTS: [&str; 8] =
     ["proc", "thread", "node", "ref", "death", "transaction", "transaction_complete", "freeze"];
@@ -259,17 +223,6 @@ impl Counters {
             let fits = !strict || follows(codes.iter().map(|(_, name)| *name), last, name);
             fits.then(|| list.push(counter))
         }
-    }
-
-    /// Prints them with something before each line.
-    pub(crate) fn print(&self, f: &mut fmt::Formatter<'_>, before: &str) -> fmt::Result {
-        for Counter { name, count } in self.commands.iter().chain(&self.returns) {
-            writeln!(f, "{before}{name}: {count}")?;
-        }
-        for ObjectCount { name, active, total } in &self.objects {
-            writeln!(f, "{before}{name}: active {active} total {total}")?;
-        }
-        Ok(())
     }
 }
 

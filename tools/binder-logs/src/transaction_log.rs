@@ -4,7 +4,6 @@
 use crate::lines::{Error, Lines, Mode, UnknownLine, UNKNOWN};
 use crate::scan::{DebugId, Task};
 use crate::Log;
-use std::fmt;
 
 /// `transaction_log`, and `failed_transaction_log`, which has those that failed alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,24 +87,4 @@ fn entry(line: &str, lines: &Lines<'_>) -> Option<LogEntry> {
         is_complete: !end.has(" (incomplete)"),
     };
     (begin.rest.is_empty() && end.rest.is_empty()).then_some(entry)
-}
-
-impl fmt::Display for TransactionLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.entries.iter().try_for_each(|entry| writeln!(f, "{entry}"))
-    }
-}
-
-impl fmt::Display for LogEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(word, _)| word);
-        let Self { id, from, to, context, node, handle, data_size, offsets_size, .. } = self;
-        write!(f, "{id}{kind} from {from} to {to} context {context} node {node} handle {handle}")?;
-        write!(
-            f,
-            " size {data_size}:{offsets_size} ret {}/{} l={}",
-            self.return_error, self.errno, self.line
-        )?;
-        f.write_str(if self.is_complete { "" } else { " (incomplete)" })
-    }
 }

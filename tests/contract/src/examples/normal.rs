@@ -12,10 +12,9 @@ use crate::logs::Logs;
 use crate::stage::Stage;
 use binder_logs::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// All logs, one after the other.
-pub fn logs(t: &Stage, players: &Players) -> anyhow::Result<String> {
+pub fn logs(t: &Stage, players: &Players) -> String {
     let logs = Logs::mounted(t);
     let mut all = All {
         state: logs.state(),
@@ -32,13 +31,8 @@ pub fn logs(t: &Stage, players: &Players) -> anyhow::Result<String> {
     }
     all.number();
     all.make_normal();
-    let mut text = String::new();
     let All { state, transactions, stats, log, failed, .. } = all;
-    write!(
-        text,
-        "{state}{transactions}{stats}--- transaction_log\n{log}--- failed_transaction_log\n{failed}"
-    )?;
-    Ok(text)
+    format!("{state:#?}\n{transactions:#?}\n{stats:#?}\ntransaction_log {log:#?}\nfailed_transaction_log {failed:#?}\n")
 }
 
 struct All {
