@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Ioctl numbers: two bits of direction, fourteen of size, eight of type, eight of number.
+//! Ioctl numbers: two bits of direction, fourteen of size, eight of type, eight of number. What each does is in
+//! `include/uapi/linux/android/binder.h`.
 
 use crate::structs::*;
 use std::mem::size_of;
@@ -42,33 +43,18 @@ pub const fn size_of_number(number: u32) -> usize {
     ((number >> 16) & 0x3fff) as usize
 }
 
-/// Write commands, then read returns.
 pub const BINDER_WRITE_READ: u32 = read_write::<BinderWriteRead>(b'b', 1);
-/// Never implemented by any driver.
 pub const BINDER_SET_IDLE_TIMEOUT: u32 = write::<i64>(b'b', 3);
-/// How many threads the driver may ask for.
 pub const BINDER_SET_MAX_THREADS: u32 = write::<u32>(b'b', 5);
-/// Never implemented by any driver.
 pub const BINDER_SET_IDLE_PRIORITY: u32 = write::<i32>(b'b', 6);
-/// Become the context manager, with a node of pointer 0.
 pub const BINDER_SET_CONTEXT_MGR: u32 = write::<i32>(b'b', 7);
-/// Forget the calling thread.
 pub const BINDER_THREAD_EXIT: u32 = write::<i32>(b'b', 8);
-/// Ask for the protocol version.
 pub const BINDER_VERSION: u32 = read_write::<BinderVersion>(b'b', 9);
-/// Look at the next node of the caller's own.
 pub const BINDER_GET_NODE_DEBUG_INFO: u32 = read_write::<BinderNodeDebugInfo>(b'b', 11);
-/// The context manager asks how often a handle's node is held.
 pub const BINDER_GET_NODE_INFO_FOR_REF: u32 = read_write::<BinderNodeInfoForRef>(b'b', 12);
-/// Become the context manager, with a node of the caller's choice.
 pub const BINDER_SET_CONTEXT_MGR_EXT: u32 = write::<FlatBinderObject>(b'b', 13);
-/// Freeze or thaw a process.
 pub const BINDER_FREEZE: u32 = write::<BinderFreezeInfo>(b'b', 14);
-/// Ask what a frozen process has missed.
 pub const BINDER_GET_FROZEN_INFO: u32 = read_write::<BinderFrozenStatusInfo>(b'b', 15);
-/// Be told when this process floods another with oneway calls.
 pub const BINDER_ENABLE_ONEWAY_SPAM_DETECTION: u32 = write::<u32>(b'b', 16);
-/// Read and reset the calling thread's last error.
 pub const BINDER_GET_EXTENDED_ERROR: u32 = read_write::<BinderExtendedError>(b'b', 17);
-/// On `binder-control`: add a device.
 pub const BINDER_CTL_ADD: u32 = read_write::<BinderfsDevice>(b'b', 1);

@@ -49,8 +49,6 @@
 //! # }
 //! ```
 
-#![warn(missing_docs)]
-
 pub mod codes;
 pub mod commands;
 pub mod device;

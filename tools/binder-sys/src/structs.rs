@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The structures that cross the boundary between user space and the driver.
 //!
-//! Field names are the ABI's. Unions appear as their widest member, with accessors for the others.
+//! Names of fields are the ABI's, and what they mean is in `include/uapi/linux/android/binder.h`. Unions appear as
+//! their widest member, with accessors for the others.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -22,17 +23,11 @@ macro_rules! abi {
 abi! {
     /// Argument of `BINDER_WRITE_READ`.
     pub struct BinderWriteRead {
-        /// Bytes of commands.
         pub write_size: u64,
-        /// Bytes of commands that the driver has dealt with.
         pub write_consumed: u64,
-        /// Address of the commands.
         pub write_buffer: u64,
-        /// Room for returns.
         pub read_size: u64,
-        /// Bytes of returns that the driver has written.
         pub read_consumed: u64,
-        /// Address of the room for returns.
         pub read_buffer: u64,
     }
 
@@ -40,39 +35,27 @@ abi! {
     pub struct BinderTransactionData {
         /// The handle when sending (low 32 bits), the node's pointer when receiving.
         pub target: u64,
-        /// The node's cookie, when receiving.
         pub cookie: u64,
-        /// What the callee should do.
         pub code: u32,
         /// See [`TransactionFlags`].
         pub flags: u32,
-        /// The caller's process, when receiving.
         pub sender_pid: i32,
-        /// The caller's effective user, when receiving.
         pub sender_euid: u32,
-        /// Bytes of data.
         pub data_size: u64,
-        /// Bytes of offsets.
         pub offsets_size: u64,
-        /// Address of the data.
         pub buffer: u64,
-        /// Address of the offsets.
         pub offsets: u64,
     }
 
     /// A received transaction with the caller's security context.
     pub struct BinderTransactionDataSecctx {
-        /// The transaction.
         pub data: BinderTransactionData,
-        /// Address of the context, a string that ends with a NUL.
         pub secctx: u64,
     }
 
     /// A transaction to send that has a scatter-gather area.
     pub struct BinderTransactionDataSg {
-        /// The transaction.
         pub data: BinderTransactionData,
-        /// Size of the area in the target.
         pub buffers_size: u64,
     }
 
@@ -84,7 +67,6 @@ abi! {
         pub flags: u32,
         /// The node's pointer, or the handle in the low 32 bits.
         pub binder: u64,
-        /// The node's cookie.
         pub cookie: u64,
     }
 
@@ -92,11 +74,9 @@ abi! {
     pub struct BinderFdObject {
         /// [`ObjectType::FD`].
         pub kind: u32,
-        /// Without meaning.
         pub pad_flags: u32,
         /// The descriptor, in the low 32 bits.
         pub fd: u64,
-        /// Carried along.
         pub cookie: u64,
     }
 
@@ -106,13 +86,9 @@ abi! {
         pub kind: u32,
         /// [`BinderBufferObject::HAS_PARENT`] or 0.
         pub flags: u32,
-        /// Address of the block.
         pub buffer: u64,
-        /// Its length.
         pub length: u64,
-        /// Index of the object that points to it.
         pub parent: u64,
-        /// Where in the parent the pointer lies.
         pub parent_offset: u64,
     }
 
@@ -120,95 +96,66 @@ abi! {
     pub struct BinderFdArrayObject {
         /// [`ObjectType::FDA`].
         pub kind: u32,
-        /// Without meaning.
         pub pad: u32,
-        /// How many descriptors.
         pub num_fds: u64,
-        /// Index of the object that holds the array.
         pub parent: u64,
-        /// Where in the parent the array lies.
         pub parent_offset: u64,
     }
 
     /// A node as its owner knows it.
     pub struct BinderPtrCookie {
-        /// The pointer that identifies it.
         pub ptr: u64,
-        /// The owner's own value.
         pub cookie: u64,
     }
 
     /// Argument of `BINDER_VERSION`.
     pub struct BinderVersion {
-        /// The driver's version.
         pub protocol_version: i32,
     }
 
     /// Argument of `BINDER_GET_NODE_DEBUG_INFO`.
     pub struct BinderNodeDebugInfo {
-        /// In: look above this pointer. Out: the node found, or 0.
         pub ptr: u64,
-        /// The node's cookie.
         pub cookie: u64,
-        /// Whether the owner has been told to hold a strong count.
         pub has_strong_ref: u32,
-        /// Whether the owner has been told to hold a weak count.
         pub has_weak_ref: u32,
     }
 
     /// Argument of `BINDER_GET_NODE_INFO_FOR_REF`.
     pub struct BinderNodeInfoForRef {
-        /// In: the handle.
         pub handle: u32,
-        /// Out: strong counts on its node.
         pub strong_count: u32,
-        /// Out: weak counts on its node.
         pub weak_count: u32,
-        /// Must be zero.
         pub reserved1: u32,
-        /// Must be zero.
         pub reserved2: u32,
-        /// Must be zero.
         pub reserved3: u32,
     }
 
     /// Argument of `BINDER_FREEZE`.
     pub struct BinderFreezeInfo {
-        /// The process.
         pub pid: u32,
-        /// Freeze or thaw.
         pub enable: u32,
-        /// How long to wait for calls in progress.
         pub timeout_ms: u32,
     }
 
     /// Argument of `BINDER_GET_FROZEN_INFO`.
     pub struct BinderFrozenStatusInfo {
-        /// The process.
         pub pid: u32,
-        /// Bit 0: synchronous calls were refused. Bit 1: calls are pending.
         pub sync_recv: u32,
-        /// Bit 0: oneway calls wait.
         pub async_recv: u32,
     }
 
     /// Payload of `BR_FROZEN_BINDER`.
     pub struct BinderFrozenStateInfo {
-        /// The registration's cookie.
         pub cookie: u64,
-        /// Whether the owner is frozen now.
         pub is_frozen: u32,
-        /// Zero.
         pub reserved: u32,
     }
 
     /// Argument of `BINDER_GET_EXTENDED_ERROR`.
     pub struct BinderExtendedError {
-        /// The transaction that failed.
         pub id: u32,
-        /// What the sender was told, a `BR_*` code.
         pub command: u32,
-        /// A negative errno, or 0.
         pub param: i32,
     }
 }
@@ -217,9 +164,7 @@ abi! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, packed)]
 pub struct BinderHandleCookie {
-    /// The handle.
     pub handle: u32,
-    /// The registration's cookie.
     pub cookie: u64,
 }
 
