@@ -217,17 +217,3 @@ impl Paired {
         text
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_side_is_a_name_and_a_place() {
-        let found = side("c=/dev/binder=fs").unwrap();
-        assert_eq!((found.name.as_str(), found.binderfs), ("c", PathBuf::from("/dev/binder=fs")));
-        for text in ["", "c", "=x", "c="] {
-            assert!(side(text).is_err(), "{text}");
-        }
-    }
-}

@@ -243,36 +243,3 @@ fn part_path(path: &Path) -> PathBuf {
     name.push(".part");
     PathBuf::from(name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_survives_the_way_to_disk_and_back() {
-        let path = std::env::temp_dir().join(format!("bb-result-{}.json", std::process::id()));
-        let label = Label::new("nested", "").with("depth", 3);
-        let measured = Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions: 2.0 });
-        let cell = Cell { label, measured };
-        save(&RunFile::new("c", Environment::new(), vec![cell]), &path).unwrap();
-        let back = RunFile::load(&path).unwrap();
-        assert_eq!(back.driver, "c");
-        let Measured::Count(count) = &back.cells[0].measured else { panic!("a count went in") };
-        assert_eq!((count.n1, count.n2, &count.t2[..]), (1, 2, &[5][..]));
-        assert_eq!(back.cells[0].label.title(), "nested depth=3");
-        assert!(!part_path(&path).exists());
-        fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn foreign_and_future_files_are_refused() {
-        let path = std::env::temp_dir().join(format!("bb-foreign-{}.json", std::process::id()));
-        for (text, word) in [("{}", "not a result"), ("{\"schema\":99}", "format 99"), ("[", "EOF")] {
-            fs::write(&path, text).unwrap();
-            let error = RunFile::load(&path).unwrap_err();
-            assert_eq!(error.kind, Kind::BadInput);
-            assert!(error.to_string().contains(word), "{error}");
-        }
-        fs::remove_file(path).unwrap();
-    }
-}

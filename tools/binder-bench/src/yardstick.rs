@@ -101,24 +101,3 @@ fn receive(socket: &OwnedFd, room: &mut [u8]) -> Result<()> {
 fn gone() -> Error {
     Kind::PeerDied.error("the other side of a yardstick died")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_size_is_carried_and_the_end_is_noticed() {
-        const LARGEST: u32 = 131_072;
-        let (ours, theirs) = sockets().unwrap();
-        let server = std::thread::spawn(move || serve(&theirs, LARGEST));
-        let mut caller = SocketCaller::new(ours, LARGEST);
-        for size in [0, 1, 4096, 65_536, LARGEST, 0] {
-            caller.set(Setting { size, variant: 0 }).unwrap();
-            for _ in 0..3 {
-                caller.call().unwrap();
-            }
-        }
-        drop(caller);
-        assert_eq!(server.join().unwrap().unwrap_err().kind, Kind::PeerDied);
-    }
-}

@@ -101,6 +101,8 @@ expect 1 "needs a guest under" growth --driver x
 expect 6 "No such file" report /nonexistent/result.json
 echo '{}' >/tmp/foreign.json
 expect 6 "not a result" report /tmp/foreign.json
+echo '{"schema":99}' >/tmp/foreign.json
+expect 6 "format 99" report /tmp/foreign.json
 
 # Without the right to add a device, or to open one.
 mkdir -p /etc

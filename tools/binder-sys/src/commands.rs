@@ -84,18 +84,3 @@ impl Commands {
         freeze_done(cookie: u64) => BC_FREEZE_NOTIFICATION_DONE, cookie;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_follow_each_other_without_padding() {
-        let mut stream = Commands::new();
-        stream.enter_looper().acquire(7).free_buffer(0x1000).request_death(1, 2);
-        assert_eq!(stream.len(), 4 + 8 + 12 + 16);
-        assert_eq!(&stream.as_bytes()[..4], &BC_ENTER_LOOPER.to_ne_bytes());
-        assert_eq!(&stream.as_bytes()[8..12], &7u32.to_ne_bytes());
-        assert_eq!(&stream.as_bytes()[16..24], &0x1000u64.to_ne_bytes());
-    }
-}

@@ -115,29 +115,6 @@ impl Iterator for Returns<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zerocopy::IntoBytes;
-
-    #[test]
-    fn a_mixed_stream_is_taken_apart() {
-        let mut bytes = Vec::new();
-        bytes.extend(BR_NOOP.to_ne_bytes());
-        bytes.extend(BR_INCREFS.to_ne_bytes());
-        bytes.extend_from_slice(BinderPtrCookie { ptr: 1, cookie: 2 }.as_bytes());
-        bytes.extend(BR_FINISHED.to_ne_bytes());
-        bytes.extend(BR_DEAD_REPLY.to_ne_bytes());
-        let mut returns = Returns::new(&bytes);
-        assert_eq!((returns.next(), returns.remaining()), (Some(Ok(Return::Noop)), bytes.len() - 4));
-        let items: Result<Vec<_>, _> = Returns::new(&bytes).collect();
-        assert_eq!(
-            items.unwrap(),
-            [
-                Return::Noop,
-                Return::Increfs(BinderPtrCookie { ptr: 1, cookie: 2 }),
-                Return::Unknown(BR_FINISHED),
-                Return::DeadReply
-            ]
-        );
-    }
 
     #[test]
     fn a_cut_stream_is_an_error_once() {

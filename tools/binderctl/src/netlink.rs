@@ -78,38 +78,3 @@ fn report(message: &Message) -> Option<Report> {
     }
     Some(report)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use binder_logs::Task;
-
-    const FAMILY_ID: u16 = 31;
-    /// Of a netlink message and of a generic one.
-    const HEADERS: usize = 20;
-
-    fn attribute(kind: u16, value: u32) -> Vec<u8> {
-        [&8u16.to_ne_bytes()[..], &kind.to_ne_bytes(), &value.to_ne_bytes()].concat()
-    }
-
-    fn message(command: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
-        let attributes = attributes.concat();
-        let length = (HEADERS + attributes.len()) as u32;
-        let headers = [&length.to_ne_bytes()[..], &FAMILY_ID.to_ne_bytes(), &[0; 10], &[command, 1, 0, 0]];
-        [headers.concat(), attributes].concat()
-    }
-
-    #[test]
-    fn a_report_is_read_unless_it_is_cut_off() {
-        let attributes = [(1, 29201), (3, 12), (4, 13), (8, 1), (10, 4), (99, 1)];
-        let whole = message(1, &attributes.map(|(kind, value)| attribute(kind, value)));
-        let from = Task { process: 12, thread: 13 };
-        let entry =
-            LogEntry { return_error: 29201, from, kind: Type::Async, data_size: 4, ..Default::default() };
-        let packet = [&whole[..], &message(2, &[])].concat();
-        assert_eq!(reports(&packet, FAMILY_ID), [Report { entry, code: 0 }]);
-        for length in 0..whole.len() {
-            assert!(reports(&whole[..length], FAMILY_ID).is_empty(), "{length}");
-        }
-    }
-}

@@ -154,12 +154,4 @@ mod tests {
         let counts = [count(1, "call"), count(0, "call"), count(2, "process")];
         assert_eq!(counts, ["1 call", "0 calls", "2 processes"]);
     }
-
-    #[test]
-    fn a_table_stands_in_columns_and_numbers_stand_to_the_right() {
-        let mut page = Page::default();
-        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        page.table(2, vec!["NAME", "N"], &[row(["a", "10"]), row(["x\x1b[2J", "9"])]);
-        assert_eq!(page.text(), "  NAME       N\n  a         10\n  x\\x1b[2J   9\n");
-    }
 }

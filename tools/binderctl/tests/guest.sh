@@ -192,6 +192,7 @@ of_all expect 0 "no failure is recorded" explain
 of_all expect 4 "there is no process 4194304" explain 4194304
 expect 0 "there was no room for the data" explain 29201/-28
 expect 2 "a process's number is wanted" explain nonsense
+expect 2 "a process's number is wanted" explain 0
 expect 0 "nobody holds or calls anybody" graph
 expect 4 "process 4194304 has no Binder device open" graph 4194304
 

@@ -200,20 +200,3 @@ fn cell(label: Label, samples: &[u64]) -> Cell {
     let blocks = stats::summarise(samples, 1, wall, &mut histogram).into_iter().collect();
     Cell { label, measured: Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) }) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_have_names_of_their_own() {
-        let mut names: Vec<_> = OPERATIONS
-            .iter()
-            .flat_map(|operation| operation.victims.iter().map(|victim| (operation.name, victim.name)))
-            .collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
-    }
-}

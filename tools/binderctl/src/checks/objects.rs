@@ -146,13 +146,6 @@ context binder
     }
 
     #[test]
-    fn without_sizes_the_check_is_skipped() {
-        let text = include_str!("../../../binder-logs/tests/recorded/upstream/stats");
-        let stats = Stats::parse("stats", text.as_bytes(), Mode::Lenient).unwrap();
-        assert!(space(&stats, &State::default(), None, 20, &mut Names::none()).is_err());
-    }
-
-    #[test]
     fn holders_of_dead_objects_are_found() {
         let found = messages(dead(&state(STATE), &mut Names::none()));
         assert_eq!(found, ["process 20 on binder holds 1 object of processes that have ended"]);

@@ -250,29 +250,6 @@ mod tests {
     use binder_logs::{Log, Mode, TransactionLog};
 
     #[test]
-    fn a_subject_is_a_process_or_what_a_driver_has_printed() {
-        assert_eq!(subject("12"), Ok(Subject::Process(12)));
-        assert_eq!(subject("29201/-28"), Ok(Subject::Code(29201, -28)));
-        assert!(subject("0").is_err() && subject("x").is_err() && subject("-1").is_err());
-    }
-
-    #[test]
-    fn a_recorded_failure_is_put_into_words() {
-        let log = "7: call  from 12:13 to 0:0 context binder node 0 handle 0 size 4:0 ret 29189/-22 l=3253\n";
-        let log = TransactionLog::parse("log", log.as_bytes(), Mode::Strict).unwrap();
-        let mut page = Page::default();
-        Failure::logged(&log.entries[0], &mut Names::none()).show(&mut page);
-        let text = page.text();
-        assert!(
-            text.starts_with(
-                "7: call from 12:13 to nobody on binder handle 0, 4 bytes: BR_DEAD_REPLY (EINVAL)\n"
-            ),
-            "{text}"
-        );
-        assert!(text.contains("what: the object that was called is gone\n"), "{text}");
-    }
-
-    #[test]
     fn an_invalid_call_without_objects_is_not_blamed_on_them() {
         for (to, offsets, is_context) in [("20:0", 0, true), ("20:0", 8, false), ("0:0", 0, false)] {
             let log = format!(
