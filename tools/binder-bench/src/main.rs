@@ -56,7 +56,7 @@ fn main() -> ExitCode {
             run(&common, &[workload])
         }
         Command::Paired(args) => paired::run(&args)
-            .and_then(|result| write(&result, args.output.as_deref(), false, || Ok(result.table()))),
+            .and_then(|result| write(&result, args.output.as_deref(), false, || result.table())),
         Command::Growth(args) if args.list => print(&growth::list()),
         Command::Growth(args) => growth::run(&args).and_then(|file| finish(&file, &args.run)),
         Command::Inversion(args) => inversion::run(&args).and_then(|file| finish(&file, &args.run)),
@@ -92,9 +92,8 @@ fn run(common: &Common, workloads: &[Named]) -> Result<()> {
 }
 
 fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {
-    write(result, basics.output.as_deref(), basics.quiet, || {
-        Ok(report::render(&report::merge(std::slice::from_ref(result), &basics.driver)?))
-    })
+    let summary = || report::render(&report::merge(std::slice::from_ref(result), &basics.driver));
+    write(result, basics.output.as_deref(), basics.quiet, summary)
 }
 
 /// Writes a result where it was wanted, and prints a summary.
@@ -102,7 +101,7 @@ fn write(
     result: &impl serde::Serialize,
     output: Option<&Path>,
     quiet: bool,
-    summary: impl FnOnce() -> Result<String>,
+    summary: impl FnOnce() -> String,
 ) -> Result<()> {
     match output {
         Some(path) if path == Path::new("-") => return print(&json(result)?),
@@ -111,13 +110,13 @@ fn write(
     }
     match output {
         Some(_) if quiet => Ok(()),
-        _ => print(&summary()?),
+        _ => print(&summary()),
     }
 }
 
 fn report_command(args: &ReportArgs) -> Result<()> {
     let files = args.files.iter().map(|path| RunFile::load(path)).collect::<Result<Vec<_>>>()?;
-    let report = report::merge(&files, &args.base)?;
+    let report = report::merge(&files, &args.base);
     print(&if args.json { json(&report)? } else { report::render(&report) })
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -224,22 +224,12 @@ pub fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map(|text| text + "\n").context("cannot make JSON")
 }
 
-/// Writes a result in one step: a reader never sees half of it, and an old one stays until then.
 pub fn save(result: &impl Serialize, path: &Path) -> Result<()> {
-    let part = part_path(path);
-    fs::write(&part, json(result)?).context(format!("cannot write {}", part.display()))?;
-    fs::rename(&part, path).context(format!("cannot write {}", path.display()))
+    fs::write(path, json(result)?).context(format!("cannot write {}", path.display()))
 }
 
 /// Fails early, before an hour of measuring, when a result could not be written in the end.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let part = part_path(path);
-    fs::File::create(&part).context(format!("cannot write {}", path.display()))?;
-    fs::remove_file(&part).context(format!("cannot write {}", path.display()))
-}
-
-fn part_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
+    let file = fs::File::options().append(true).create(true).open(path);
+    file.map(drop).context(format!("cannot write {}", path.display()))
 }

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::error::{Kind, Result};
-use crate::result::{Measured, RunFile};
+use crate::result::RunFile;
 use rows::{Row, Sorted};
 use table::table;
 
@@ -27,34 +26,17 @@ pub struct Report {
     pub remarks: Vec<String>,
 }
 
-pub fn merge(files: &[RunFile], base: &str) -> Result<Report> {
-    refuse_duplicates(files)?;
+pub fn merge(files: &[RunFile], base: &str) -> Report {
     let mut sorted = Sorted::default();
     files.iter().for_each(|file| sorted.add(file));
-    Ok(Report {
+    Report {
         base: base.to_string(),
         latency: rows::times(&sorted, base),
         counts: rows::amounts(&sorted, base, rows::instructions),
         memory: rows::amounts(&sorted, base, rows::bytes),
         growth: growth::rows(&sorted, base),
         remarks: remarks(files, base),
-    })
-}
-
-fn is_timed(file: &RunFile) -> bool {
-    file.cells.iter().any(|cell| matches!(cell.measured, Measured::Latency(_)))
-}
-
-/// The same boot counted twice would look like agreement. Counts repeat exactly, so there it does not matter.
-fn refuse_duplicates(files: &[RunFile]) -> Result<()> {
-    let mut seen = BTreeSet::new();
-    for (index, file) in files.iter().enumerate().filter(|(_, file)| is_timed(file)) {
-        if !seen.insert(serde_json::to_string(file).unwrap_or_default()) {
-            let (number, driver) = (index + 1, &file.driver);
-            return Err(Kind::BadInput.error(format!("result {number} (driver {driver}) is given twice")));
-        }
     }
-    Ok(())
 }
 
 fn remarks(files: &[RunFile], base: &str) -> Vec<String> {
