@@ -4,7 +4,7 @@
 import re
 import subprocess
 
-from . import commands, doc, kernel, layers, litmus, module, mutants, packages, programs, proc, say
+from . import doc, kernel, layers, litmus, module, mutants, packages, programs, proc, say
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -12,6 +12,10 @@ _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 _UNSAFE_TABLE = "docs/architecture.md"
+
+_FENCE = re.compile(r"^```(\w*)$(.*?)^```$", re.M | re.S)
+_MAKE = re.compile(r"^(?:\$ )?make (?=[a-z])([\w-]+)", re.M)
+_TARGETS = re.compile(r"^TARGETS := (.*)$", re.M)
 
 # What packages run on a machine.
 _PACKAGING = ("packaging/dkms/*", "packaging/debian/*.p*", "packaging/system/[ls]*")
@@ -182,6 +186,21 @@ def headings(text):
     return found
 
 
+def commands(root=ROOT):
+    """Fences without a language in README and the documents, and commands in them that make does not have."""
+    targets = {"help"} | {word for line in _TARGETS.findall((root / "Makefile").read_text()) for word in line.split()}
+    wrong = []
+    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
+        text = path.read_text()
+        for fence in _FENCE.finditer(text):
+            place = f"{path.relative_to(root)}:{text.count(chr(10), 0, fence.start()) + 1}"
+            if not fence[1]:
+                wrong.append(f"{place}: a fence names its language: sh, console, text, ...")
+            wrong += [f"{place}: there is no make {target}" for target in _MAKE.findall(fence[2])
+                      if target not in targets]
+    return wrong
+
+
 def _names():
     """Files, and functions of files, that the docs and litmus tests name and that are not there: `calls/send.rs:call` is both."""
     sources = _files("drivers/**/*", "rust/**/*", "tools/**/*", "tests/**/*", "include/**/*", "configs/*")
@@ -220,7 +239,7 @@ CHECKS = {
     "shell and Python syntax": (_scripts, ("tools/", "tests/", "packaging/"), 2),
     "links in the docs": (_links, _DOCUMENTS, 1),
     "names in the docs": (_names, (*_DOCUMENTS, *_RUST), 5),
-    "commands in the docs": (commands.complaints, (*_DOCUMENTS, "Makefile"), 1),
+    "commands in the docs": (commands, (*_DOCUMENTS, "Makefile"), 1),
     "rules and lessons": (_contract, ("docs/contract.md", "tests/contract/", "tests/host/"), 1),
     "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),
     "who uses whom in the driver": (layers.complaints, ("drivers/", "rust/", "docs/architecture.md"), 2),

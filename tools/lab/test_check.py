@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the checks of the documents see."""
+"""What the checks of the documents see, and places of documents for what commands write."""
 
-from . import check
+import re
+
+import pytest
+
+from . import check, marked, say
+from .versions import ROOT
 
 TABLE = "| file | | why |\n|---|---|---|\n| `a/ffi/` | 3 | C |\n| `b/queue.rs`, `queue/` | 5 | places |\n"
 
@@ -22,3 +27,39 @@ def test_a_row_is_about_a_folder_or_a_file_and_its_folder():
 def test_what_is_counted_otherwise_or_has_no_row_is_told():
     first, second = check.untold({"a/ffi/one.rs": 3, "b/queue.rs": 4, "b/queues.rs": 1}, TABLE)
     assert "b/queue.rs has 4 unsafe, not 5" in first and "no row has b/queues.rs, which has 1 unsafe" in second
+
+
+GOOD = "# Title\n```sh\nmake boot   # a shell\nmake -C linux\n```\n- an item\n\n```text\nnothing to make\n```\n"
+
+
+def test_fences_without_a_language_and_commands_that_are_gone(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "Makefile").write_text("TARGETS := boot\n")
+    (tmp_path / "README.md").write_text(GOOD)
+    assert check.commands(tmp_path) == []
+    (tmp_path / "docs/a.md").write_text("One\n```\nls\n```\n```sh\n$ make gone ONLY=x\n```\n")
+    assert check.commands(tmp_path) == ["docs/a.md:2: a fence names its language: sh, console, text, ...", "docs/a.md:5: there is no make gone"]
+
+
+PLACES = "a\n<!-- begin: x -->\nold\n<!-- end: x -->\nb\n<!-- begin: x y -->\n<!-- end: x y -->\n"
+
+
+def test_what_is_there_is_replaced_and_nothing_else(tmp_path):
+    document = tmp_path / "a.md"
+    document.write_text(PLACES)
+    marked.put(document, "x", r"new \1" + "\n")
+    marked.put(document, "x y", "more\n")
+    assert document.read_text() == PLACES.replace("old", r"new \1").replace("x y -->\n<", "x y -->\nmore\n<")
+
+
+@pytest.mark.parametrize("text, name, words", [(PLACES, "y", "no place for `y`"), (PLACES, "x.y", "no place for `x.y`"), (PLACES * 2, "x", "2 places for `x`")])
+def test_a_place_that_is_not_there_once_is_told(text, name, words):
+    with pytest.raises(say.LabError, match=words):
+        marked.replaced(text, name, "new\n")
+
+
+@pytest.mark.parametrize("document", sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)
+def test_each_place_has_a_beginning_and_an_end_and_is_there_once(document):
+    found = re.findall(r"<!-- (begin|end): (.*) -->", document.read_text())
+    names = [name for mark, name in found if mark == "begin"]
+    assert found == [(mark, name) for name in dict.fromkeys(names) for mark in ("begin", "end")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a plugin saw, laid to what binder-bench measured, and what is a fault."""
 
-from . import growth
+from . import growth, inversion
 from report import data
 
 SYMBOLS = "ffffffffa0000000 t first\t[binder_linux]\nffffffffa0000100 t second\t[binder_linux]\n"
@@ -45,3 +45,51 @@ def test_a_table_has_each_phase_and_a_driver_that_stopped_earlier():
     assert made.rows == [["calls: answer", "8", "1.00", "70 / –", "4 (with 16)", "1.00", "70 / –", "0.500", ""]]
     assert len(made.headers) == len(made.rows[0])
     assert "calls" in growth.chart(found)
+
+
+CASE = "SCHED_IDLE: call: calls the server"
+QUICK, STALLED = [(20_000, 200)], [(20_000, 199), (20_000_000, 1)]
+
+
+def test_figures_of_pairs():
+    assert inversion.figures([(30, 1), (10, 98), (20, 1)]) == {"median": 10, "p99": 20, "worst": 30}
+
+
+def waits(**series):
+    """One case, each driver's first series being calm."""
+    return {CASE: {driver: [QUICK, *found] for driver, found in series.items()}}
+
+
+def test_one_stall_is_worse_than_none():
+    assert inversion.faults(waits(c=[QUICK], rust=[STALLED])) == [
+        f"{CASE}: a preempted attacker adds 19 980 µs to the worst wait, and 0 µs on the better of the others"]
+    assert inversion.faults(waits(c=[QUICK], rust=[QUICK])) == []
+
+
+def test_the_better_of_the_others_counts():
+    assert len(inversion.faults(waits(c=[STALLED], upstream=[QUICK], rust=[STALLED]))) == 1
+    assert inversion.faults(waits(c=[STALLED], upstream=[STALLED], rust=[STALLED])) == []
+
+
+def test_a_slower_driver_is_not_delayed():
+    found = waits(c=[QUICK], rust=[[(23_000, 200)]])
+    assert len(inversion.faults(found)) == 3
+    found[CASE]["rust"][0] = [(23_000, 20)]
+    assert inversion.faults(found) == []
+
+
+def test_the_margin_is_what_calm_waits_vary_by():
+    found = waits(c=[QUICK], rust=[[(20_000, 199), (90_000, 1)]])
+    assert len(inversion.faults(found)) == 1
+    found[CASE]["c"][0] = [(20_000, 19), (95_000, 1)]
+    assert inversion.faults(found) == []
+
+
+def test_what_only_others_carry_out_is_a_fault():
+    assert inversion.faults(waits(c=[QUICK])) == [f"{CASE}: not measured of ours"]
+
+
+def test_a_table_has_all_drivers():
+    made = inversion.table(waits(c=[QUICK], rust=[STALLED]))
+    assert made.rows == [["SCHED_IDLE", "call", "calls the server", "20 / 20 / 20", "20 / 20 / 20 000", "worse"]]
+    assert len(made.headers) == len(made.rows[0])
