@@ -10,7 +10,6 @@
 //! Several clients start together, and the clock tells how long the slowest takes. That is no count of instructions: what counts all of
 //! them is a plugin of QEMU's.
 
-use crate::cli::Common;
 use crate::error::{Error, Result};
 use crate::marks::{self, mark};
 use crate::result::{Cell, Count, Measured};
@@ -24,18 +23,17 @@ const REPEATS: usize = 31;
 const WARMUP: u64 = 200;
 
 /// Measures all points, one after the other: in a deterministic guest there is nothing to average out.
-pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<Vec<Cell>> {
-    points.iter().map(|point| measure_point(stage, point, windows(common, point))).collect()
+pub fn measure(stage: &mut Stage, points: &[Point], windows: Option<(u64, u64)>) -> Result<Vec<Cell>> {
+    points.iter().map(|point| measure_point(stage, point, windows.unwrap_or_else(|| usual(point)))).collect()
 }
 
 /// Window lengths: the long one stays below a million instructions or so, a quarter of a tick at 250 Hz.
-fn windows(common: &Common, point: &Point) -> (u64, u64) {
-    let usual = match (point.label.batch, point.label.size.max(point.label.reply)) {
+fn usual(point: &Point) -> (u64, u64) {
+    match (point.label.batch, point.label.size.max(point.label.reply)) {
         (16.., _) | (_, 262_145..) => (1, 4),
         (2.., _) | (_, 16_385..) => (4, 16),
         _ => (10, 40),
-    };
-    common.windows.unwrap_or(usual)
+    }
 }
 
 fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Result<Cell> {
@@ -69,17 +67,4 @@ fn measure_point(stage: &mut Stage, point: &Point, (n1, n2): (u64, u64)) -> Resu
 fn per_call((n1, t1): (u64, &[u64]), (n2, t2): (u64, &[u64])) -> f64 {
     let usual = |t: &[u64]| undisturbed_mean(t).expect("there are REPEATS windows");
     (usual(t2) - usual(t1)) / (n2 - n1) as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_price_of_a_window_and_a_tick_leave_no_trace() {
-        let cost = |calls: u64| 777 + calls * 18_965;
-        let t1 = [cost(10), cost(10) + 5_000, cost(10)];
-        let t2 = [cost(40), cost(40), cost(40) + 5_000];
-        assert_eq!(per_call((10, &t1), (40, &t2)), 18_965.0);
-    }
 }

@@ -77,7 +77,8 @@ fn run(common: &Common, workloads: &[Named]) -> Result<()> {
     let session = Session::start(&common.run, common.count)?;
     let mut cells = Vec::new();
     for (name, workload) in workloads {
-        let mut stage = Stage::new(&session, Some(common))?;
+        let alone = common.count && !common.together;
+        let mut stage = Stage::new(&session, Some((common.placement, alone)))?;
         if common.carriers.contains(&Carrier::Seqpacket) {
             workload.add_yardstick(name, &mut stage)?;
         }
@@ -85,8 +86,10 @@ fn run(common: &Common, workloads: &[Named]) -> Result<()> {
             workload.add_binder(&mut stage)?;
         }
         let points = stage.points();
-        let measure = if common.count { count::measure } else { measure::measure };
-        cells.extend(measure(&mut stage, &points, common)?);
+        cells.extend(match common.count {
+            true => count::measure(&mut stage, &points, common.windows)?,
+            false => measure::measure(&mut stage, &points, common.seconds)?,
+        });
     }
     finish(&session.finish(common.placement, cells)?, &common.run)
 }

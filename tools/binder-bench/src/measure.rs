@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::cli::Common;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::result::{Block, Cell, Latency, Measured};
@@ -29,8 +28,8 @@ struct Seen {
     histogram: Histogram<u64>,
 }
 
-pub fn measure(stage: &mut Stage, points: &[Point], common: &Common) -> Result<Vec<Cell>> {
-    let rounds = (common.seconds / BLOCK.as_secs_f64()).ceil().max(1.0) as u64;
+pub fn measure(stage: &mut Stage, points: &[Point], seconds: f64) -> Result<Vec<Cell>> {
+    let rounds = (seconds / BLOCK.as_secs_f64()).ceil().max(1.0) as u64;
     let mut rng = fastrand::Rng::with_seed(SEED);
     let mut seen: Vec<Seen> = points.iter().map(|_| Seen::new()).collect();
     let mut order: Vec<usize> = (0..points.len()).collect();
@@ -83,29 +82,5 @@ impl Seen {
     fn into_cell(self, point: &Point) -> Cell {
         let latency = Latency { blocks: self.blocks, histogram: stats::to_pairs(&self.histogram) };
         Cell { label: point.label.clone(), measured: Measured::Latency(latency) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::result::Label;
-
-    #[test]
-    fn a_block_of_batches_is_summed_up_by_unit() {
-        let clock = Clock::calibrated();
-        let mut label = Label::new("oneway", "");
-        label.batch = 4;
-        let point = Point::new(label, 0, &[]);
-        let ns = |ns| clock.ticks(Duration::from_nanos(ns));
-        let client =
-            |start| Samples { start: ns(start), end: ns(start + 800_000), ticks: vec![ns(400_000); 2] };
-        let mut seen = Seen::new();
-        seen.add(&[client(0), client(100_000)], &point, &clock);
-        let cell = seen.into_cell(&point);
-        let Measured::Latency(latency) = &cell.measured else { panic!("time was measured") };
-        let block = latency.blocks[0];
-        assert_eq!((block.calls, block.mean_ns.round()), (16, 100_000.0));
-        assert!((block.wall_ns - 900_000.0).abs() < 2.0, "{block:?}");
     }
 }

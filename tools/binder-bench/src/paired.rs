@@ -13,7 +13,7 @@ use std::thread;
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::{Common, Placement, RunBasics};
+use crate::cli::{Placement, RunBasics};
 use crate::exchange::{self, BinderCaller};
 use crate::measure;
 use crate::prelude::*;
@@ -83,10 +83,16 @@ pub struct Row {
 }
 
 pub fn run(args: &PairedArgs) -> Result<Paired> {
-    let commons = [&args.base, &args.other].map(|side| common(args, side));
-    let sessions = [Session::start(&commons[0].run, false)?, Session::start(&commons[1].run, false)?];
-    let mut stage = Stage::new(&sessions[0], Some(&commons[0]))?;
-    let mut other = Stage::new(&sessions[1], Some(&commons[1]))?;
+    let basics = [&args.base, &args.other].map(|side| RunBasics {
+        driver: side.name.clone(),
+        device: None,
+        binderfs: side.binderfs.clone(),
+        output: args.output.clone(),
+        quiet: false,
+    });
+    let sessions = [Session::start(&basics[0], false)?, Session::start(&basics[1], false)?];
+    let wishes = Some((args.placement, false));
+    let (mut stage, mut other) = (Stage::new(&sessions[0], wishes)?, Stage::new(&sessions[1], wishes)?);
     stage.need_manager()?;
     other.need_manager()?;
 
@@ -100,27 +106,9 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
     for &size in &args.sizes {
         let label = Label { size, ..Label::new("throughput", "") };
         let points = [0, 1].map(|side| Point::new(label.clone(), side, &[client]));
-        rows.push(row(size, &measure::measure(&mut stage, &points, &commons[0])?)?);
+        rows.push(row(size, &measure::measure(&mut stage, &points, args.seconds)?)?);
     }
     Ok(Paired { base: args.base.name.clone(), other: args.other.name.clone(), rows })
-}
-
-fn common(args: &PairedArgs, side: &Side) -> Common {
-    Common {
-        run: RunBasics {
-            driver: side.name.clone(),
-            device: None,
-            binderfs: side.binderfs.clone(),
-            output: args.output.clone(),
-            quiet: false,
-        },
-        carriers: Vec::new(),
-        seconds: args.seconds,
-        placement: args.placement,
-        count: false,
-        together: false,
-        windows: None,
-    }
 }
 
 /// Serves both devices, each by a thread of its own, for ever. Calls `ready` when both are registered.

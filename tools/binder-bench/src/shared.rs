@@ -68,21 +68,3 @@ impl Drop for Memory {
         let _ = unsafe { munmap(self.start.cast(), self.length.get()) };
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::Ordering;
-
-    #[test]
-    fn both_mappings_are_of_the_same_memory() {
-        let page = Memory::new(4096).unwrap();
-        let again = page.again().unwrap();
-        again.word(63, 7).store(5, Ordering::Relaxed);
-        assert_ne!(page.start, again.start);
-        assert_eq!(page.word(63, 7).load(Ordering::Relaxed), 5);
-        assert_eq!(page.word(63, 6).load(Ordering::Relaxed), 0);
-        drop(page);
-        assert_eq!(again.word(63, 7).load(Ordering::Relaxed), 5);
-    }
-}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::caller::{run_client, Caller};
-use crate::cli::{Common, Placement};
+use crate::cli::Placement;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::registry;
@@ -58,15 +58,17 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Nobody there yet. Without wishes everyone is on one CPU.
-    pub fn new(session: &Session, wishes: Option<&Common>) -> Result<Stage> {
+    /// Nobody there yet. `wishes`: where processes are, and whether only points that one client measures are wanted. Without
+    /// wishes everyone is on one CPU, and only these points are wanted.
+    pub fn new(session: &Session, wishes: Option<(Placement, bool)>) -> Result<Stage> {
+        let (placement, alone) = wishes.unwrap_or((Placement::Same, true));
         Ok(Stage {
             workers: Workers::new()?,
             clock: session.clock,
             device: session.device.clone(),
-            alone: wishes.is_none_or(|common| common.count && !common.together),
+            alone,
             space: SPACE,
-            placement: wishes.map_or(Placement::Same, |common| common.placement),
+            placement,
             cpus: session.cpus.clone(),
             managed: false,
             points: Vec::new(),
