@@ -37,11 +37,6 @@ class Guest:
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
 
-    @property
-    def debug(self):
-        """Whether its kernel watches itself (lockdep, KASAN)."""
-        return "debug" in self.fragments
-
 
 # What our own Kbuild says for our module, for upstream's.
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)

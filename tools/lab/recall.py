@@ -11,33 +11,16 @@ import time
 from . import cache, emulator, guest, say
 
 
-class _Failed(Exception):
-    """A run that is not worth keeping."""
-
-    def __init__(self, result):
-        super().__init__()
-        self.result = result
-
-
 def run(built, job, attempt):
     """The result of `attempt()`, which runs the job in that guest; or that of an earlier run of the same, if it was good."""
     name = f"contract/c-{_key(built, job)}.json"
-
-    def make(part):
+    path = cache.root() / name
+    if not path.exists():
         result = attempt()
-        if not result.good:
-            raise _Failed(result)
-        kept = {"output": result.output, "files": {file: base64.b64encode(data).decode() for file, data in result.files.items()}}
-        part.write_text(json.dumps(kept))
-        made.append(result)
-
-    made = []
-    try:
-        path = cache.entry(name, make)
-    except _Failed as failed:
-        return failed.result
-    if made:
-        return made[0]
+        if result.good:
+            files = {file: base64.b64encode(data).decode() for file, data in result.files.items()}
+            cache.entry(name, lambda part: part.write_text(json.dumps({"output": result.output, "files": files})))
+        return result
     kept = json.loads(path.read_text())
     say.note(f"the same guest passed this on {time.strftime('%Y-%m-%d', time.localtime(path.stat().st_mtime))}")
     files = {file: base64.b64decode(data) for file, data in kept["files"].items()}
