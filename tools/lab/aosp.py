@@ -53,7 +53,7 @@ def build(arch="um"):
 
     def make(part):
         # The compiler of interfaces runs here.
-        loader = [aidl / "usr" / foreign.HERE.loader, "--library-path", _search(aidl), aidl / "usr/bin/aidl"]
+        loader = [aidl / "usr" / foreign.HERE.loader, "--library-path", ":".join(map(str, _folders(aidl, foreign.HERE))), aidl / "usr/bin/aidl"]
         argv = ["make", "-C", ADAPTATIONS, f"-j{os.cpu_count() or 2}", f"SOURCE={source}", f"ROOT={root}", f"TRIPLE={target.triple}",
                 f"LLVM={PINNED['llvm']['bin']}", f"AIDL={shlex.join(map(str, loader))}", f"OUT={part}"]
         proc.logged("building AOSP's libbinder and its tests", "aosp-build", argv)
@@ -85,10 +85,6 @@ def _source():
 
 def _folders(root, target):
     return [root / folder for folder in (f"usr/lib/{target.triple}", f"usr/lib/{target.triple}/android", "usr/lib/7zip")]
-
-
-def _search(root):
-    return ":".join(map(str, _folders(root, foreign.HERE)))
 
 
 def _gather_libraries(part, root, target):

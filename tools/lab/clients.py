@@ -215,13 +215,10 @@ def _rsbinder_units(arch):
                     "--message-format=json-render-diagnostics", *cargo.words]
             log = proc.logged(f"building the unit tests of rsbinder {version}", "rsbinder-units", argv,
                               env=cargo.env, cwd=own)
-            made = [m["executable"] for m in _messages(log) if m.get("executable")]
+            messages = (json.loads(line) for line in log.read_text().splitlines() if line.startswith("{"))
+            made = [message["executable"] for message in messages if message.get("executable")]
             part.mkdir(parents=True)
             shutil.copy2(made[-1], part / "units")
         shutil.rmtree(own)
 
     return cache.entry(f"clients/rsbinder-units-{key}", make) / "units"
-
-
-def _messages(log):
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]

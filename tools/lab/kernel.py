@@ -4,6 +4,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 
 from . import cache, install, packages, proc, say, source, stock, toolchain
@@ -200,7 +201,7 @@ def fragment(name):
 def check_config(config, fragments):
     """Kconfig drops what it cannot grant without a word; later fragments override earlier ones."""
     have = set(config.read_text().splitlines())
-    wanted = {_symbol(line): line for line in fragments}
+    wanted = {re.match(r"(?:# )?(\w+)", line)[1]: line for line in fragments}
     lost = [
         line for symbol, line in wanted.items()
         if line not in have
@@ -208,7 +209,3 @@ def check_config(config, fragments):
     ]
     if lost:
         raise say.LabError(f"the kernel's configuration does not grant {', '.join(lost)}")
-
-
-def _symbol(line):
-    return line.removeprefix("# ").split("=")[0].split(" ")[0]

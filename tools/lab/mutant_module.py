@@ -6,7 +6,6 @@ text compiles: the next copy lacks the faults that the compiler's errors point a
 """
 
 import dataclasses
-import functools
 import json
 import os
 import re
@@ -40,7 +39,7 @@ class Copy:
         self.folder.mkdir(parents=True, exist_ok=True)
         by_hand = [{"name": fault["name"], "edits": fault["edits"]} for fault in self.switched]
         wanted = json.dumps({"only": self.only, "without": without, "by_hand": by_hand})
-        done = subprocess.run([_generator(), ROOT, self.folder], input=wanted, text=True, capture_output=True)
+        done = subprocess.run([programs.build("tools/mutants"), ROOT, self.folder], input=wanted, text=True, capture_output=True)
         if done.returncode:
             raise say.LabError(done.stderr.split("\n\nStack")[0].strip())
         for file, old, new in self.apart["edits"] if self.apart else ():
@@ -48,11 +47,6 @@ class Copy:
             path.write_text(path.read_text().replace(old, new))
         manifest = json.loads((self.folder / "mutants.json").read_text())
         return manifest["sites"], manifest["regions"]
-
-
-@functools.cache
-def _generator():
-    return programs.build("tools/mutants")
 
 
 def build(kernel, copy):

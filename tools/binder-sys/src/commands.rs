@@ -23,7 +23,6 @@ macro_rules! commands {
 }
 
 impl Commands {
-    /// An empty stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -41,22 +40,18 @@ impl Commands {
         self
     }
 
-    /// The stream so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Bytes so far.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing has been appended yet.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Starts over.
     pub fn clear(&mut self) {
         self.0.clear();
     }

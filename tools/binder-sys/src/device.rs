@@ -128,27 +128,22 @@ impl Device {
         self.ioctl(number, &mut argument).map(|()| argument)
     }
 
-    /// `BINDER_VERSION`.
     pub fn version(&self) -> nix::Result<i32> {
         self.asked(BINDER_VERSION, BinderVersion::default()).map(|version| version.protocol_version)
     }
 
-    /// `BINDER_SET_MAX_THREADS`.
     pub fn set_max_threads(&self, mut threads: u32) -> nix::Result<()> {
         self.ioctl(BINDER_SET_MAX_THREADS, &mut threads)
     }
 
-    /// `BINDER_SET_CONTEXT_MGR`.
     pub fn set_context_manager(&self) -> nix::Result<()> {
         self.ioctl(BINDER_SET_CONTEXT_MGR, &mut 0i32)
     }
 
-    /// `BINDER_SET_CONTEXT_MGR_EXT`.
     pub fn set_context_manager_ext(&self, node: &FlatBinderObject) -> nix::Result<()> {
         self.ioctl(BINDER_SET_CONTEXT_MGR_EXT, &mut { *node })
     }
 
-    /// `BINDER_THREAD_EXIT`.
     pub fn thread_exit(&self) -> nix::Result<()> {
         self.ioctl(BINDER_THREAD_EXIT, &mut 0i32)
     }
@@ -158,17 +153,14 @@ impl Device {
         self.asked(BINDER_GET_NODE_DEBUG_INFO, BinderNodeDebugInfo { ptr: above, ..Default::default() })
     }
 
-    /// `BINDER_FREEZE`.
     pub fn freeze(&self, pid: u32, enable: bool, timeout_ms: u32) -> nix::Result<()> {
         self.ioctl(BINDER_FREEZE, &mut BinderFreezeInfo { pid, enable: enable.into(), timeout_ms })
     }
 
-    /// `BINDER_GET_FROZEN_INFO`.
     pub fn frozen_info(&self, pid: u32) -> nix::Result<BinderFrozenStatusInfo> {
         self.asked(BINDER_GET_FROZEN_INFO, BinderFrozenStatusInfo { pid, ..Default::default() })
     }
 
-    /// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`.
     pub fn enable_spam_detection(&self, mut enable: u32) -> nix::Result<()> {
         self.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, &mut enable)
     }

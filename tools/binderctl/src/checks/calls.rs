@@ -184,7 +184,6 @@ fn of_frozen(state: &State, ask: impl Fn(i32) -> Option<BinderFrozenStatusInfo>)
 mod tests {
     use super::*;
     use crate::checks::seen::tests::{messages, state};
-    use binder_logs::{Log, Mode};
 
     fn of_pool(threads: &[i32], idle: &[i32], pending: &[(i64, i64)], may_grow: bool) -> Vec<String> {
         let pool = Pool {
@@ -213,20 +212,6 @@ mod tests {
         assert!(of_pool(&[1, 2], &[2], &[(5, 10)], false).is_empty());
         assert!(of_pool(&[1, 2], &[], &[(5, 10)], true).is_empty());
         assert!(of_pool(&[1], &[], &[], false).is_empty());
-    }
-
-    fn recorded() -> Waiting {
-        let text = include_str!("../../../binder-logs/tests/recorded/c/state");
-        Waiting::of(&State::parse("state", text.as_bytes(), Mode::Strict).unwrap(), None)
-    }
-
-    #[test]
-    fn what_waits_in_a_recorded_state_is_found_by_its_time() {
-        let waiting = recorded();
-        let longest = waiting.calls.values().map(|call| call.elapsed_ms).max().unwrap();
-        let found = |limit| messages(long(&waiting, limit, &mut Names::none())).len();
-        assert!(found(0) > 1 && found(longest + 1) == 0);
-        assert!(messages(cycles(&waiting, recorded, &mut Names::none())).is_empty());
     }
 
     fn block(pid: i32, number: i64, to: &str, elapsed: i64) -> String {
