@@ -70,7 +70,6 @@ def _parser():
     driver_of(guest_of(target("boot", _boot, "a shell in a guest with a driver")))
     option = driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none")
     option("--run", dest="command", required=True, metavar="'PROGRAM ARGUMENT...'", help="a program of the guest or of this machine")(
-        "--crate", help="build this crate of the tree first and lay its program into the guest")(
         "--timeout", type=float, default=120.0, help="seconds")(
         "--boot", action="append", default=[], metavar="WORD", help="for the kernel's command line, such as lsm=selinux")
     guest_of(target("module", lambda a: print(module.build(kernel.build(a.guest))), "build a guest's kernel, and our driver as a module for it"))
@@ -83,7 +82,7 @@ def _parser():
     target("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")
     target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: tables go into docs")(
         "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")(
-        "--guest", type=_guest, default=stock.NAMES[0], help="where limits are recorded: debian or arm64")
+        "--guest", type=_guest, choices=gate.GUESTS, default=stock.NAMES[0], help="where limits are recorded: debian or arm64")
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(
         "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
         "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: the table goes into docs")
@@ -135,10 +134,7 @@ def _exec(arguments):
     built, files = kernel.build(arguments.guest), {}
     argv = ["/bin/sh", "-c", arguments.command]
     first = arguments.command.split(" ", 1)[0]
-    if arguments.crate:
-        program = programs.build_for(arguments.guest, arguments.crate)
-        files["/bin/" + program.name] = program
-    elif "/" in first and shutil.which(first):
+    if "/" in first and shutil.which(first):
         files[first] = first
     job = guest.Job(argv=argv, driver=arguments.driver, files=files, timeout=arguments.timeout, boot=tuple(arguments.boot))
     result = guest.run(built, job, _echo)

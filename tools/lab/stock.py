@@ -166,7 +166,7 @@ def _prepare(folder, archives, name, release):
 def _mounts(folder):
     """Where the packages' headers and tools, and what is made of them, are in the root of the compilers, which has sources of
     its own in usr/src."""
-    found = [*(folder / "usr/src").iterdir(), _kbuild(folder)]
+    found = [*(folder / "usr/src").iterdir(), next((folder / "usr/lib").glob("linux-kbuild-*"))]
     return {**{path: path.relative_to(folder) for path in found}, folder / "made": _MADE}
 
 
@@ -194,7 +194,3 @@ def _release(folder):
 
 def _headers(folder):
     return folder / "usr/src" / f"linux-headers-{_release(folder)}"
-
-
-def _kbuild(folder):
-    return next((folder / "usr/lib").glob("linux-kbuild-*"))

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from . import bench, bench_run, guest, say
-from .test_gate import weighed
+from . import bench, guest, say
 
 
 @pytest.fixture
@@ -69,11 +68,6 @@ def test_two_at_once_do_not_measure_the_same(step, monkeypatch):
     assert step("a").result().read_text() == "slow"
     thread.join()
     assert waits.is_set() and not step.made
-
-
-def test_the_first_headline_is_of_the_null_call():
-    ours, base = weighed(0.5), weighed(1)
-    assert bench_run.headline(ours, base)[0].split() == "null call 0.500 × C's instructions, 0.500 × its locked operations".split()
 
 
 @pytest.fixture

@@ -23,10 +23,3 @@ def test_libraries_of_libraries_are_there_once_and_a_missing_one_is_named(tmp_pa
         foreign.needed([tmp_path / "program"], folders)
     (tmp_path / "libtwo.so.2").touch()
     assert foreign.needed([tmp_path / "program"], folders) == {name: tmp_path / name for name in ("libone.so.1", "libtwo.so.2")}
-
-
-@pytest.mark.parametrize("arch, architecture", [("um", {}), ("x86_64", {}), ("arm64", {"architecture": "arm64"})])
-def test_packages_are_of_the_guests_architecture(monkeypatch, arch, architecture):
-    monkeypatch.setattr(foreign.cache, "entry", lambda name, make: name)
-    section = {"package": "stress-ng"}
-    assert foreign.root(section, arch) == f"foreign/stress-ng-{foreign.cache.key(section | architecture, foreign._LAYOUT)}"

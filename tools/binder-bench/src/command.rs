@@ -131,17 +131,4 @@ mod tests {
             assert!(parse(line).is_err(), "{line}");
         }
     }
-
-    #[test]
-    fn every_workload_has_a_subcommand_of_its_name() {
-        for (name, _) in catalogue::all() {
-            let Ok(Cli { command: Command::Workload(one) }) = parse(&format!("b {name} --driver x")) else {
-                panic!("{name} is no subcommand")
-            };
-            let (common, workload) = one.measurement();
-            assert_eq!((common.run.driver.as_str(), workload.0), ("x", name));
-        }
-        let Ok(Cli { command: Command::Run(all) }) = parse("b run --driver x") else { panic!("no run") };
-        assert_eq!(all.workloads().len(), catalogue::all().len());
-    }
 }

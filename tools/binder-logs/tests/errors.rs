@@ -2,7 +2,6 @@
 //! What is said of files that are not as they should be.
 
 use binder_logs::*;
-use std::path::Path;
 
 fn complaint<T: Log>(text: &[u8]) -> String {
     T::parse("log", text, Mode::Strict).map(drop).expect_err("an error").to_string()
@@ -75,10 +74,4 @@ fn unknown_lines_are_kept() {
     let found: Vec<_> = state.unknown.iter().map(|line| (line.number, line.text.as_str())).collect();
     assert_eq!(found, [(2, "news"), (5, "  \u{fffd}"), (7, "  cut")]);
     assert_eq!(state.processes[0].threads.len(), 1);
-}
-
-#[test]
-fn a_file_that_is_not_there() {
-    let why = State::read(Path::new("/nowhere/state"), Mode::Strict).expect_err("an error").to_string();
-    assert!(why.starts_with("/nowhere/state: No such file"), "{why}");
 }

@@ -152,12 +152,10 @@ fn opens(pid: i32, device: &Device) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use binder_logs::{Log, Mode};
 
     #[test]
     fn the_manager_is_who_owns_what_handle_0_is_of() {
-        let text = "binder state:
-proc 10
+        let text = "proc 10
 context binder
   ref 4: desc 0 node 3 s 1 w 1 d 0000000000000000
   ref 5: desc 1 node 6 s 1 w 1 d 0000000000000000
@@ -171,7 +169,7 @@ proc 40
 context hwbinder
   node 7: u0000000000000000 c0000000000000000 hs 1 hw 1 ls 1 lw 0 is 1 iw 1 tr 0
 ";
-        let state = State::parse("state", text.as_bytes(), Mode::Strict).unwrap();
+        let state = crate::checks::seen::tests::state(text);
         assert_eq!(candidates("binder", &state), BTreeSet::from([20]));
         assert_eq!(candidates("hwbinder", &state), BTreeSet::from([40]));
         assert_eq!(candidates("vndbinder", &state), BTreeSet::new());

@@ -318,11 +318,11 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::seen::tests::state;
     use crate::trace::recorded;
     use binder_logs::{Log, Mode};
 
-    const STATE: &str = "binder state:
-proc 61
+    const STATE: &str = "proc 61
 context binder
   thread 61: l 12 need_return 0 tr 0
     outgoing transaction 8: 0000000012345678 from 61:61 to 63:63 code 3 flags 0 pri 0 a0 r0 elapsed 2ms
@@ -347,8 +347,7 @@ context binder
 
     fn sample(with_stats: bool) -> (BTreeMap<Key, Row>, Counts) {
         let stats = Stats::parse("stats", STATS.as_bytes(), Mode::Lenient).unwrap();
-        let state = State::parse("state", STATE.as_bytes(), Mode::Strict).unwrap();
-        rows(&state, with_stats.then_some(&stats))
+        rows(&state(STATE), with_stats.then_some(&stats))
     }
 
     #[test]
