@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from . import cache, debian, say, source, stock
+from . import cache, debian, proc, say, source, stock
 
 KERNEL = {"suite": "trixie-backports", "series": "7.3", "flavour": "amd64", "tested": ""}
 
@@ -29,6 +29,23 @@ def test_what_is_there_is_not_downloaded_and_other_packages_go(tmp_path, monkeyp
     # The same program gets the rest of one that was cut off.
     assert asked[0].endswith("apt-helper") and [word for word in asked if str(word).endswith(".deb")] == ["pool/cut-off.deb", "cut-off.deb"]
     assert not (tmp_path / "older.deb").exists()
+
+
+def test_the_mirror_is_debians(tmp_path, monkeypatch):
+    options, output = debian._options(tmp_path, "stable", debian.KEYRING, False, None), proc.output
+    (tmp_path / "status").touch()
+    with open(tmp_path / "sources.list", "w") as sources:
+        for suite, origin in (("stable", "Another"), ("bookworm", "Debian")):
+            folder, listed = tmp_path / origin / "dists" / suite, b"Package: x\nVersion: 1\nArchitecture: all\n"
+            (folder / "main/binary-amd64").mkdir(parents=True)
+            (folder / "main/binary-amd64/Packages").write_bytes(listed)
+            (folder / "Release").write_text(f"Origin: {origin}\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: main\n"
+                                            f"Date: Mon, 02 Nov 2026 00:00:00 UTC\nSHA256:\n {hashlib.sha256(listed).hexdigest()} {len(listed)} main/binary-amd64/Packages\n")
+            sources.write(f"deb [trusted=yes] file:{tmp_path}/{origin} {suite} main\n")
+    options += ["-o", "APT::Default-Release="]
+    output("apt-get", *options, "-qq", "update")
+    monkeypatch.setattr(proc, "output", lambda program, *words: output(program, *options, *words))
+    assert debian.mirror() == f"file:{tmp_path}/Debian"
 
 
 def of_stock(folder):
