@@ -22,7 +22,7 @@ def test_client(tally, name):
 def _client(tally, name, driver):
     """Run all parts of one client; what they printed."""
     printed = []
-    for part in clients.parts(name, UM):
+    for part in clients.parts(name):
         title = f"client {name} {UM} {driver}: {part.name}"
         result = run(title, UM, clients.job(part, driver))
         passed, failed = clients.counts(result.output)

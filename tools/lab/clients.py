@@ -22,6 +22,7 @@ _SELFTEST = "filesystems/binderfs/binderfs_test.c"
 _STRESS_SECONDS = 5
 # Crates that use rsbinder are built in one place.
 _KIND = "clients"
+_TARGET = "x86_64-unknown-linux-gnu"
 # Static, and without the vDSO: that of User Mode Linux has not all that the crate rustix asks it for.
 # The crate's own .cargo/config.toml says the same.
 _FLAGS = "-C target-feature=+crt-static --cfg rustix_use_libc"
@@ -30,8 +31,6 @@ _FLAGS = "-C target-feature=+crt-static --cfg rustix_use_libc"
 _SELINUX = ("lsm=selinux",)
 # They measure how fast memory is shared, without Binder, which a busy machine spoils.
 _UNITS_SKIPPED = ("--skip", "stream::ring")
-# One is about x86-64.
-_UNITS = {"arm64": 415}
 
 _TAP = re.compile(r"^(not )?ok \d+ - |^(not )?ok \d+ [a-z]", re.M)
 _RUST = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
@@ -50,22 +49,9 @@ class Part:
     cpus: int = 1
 
 
-def parts(name, guest_name):
-    """What there is to run of client `name` in a guest, built or fetched if need be."""
-    arch = kernel.GUESTS[guest_name].arch
-    if name == "selftest":
-        return _selftest(kernel.build(guest_name).selftests, arch)
-    if name == "stress":
-        return _stress(arch)
-    return {"rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name](arch)
-
-
-def lacks(name, guest_name):
-    """What client `name` cannot do without and a guest cannot have; nothing if it can."""
-    which = kernel.GUESTS[guest_name]
-    if name == "selftest" and "android" in which.fragments:
-        return "namespaces of users"
-    return "package of it in Debian 12" if name == "stress" and which.arch == "riscv" else None
+def parts(name):
+    """What there is to run of client `name` in User Mode Linux, built or fetched if need be."""
+    return {"selftest": _selftest, "stress": _stress, "rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name]()
 
 
 NAMES = ("selftest", "stress", "rsbinder", "rsbinder-units", "gbinder")
@@ -96,112 +82,83 @@ def comparable(output):
     return [line for line in lines if line.startswith(("ok ", "not ok ", "# "))]
 
 
-def _selftest(folder, arch):
+def _selftest():
     """The kernel's own test of binderfs, from the source that the guest's kernel is made of."""
-    target = foreign.target(arch)
-    compiler = "gcc" if target is foreign.HERE else f"{target.triple}-gcc"
-    packages.ensure("rust", arch)
+    packages.ensure("rust")
+    folder = kernel.build("um").selftests
     text, patience = folder / _SELFTEST, HOME / "selftest/patient.h"
 
     def make(part):
         part.mkdir(parents=True)
-        proc.output(compiler, "-static", "-O2", "-pthread", "-D_GNU_SOURCE=",
+        proc.output("gcc", "-static", "-O2", "-pthread", "-D_GNU_SOURCE=",
                     "-I", folder, "-include", patience, "-o", part / "binderfs_test", text)
 
-    key = cache.key(compiler, *(path.read_text() for path in (*sorted(folder.glob("*.h")), text, patience)))
+    key = cache.key("gcc", *(path.read_text() for path in (*sorted(folder.glob("*.h")), text, patience)))
     program = cache.entry(f"clients/selftest-{key}", make) / "binderfs_test"
     return [Part("binderfs_test", ["/lab/binderfs_test"], {"/lab/binderfs_test": program}, 3, 400, cpus=2)]
 
 
-def _stress(arch):
+def _stress():
     """Lesson C10: stress-ng's stressor for binderfs, for a few seconds."""
-    files = foreign.files(foreign.root(_PINS["stress"], arch), "stress-ng", arch=arch)
+    files = foreign.files(foreign.root(_PINS["stress"]), "stress-ng")
     files["/lab/stress"] = HOME / "stress/run"
     return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60, cpus=2)]
 
 
-def _rsbinder(arch):
+def _rsbinder():
     """Our service and clients on rsbinder."""
-    files = _rsbinder_tools(arch) | {"/bin/rsbinder-clients": _workshop(arch)}
+    files = _rsbinder_tools() | {"/bin/rsbinder-clients": _workshop()}
     return [Part("workshop", ["rsbinder-clients", "run"], files, 31, 1200, _SELINUX)]
 
 
-def _units(arch):
+def _units():
     """The unit tests of rsbinder itself, of which some use the driver."""
-    files = _rsbinder_tools(arch) | {"/lab/units": _rsbinder_units(arch), "/lab/with-hub": HOME / "rsbinder/with-hub"}
-    return [Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED], files, _UNITS.get(arch, 416), 600, _SELINUX)]
+    files = _rsbinder_tools() | {"/lab/units": _rsbinder_units(), "/lab/with-hub": HOME / "rsbinder/with-hub"}
+    return [Part("unit tests", ["/lab/with-hub", "/lab/units", "--test-threads", "8", *_UNITS_SKIPPED], files, 416, 600, _SELINUX)]
 
 
-def _gbinder(arch):
+def _gbinder():
     """libgbinder's tools, written in C by others, with rsbinder's service manager and our service."""
-    files = foreign.files(foreign.root(_PINS["gbinder"], arch), "binder-list", "binder-ping", "binder-call", arch=arch)
-    files |= _rsbinder_tools(arch) | {
-        "/bin/rsbinder-clients": _workshop(arch), "/etc/gbinder.conf": HOME / "gbinder/gbinder.conf",
+    files = foreign.files(foreign.root(_PINS["gbinder"]), "binder-list", "binder-ping", "binder-call")
+    files |= _rsbinder_tools() | {
+        "/bin/rsbinder-clients": _workshop(), "/etc/gbinder.conf": HOME / "gbinder/gbinder.conf",
         "/lab/gbinder": HOME / "gbinder/run",
     }
     return [Part("libgbinder-tools", ["/lab/gbinder"], files, 9)]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Cargo:
+def _environment():
     """How cargo makes static programs, quickly; dependencies are shared with our crate's own build."""
-
-    target: str
-    kind: str
-    env: dict
-    # More words for builds, where the standard library is one of them.
-    words: tuple = ()
-
-    @property
-    def key(self):
-        """What else than its version decides what comes out of a crate."""
-        return [toolchain.rustc(), _FLAGS, *([self.target] if self.words else [])]
+    return programs.environment() | {"CARGO_BUILD_TARGET": _TARGET, "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0", "RUSTFLAGS": _FLAGS}
 
 
-def _cargo(arch):
-    of_target = programs.target_of(arch)
-    target = of_target["name"] if of_target else "x86_64-unknown-linux-gnu"
-    env = programs.environment() | {
-        "CARGO_BUILD_TARGET": target, "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0",
-        "RUSTFLAGS": _FLAGS,
-    }
-    if not of_target:
-        return _Cargo(target, _KIND, env)
-    packages.ensure("rust", of_target["packages"])
-    # Crates of others are built where no configuration of ours is.
-    linker = f"CARGO_TARGET_{target.upper().replace('-', '_')}_LINKER"
-    env |= programs.OWN_LIBRARY | {linker: f"{foreign.TARGETS[arch].triple}-gcc"}
-    return _Cargo(target, f"{_KIND}-foreign", env, programs.STANDARD_LIBRARY)
+def _workshop():
+    return programs.build("tests/clients/rsbinder", profile="dev", kind=_KIND, flags=_FLAGS)
 
 
-def _workshop(arch):
-    cargo = _cargo(arch)
-    return programs.build("tests/clients/rsbinder", profile="dev", kind=cargo.kind, flags=_FLAGS, target=cargo.target if cargo.words else "")
-
-
-def _rsbinder_tools(arch):
+def _rsbinder_tools():
     """rsbinder's service manager and its tool for questions, as the guest's files."""
-    version, cargo = _PINS["rsbinder"]["version"], _cargo(arch)
-    key = cache.key(version, *cargo.key)
+    version = _PINS["rsbinder"]["version"]
+    key = cache.key(version, toolchain.rustc(), _FLAGS)
 
     def make(part):
-        with programs.workshop(cargo.kind) as (_, target):
+        with programs.workshop(_KIND) as (_, target):
             argv = [programs.CARGO, "install", "rsbinder-tools", "--locked", "--version", version, "--profile", "dev",
-                    "--root", part, "--no-track", "--target-dir", target, *cargo.words]
-            proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=cargo.env)
+                    "--root", part, "--no-track", "--target-dir", target]
+            proc.logged(f"building rsbinder-tools {version}", "rsbinder-tools", argv, env=_environment())
 
     folder = cache.entry(f"clients/rsbinder-tools-{key}", make)
     return {f"/bin/{name}": folder / "bin" / name for name in ("rsb_hub", "rsb_service")}
 
 
-def _rsbinder_units(arch):
+def _rsbinder_units():
     """The unit tests of the rsbinder that our crate uses, as one program."""
-    version, cargo = _PINS["rsbinder"]["version"], _cargo(arch)
-    key = cache.key(version, *cargo.key)
+    version, env = _PINS["rsbinder"]["version"], _environment()
+    key = cache.key(version, toolchain.rustc(), _FLAGS)
 
     def make(part):
-        argv = [programs.CARGO, "metadata", "--locked", "--format-version", "1", "--filter-platform", cargo.target]
-        asked = subprocess.run(argv, cwd=HOME / "rsbinder", env=cargo.env, text=True, capture_output=True)
+        argv = [programs.CARGO, "metadata", "--locked", "--format-version", "1", "--filter-platform", _TARGET]
+        asked = subprocess.run(argv, cwd=HOME / "rsbinder", env=env, text=True, capture_output=True)
         found = re.search(rf'"manifest_path":"([^"]*/rsbinder-{re.escape(version)}/Cargo.toml)"',
                           asked.stdout)
         if not found:
@@ -210,11 +167,11 @@ def _rsbinder_units(arch):
         own = part.with_name(part.name + ".source")
         shutil.rmtree(own, ignore_errors=True)
         shutil.copytree(pathlib.Path(found.group(1)).parent, own)
-        with programs.workshop(cargo.kind) as (_, target):
+        with programs.workshop(_KIND) as (_, target):
             argv = [programs.CARGO, "test", "--no-run", "--lib", "--locked", "--target-dir", target,
-                    "--message-format=json-render-diagnostics", *cargo.words]
+                    "--message-format=json-render-diagnostics"]
             log = proc.logged(f"building the unit tests of rsbinder {version}", "rsbinder-units", argv,
-                              env=cargo.env, cwd=own)
+                              env=env, cwd=own)
             messages = (json.loads(line) for line in log.read_text().splitlines() if line.startswith("{"))
             made = [message["executable"] for message in messages if message.get("executable")]
             part.mkdir(parents=True)

@@ -176,7 +176,7 @@ def _source(release):
 
 def _clients():
     """A root of its own with libgbinder's tools, rsbinder's service manager and a service: a container without more."""
-    [part] = clients.parts("gbinder", "um")
+    [part] = clients.parts("gbinder")
     files = {f"srv/clients{where}": path for where, path in part.files.items()}
     for applet in ("sh", "sed", "grep", "sleep", "cat", "mkdir"):
         files[f"srv/clients/bin/{applet}"] = "/bin/busybox"

@@ -68,24 +68,24 @@ def needed(programs, folders):
     return found
 
 
-def files(root, *programs, arch="x86_64", private=()):
+def files(root, *programs, private=()):
     """What a guest needs to run these programs of a root: its paths and the host's. `private`: folders of the root with
     libraries that are no one else's."""
-    where, folders = target(arch), _libraries(root, arch)
+    folders = _libraries(root)
     paths = {f"/bin/{name}": next(path for path in (root / "usr/bin" / name, root / "usr/sbin" / name) if path.exists()) for name in programs}
     found = needed(paths.values(), [*folders, *(root / folder for folder in private)])
-    libraries = {f"/lib/{where.triple}/{name}": path for name, path in found.items() if not where.loader.endswith(name)}
-    return {f"/{where.loader}": root / where.loader, **paths, **libraries}
+    libraries = {f"/lib/{HERE.triple}/{name}": path for name, path in found.items() if not HERE.loader.endswith(name)}
+    return {f"/{HERE.loader}": root / HERE.loader, **paths, **libraries}
 
 
 def command(root, program):
     """The command line that runs a program of a root here, where nothing of it is installed."""
-    search = ":".join(map(str, _libraries(root, "x86_64")))
+    search = ":".join(map(str, _libraries(root)))
     return [root / HERE.loader, "--inhibit-cache", "--library-path", search, root / "usr/bin" / program]
 
 
-def _libraries(root, arch):
-    return [root / folder / target(arch).triple for folder in ("lib", "usr/lib")]
+def _libraries(root):
+    return [root / folder / HERE.triple for folder in ("lib", "usr/lib")]
 
 
 def _download(section, folder):

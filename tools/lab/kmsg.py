@@ -17,23 +17,9 @@ _COMPLAINT = re.compile(
     r"|page allocation failure: order:(?:[4-9]|\d\d)"
     r"|unreferenced object|panicked at|\bleaked \d|page_owner|Bad page state|INFO: trying to register"
 )
-_RAW = re.compile(r"^<(\d+)>(.*)$")
-_WARNING = 4
+_LEVEL = re.compile(r"^<\d+>")
 
 
 def complaints(lines):
     """The lines that make a run fail."""
-    return [text for _, text in map(_level, lines) if _COMPLAINT.search(text)]
-
-
-def warnings(lines):
-    """Lines of level warning and worse that the kernel, not user space, wrote."""
-    return [text for level, text in map(_level, lines) if level is not None and level <= _WARNING]
-
-
-def _level(line):
-    raw = _RAW.match(line)
-    if not raw:
-        return None, line
-    number = int(raw.group(1))
-    return (number if number < 8 else None), raw.group(2)
+    return [text for text in (_LEVEL.sub("", line) for line in lines) if _COMPLAINT.search(text)]
