@@ -17,7 +17,6 @@ use crate::runner::{in_new_namespaces, private_mounts, SCRATCH};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
-use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 use nix::unistd::pipe;
 use rand::rngs::SmallRng;
@@ -152,8 +151,7 @@ impl Play {
         writeln!(self.trace, "  errno {} wrote {}", outcome.errno as i32, outcome.write_consumed)
             .expect("a string");
         let has_read = outcome.errno as i32 == 0;
-        self.roles[role].is_drained =
-            outcome.errno == Errno::EAGAIN || has_read && outcome.read_consumed + NEARLY_FULL <= room as u64;
+        self.roles[role].is_drained = has_read && outcome.read_consumed + NEARLY_FULL <= room as u64;
         if has_read {
             writeln!(self.trace, "  read {}", outcome.read_consumed).expect("a string");
             for item in outcome.returns() {
