@@ -82,7 +82,7 @@ static void binderfs_kill_sb(struct super_block *sb)
 	struct binderfs_mount *mount = binderfs_mount(sb);
 
 	if (mount)
-		rust_binder_log_dir_wait(&mount->processes);
+		rust_binder_log_dir_flush(&mount->processes);
 	/* Evicts all inodes, which needs the mount. */
 	kill_anon_super(sb);
 	if (!mount)

@@ -39,8 +39,10 @@ struct user_namespace;
 struct binder_log_dir {
 	struct dentry *dentry;
 	bool in_debugfs;
-	/* Closed devices whose files are still to be removed. */
-	atomic_t closing;
+
+	/* Pids that have closed a device, and what removes their files. */
+	struct llist_head closed;
+	struct work_struct work;
 
 	/* Guards the files and how many devices each stands for. */
 	struct mutex lock;
@@ -177,7 +179,9 @@ struct dentry *rust_binderfs_add_file(struct dentry *parent, const char *name,
 /* binderfs/logs.c */
 
 void rust_binder_log_dir_init(struct binder_log_dir *dir);
-void rust_binder_log_dir_wait(struct binder_log_dir *dir);
+
+/* Waits until the files of closed devices are removed. */
+void rust_binder_log_dir_flush(struct binder_log_dir *dir);
 
 /* Adds binder_logs/ to a new mount. */
 int rust_binderfs_add_logs(struct super_block *sb);

@@ -18,13 +18,15 @@
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
+#include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "../../../rust/kernel_ext/worker.h"
 #include "../common/name.h"
 #include "rust_binderfs.h"
 #include "internal.h"
@@ -170,17 +172,51 @@ static void binder_log_remove_pid(struct binder_log_dir *dir,
 		simple_recursive_removal(file, NULL);
 }
 
+/* A device that was closed. */
+struct binder_log_closed {
+	struct llist_node node;
+	pid_t pid;
+};
+
+static void binder_log_dir_remove(struct binder_log_dir *dir, pid_t pid)
+{
+	struct binder_log_pid *entry;
+
+	mutex_lock(&dir->lock);
+	entry = xa_load(&dir->pids, pid);
+	if (entry && !--entry->openings) {
+		xa_erase(&dir->pids, pid);
+		binder_log_remove_pid(dir, entry->file);
+		kfree(entry);
+	}
+	mutex_unlock(&dir->lock);
+}
+
+static void binder_log_dir_work(struct work_struct *work)
+{
+	struct binder_log_dir *dir = container_of(work, struct binder_log_dir,
+						  work);
+	struct binder_log_closed *closed, *next;
+
+	llist_for_each_entry_safe(closed, next, llist_del_all(&dir->closed),
+				  node) {
+		binder_log_dir_remove(dir, closed->pid);
+		kfree(closed);
+		cond_resched();
+	}
+}
+
 void rust_binder_log_dir_init(struct binder_log_dir *dir)
 {
 	mutex_init(&dir->lock);
 	xa_init(&dir->pids);
-	atomic_set(&dir->closing, 0);
+	init_llist_head(&dir->closed);
+	INIT_WORK(&dir->work, binder_log_dir_work);
 }
 
-/* Before the files go with their mount. No device of it is open any more. */
-void rust_binder_log_dir_wait(struct binder_log_dir *dir)
+void rust_binder_log_dir_flush(struct binder_log_dir *dir)
 {
-	wait_var_event(&dir->closing, !atomic_read_acquire(&dir->closing));
+	flush_work(&dir->work);
 }
 
 /*
@@ -212,21 +248,26 @@ unlock:
 	mutex_unlock(&dir->lock);
 }
 
+/*
+ * A device is closed. Opening one takes the same locks, so the closing task, which may get no CPU
+ * time, does not hold them: a worker removes the file. There is one for each directory, because it
+ * waits for whoever lists the directory.
+ */
 static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
 {
-	struct binder_log_pid *entry;
+	struct binder_log_closed *closed;
 
 	if (!dir->dentry)
 		return;
 
-	mutex_lock(&dir->lock);
-	entry = xa_load(&dir->pids, pid);
-	if (entry && !--entry->openings) {
-		xa_erase(&dir->pids, pid);
-		binder_log_remove_pid(dir, entry->file);
-		kfree(entry);
+	closed = kmalloc_obj(*closed);
+	if (!closed) {
+		binder_log_dir_remove(dir, pid);
+		return;
 	}
-	mutex_unlock(&dir->lock);
+	closed->pid = pid;
+	if (llist_add(&closed->node, &dir->closed))
+		queue_work(kernel_ext_worker_queue(), &dir->work);
 }
 
 /* binder_logs/ of a mount */
@@ -302,21 +343,11 @@ void rust_binder_logs_opened(const struct inode *device, pid_t pid)
 		binder_log_dir_opened(dir, pid);
 }
 
-struct binder_log_dir *rust_binder_logs_closing(const struct inode *device)
+void rust_binder_logs_closed(const struct inode *device, pid_t pid)
 {
 	struct binder_log_dir *dir = binder_log_dir_of(device);
 
 	if (dir)
-		atomic_inc(&dir->closing);
-	return dir;
-}
-
-void rust_binder_logs_closed(struct binder_log_dir *dir, pid_t pid)
-{
-	if (dir) {
 		binder_log_dir_closed(dir, pid);
-		/* The mount may go from here on. */
-		atomic_dec_and_wake_up(&dir->closing);
-	}
 	binder_log_dir_closed(&binder_debugfs_processes, pid);
 }

@@ -39,12 +39,10 @@ const void *rust_binderfs_device_context(const struct inode *inode,
 
 /*
  * A device is opened for a pid, or closed again: makes and removes the log
- * files of the pid. The pid is a number in the initial namespace. Closing
- * returns the directory, which stays until the files are removed.
+ * files of the pid. The pid is a number in the initial namespace.
  */
 void rust_binder_logs_opened(const struct inode *device, pid_t pid);
-struct binder_log_dir *rust_binder_logs_closing(const struct inode *device);
-void rust_binder_logs_closed(struct binder_log_dir *dir, pid_t pid);
+void rust_binder_logs_closed(const struct inode *device, pid_t pid);
 
 /* Provided by the driver */
 

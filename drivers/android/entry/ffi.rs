@@ -59,8 +59,7 @@ extern "C" {
     fn rust_binderfs_exit();
     fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
     fn rust_binder_logs_opened(device: *const c_void, pid: Pid);
-    fn rust_binder_logs_closing(device: *const c_void) -> *mut c_void;
-    fn rust_binder_logs_closed(dir: *mut c_void, pid: Pid);
+    fn rust_binder_logs_closed(device: *const c_void, pid: Pid);
     fn rust_binder_slow_calls_begin();
     fn rust_binder_slow_calls_end();
 }
@@ -284,29 +283,13 @@ unsafe extern "C" fn binder_release(
     // SAFETY: No operation of the file is left when it is released.
     unsafe { process.callers.clear() };
     close_process(&process);
-    // SAFETY: The inode is that of `binder_open`, and valid during this call.
-    let logs = LogDirectory(unsafe { rust_binder_logs_closing(inode.cast()) });
     // SAFETY: The file keeps the module loaded, and so the devices with their worker exist.
-    unsafe { worker::run_later((process, logs), end_released) };
+    unsafe { worker::run_later(process.clone(), end_process) };
+    // The file goes later, and is empty from now on.
+    // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
+    // there, with the same pid.
+    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
     0
-}
-
-/// Where the log file of a process is that is closed; null for no directory but that of debugfs.
-#[derive(Clone, Copy)]
-struct LogDirectory(*mut c_void);
-
-// SAFETY: The C files take the directory from any task.
-unsafe impl Send for LogDirectory {}
-
-/// What is left to do after [`binder_release`], once.
-fn end_released((process, logs): &(Arc<Process>, LogDirectory)) {
-    end_process(process);
-    // Last, because it may sleep as long as somebody reads the directory of the log files: nobody
-    // else waits for that. Until then the file of the process is there, and says nothing of it.
-    // Not in the task that closes, for whoever opens a device waits for the same locks.
-    // SAFETY: This follows the calls in `binder_open`, with the same pid, and in `binder_release`,
-    // whose directory stays until this one.
-    unsafe { rust_binder_logs_closed(logs.0, process.pid()) };
 }
 
 /// Makes the reader of a log file, for the C files. Returns null when no memory is available.

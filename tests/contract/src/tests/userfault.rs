@@ -195,7 +195,8 @@ case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], Logs::of, |t, 
     let is_told = holder.poll(2_000) != 0;
     if t.ours_alone("deaths are told while the logs are listed", is_told) {
         holder.wait_for(Return::DeadBinder(7));
-        assert!(!manager.actor.answered(Duration::ZERO), "the file is still to go");
+        assert!(manager.actor.answered(Duration::from_secs(2)), "closing does not wait for that");
+        assert!(file.exists(), "the file is still to go");
         assert_eq!(std::fs::read(&file).expect("its log"), b"", "it says nothing of who has ended");
     }
     drop(listing);
