@@ -40,11 +40,11 @@ struct binder_log_dir {
 	struct dentry *dentry;
 	bool in_debugfs;
 
-	/* Pids that have closed a device, and what removes their files. */
+	/* Pids that may have closed their last device, and what removes their files. */
 	struct llist_head closed;
 	struct work_struct work;
 
-	/* Guards the files and how many devices each stands for. */
+	/* Held while pids and their files are added and removed. */
 	struct mutex lock;
 	struct xarray pids;
 };

@@ -135,7 +135,13 @@ static const struct file_operations binder_log_process_fops = {
 
 /* The devices that a pid has open, and their file. */
 struct binder_log_pid {
+	pid_t pid;
+
+	/* Guarded by the lock of the XArray. The entry is queued for the worker once at most. */
 	unsigned int openings;
+	bool queued;
+	struct llist_node node;
+
 	/* %NULL if it could not be made. */
 	struct dentry *file;
 };
@@ -172,20 +178,80 @@ static void binder_log_remove_pid(struct binder_log_dir *dir,
 		simple_recursive_removal(file, NULL);
 }
 
-/* A device that was closed. */
-struct binder_log_closed {
-	struct llist_node node;
-	pid_t pid;
-};
-
-static void binder_log_dir_remove(struct binder_log_dir *dir, pid_t pid)
+/* Counts an opening of a pid that is there. */
+static bool binder_log_count(struct binder_log_dir *dir, pid_t pid)
 {
 	struct binder_log_pid *entry;
 
-	mutex_lock(&dir->lock);
+	xa_lock(&dir->pids);
 	entry = xa_load(&dir->pids, pid);
-	if (entry && !--entry->openings) {
-		xa_erase(&dir->pids, pid);
+	if (entry)
+		entry->openings++;
+	xa_unlock(&dir->pids);
+	return entry;
+}
+
+/*
+ * A device is opened, whether or not its file can be made. An opening that there is no memory to
+ * count is taken for one of the others when it ends, and the file goes with the last but one.
+ */
+static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
+{
+	struct binder_log_pid *entry;
+
+	if (!dir->dentry || binder_log_count(dir, pid))
+		return;
+
+	entry = kzalloc_obj(*entry);
+	if (!entry)
+		return;
+	entry->pid = pid;
+	entry->openings = 1;
+
+	mutex_lock(&dir->lock);
+	if (binder_log_count(dir, pid) ||
+	    xa_err(xa_store(&dir->pids, pid, entry, GFP_KERNEL)))
+		kfree(entry);
+	else
+		entry->file = binder_log_add_pid(dir, pid);
+	mutex_unlock(&dir->lock);
+}
+
+/*
+ * A device is closed. A worker removes the file, because that takes the locks
+ * that making one takes, and the closing task may get no CPU time. There is one
+ * worker for each directory, because it waits for whoever lists the directory.
+ */
+static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
+{
+	struct binder_log_pid *entry;
+	bool is_first = false;
+
+	xa_lock(&dir->pids);
+	entry = xa_load(&dir->pids, pid);
+	if (entry && entry->openings && !--entry->openings && !entry->queued) {
+		entry->queued = true;
+		is_first = llist_add(&entry->node, &dir->closed);
+	}
+	xa_unlock(&dir->pids);
+	if (is_first)
+		queue_work(kernel_ext_worker_queue(), &dir->work);
+}
+
+/* Removes a pid that has closed its last device, unless it has opened one again. */
+static void binder_log_dir_remove(struct binder_log_dir *dir,
+				  struct binder_log_pid *entry)
+{
+	bool is_gone;
+
+	mutex_lock(&dir->lock);
+	xa_lock(&dir->pids);
+	entry->queued = false;
+	is_gone = !entry->openings;
+	if (is_gone)
+		__xa_erase(&dir->pids, entry->pid);
+	xa_unlock(&dir->pids);
+	if (is_gone) {
 		binder_log_remove_pid(dir, entry->file);
 		kfree(entry);
 	}
@@ -196,12 +262,11 @@ static void binder_log_dir_work(struct work_struct *work)
 {
 	struct binder_log_dir *dir = container_of(work, struct binder_log_dir,
 						  work);
-	struct binder_log_closed *closed, *next;
+	struct binder_log_pid *entry, *next;
 
-	llist_for_each_entry_safe(closed, next, llist_del_all(&dir->closed),
+	llist_for_each_entry_safe(entry, next, llist_del_all(&dir->closed),
 				  node) {
-		binder_log_dir_remove(dir, closed->pid);
-		kfree(closed);
+		binder_log_dir_remove(dir, entry);
 		cond_resched();
 	}
 }
@@ -217,57 +282,6 @@ void rust_binder_log_dir_init(struct binder_log_dir *dir)
 void rust_binder_log_dir_flush(struct binder_log_dir *dir)
 {
 	flush_work(&dir->work);
-}
-
-/*
- * A device is opened, whether or not its file can be made. An opening that there is no memory to
- * count is taken for one of the others when it ends, and the file goes with the last but one.
- */
-static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
-{
-	struct binder_log_pid *entry;
-
-	if (!dir->dentry)
-		return;
-
-	mutex_lock(&dir->lock);
-	entry = xa_load(&dir->pids, pid);
-	if (!entry) {
-		entry = kzalloc_obj(*entry);
-		if (!entry)
-			goto unlock;
-		if (xa_err(xa_store(&dir->pids, pid, entry, GFP_KERNEL))) {
-			kfree(entry);
-			goto unlock;
-		}
-	}
-	if (!entry->file)
-		entry->file = binder_log_add_pid(dir, pid);
-	entry->openings++;
-unlock:
-	mutex_unlock(&dir->lock);
-}
-
-/*
- * A device is closed. Opening one takes the same locks, so the closing task, which may get no CPU
- * time, does not hold them: a worker removes the file. There is one for each directory, because it
- * waits for whoever lists the directory.
- */
-static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
-{
-	struct binder_log_closed *closed;
-
-	if (!dir->dentry)
-		return;
-
-	closed = kmalloc_obj(*closed);
-	if (!closed) {
-		binder_log_dir_remove(dir, pid);
-		return;
-	}
-	closed->pid = pid;
-	if (llist_add(&closed->node, &dir->closed))
-		queue_work(kernel_ext_worker_queue(), &dir->work);
 }
 
 /* binder_logs/ of a mount */
