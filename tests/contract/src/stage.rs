@@ -248,8 +248,12 @@ impl Stage {
 
     /// Needs a kernel without KASAN: there what is freed goes into quarantine first, and time goes into the shadow of memory.
     pub fn needs_no_kasan(&self) {
-        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        self.needs("a kernel without KASAN", !symbols.contains(" kasan_report\n"));
+        self.needs("a kernel without KASAN", !self.has_kasan());
+    }
+
+    /// Whether KASAN lays bytes around each object, and lock checks some into each lock.
+    pub fn has_kasan(&self) -> bool {
+        std::fs::read_to_string("/proc/kallsyms").unwrap_or_default().contains(" kasan_report\n")
     }
 
     /// How often something is tried that goes wrong by chance, of `all` times: a quarter where the kernel watches locks

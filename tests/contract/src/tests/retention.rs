@@ -147,6 +147,24 @@ case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
     short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
 });
 
+// Each sends a oneway call that nobody reads, and whose sender has closed its device.
+case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], |t| {
+    let calls = i64::from(t.tries(1000));
+    let limit = if t.has_kasan() { 3 << 10 } else { 512 };
+    let (_deaf, opener) = (t.manager(), Rc::new(Actor::new()));
+    let send_and_end = || {
+        let sender = t.open_by(opener.clone());
+        sender.tell(0, 0, &empty());
+        sender.close();
+    };
+    (0..50).for_each(|_| send_and_end());
+    // Once slabs have given back what earlier tests left.
+    let before = gauge::settle(0, i64::MAX);
+    (0..calls).for_each(|_| send_and_end());
+    let left = gauge::settle(before, calls * limit) / calls;
+    assert!(left <= limit, "{left} bytes of each");
+});
+
 case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
     const THREADS: i64 = 1500;
     t.needs_no_kasan();
