@@ -86,7 +86,8 @@ def _parser():
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(
         "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
         "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: the table goes into docs")
-    target("retention", lambda _: gate.retention(), "what ended objects keep, next to C")
+    target("retention", lambda a: gate.retention(a.only), "what ended objects keep, next to C")(
+        "--only", default="", metavar="ENDING,...", help="endings, by their names for binder-bench")
     target("inversion", lambda a: inversion.run(a.only, a.attacker, bool(a.docs)), "what others wait for a stranger that lost its CPU")(
         "--only", default="", metavar="'OPERATION;...'", help="operations of the stranger")(
         "--attacker", default="", metavar=",".join(inversion.ATTACKERS), help="why the stranger loses its CPU")(

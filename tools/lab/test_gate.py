@@ -9,7 +9,7 @@ from . import bench, bench_run, gate, goals, moves
 def weighed(scale):
     """What a boot has counted, made up."""
     return {"counts": {name: [20000 * scale, 100 * scale] for name in bench_run._MAIN}, "memory": {"node": 100 * scale},
-            "kept": {"call answered": [0, 0]}, "traced": 1}
+            "kept": {"call answered": [0, 0, {}]}, "traced": 1}
 
 
 def failures(recorded, measured, kind=gate.INSTRUCTIONS):
@@ -50,14 +50,24 @@ def test_what_is_not_recorded_or_not_measured_fails(kind):
 
 def test_each_kind_of_ending_has_a_constant_of_its_own():
     for case, constant in (("process killed", gate.KEPT["process"]), ("thread exits", gate.KEPT["thread"]), ("call answered", gate.KEPT_OTHERWISE)):
-        assert gate.kept_too_much({case: (500, 0)}, {case: (500 + constant, 0)}) == []
-        assert len(gate.kept_too_much({case: (500, 0)}, {case: (501 + constant, 0)})) == 1
+        assert gate.kept_too_much({case: (500, 0, {})}, {case: (500 + constant, 0, {})}) == []
+        assert len(gate.kept_too_much({case: (500, 0, {})}, {case: (501 + constant, 0, {})})) == 1
 
 
 def test_doubts_of_both_count_for_ours():
-    ours = {"process killed": (540 + gate.KEPT["process"], 40)}
-    assert gate.kept_too_much({"process killed": (500, 30)}, ours) == []
-    assert len(gate.kept_too_much({"process killed": (489, 30)}, ours)) == 1
+    ours = {"process killed": (540 + gate.KEPT["process"], 40, {})}
+    assert gate.kept_too_much({"process killed": (500, 30, {})}, ours) == []
+    assert len(gate.kept_too_much({"process killed": (489, 30, {})}, ours)) == 1
+
+
+def test_one_reference_more_fails_and_what_is_freed_late_passes():
+    def kept(case, pids, files=0):
+        return {case: (0, 0, {"pid": pids, "filp": files})}
+
+    assert gate.kept_too_much(kept("call", 1), kept("call", 1.2, 0.2)) == []
+    assert len(gate.kept_too_much(kept("call", 1), kept("call", 2, 1))) == 2
+    assert gate.kept_too_much(kept("thread exits", 0), kept("thread exits", 1.1)) == []
+    assert len(gate.kept_too_much(kept("thread exits", 0), kept("thread exits", 2))) == 1
 
 
 class Tally:
@@ -76,7 +86,7 @@ def test_a_stage_judges_all_that_the_boot_has_counted(monkeypatch):
     tally = Tally()
     gate.stage_of_weights(tally)
     assert [row[1] for row in tally.rows.values()] == [0] * 5
-    worse = {"counts": weighed(0.6)["counts"], "memory": {"node": 80}, "traced": 2, "kept": {"call answered": [100, 0]}}
+    worse = {"counts": weighed(0.6)["counts"], "memory": {"node": 80}, "traced": 2, "kept": {"call answered": [100, 0, {}]}}
     monkeypatch.setattr(gate, "weighed", lambda driver: worse if driver == "rust" else base)
     gate.stage_of_weights(tally := Tally())
     assert [row[1] for row in tally.rows.values()] == [len(bench_run._MAIN)] * 2 + [1] * 3

@@ -157,6 +157,9 @@ pub struct Memory {
     pub bytes: f64,
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
+    /// How many references of each kind one that has ended keeps.
+    #[serde(default)]
+    pub references: BTreeMap<String, f64>,
 }
 
 /// How much the kernel used when there were so many objects.

@@ -18,6 +18,7 @@
 //! | [`device`] | [`Device`] and [`Mapping`]: an opened device and its buffer space |
 //! | [`fs`] | mounting binderfs and adding devices to it |
 //! | [`mounting`] | the same option by option, with the kernel's words for what it refuses; mapped mounts |
+//! | [`kernel_memory`] | how much memory the kernel uses for itself |
 //! | [`netlink`] | a listener to what a driver reports over generic netlink |
 //!
 //! One round trip of a client with a server at handle 5 looks like this:
@@ -54,6 +55,7 @@ pub mod commands;
 pub mod device;
 pub mod fs;
 pub mod ioctl;
+pub mod kernel_memory;
 pub mod mounting;
 pub mod netlink;
 pub mod parcel;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use binder_sys::{BinderFdObject, ObjectType};
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use nix::sched::{setns, unshare, CloneFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::waitpid;
@@ -29,6 +30,9 @@ const PROCESSES_AHEAD: u64 = 1000;
 /// The server that answers, and the one that does not.
 const ANSWERS: &str = "answers";
 const DEAF: &str = "deaf";
+
+/// What a driver without binderfs lacks.
+pub const UNMOUNTED: &str = "unmounted";
 
 pub struct Ending {
     pub option: &'static str,
@@ -61,11 +65,19 @@ pub struct Life {
     after: fn(&mut Talker, u32) -> Result<()>,
     /// The manager holds the node of the last such process alone.
     released: bool,
+    /// It lives in namespaces of users and of pids of its own.
+    apart: bool,
 }
 
 /// A process that does nothing and is killed.
-const KILLED: Life =
-    Life { exits: false, live: |_| Ok(()), before: None, after: |_, _| Ok(()), released: false };
+const KILLED: Life = Life {
+    exits: false,
+    live: |_| Ok(()),
+    before: None,
+    after: |_, _| Ok(()),
+    released: false,
+    apart: false,
+};
 
 impl Life {
     const fn live(self, live: fn(&mut Talker) -> Result<()>) -> Life {
@@ -93,6 +105,11 @@ const fn process(option: &'static str, name: &'static str, life: Life) -> Ending
 pub const ENDINGS: &[Ending] = &[
     process("process-exits", "process exits, node held", Life { exits: true, ..KILLED }),
     process("process-killed", "process killed, node held", KILLED),
+    process(
+        "container-killed",
+        "process of own namespaces killed, node held",
+        Life { apart: true, ..KILLED },
+    ),
     process(
         "receiver-killed",
         "process killed, node held, 256 KiB received",
@@ -251,7 +268,7 @@ pub const ENDINGS: &[Ending] = &[
             ends.await_withdrawal()
         }),
     ),
-    ending("unmounted", "binderfs unmounted", 10, How::Done(1, |_| unmounted())),
+    ending(UNMOUNTED, "binderfs unmounted", 10, How::Done(1, |_| unmounted())),
 ];
 
 impl Ending {
@@ -317,7 +334,13 @@ impl Ends {
     fn process(&mut self, life: Life) -> Result<()> {
         let made = self.made;
         let name = if life.released { "ends and is released".into() } else { format!("ends {made}") };
+        if life.apart {
+            unshare(CloneFlags::CLONE_NEWPID).context("a pid namespace")?;
+        }
         let child = child(|ready| {
+            if life.apart {
+                unshare(CloneFlags::CLONE_NEWUSER).context("a user namespace")?;
+            }
             let mut talker = offer(&self.device, &name)?;
             (life.live)(&mut talker)?;
             ready()?;
@@ -328,6 +351,10 @@ impl Ends {
                 std::thread::park();
             }
         })?;
+        if life.apart {
+            let own = File::open("/proc/self/ns/pid").context("the pid namespace")?;
+            setns(own, CloneFlags::CLONE_NEWPID).context("leaving that of the child")?;
+        }
         let mut handle = None;
         if let Some(before) = life.before {
             let on_it = registry::look_up(&mut self.talker, &name)?;

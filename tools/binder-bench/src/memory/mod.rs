@@ -6,11 +6,13 @@
 //! in the same way, with another file in place of the device, and taken off; threads are there before they are weighed.
 
 mod endings;
-mod gauge;
 mod makers;
+mod references;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use binder_sys::kernel_memory;
 use clap::Args;
 
 use crate::cli::{wants, Placement, RunBasics};
@@ -21,6 +23,7 @@ use crate::stage::TIMEOUT;
 use crate::stats;
 use crate::workers::Order;
 pub use endings::ENDINGS;
+use endings::{Ending, UNMOUNTED};
 use makers::Object;
 pub use makers::OBJECTS;
 
@@ -52,7 +55,7 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
         let (maker, control) = make(&mut stage, portion * (args.steps + 1))?;
         let mut weigh = |maker| levels(&mut stage, maker, (portion, portion), args.steps);
         let (objects, control) = (weigh(maker)?, control.map(weigh).transpose()?);
-        cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default()));
+        cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default(), BTreeMap::new()));
     }
     session.finish(Placement::Same, cells)
 }
@@ -61,13 +64,25 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
 pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();
-    for ending in ENDINGS.iter().filter(|ending| wants(&args.kinds, ending.option)) {
+    let can_end = |ending: &&Ending| args.run.device.is_none() || ending.option != UNMOUNTED;
+    for ending in ENDINGS.iter().filter(|ending| wants(&args.kinds, ending.option)).filter(can_end) {
         let mut stage = Stage::new(&session, None)?;
         let maker = ending.maker(&mut stage)?;
+        let before = referenced()?;
         let levels = levels(&mut stage, maker, (ending.ahead, ending.portion), args.steps)?;
-        cells.push(cell(Label::new("retention", ending.name), levels, Vec::new()));
+        let ended = (ending.ahead + args.steps * ending.portion) as f64;
+        let mut kept = referenced()?;
+        kept.iter_mut()
+            .for_each(|(kind, count)| *count = (*count - before.get(kind).unwrap_or(&0.0)) / ended);
+        cells.push(cell(Label::new("retention", ending.name), levels, Vec::new(), kept));
     }
     session.finish(Placement::Same, cells)
+}
+
+/// How many references there are once what has ended lately is gone.
+fn referenced() -> Result<BTreeMap<String, f64>> {
+    std::thread::sleep(REST);
+    references::count()
 }
 
 /// What the kernel uses while a portion of objects after the other is made.
@@ -77,7 +92,7 @@ fn levels(stage: &mut Stage, maker: Worker, (ahead, portion): (u64, u64), steps:
         stage.workers.collect(&[maker], TIMEOUT)
     };
     std::thread::sleep(REST);
-    gauge::drop_caches();
+    kernel_memory::shrink_slabs();
     // What is made first fills up slabs that others have begun, and tables that have room.
     make(ahead)?;
     let mut levels = vec![level(0)?];
@@ -90,17 +105,17 @@ fn levels(stage: &mut Stage, maker: Worker, (ahead, portion): (u64, u64), steps:
 
 fn level(objects: u64) -> Result<Level> {
     std::thread::sleep(SETTLE);
-    Ok(Level { objects, bytes: gauge::read()? })
+    Ok(Level { objects, bytes: kernel_memory::bytes().context("the kernel's memory")? })
 }
 
-fn cell(label: Label, levels: Vec<Level>, control: Vec<Level>) -> Cell {
+fn cell(label: Label, levels: Vec<Level>, control: Vec<Level>, references: BTreeMap<String, f64>) -> Cell {
     let slope = |levels: &[Level]| {
         let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.objects as f64, l.bytes as f64)).collect();
         stats::line(&points).unwrap_or_default()
     };
     let (whole, taken_off) = (slope(&levels), slope(&control));
     let (bytes, plus_minus) = (whole.0 - taken_off.0, 2.0 * whole.1.hypot(taken_off.1));
-    Cell { label, measured: Measured::Memory(Memory { levels, control, bytes, plus_minus }) }
+    Cell { label, measured: Measured::Memory(Memory { levels, control, bytes, plus_minus, references }) }
 }
 
 #[cfg(test)]
@@ -111,11 +126,17 @@ mod tests {
     fn what_everyone_pays_is_taken_off() {
         let levels =
             |each: u64| (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each }).collect();
-        let weighed =
-            |control: Vec<Level>| match cell(Label::new("memory", "x"), levels(500), control).measured {
-                Measured::Memory(memory) => memory,
-                other => panic!("memory was weighed, not {other:?}"),
-            };
+        let weighed = |control: Vec<Level>| match cell(
+            Label::new("memory", "x"),
+            levels(500),
+            control,
+            BTreeMap::new(),
+        )
+        .measured
+        {
+            Measured::Memory(memory) => memory,
+            other => panic!("memory was weighed, not {other:?}"),
+        };
         let memory = weighed(levels(300));
         assert!((memory.bytes - 200.0).abs() < 1e-9 && memory.plus_minus < 1e-9, "{memory:?}");
         assert!((weighed(Vec::new()).bytes - 500.0).abs() < 1e-9);

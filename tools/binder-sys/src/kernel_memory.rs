@@ -4,13 +4,11 @@
 //! Free pages are counted where they lie: in the zones and on each CPU's own list. What is not free and belongs neither to
 //! processes nor to files is the kernel's: slabs, stacks, page tables, and pages that only a driver knows of, as Binder's buffers.
 
-use std::fs;
-
-use crate::error::{Context, Error, Result};
+use std::{fs, io};
 
 /// Has slabs give back what they keep for the next who asks, if we may: else the objects of one measurement would be made of the
 /// remains of another.
-pub fn drop_caches() {
+pub fn shrink_slabs() {
     let Ok(slabs) = fs::read_dir("/sys/kernel/slab") else { return };
     for slab in slabs.flatten() {
         let _ = fs::write(slab.path().join("shrink"), "1");
@@ -18,13 +16,12 @@ pub fn drop_caches() {
 }
 
 /// Bytes that the kernel uses.
-pub fn read() -> Result<u64> {
+pub fn bytes() -> io::Result<u64> {
     // Each CPU counts for itself for a while; this brings the sums up to date, if we may.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
-    let file = |path: &str| fs::read_to_string(path).context(path);
-    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).context("page size")?.unwrap_or(4096);
-    parse(&file("/proc/zoneinfo")?, &file("/proc/vmstat")?, page as u64)
-        .ok_or_else(|| Error::failed("the kernel shows /proc/zoneinfo or /proc/vmstat in an unknown form"))
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?.unwrap_or(4096);
+    parse(&fs::read_to_string("/proc/zoneinfo")?, &fs::read_to_string("/proc/vmstat")?, page as u64)
+        .ok_or_else(|| io::Error::other("/proc/zoneinfo or /proc/vmstat has an unknown form"))
 }
 
 fn parse(zoneinfo: &str, vmstat: &str, page: u64) -> Option<u64> {
@@ -65,6 +62,6 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        assert!(read().unwrap() > 0);
+        assert!(bytes().unwrap() > 0);
     }
 }
