@@ -28,8 +28,9 @@ use crate::{
         owned_by::has_lock,
         page_range::PageRange,
         pid::GroupPid,
+        poll_queue::PollQueue,
         sched,
-        versions::{tgid, PollCondVarBox}, //
+        versions::tgid, //
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
@@ -51,7 +52,6 @@ use crate::{
 use kernel::{
     cred::Credential,
     fs::File,
-    new_condvar,
     new_spinlock,
     prelude::*,
     sync::{
@@ -60,7 +60,6 @@ use kernel::{
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::PollTable,
         Arc,
-        CondVar,
         SpinLock, //
     }, //
 };
@@ -110,15 +109,13 @@ pub(crate) struct Process {
     pub(crate) buffers: Arc<Buffers<Delivered>>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
-    /// What `poll` waits on. It is in the process and not in a thread, because epoll keeps a
-    /// pointer to it (lesson R18).
-    pollers: PollCondVarBox,
-    /// What tasks that freeze the process wait on; and what a thread for which a call is
-    /// [reserved](WaitState::Reserved) waits on, if something else wakes it before the call is
-    /// queued. Both are rare, and check what they wait for. In one, so that a process has no more
-    /// than 512 bytes, beyond which the kernel's allocator gives it 1 024.
+    /// What tasks that poll the device wait on, tasks that freeze the process, and a thread for
+    /// which a call is [reserved](WaitState::Reserved), if something else wakes it before the call
+    /// is queued. All of them check what they wait for. It is in the process and not in a thread,
+    /// because epoll keeps a pointer to it until the file is closed (lesson R18). In one, so that a
+    /// process has no more than 512 bytes, beyond which the kernel's allocator gives it 1 024.
     #[pin]
-    pub(crate) waiters: CondVar,
+    pub(crate) waiters: PollQueue,
     /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: Atomic<bool>,
     /// Whether a descriptor was closed, so that threads may have been made to return to user space.
@@ -381,7 +378,6 @@ impl Process {
         let log = context.log()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
         let pages = Arc::pin_init(pages, GFP_KERNEL)?;
-        let pollers = PollCondVarBox::new(c"Process::pollers", kernel::static_lock_class!())?;
         Arc::pin_init(
             pin_init!(Self {
                 log,
@@ -398,8 +394,7 @@ impl Process {
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),
                 buffers,
                 pages,
-                pollers,
-                waiters <- new_condvar!("Process::waiters"),
+                waiters <- PollQueue::new(c"Process::waiters", kernel::static_lock_class!()),
                 has_ended: Atomic::new(false),
                 was_flushed: Atomic::new(false),
                 _counted: Counted::new(Kind::Process),
@@ -460,7 +455,7 @@ impl Process {
     pub(crate) fn notify_pollers_after(&self, locks: impl Sized) {
         sched::unpreempted_if(true, || {
             drop(locks);
-            self.pollers.notify_all();
+            self.waiters.notify_all();
         });
     }
 
@@ -502,7 +497,7 @@ impl Process {
     /// Registers the calling task, which is `thread`, as a poller of the device. Returns whether a
     /// read would return something.
     pub(crate) fn poll(&self, thread: &Thread, file: &File, table: PollTable<'_>) -> bool {
-        table.register_wait(file, &self.pollers);
+        self.waiters.register(&table, file);
         let mut state = self.lock_state();
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();

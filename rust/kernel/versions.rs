@@ -16,7 +16,7 @@ mod linux_7_3 {
         ModuleMetadata,
     };
 
-    pub(crate) use kernel::{error::code::EPROTO, sync::poll::PollCondVarBox};
+    pub(crate) use kernel::error::code::EPROTO;
 
     #[inline(always)]
     pub(crate) fn smp_rmb() {
@@ -40,17 +40,10 @@ mod linux_7_3 {
 
 #[cfg(before_linux_7_3)]
 mod linux_7_2 {
-    use core::{
-        mem::{size_of, transmute, ManuallyDrop},
-        num::NonZeroI32,
-        ops::Deref,
-    };
+    use core::{mem::transmute, num::NonZeroI32};
     use kernel::{
-        alloc::AllocError,
         bindings,
         error::Error,
-        prelude::*,
-        sync::{poll::PollCondVar, LockClassKey},
         task::{Pid, Task},
         types::Opaque,
     };
@@ -78,63 +71,6 @@ mod linux_7_2 {
     pub(crate) fn tgid(task: &Task) -> Pid {
         // SAFETY: The task is there, and its `tgid` never changes.
         unsafe { (*task.as_ptr()).tgid }
-    }
-
-    /// A [`PollCondVar`] that is dropped without waiting for the end of an RCU grace period: those
-    /// who poll may look at its memory until then, so that is freed later.
-    pub(crate) struct PollCondVarBox(ManuallyDrop<Pin<KBox<FreedLater>>>);
-
-    #[pin_data]
-    #[repr(C)]
-    struct FreedLater {
-        #[pin]
-        pollers: PollCondVar,
-        rcu: Opaque<bindings::callback_head>,
-    }
-
-    // The queue is then all that a `PollCondVar` is, and begins where that begins.
-    const _: () = assert!(size_of::<PollCondVar>() == size_of::<bindings::wait_queue_head>());
-
-    // SAFETY: `PollCondVar` may be sent and used by any thread, and `rcu` only the owner uses.
-    unsafe impl Send for FreedLater {}
-    // SAFETY: As above.
-    unsafe impl Sync for FreedLater {}
-
-    impl PollCondVarBox {
-        pub(crate) fn new(
-            name: &'static CStr,
-            key: Pin<&'static LockClassKey>,
-        ) -> Result<Self, AllocError> {
-            let made = pin_init!(FreedLater {
-                pollers <- PollCondVar::new(name, key),
-                rcu: Opaque::uninit(),
-            });
-            let made = KBox::pin_init(made, GFP_KERNEL).map_err(|_| AllocError)?;
-            Ok(Self(ManuallyDrop::new(made)))
-        }
-    }
-
-    impl Deref for PollCondVarBox {
-        type Target = PollCondVar;
-
-        fn deref(&self) -> &PollCondVar {
-            &self.0.pollers
-        }
-    }
-
-    impl Drop for PollCondVarBox {
-        fn drop(&mut self) {
-            // SAFETY: Nothing uses the box after this. What it holds is not moved until it is
-            // freed.
-            let made = unsafe { Pin::into_inner_unchecked(ManuallyDrop::take(&mut self.0)) };
-            let made = KBox::into_raw(made);
-            // SAFETY: `made` is valid, and its queue is where it begins: see the assertion above.
-            // With this all that polls is off the queue.
-            unsafe { bindings::__wake_up_pollfree(made.cast()) };
-            // SAFETY: `made` was allocated by `kmalloc`, nobody but who found the queue before has
-            // it, under RCU, and `rcu` is a part of it that nothing else uses.
-            unsafe { bindings::kvfree_call_rcu((*made).rcu.get(), made.cast()) };
-        }
     }
 }
 

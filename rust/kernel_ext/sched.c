@@ -14,6 +14,7 @@
 #include <linux/sched/prio.h>
 #include <linux/sched/signal.h>
 #include <linux/user_namespace.h>
+#include <linux/wait.h>
 #include <uapi/linux/sched/types.h>
 
 #include "sched.h"
@@ -137,4 +138,15 @@ bool kernel_ext_is_preemptible(void)
 void kernel_ext_cond_resched(void)
 {
 	cond_resched();
+}
+
+bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
+{
+	unsigned long flags;
+	bool is_empty;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	is_empty = list_empty(&queue->head);
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return is_empty;
 }

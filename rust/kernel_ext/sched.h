@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 struct task_struct;
+struct wait_queue_head;
 
 /*
  * How a task is scheduled, in one word: its policy, its nice value from 0 on, its real-time
@@ -49,5 +50,8 @@ bool kernel_ext_is_preemptible(void);
 
 /* Lets other tasks run, where the kernel does not preempt and another should run. May sleep. */
 void kernel_ext_cond_resched(void);
+
+/* Whether nothing waits on @queue, and whoever has left it has released its lock. */
+bool kernel_ext_is_queue_empty(struct wait_queue_head *queue);
 
 #endif /* _KERNEL_EXT_SCHED_H */
