@@ -4,9 +4,11 @@
 //! The program finds their numbers in its environment.
 
 use crate::freezer::Freezer;
+use crate::logs::until;
+use crate::ops::Op;
 use crate::pids::GlobalPids;
 use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::Stage;
+use crate::stage::{Stage, SPACE};
 use crate::suite::Driver;
 use crate::tests::nested::couple;
 use binder_sys::*;
@@ -30,6 +32,16 @@ enum Scene {
     Chain,
     /// CALLER and MIDDLE wait for each other, and have no other thread
     Cycle,
+    /// CALLER waits for MIDDLE on one device, and MIDDLE for CALLER on another
+    Crossed,
+    /// A cycle of processes with idle threads on another device, and on one of this name in another instance
+    Beside,
+    /// A cycle until CALLER had another thread, which serves MIDDLE
+    Joined,
+    /// CALLER waits for MIDDLE, which calls MANAGER again and again
+    Nested,
+    /// A thread of CALLER has called MANAGER, which works, and has ended
+    Left,
     /// CALLER waits for MANAGER, whose only thread works for MIDDLE
     Busy,
     /// CALLER has filled MANAGER's space with oneway calls, and was refused the last
@@ -55,6 +67,11 @@ pub fn run(args: &SceneArgs) -> anyhow::Result<i32> {
     let cast = match args.scene {
         Scene::Chain => chain(&stage),
         Scene::Cycle => cycle(&stage),
+        Scene::Crossed => crossed(&stage),
+        Scene::Beside => beside(&stage),
+        Scene::Joined => joined(&stage),
+        Scene::Nested => nested(&stage),
+        Scene::Left => left(&stage),
         Scene::Busy => busy(&stage),
         Scene::Full => full(&stage),
         Scene::Dead => dead(&stage),
@@ -65,7 +82,16 @@ pub fn run(args: &SceneArgs) -> anyhow::Result<i32> {
     for (name, port) in ["CALLER", "MIDDLE", "MANAGER"].into_iter().zip(cast.iter()) {
         command.env(name, port.actor.pid().to_string());
     }
-    let status = command.status()?;
+    let mut child = command.spawn()?;
+    let status = loop {
+        if !matches!(args.scene, Scene::Nested) {
+            break child.wait()?;
+        }
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        cast[1].round_trip(0, &cast[2], &empty(), &empty());
+    };
     cast.iter().for_each(Port::kill);
     stage.unmount();
     Ok(status.code().unwrap_or(1))
@@ -79,12 +105,78 @@ fn chain(t: &Stage) -> [Port; 3] {
 }
 
 fn cycle(t: &Stage) -> [Port; 3] {
-    let (manager, a, b, on_b, on_a) = couple(t);
+    close(couple(t))
+}
+
+/// Has two processes call each other at once.
+fn close((manager, a, b, on_b, on_a): (Port, Port, Port, u32, u32)) -> [Port; 3] {
     a.start_call(on_b, CODE, &empty());
     b.start_call(on_a, CODE, &empty());
     a.actor.expect_blocked();
     b.actor.expect_blocked();
     [a, b, manager]
+}
+
+/// Another device of the same process, used by a thread.
+fn also(t: &Stage, thread: &Port, name: &str) -> Port {
+    let mut port =
+        Port::open(thread.actor.clone(), &thread.arena, &t.device(name), 0).expect("open the device");
+    port.map(SPACE).expect("map the space");
+    port.enter_looper();
+    port
+}
+
+fn crossed(t: &Stage) -> [Port; 3] {
+    let (manager, a, b, on_b, _) = couple(t);
+    let a_too = also(t, &a, "hwbinder");
+    a_too.set_context_manager().expect("become context manager");
+    let b_too = also(t, &b, "hwbinder");
+    a.call(&b, on_b, CODE, &empty());
+    b_too.start_blocking_call(0, CODE, &empty());
+    std::mem::forget((a_too, b_too));
+    [a, b, manager]
+}
+
+fn beside(t: &Stage) -> [Port; 3] {
+    let cast = couple(t);
+    let other = Stage::new(Driver::C, &t.directory("other"), GlobalPids::new());
+    for port in [&cast.1, &cast.2] {
+        for (stage, name) in [(t, "hwbinder"), (&other, "binder")] {
+            let idle = also(stage, &port.thread(), name);
+            idle.park();
+            // A thread whose port is dropped ends.
+            std::mem::forget(idle);
+        }
+    }
+    other.unmount();
+    close(cast)
+}
+
+fn joined(t: &Stage) -> [Port; 3] {
+    let cast = couple(t);
+    let another = cast.1.thread();
+    let cast = close(cast);
+    another.enter_looper();
+    another.wait_call();
+    std::mem::forget(another);
+    cast
+}
+
+fn nested(t: &Stage) -> [Port; 3] {
+    let (manager, a, b, on_b, _) = couple(t);
+    a.call(&b, on_b, CODE, &empty());
+    [a, b, manager]
+}
+
+fn left(t: &Stage) -> [Port; 3] {
+    let (manager, caller) = (t.manager(), t.client());
+    let gone = caller.thread();
+    gone.send_call(0, CODE, &empty());
+    manager.wait_call();
+    gone.actor.start(Op::EndThread);
+    let task = format!("/proc/{}/task/{}", caller.actor.pid(), gone.actor.tid());
+    until("the thread ends", || (!Path::new(&task).exists()).then_some(()));
+    [caller, t.client(), manager]
 }
 
 fn busy(t: &Stage) -> [Port; 3] {

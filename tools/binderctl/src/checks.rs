@@ -4,7 +4,7 @@
 use crate::checks::seen::{Answer, Seen};
 use crate::tasks::Names;
 
-mod calls;
+pub mod calls;
 mod objects;
 mod places;
 pub mod seen;
@@ -25,11 +25,12 @@ pub const CHECKS: [Check; 11] = [
     }),
     ("no thread waits long for a reply", |seen, names| {
         seen.state()?;
-        calls::long(&seen.waiting, seen.limits.waiting, names)
+        let wanted = calls::Wanted { limit_ms: seen.limits.waiting, ..Default::default() };
+        calls::long(&seen.waiting, || seen.waiting_later(), &wanted, names)
     }),
     ("no threads wait for each other", |seen, names| {
         seen.state()?;
-        calls::cycles(&seen.waiting, || seen.waiting_later(), names)
+        calls::cycles(&seen.waiting, || seen.waiting_later(), &calls::Wanted::default(), names)
     }),
     ("space for oneway calls is left", |seen, names| {
         let stats = seen.stats.as_ref().map_err(|error| error.message.clone())?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::checks::seen::Limits;
-use crate::commands::{devices, doctor, explain, graph, list, top, trace};
+use crate::commands::{devices, doctor, explain, graph, list, top, trace, watch};
 use crate::error::{Error, Result};
 use crate::options::Options;
 
@@ -51,6 +51,8 @@ enum Command {
     Top(top::Arguments),
     /// Follow calls live, with how long they take.
     Trace(trace::Arguments),
+    /// Report calls that wait long for their replies, with who waits for whom, and threads that wait for each other.
+    Watch(watch::Arguments),
     /// Show who calls whom and who holds whose objects.
     Graph(graph::Arguments),
     /// Print the completions of a shell.
@@ -70,6 +72,7 @@ impl Cli {
         match &self.command {
             Command::Doctor(limits) => return doctor::run(*limits, options),
             Command::Explain(arguments) => return explain::run(arguments, options),
+            Command::Watch(arguments) => return watch::run(arguments, options),
             Command::List => list::run(options),
             Command::Add(arguments) => devices::add(arguments, options),
             Command::Rm(arguments) => devices::remove(arguments, options),

@@ -24,6 +24,7 @@ mod commands {
     pub mod list;
     pub mod top;
     pub mod trace;
+    pub mod watch;
 }
 mod driver;
 mod error;

@@ -25,3 +25,11 @@ impl Options {
         self.device.as_deref().is_none_or(|device| device.rsplit('/').next() == Some(name))
     }
 }
+
+/// Reads a number of seconds or milliseconds.
+pub fn positive(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number < 1e9 => Ok(number),
+        _ => Err("must be a number above 0".into()),
+    }
+}

@@ -3,8 +3,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use serde::Serialize;
 
 /// A thread and its process; 0 where that is not known.
@@ -116,6 +120,27 @@ pub fn activity(pid: i32, tid: i32) -> String {
     }
 }
 
+/// Whether a thread has ended. Its number is one of the first pid namespace, as logs have it: in another one nobody knows.
+pub fn has_ended(task: Task) -> bool {
+    const FIRST: u64 = 0xefff_fffc;
+    let is_in_first = fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == FIRST);
+    let stat = fs::read(format!("/proc/{}/task/{}/stat", task.process, task.thread)).ok();
+    let has_ended = match stat.and_then(|stat| state_of(&stat)) {
+        Some(state) => "ZX".contains(state),
+        // It may be there and not be shown.
+        None => kill(Pid::from_raw(task.thread), None) == Err(Errno::ESRCH),
+    };
+    is_in_first && has_ended
+}
+
+/// How often a thread has left its CPU: as long as it sleeps, that is one number.
+pub fn switches(task: Task) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/task/{}/status", task.process, task.thread)).ok()?;
+    let counts =
+        status.lines().filter_map(|line| line.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok());
+    Some(counts.sum())
+}
+
 /// Whether a process is stopped, so that it answers nobody.
 pub fn is_stopped(pid: i32) -> bool {
     fs::read(format!("/proc/{pid}/stat"))
@@ -165,6 +190,8 @@ mod tests {
         assert!(names.processes.is_empty() && names.owners.is_empty());
         assert_eq!((names.process_of(i32::MAX), names.process(i32::MAX)), (0, None));
         assert_eq!(activity(pid, 0), "has ended");
+        let myself = Task { process: pid, thread: pid };
+        assert!(!has_ended(myself) && switches(myself).is_some_and(|count| count > 0));
         assert!(!is_stopped(pid));
     }
 }

@@ -4,14 +4,17 @@
 //! A thread waits if the innermost call of its stack is one that it has made, and the outcome is not in its queue. It
 //! waits for the thread that serves that call; until one does, for the pool of the process that is called, which is
 //! for whichever of its threads is free first. A thread is known by its number, whatever devices it uses: one that
-//! serves a call on one device may wait for a reply on another.
+//! serves a call on one device may wait for a reply on another. A pool is of one opened device: a process may open
+//! devices of the same name several times, such as those of two instances of binderfs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use binder_logs::{Looper, Role, State, Stats, Thread, Transaction, Work};
 use serde::Serialize;
 
-use crate::tasks::Task;
+use crate::error::Result;
+use crate::logs::Logs;
+use crate::tasks::{self, Task};
 
 /// A call whose reply a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,12 +40,12 @@ pub struct Pool {
     pub pending: Vec<(i64, i64)>,
     /// The most threads that the driver would ask for.
     pub max: Option<i64>,
-    /// Whether the driver may still ask for a thread, or has asked for one that has not come.
-    pub may_grow: bool,
+    /// Whether the driver has asked for a thread that has not come. It asks when a thread of the pool takes a call.
+    pub expects_thread: bool,
 }
 
-/// A process and a device that it has open.
-pub type Place = (i32, String);
+/// A process, a device that it has open, and how many openings of devices of that name logs list before this one.
+pub type Place = (i32, String, usize);
 
 /// Who waits for whom.
 #[derive(Clone, Debug, Default)]
@@ -59,20 +62,27 @@ pub enum End {
     /// At a thread that waits for no call.
     Thread(Task),
     /// At a process none of whose threads has taken the call.
-    Pool(Place),
+    Pool(i32),
     /// At a thread of the chain itself.
     Cycle,
 }
 
 impl Waiting {
-    /// Takes it from what the driver says. Without `stats` each pool is taken for one that may grow.
+    /// Takes it from the log files, without the threads that have ended.
+    pub fn now(logs: &Logs) -> Result<Self> {
+        let mut found = Self::of(&logs.state()?, logs.stats().ok().as_ref());
+        found.forget(tasks::has_ended);
+        Ok(found)
+    }
+
+    /// Takes it from what the driver says. Without `stats` each pool is taken for one that expects a thread.
     pub fn of(state: &State, stats: Option<&Stats>) -> Self {
         let mut found = Self::default();
-        let mut holders = HashMap::new();
+        let (mut holders, mut openings) = (HashMap::new(), HashMap::new());
         for process in &state.processes {
-            let place = (process.pid, process.context.clone());
+            let place = nth(&mut openings, process.pid, &process.context);
             let pool = found.pools.entry(place).or_default();
-            pool.may_grow = true;
+            pool.expects_thread = true;
             for thread in &process.threads {
                 note_thread(pool, &mut holders, thread);
             }
@@ -84,13 +94,14 @@ impl Waiting {
                 found.note_call(&process.context, thread, &holders);
             }
         }
+        openings.clear();
         for process in stats.iter().flat_map(|stats| &stats.processes) {
-            let place = (process.pid, process.context.clone());
+            let place = nth(&mut openings, process.pid, &process.context);
             if let (Some(pool), Some(asked)) = (found.pools.get_mut(&place), process.requested_threads) {
                 // Shown as a number of 32 bits with a sign.
                 let max = asked.max.rem_euclid(1 << 32);
                 pool.max = Some(max);
-                pool.may_grow = asked.outstanding > 0 || asked.started < max;
+                pool.expects_thread = asked.outstanding > 0;
             }
         }
         found
@@ -115,6 +126,16 @@ impl Waiting {
         }
     }
 
+    /// Leaves out threads: the driver keeps what it knows of one that has ended until its process closes the device.
+    pub fn forget(&mut self, is_gone: impl Fn(Task) -> bool) {
+        self.calls.retain(|_, call| !is_gone(call.from));
+        for ((process, ..), pool) in &mut self.pools {
+            let is_there = |thread: &i32| !is_gone(Task { process: *process, thread: *thread });
+            pool.threads.retain(is_there);
+            pool.idle.retain(is_there);
+        }
+    }
+
     /// The threads that a thread's call depends on: the one that has it, or all of the pool.
     fn next(&self, call: &Call) -> Vec<i32> {
         match call.to_thread {
@@ -123,8 +144,9 @@ impl Waiting {
         }
     }
 
-    fn pool_of(&self, call: &Call) -> Option<&Pool> {
-        self.pools.get(&(call.to_process, call.context.clone()))
+    /// Where a call is queued.
+    pub fn pool_of(&self, call: &Call) -> Option<&Pool> {
+        self.pools.values().find(|pool| pool.pending.iter().any(|(id, _)| *id == call.transaction))
     }
 
     /// The calls from one thread to the next, and where that ends.
@@ -139,7 +161,7 @@ impl Waiting {
             calls.push(call);
             match call.to_thread {
                 Some(thread) => here = thread,
-                None => return (calls, End::Pool((call.to_process, call.context.clone()))),
+                None => return (calls, End::Pool(call.to_process)),
             }
         }
         let process = calls.last().map_or(0, |call| call.to_process);
@@ -156,8 +178,16 @@ impl Waiting {
             .collect()
     }
 
+    /// How many of the calls of a chain, from its first one on, are still waited for.
+    pub fn still(&self, calls: &[&Call]) -> usize {
+        let same = |call: &&Call| {
+            self.calls.get(&call.from.thread).is_some_and(|other| other.transaction == call.transaction)
+        };
+        calls.iter().take_while(|call| same(call)).count()
+    }
+
     /// The threads that cannot go on unless one of them is killed: each waits for others that wait for it.
-    fn stuck(&self) -> BTreeSet<i32> {
+    pub fn stuck(&self) -> BTreeSet<i32> {
         let mut stuck: BTreeSet<i32> = self.calls.keys().copied().collect();
         loop {
             let freed: Vec<i32> =
@@ -174,7 +204,7 @@ impl Waiting {
             (Some(thread), _) => !stuck.contains(&thread),
             // A pool without threads is another fault, which has a check of its own.
             (None, Some(pool)) => {
-                pool.may_grow
+                pool.expects_thread
                     || pool.threads.is_empty()
                     || pool.threads.iter().any(|thread| !stuck.contains(thread))
             }
@@ -208,6 +238,13 @@ impl Waiting {
     }
 }
 
+/// The place of an opened device, in the order in which each log lists them.
+fn nth(openings: &mut HashMap<(i32, String), usize>, pid: i32, context: &str) -> Place {
+    let count = openings.entry((pid, context.to_owned())).or_default();
+    *count += 1;
+    (pid, context.to_owned(), *count - 1)
+}
+
 fn note_thread(pool: &mut Pool, holders: &mut HashMap<i64, i32>, thread: &Thread) {
     let in_pool = thread.looper.intersects(Looper::REGISTERED | Looper::ENTERED)
         && !thread.looper.intersects(Looper::EXITED | Looper::INVALID);
@@ -226,7 +263,9 @@ fn note_thread(pool: &mut Pool, holders: &mut HashMap<i64, i32>, thread: &Thread
 
 /// The call whose outcome a thread waits for.
 fn awaited(thread: &Thread) -> Option<&Transaction> {
-    let top = thread.stack.first().filter(|entry| entry.role == Role::Outgoing)?;
+    // A call that is just being made has no number.
+    let top =
+        thread.stack.first().filter(|entry| entry.role == Role::Outgoing && entry.transaction.id != 0)?;
     let has_news = thread.work.iter().any(|work| matches!(work, Work::Transaction(_) | Work::Error(_)));
     (!has_news).then_some(&top.transaction)
 }
@@ -292,7 +331,7 @@ mod tests {
         let found = Waiting::of(&State::parse("state", state.as_bytes(), Mode::Strict).unwrap(), None);
         let (calls, end) = found.chain(11);
         assert_eq!(calls.len(), 2);
-        assert_eq!(end, End::Pool((30, "hwbinder".into())));
+        assert_eq!(end, End::Pool(30));
     }
 
     /// Two processes of one thread each, which call each other at once.
@@ -312,11 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_may_grow_or_has_a_free_thread_is_no_part_of_a_cycle() {
-        assert!(crossed("0+0/4").cycles().is_empty());
+    fn a_pool_that_expects_or_has_a_free_thread_is_no_part_of_a_cycle() {
+        // The driver asks for threads when one of the pool takes a call, which none does.
+        assert_eq!(crossed("0+0/4").cycles().len(), 1);
         assert!(crossed("1+4/4").cycles().is_empty());
         let mut found = crossed("0+0/0");
-        found.pools.get_mut(&(10, "binder".into())).unwrap().threads.insert(12);
+        found.pools.get_mut(&(10, "binder".into(), 0)).unwrap().threads.insert(12);
         assert!(found.cycles().is_empty());
     }
 
@@ -326,12 +366,15 @@ mod tests {
             + &thread(22, "11", &[("incoming", 3, "10:11", "20:22", 5)])
             + &thread(23, "10", &[]);
         let found = waiting(&[(20, lines + &pending(1, "10:11", "20:0", 900))], &[(20, "0+1/1")]);
-        let pool = &found.pools[&(20, "binder".to_owned())];
-        assert_eq!((pool.threads.len(), pool.idle.len(), pool.may_grow, pool.max), (2, 1, false, Some(1)));
+        let pool = &found.pools[&(20, "binder".to_owned(), 0)];
+        assert_eq!(
+            (pool.threads.len(), pool.idle.len(), pool.expects_thread, pool.max),
+            (2, 1, false, Some(1))
+        );
         assert_eq!(pool.pending, [(1, 900)]);
         // Without a limit.
         let found = waiting(&[(20, thread(21, "12", &[]))], &[(20, "0+1/-1")]);
-        let pool = &found.pools[&(20, "binder".to_owned())];
-        assert_eq!((pool.may_grow, pool.max), (true, Some(u32::MAX.into())));
+        let pool = &found.pools[&(20, "binder".to_owned(), 0)];
+        assert_eq!((pool.expects_thread, pool.max), (false, Some(u32::MAX.into())));
     }
 }

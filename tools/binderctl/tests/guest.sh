@@ -207,6 +207,24 @@ in_scene chain 4 "nobody holds a node 999999" graph --node 999999
 in_scene chain 0 "(contract): binder, 1 object" graph --node "$(newest_node)"
 in_scene cycle 1 "again: none of them can go on" doctor
 in_scene busy 1 "is busy: 1 thread; waiting: 1 call" doctor
+expect 0 "are missed: trace events are not wanted" watch --no-trace --duration 0.1
+expect 0 "calls that end between two readings of the logs are missed: tracefs is not mounted" watch --duration 0.1
+in_scene chain 1 "chain: " watch --slow 1 --count 1
+in_scene chain 1 '"schema":"binderctl.slow/1","what":"chain"' watch --slow 1 --json --count 1
+in_scene chain 0 "readings of the logs" watch --slow 600000 --duration 0.3
+in_scene chain 0 "do not say which device" watch --slow 1 --device hwbinder --duration 0.3
+in_scene cycle 1 "again: none of them can go on unless another thread joins a pool" watch --slow 1 --duration 0.5
+holds "a cycle is reported once, and its calls by nothing else" [ "$(grep -c "waits" "$log")" = 1 ]
+# A deadlock over two devices, and idle threads on devices that have nothing to do with it.
+in_scene crossed 1 "on hwbinder) for" watch --slow 1 --count 1
+holds "it is a cycle" grep -q "^cycle: .*none of them can go on" "$log"
+in_scene beside 1 "none of them can go on" watch --slow 1 --count 1
+# What a thread that joined the pool has ended, and a server between calls of its own.
+in_scene joined 1 "which sleeps" watch --slow 1 --duration 0.5
+holds "no cycle is found" [ "$(grep -c "^cycle" "$log")" = 0 ]
+in_scene nested 1 "which is working on it" watch --slow 1 --count 1
+in_scene left 0 "readings of the logs" watch --slow 1 --duration 0.5
+in_scene left 0 "0 findings" doctor --waiting 0
 of_all in_scene full 1 "bytes for oneway calls are free; 32000 bytes of what is known are from" doctor
 of_all in_scene full 1 "BR_FAILED_REPLY (ENOSPC)" explain CALLER
 of_all in_scene full 1 "oneway call from" explain MANAGER
@@ -299,6 +317,15 @@ if [ $all = yes ]; then
 	"$contract" scene frozen true >/dev/null
 	ends 0 '"error":"BR_FROZEN_REPLY"' "trace --failed"
 fi
+
+# Slow calls that end before anybody reads a log twice.
+in_background "CALL" watch --slow 200
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+	grep -q " code 0x2a" "$log" || "$contract" scene chain sleep 0.25 >/dev/null
+done
+kill -INT $watcher
+ends 1 " code 0x2a" watch
+holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
 
 # What ends a trace takes its instance away; what a killed one leaves, the next one removes.
 for signal in INT TERM HUP; do

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether calls wait that nobody will serve soon: for a busy pool, for long, in a cycle, or for a frozen process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use binder_logs::State;
 use binder_sys::BinderFrozenStatusInfo;
 
 use crate::checks::seen::{Answer, Finding, Seen};
 use crate::output::count;
-use crate::tasks::{self, Names};
+use crate::tasks::{self, Names, Task};
 use crate::waiting::{Call, End, Pool, Waiting};
 
 /// Looks at each process that has a call waiting for any of its threads. A pool that is busy for a moment is no fault, so only
@@ -16,10 +16,10 @@ use crate::waiting::{Call, End, Pool, Waiting};
 pub fn pools(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names) -> Answer {
     let mut findings = Vec::new();
     let mut later = None;
-    for (place @ (pid, context), pool) in &waiting.pools {
+    for (place @ (pid, context, _), pool) in &waiting.pools {
         let Some(longest) = pool.pending.iter().map(|(_, elapsed)| elapsed).max() else { continue };
         let halt = halt(*pid);
-        if halt.is_none() && (!pool.idle.is_empty() || pool.may_grow && !pool.threads.is_empty()) {
+        if halt.is_none() && (!pool.idle.is_empty() || pool.expects_thread && !pool.threads.is_empty()) {
             continue;
         }
         let later = later.get_or_insert_with(&again).pools.get(place).map_or(&[][..], |pool| &pool.pending);
@@ -66,45 +66,77 @@ fn busy(pool: &Pool) -> (String, String) {
     }
 }
 
-/// Chains of threads whose first one has waited for long.
-pub fn long(waiting: &Waiting, limit_ms: i64, names: &mut Names) -> Answer {
-    let mut findings = Vec::new();
-    for (calls, end) in waiting.longest_chains() {
-        if calls.first().is_some_and(|call| call.elapsed_ms >= limit_ms) {
-            findings.extend(chain(waiting, &calls, &end, names));
-        }
-    }
-    let threads = count(waiting.calls.len(), "thread");
-    Ok((findings, format!("waiting: {threads}, none for {limit_ms} ms")))
+/// What is wanted of calls that wait: how long they have waited at least, and those that are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub limit_ms: i64,
+    /// The numbers of calls that have been reported in a chain.
+    pub in_chains: BTreeSet<i64>,
+    /// The numbers of calls that have been reported in a cycle.
+    pub in_cycles: BTreeSet<i64>,
 }
 
-/// A chain, unless it ends in a cycle, which another check finds.
-fn chain(waiting: &Waiting, calls: &[&Call], end: &End, names: &mut Names) -> Option<Finding> {
+/// Chains of threads whose first one has waited for long, and still does when `again` reads the log.
+pub fn long(waiting: &Waiting, again: impl Fn() -> Waiting, wanted: &Wanted, names: &mut Names) -> Answer {
+    let is_wanted = |calls: &[&Call]| {
+        let first = calls.first();
+        first.is_some_and(|call| {
+            call.elapsed_ms >= wanted.limit_ms && !wanted.in_chains.contains(&call.transaction)
+        })
+    };
+    let chains =
+        waiting.longest_chains().into_iter().filter(|(calls, end)| is_wanted(calls) && *end != End::Cycle);
+    // What the last thread does is known if it has not left its CPU from the first reading to the second.
+    let chains: Vec<_> = chains.map(|(calls, end)| (calls, switches(&end), end)).collect();
+    let later = if chains.is_empty() { Waiting::default() } else { again() };
+    let findings = chains.iter().filter_map(|(calls, before, end)| {
+        let calls = &calls[..later.still(calls)];
+        let (first, last) = (calls.first()?, calls.last()?);
+        let (all, new_end) = later.chain(first.from.thread);
+        let does = match end {
+            End::Thread(task) => tasks::activity(task.process, task.thread),
+            End::Pool(_) | End::Cycle => String::new(),
+        };
+        let is_same = all.len() == calls.len() && new_end == *end && switches(end) == *before;
+        let end = match last.to_thread {
+            _ if is_same => end.clone(),
+            Some(thread) => End::Thread(Task { process: last.to_process, thread }),
+            None => End::Pool(last.to_process),
+        };
+        Some(chain(waiting, calls, &end, is_same.then_some(does), names))
+    });
+    let threads = count(waiting.calls.len(), "thread");
+    Ok((findings.collect(), format!("waiting: {threads}, none for {} ms", wanted.limit_ms)))
+}
+
+fn switches(end: &End) -> Option<u64> {
+    match end {
+        End::Thread(task) => tasks::switches(*task),
+        End::Pool(_) | End::Cycle => None,
+    }
+}
+
+/// A chain that does not end in a cycle, and what its end does, unless that has changed while it was looked at.
+fn chain(waiting: &Waiting, calls: &[&Call], end: &End, does: Option<String>, names: &mut Names) -> Finding {
     let steps = steps(calls, names);
-    let process = match end {
-        End::Thread(task) => task.process,
-        End::Pool((pid, _)) => *pid,
-        End::Cycle => return None,
+    let (who, process, thread) = match end {
+        End::Thread(Task { process, thread }) => {
+            (names.of_thread(*process, *thread), *process, thread.to_string())
+        }
+        End::Pool(pid) => (names.of_process(*pid), *pid, "*".into()),
+        End::Cycle => unreachable!("cycles are left out"),
     };
-    let (last, next) = match (halt(process), end) {
+    let next = format!("look at what {who} does: /proc/{process}/task/{thread}/stack, or a debugger");
+    let (last, next) = match (halt(process), does) {
         (Some((why, next)), _) => (format!("{}, which {why}", names.of_process(process)), next),
-        (None, End::Thread(task)) => {
-            let who = names.of_thread(task.process, task.thread);
-            let activity = tasks::activity(task.process, task.thread);
-            let place = format!("/proc/{}/task/{}/stack", task.process, task.thread);
-            (format!("{who}, which {activity}"), format!("look at what {who} does: {place}, or a debugger"))
+        (None, Some(_)) if matches!(end, End::Pool(_)) => {
+            let pool = calls.last().and_then(|call| waiting.pool_of(call));
+            let threads = count(pool.map_or(0, |pool| pool.threads.len()), "thread");
+            (format!("{who}, where none of {threads} has taken the call"), next)
         }
-        (None, End::Pool((pid, context))) => {
-            let who = names.of_process(*pid);
-            let threads = waiting.pools.get(&(*pid, context.clone())).map_or(0, |pool| pool.threads.len());
-            (
-                format!("{who}, where none of {} has taken the call", count(threads, "thread")),
-                format!("see what the threads of {who} do: binder_logs/proc/{pid}, /proc/{pid}/task/*/stack"),
-            )
-        }
-        (None, End::Cycle) => return None,
+        (None, does) => (format!("{who}, which {}", does.as_deref().unwrap_or("is working on it")), next),
     };
-    Some(of_calls(calls, steps + &last, next))
+    of_calls(calls, steps + &last, next)
 }
 
 /// A sentence that ends before whom the last of them waits for.
@@ -128,20 +160,26 @@ fn of_calls(calls: &[&Call], message: String, next: impl Into<String>) -> Findin
     }
 }
 
-/// Cycles of waiting threads. A driver's log is not of one moment, so only a cycle counts that is still there when `again`
-/// reads the log.
-pub fn cycles(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names) -> Answer {
+/// Cycles of waiting threads, all of whose calls have waited for long. A driver's log is not of one moment, so only a cycle
+/// counts that is still there when `again` reads the log.
+pub fn cycles(waiting: &Waiting, again: impl Fn() -> Waiting, wanted: &Wanted, names: &mut Names) -> Answer {
     let mut cycles = waiting.cycles();
+    cycles.retain(|calls| {
+        let is_known = calls.iter().all(|call| wanted.in_cycles.contains(&call.transaction));
+        !is_known && calls.iter().all(|call| call.elapsed_ms >= wanted.limit_ms)
+    });
     if !cycles.is_empty() {
         let later = again();
-        let still = |call: &&Call| {
-            later.calls.get(&call.from.thread).is_some_and(|other| other.transaction == call.transaction)
-        };
-        cycles.retain(|calls| calls.iter().all(still));
+        let stuck = later.stuck();
+        cycles.retain(|calls| {
+            later.still(calls) == calls.len() && calls.iter().all(|call| stuck.contains(&call.from.thread))
+        });
     }
     let findings = cycles.iter().map(|calls| {
         let first = names.of_thread(calls[0].from.process, calls[0].from.thread);
-        let message = format!("{}{first} again: none of them can go on", steps(calls, names));
+        let is_queued = calls.iter().any(|call| call.to_thread.is_none());
+        let unless = if is_queued { " unless another thread joins a pool" } else { "" };
+        let message = format!("{}{first} again: none of them can go on{unless}", steps(calls, names));
         of_calls(calls, message, "end one of these processes; so that it does not happen again, give them another thread in the pool, or make one of the calls oneway")
     });
     Ok((findings.collect(), "no cycle".into()))
@@ -185,16 +223,16 @@ mod tests {
     use super::*;
     use crate::checks::seen::tests::{messages, state};
 
-    fn of_pool(threads: &[i32], idle: &[i32], pending: &[(i64, i64)], may_grow: bool) -> Vec<String> {
+    fn of_pool(threads: &[i32], idle: &[i32], pending: &[(i64, i64)], expects_thread: bool) -> Vec<String> {
         let pool = Pool {
             threads: threads.iter().copied().collect(),
             idle: idle.iter().copied().collect(),
             pending: pending.to_vec(),
             max: Some(1),
-            may_grow,
+            expects_thread,
         };
         // No process has this number.
-        let pools = BTreeMap::from([((i32::MAX, "binder".to_owned()), pool)]);
+        let pools = BTreeMap::from([((i32::MAX, "binder".to_owned(), 0), pool)]);
         let waiting = Waiting { pools, ..Default::default() };
         assert!(
             messages(super::pools(&waiting, Waiting::default, &mut Names::none())).is_empty(),
@@ -226,22 +264,88 @@ mod tests {
         Waiting::of(&state(&(block(10, one, "20:20", 5) + &block(20, other, "10:10", 5))), None)
     }
 
+    fn waits(limit_ms: i64) -> Wanted {
+        Wanted { limit_ms, ..Wanted::default() }
+    }
+
     #[test]
     fn a_cycle_is_found_if_it_stays() {
-        let found = |again: fn() -> Waiting| messages(cycles(&crossed(1, 2), again, &mut Names::none()));
+        let of = |again: fn() -> Waiting, wanted| {
+            messages(cycles(&crossed(1, 2), again, &wanted, &mut Names::none()))
+        };
+        let found = |again| of(again, Wanted::default());
         assert!(found(|| crossed(1, 3)).is_empty());
+        assert!(of(|| crossed(1, 2), waits(6)).is_empty());
+        assert!(of(|| crossed(1, 2), Wanted { in_cycles: [1, 2].into(), ..Wanted::default() }).is_empty());
         let message = &found(|| crossed(1, 2))[0];
         assert!(message.contains(" for 20:20, which waits 5 ms "), "{message}");
         assert!(message.ends_with(" for 10:10 again: none of them can go on"), "{message}");
     }
 
     #[test]
+    fn a_cycle_that_another_thread_of_the_pool_ends_is_none() {
+        let mut waiting = crossed(1, 2);
+        for (caller, target) in [(10, 20), (20, 10)] {
+            let call = waiting.calls.get_mut(&caller).unwrap();
+            call.to_thread = None;
+            let pending = vec![(call.transaction, 5)];
+            let pool = Pool { threads: [target].into(), pending, ..Pool::default() };
+            waiting.pools.insert((target, "binder".into(), 0), pool);
+        }
+        let found =
+            |later: &Waiting| messages(cycles(&waiting, || later.clone(), &waits(0), &mut Names::none()));
+        assert!(found(&waiting)[0].ends_with(" none of them can go on unless another thread joins a pool"));
+        let mut later = waiting.clone();
+        later.pools.values_mut().next().unwrap().threads.insert(11);
+        assert!(found(&later).is_empty());
+    }
+
+    #[test]
     fn a_chain_is_one_sentence() {
-        let waiting = Waiting::of(&state(&block(2147483601, 1, "2147483603:0", 1234)), None);
+        let of = |later: &str| {
+            let waiting = Waiting::of(&state(&block(2147483601, 1, "2147483603:0", 1234)), None);
+            let later = Waiting::of(&state(later), None);
+            messages(long(&waiting, || later.clone(), &waits(1000), &mut Names::none()))
+        };
+        let begin = "2147483601:2147483601 waits 1234 ms (code 0x2a on binder) for ";
+        let same = of(&block(2147483601, 1, "2147483603:0", 1300));
+        assert_eq!(same, [begin.to_owned() + "2147483603, where none of 0 threads has taken the call"]);
         assert_eq!(
-            messages(long(&waiting, 1000, &mut Names::none())),
-            ["2147483601:2147483601 waits 1234 ms (code 0x2a on binder) for 2147483603, where none of 0 threads has taken the call"]
+            of(&block(2147483601, 1, "2147483603:7", 1300)),
+            [begin.to_owned() + "2147483603, which is working on it"]
         );
+        assert!(of(&block(2147483601, 4, "2147483603:0", 10)).is_empty());
+    }
+
+    #[test]
+    fn a_server_between_two_calls_of_its_own_is_not_blamed_for_either() {
+        let of = |number| {
+            let serves = "    incoming transaction 1: 0000000000000001 from 2147483601:2147483601 to 2147483602:2147483602 code 2a flags 10 pri 0 a0 r0 elapsed 900ms\n";
+            let calls = match number {
+                0 => "proc 2147483602\ncontext binder\n  thread 2147483602: l 02 need_return 0 tr 0\n".into(),
+                number => block(2147483602, number, "2147483603:2147483603", 1),
+            };
+            Waiting::of(&state(&(block(2147483601, 1, "2147483602:2147483602", 900) + &calls + serves)), None)
+        };
+        let found = |first, later| messages(long(&of(first), || of(later), &waits(500), &mut Names::none()));
+        let begin =
+            "2147483601:2147483601 waits 900 ms (code 0x2a on binder) for 2147483602:2147483602, which ";
+        for (first, later) in [(0, 2), (2, 0), (2, 3)] {
+            assert_eq!(found(first, later), [format!("{begin}is working on it")]);
+        }
+        assert!(found(2, 2)[0].starts_with(&format!("{begin}waits 1 ms ")), "{:?}", found(2, 2));
+    }
+
+    #[test]
+    fn calls_of_many_hide_no_other() {
+        let many: String = (1..=1500).map(|pid| block(pid, pid.into(), "2000:0", 900)).collect();
+        let waiting = Waiting::of(&state(&(many + &block(3000, 3000, "4000:4000", 900))), None);
+        let mut wanted = waits(500);
+        let found =
+            |wanted: &Wanted| long(&waiting, || waiting.clone(), wanted, &mut Names::none()).unwrap().0;
+        assert_eq!(found(&wanted).len(), 1501);
+        wanted.in_chains = (1..=1500).collect();
+        assert_eq!(found(&wanted).iter().map(|finding| finding.pid).collect::<Vec<_>>(), [Some(3000)]);
     }
 
     #[test]

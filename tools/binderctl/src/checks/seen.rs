@@ -14,10 +14,11 @@ use crate::error::Result;
 use crate::instances::{self, Place};
 use crate::logs::Logs;
 use crate::options::Options;
+use crate::tasks;
 use crate::waiting::{Call, Waiting};
 
 /// How long after it was read a log is read again.
-const LATER: Duration = Duration::from_millis(100);
+pub const LATER: Duration = Duration::from_millis(100);
 
 /// From when on something counts as wrong.
 #[derive(Args, Clone, Copy, Debug)]
@@ -88,7 +89,8 @@ fn read(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>
     if let Ok(stats) = &mut stats {
         stats.processes.retain(|process| options.wants(&process.context));
     }
-    let waiting = state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default();
+    let mut waiting = state.as_ref().map(|state| Waiting::of(state, stats.as_ref().ok())).unwrap_or_default();
+    waiting.forget(tasks::has_ended);
     (state, stats, waiting)
 }
 

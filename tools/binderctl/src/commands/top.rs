@@ -15,16 +15,13 @@ use crate::options::Options;
 use crate::output::{Page, Report};
 use crate::pause::Pause;
 use crate::tasks::Names;
-use crate::trace::calls::{Call, Calls, End};
-use crate::trace::event::{Pid, What};
+use crate::trace::calls::{Call, End};
+use crate::trace::event::Pid;
+use crate::trace::live::Live;
 use crate::trace::record::duration;
-use crate::trace::source::Source;
 
 /// How often signals and trace events are looked at, in milliseconds.
 const TICK: u16 = 50;
-
-/// Memory for trace events, for each CPU, in KiB.
-const BUFFER: usize = 4096;
 
 /// What to show, and how often.
 #[derive(Args, Clone, Debug)]
@@ -128,8 +125,7 @@ struct Watch<'a> {
     arguments: &'a Arguments,
     options: &'a Options,
     logs: Logs,
-    source: std::result::Result<Source, String>,
-    calls: Calls,
+    events: Live,
     names: Names,
     latencies: Latencies,
     before: Option<(Instant, Counts)>,
@@ -139,16 +135,12 @@ impl<'a> Watch<'a> {
     fn start(arguments: &'a Arguments, options: &'a Options) -> Result<Self> {
         let logs = Logs::find(options)?;
         // What the log files say is worth showing without latencies.
-        let source = match arguments.no_trace {
-            true => Err("trace events are not wanted".into()),
-            false => Source::start(false, BUFFER).map_err(|error| error.message),
-        };
+        let events = Live::start(arguments.no_trace.then_some("trace events are not wanted"));
         let mut watch = Self {
             arguments,
             options,
             logs,
-            source,
-            calls: Calls::default(),
+            events,
             names: Names::new(),
             latencies: Latencies::default(),
             before: None,
@@ -159,17 +151,8 @@ impl<'a> Watch<'a> {
 
     /// Takes what the trace events say.
     fn listen(&mut self) {
-        let Ok(source) = &mut self.source else { return };
-        let events = match source.read() {
-            Ok(events) => events,
-            Err(error) => return self.source = Err(error.message),
-        };
-        for event in events {
-            let ended = self.calls.take(&event, &mut |thread| self.names.process_of(thread));
-            ended.iter().flatten().for_each(|call| self.latencies.take(call));
-            if event.what == What::Ended {
-                self.names.forget(event.thread);
-            }
+        for call in self.events.ended(&mut self.names) {
+            self.latencies.take(&call);
         }
     }
 
@@ -200,8 +183,9 @@ impl<'a> Watch<'a> {
             self.options.wants(&row.device) && (is_named || row.pid.to_string() == *filter)
         });
         sort(&mut processes, &self.arguments.sort);
-        let no_latency = self.source.as_ref().err().cloned();
-        Ok(Table { processes, no_counts, no_latency, lost_events: self.calls.gaps.lost_events })
+        let no_latency = self.events.source.as_ref().err().cloned();
+        let lost_events = self.events.calls.gaps.lost_events;
+        Ok(Table { processes, no_counts, no_latency, lost_events })
     }
 }
 

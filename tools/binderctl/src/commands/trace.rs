@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::error::{Error, Kind, Result};
-use crate::options::Options;
+use crate::options::{positive, Options};
 use crate::pause::Pause;
 use crate::tasks::Names;
 use crate::trace::calls::{Call, Calls};
@@ -53,13 +53,6 @@ fn code(text: &str) -> std::result::Result<u32, std::num::ParseIntError> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
-    }
-}
-
-fn positive(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number > 0.0 && number < 1e9 => Ok(number),
-        _ => Err("must be a number above 0".into()),
     }
 }
 
