@@ -50,7 +50,6 @@ mod scheduling;
 mod thread;
 mod trace;
 mod transaction;
-mod waits;
 mod work;
 
 use entry::{ffi::Devices, ioctls::set_handoff};

@@ -17,7 +17,7 @@ use crate::{
     kernel_ext::{
         link::{has_link, Link},
         park::WakeHint,
-        pid::{TaskState, ThreadPid}, //
+        pid::ThreadPid, //
     },
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
@@ -298,11 +298,6 @@ impl Thread {
     /// Whether the task will never use the device again, although the thread has not declared so.
     pub(crate) fn is_exiting(&self) -> bool {
         self.task.is_exiting()
-    }
-
-    /// Returns what its task does, as a moment ago.
-    pub(crate) fn task_state(&self) -> TaskState {
-        self.task.state()
     }
 
     /// Raises the priority of the thread as far as a call on `node` requires, of `caller` or

@@ -43,7 +43,6 @@ extern "C" {
     fn kernel_ext_pid_initial_nr(nr: i32) -> i32;
     fn kernel_ext_pid_may_signal(place: *const *mut c_void) -> c_int;
     fn kernel_ext_group_number() -> u64;
-    fn kernel_ext_pid_state(place: *const *mut c_void) -> u8;
     fn kernel_ext_is_kernel_thread() -> bool;
     fn kernel_ext_uid_here(uid: u32) -> u32;
 }
@@ -96,21 +95,6 @@ impl Drop for Counted {
             unsafe { kernel_ext_pid_put(pid) };
         }
     }
-}
-
-/// What a thread does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TaskState {
-    Runs,
-    /// Signals end the sleep.
-    Sleeps,
-    /// Signals do not end the sleep.
-    SleepsFast,
-    /// Stopped by a signal or a tracer.
-    Stopped,
-    /// Frozen by a cgroup or with the whole system.
-    Frozen,
-    Exited,
 }
 
 /// Returns the address of the `struct pid` of the calling thread, only to be compared.
@@ -190,19 +174,6 @@ impl ThreadPid {
     pub(crate) fn is_exiting(&self) -> bool {
         // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
         unsafe { kernel_ext_pid_is_exiting(self.0.place()) }
-    }
-
-    /// Returns what the thread does, as a moment ago. In any context.
-    pub(crate) fn state(&self) -> TaskState {
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        match unsafe { kernel_ext_pid_state(self.0.place()) } {
-            b'R' => TaskState::Runs,
-            b'S' => TaskState::Sleeps,
-            b'T' | b't' => TaskState::Stopped,
-            b'F' => TaskState::Frozen,
-            b'X' | b'Z' => TaskState::Exited,
-            _ => TaskState::SleepsFast,
-        }
     }
 
     /// Returns the task of the thread, unless it is gone. In any context.

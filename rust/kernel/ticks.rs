@@ -22,16 +22,6 @@ impl Ticks {
         Self(ticks as u32)
     }
 
-    /// Returns the moment of a [count](Self::count).
-    pub(crate) fn of(count: u32) -> Self {
-        Self(count)
-    }
-
-    /// Returns the count of ticks, of which only differences mean something.
-    pub(crate) fn count(self) -> u32 {
-        self.0
-    }
-
     /// Returns the milliseconds that have passed since this moment, to the precision of a tick, if
     /// fewer than 2^32 ticks have.
     pub(crate) fn elapsed_milliseconds(self) -> u64 {

@@ -265,30 +265,3 @@ u32 kernel_ext_uid_here(u32 uid)
 		return uid;
 	return from_kuid(here, KUIDT_INIT(uid));
 }
-
-static bool is_frozen(struct task_struct *task)
-{
-#ifdef CONFIG_CGROUPS
-	/* Written by the task itself; the answer is that of a moment ago anyway. */
-	if (data_race(!!task->frozen))
-		return true;
-#endif
-	return READ_ONCE(task->__state) & TASK_FROZEN;
-}
-
-char kernel_ext_pid_state(struct pid *const *place)
-{
-	struct task_struct *task;
-	char state = 'X';
-
-	rcu_read_lock_sched();
-	task = thread_of(place);
-	if (task && !(READ_ONCE(task->flags) & PF_EXITING)) {
-		state = task_state_to_char(task);
-		/* A task that is stopped counts as frozen, too. */
-		if (state != 'T' && state != 't' && is_frozen(task))
-			state = 'F';
-	}
-	rcu_read_unlock_sched();
-	return state;
-}

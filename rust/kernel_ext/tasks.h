@@ -97,10 +97,4 @@ bool kernel_ext_is_kernel_thread(void);
 /* Returns a user's number in the user namespace of the calling task; -1 if it has none there. */
 u32 kernel_ext_uid_here(u32 uid);
 
-/*
- * Returns what the thread does, as the letter in /proc/<pid>/stat; F if it is frozen, X if it is
- * exiting or gone.
- */
-char kernel_ext_pid_state(struct pid *const *place);
-
 #endif /* _KERNEL_EXT_H */

@@ -8,13 +8,9 @@ import ast
 import re
 
 from . import guest, packages, proc, programs, source
-from .versions import ROOT
 
-# The groups that can be listened to: where each is described, and a test that makes a driver tell something.
-GROUPS = {
-    "report": (lambda tree: tree / "Documentation/netlink/specs/binder.yaml", "reports::without_a_manager"),
-    "slow_call": (lambda tree: ROOT / "docs/netlink/binder_slow_call.yaml", "slow::told_once"),
-}
+# A test that makes a driver report something.
+TEST = "reports::without_a_manager"
 _PYTHON = "/usr/bin/python3"
 # Starts the tool, which here finds no driver to listen to, and prints the files of all that it has imported.
 _IMPORT = """
@@ -32,15 +28,14 @@ for module in list(sys.modules.values()):
 """
 # What a program has printed for one message.
 _MESSAGE = re.compile(r"^\{'msg': .*?'name': '[a-z-]+'\}", re.M | re.S)
-_NUMBERS = ("from-pid", "from-tid", "to-pid", "to-tid", "debug-id", "waited-ms")
+_NUMBERS = ("from-pid", "from-tid", "to-pid", "to-tid")
 
 
-def job(driver, group):
-    """What has the tool wait for a message to a group, and a test run until it has printed one."""
+def job(driver):
+    """What has the tool wait for a report, and a test run until it has printed one."""
     packages.ensure("ynl")
     tree = source.tree()
-    describe, test = GROUPS[group]
-    tool, spec = tree / "tools/net/ynl/pyynl", describe(tree)
+    tool, spec = tree / "tools/net/ynl/pyynl", tree / "Documentation/netlink/specs/binder.yaml"
     files = {"/lab/contract": programs.build("tests/contract"), "/ynl/spec.yaml": spec}
     files |= {f"/ynl/{path.relative_to(tool)}": path for path in tool.rglob("*.py")}
     modules = proc.output(_PYTHON, "-B", "-c", _IMPORT, tool, spec).split()
@@ -49,15 +44,14 @@ def job(driver, group):
         listed = proc.output("ldd", path)
         files |= {library: library for library in re.findall(r"(/\S+) \(0x", listed)}
     files[_PYTHON] = _PYTHON
-    return guest.Job(argv=["/lab/listen", driver, group, test], driver=driver, files=files, cpus=1)
+    return guest.Job(argv=["/lab/listen", driver, TEST], driver=driver, files=files, cpus=1)
 
 
 def messages(output):
-    """What the tool has printed; numbers that differ between runs are left out, and are N in words."""
+    """What the tool has printed; numbers that differ between runs are left out."""
     return [_without_numbers(ast.literal_eval(printed)["msg"]) for printed in _MESSAGE.findall(output)]
 
 
 def _without_numbers(message):
-    known = {name: re.sub(r"\d+", "N", value) if name == "chain" else value
-             for name, value in message.items() if name not in _NUMBERS}
+    known = {name: value for name, value in message.items() if name not in _NUMBERS}
     return known | {"numbers": [name for name in _NUMBERS if name in message]}

@@ -33,7 +33,7 @@ use crate::{
     thread::{Thread, ThreadState},
     trace,
     transaction::{Content, Transaction, TransactionBox, Waiter},
-    work::{Urgency, Wake, Work, WorkTicket}, //
+    work::{Urgency, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -46,10 +46,8 @@ use kernel::{
 
 /// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call
 /// fails (contract TXN-1). No lock may be held.
-///
-/// Returns the target if the thread waits for it although no thread of it was idle.
 #[inline]
-pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<Arc<Process>> {
+pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let mut node_id = 0;
     let called = match find_target(sender, request.handle, &mut node_id) {
@@ -58,15 +56,14 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) -> Option<
             Err(Failure::early(id, node_id, error))
         }
         Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
-            call_oneway(sender, request, node).map(|()| None)
+            call_oneway(sender, request, node)
         }
         Ok(node) => call_and_expect(sender, request, node),
     };
-    called.unwrap_or_else(|failure| {
+    if let Err(failure) = called {
         failure.tell(sender, request, Kind::of_call(request.flags));
         thread.queue_transaction_error(failure.id, failure.error);
-        None
-    })
+    }
 }
 
 /// Returns the node that a call through `handle` is for. Writes its debug id to `node_id`, if it is
@@ -109,13 +106,12 @@ fn find_target(
     Ok(node)
 }
 
-/// Makes a call for whose reply the thread waits afterwards. Returns its target if no thread of it
-/// was idle.
+/// Makes a call for whose reply the thread waits afterwards.
 fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
-) -> Result<Option<Arc<Process>>, Failure> {
+) -> Result<(), Failure> {
     let thread = sender.thread;
     let target = node.owner().clone();
     let node_id = node.debug_id;
@@ -141,7 +137,7 @@ fn call_and_expect(
     let route = route.as_ref();
     let hint = sender.hint;
     match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route, hint)) {
-        Ok(submitted) => Ok((!submitted.has_woken_thread).then_some(target)),
+        Ok(_) => Ok(()),
         Err(error) => {
             stop_expecting_reply(thread, &expectation);
             let route = route.map(|waiter| &*waiter.thread);
@@ -387,8 +383,8 @@ fn queue_oneway(
         report_queued(sender, request, target, acknowledgement);
     }
     let hint = WakeHint::Anywhere;
-    let submitted = submit(transaction, thread, request, target, node_id, None, hint)?;
-    let answer = match submitted.admission {
+    let admission = submit(transaction, thread, request, target, node_id, None, hint)?;
+    let answer = match admission {
         Admission::Pending => {
             let answer = Return::TransactionPendingFrozen;
             report_queued(sender, request, target, answer);
@@ -400,17 +396,10 @@ fn queue_oneway(
     Ok(())
 }
 
-/// The result of queueing a call.
-struct Submitted {
-    /// Whether a thread slept that takes the call, and is woken.
-    has_woken_thread: bool,
-    /// Whether the call may have to wait until its target is thawed.
-    admission: Admission,
-}
-
 /// Queues a draft at its target: for the thread that `route` names, or else for any thread of the
-/// pool, which is woken. Logs it first, with the debug id of its node. Drops a draft that the
-/// target does not admit, and returns the transaction error. No lock may be held.
+/// pool, which is woken. Logs it first, with the debug id of its node. Returns whether the call may
+/// have to wait until its target is thawed. Drops a draft that the target does not admit, and
+/// returns the transaction error. No lock may be held.
 #[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
     mut transaction: TransactionBox,
@@ -420,7 +409,7 @@ fn submit(
     node: u32,
     route: Option<&Waiter>,
     hint: WakeHint,
-) -> Result<Submitted, TransactionError> {
+) -> Result<Admission, TransactionError> {
     let mut state = target.lock_state();
     let to = Party {
         pid: target.pid(),
@@ -452,21 +441,15 @@ fn submit(
         if let Some(Work::Call(call)) = superseded {
             call.supersede();
         }
-        return Ok(Submitted {
-            has_woken_thread: false,
-            admission,
-        });
+        return Ok(admission);
     }
-    Ok(Submitted {
-        has_woken_thread: queue_admitted(transaction, target, state, route, hint),
-        admission,
-    })
+    queue_admitted(transaction, target, state, route, hint);
+    Ok(admission)
 }
 
 /// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else
 /// for any thread of the pool. Before that it raises the priority of the thread that is going to
-/// serve it, if it has to. Releases the state lock and wakes whom it has to. Returns whether that
-/// is a thread.
+/// serve it, if it has to. Releases the state lock and wakes whom it has to.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
     transaction: TransactionBox,
@@ -474,7 +457,7 @@ fn queue_admitted<'a>(
     mut state: StateGuard<'a>,
     route: Option<&Arc<Thread>>,
     hint: WakeHint,
-) -> bool {
+) {
     let reserved_for = transaction.reserve_thread(&mut state, route);
     if let Some(server) = &reserved_for {
         drop(state);
@@ -496,7 +479,6 @@ fn queue_admitted<'a>(
             target.waiters.notify_all();
         }
     });
-    matches!(wake, Wake::Thread(_))
 }
 
 /// Returns what trace events say of a call whose target is known.

@@ -80,14 +80,8 @@ pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
 #[cold]
 pub(crate) fn print(message: fmt::Arguments<'_>) {
     let task = current!();
-    print_of_others(fmt!("{}:{} {}", tgid(task), task.pid(), message));
-}
-
-/// Prints a message that is not about the calling task, unless the rate limit is exceeded.
-#[cold]
-pub(crate) fn print_of_others(message: fmt::Arguments<'_>) {
     if debug_mask::is_within_rate() {
-        pr_info!("{}\n", message);
+        pr_info!("{}:{} {}\n", tgid(task), task.pid(), message);
     }
 }
 

@@ -9,6 +9,5 @@ pub(crate) mod error;
 pub(crate) mod limits;
 pub(crate) mod netlink;
 pub(crate) mod reason;
-pub(crate) mod slow_calls;
 pub(crate) mod stats;
 pub(crate) mod transaction_log;

@@ -2,8 +2,7 @@
 /*
  * Reports of calls that fail, over generic netlink: family "binder", unless the
  * driver has another name, group "report"
- * (Documentation/netlink/specs/binder.yaml); and of calls that are slow, group
- * "slow_call".
+ * (Documentation/netlink/specs/binder.yaml).
  *
  * The family has no operations: whoever listens is only told. Joining the group
  * takes no capability. Reports are sent in the initial network namespace alone,
@@ -20,24 +19,12 @@
 
 #include <uapi/linux/android/binder_netlink.h>
 
-#include "../../../include/uapi/linux/android/binder_slow_call.h"
-
 #include "name.h"
 #include "netlink.h"
 
-enum {
-	RUST_BINDER_GROUP_REPORT,
-	RUST_BINDER_GROUP_SLOW_CALL,
-};
-
-/* Nobody asks the family for anything, so it has groups and no operations. */
+/* Nobody asks the family for anything, so it has a group and no operations. */
 static const struct genl_multicast_group rust_binder_groups[] = {
-	[RUST_BINDER_GROUP_REPORT] = { .name = BINDER_MCGRP_REPORT },
-	/* It tells of all users' threads, as the kernel's log does. */
-	[RUST_BINDER_GROUP_SLOW_CALL] = {
-		.name = BINDER_MCGRP_SLOW_CALL,
-		.flags = GENL_MCAST_CAP_SYS_ADMIN,
-	},
+	{ .name = BINDER_MCGRP_REPORT },
 };
 
 /* The core of generic netlink writes to it while it is registered. */
@@ -79,44 +66,10 @@ bool rust_binder_netlink_is_registered(void)
 	return is_registered;
 }
 
-static bool has_listeners(unsigned int group)
-{
-	return is_registered &&
-	       genl_has_listeners(&rust_binder_family, &init_net, group);
-}
-
 bool rust_binder_netlink_has_listeners(void)
 {
-	return has_listeners(RUST_BINDER_GROUP_REPORT);
-}
-
-/*
- * A message with its headers, and with room for @size bytes of attributes; NULL
- * if memory is short.
- */
-static struct sk_buff *new_message(size_t size, u8 command, void **header)
-{
-	struct sk_buff *skb = genlmsg_new(size, GFP_KERNEL);
-
-	if (!skb)
-		return NULL;
-	*header = genlmsg_put(skb, 0, 0, &rust_binder_family, 0, command);
-	if (*header)
-		return skb;
-	nlmsg_free(skb);
-	return NULL;
-}
-
-/* Sends a message to a group, unless there was no room for all of it. */
-static void send_message(struct sk_buff *skb, void *header, int ret,
-			 unsigned int group)
-{
-	if (ret) {
-		nlmsg_free(skb);
-		return;
-	}
-	genlmsg_end(skb, header);
-	genlmsg_multicast(&rust_binder_family, skb, 0, group, GFP_KERNEL);
+	return is_registered &&
+	       genl_has_listeners(&rust_binder_family, &init_net, 0);
 }
 
 /* The bytes of a report's attributes, all of them counted. */
@@ -153,46 +106,17 @@ static int put_report(struct sk_buff *skb,
 
 void rust_binder_netlink_send(const struct rust_binder_report *report)
 {
-	void *header;
-	struct sk_buff *skb = new_message(report_size(report),
-					  BINDER_CMD_REPORT, &header);
-
-	if (skb)
-		send_message(skb, header, put_report(skb, report),
-			     RUST_BINDER_GROUP_REPORT);
-}
-
-static int put_slow_call(struct sk_buff *skb,
-			 const struct rust_binder_slow_call *call)
-{
-	if (nla_put_string(skb, BINDER_A_SLOW_CALL_CONTEXT, call->context) ||
-	    nla_put_u32(skb, BINDER_A_SLOW_CALL_FROM_PID, call->from_pid) ||
-	    nla_put_u32(skb, BINDER_A_SLOW_CALL_FROM_TID, call->from_tid) ||
-	    nla_put_u32(skb, BINDER_A_SLOW_CALL_TO_PID, call->to_pid) ||
-	    put_known(skb, BINDER_A_SLOW_CALL_DEBUG_ID, call->debug_id) ||
-	    nla_put_u32(skb, BINDER_A_SLOW_CALL_WAITED_MS, call->waited_ms))
-		return -EMSGSIZE;
-	if (call->is_cycle && nla_put_flag(skb, BINDER_A_SLOW_CALL_IS_CYCLE))
-		return -EMSGSIZE;
-	return nla_put_string(skb, BINDER_A_SLOW_CALL_CHAIN, call->chain);
-}
-
-static size_t slow_call_size(const struct rust_binder_slow_call *call)
-{
-	return nla_total_size(strlen(call->context) + 1) +
-	       nla_total_size(strlen(call->chain) + 1) +
-	       5 * nla_total_size(sizeof(u32)) + nla_total_size(0);
-}
-
-void rust_binder_netlink_send_slow_call(const struct rust_binder_slow_call *call)
-{
-	struct sk_buff *skb;
+	struct sk_buff *skb = genlmsg_new(report_size(report), GFP_KERNEL);
 	void *header;
 
-	if (!has_listeners(RUST_BINDER_GROUP_SLOW_CALL))
+	if (!skb)
 		return;
-	skb = new_message(slow_call_size(call), BINDER_CMD_SLOW_CALL, &header);
-	if (skb)
-		send_message(skb, header, put_slow_call(skb, call),
-			     RUST_BINDER_GROUP_SLOW_CALL);
+	header = genlmsg_put(skb, 0, 0, &rust_binder_family, 0,
+			     BINDER_CMD_REPORT);
+	if (!header || put_report(skb, report)) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, header);
+	genlmsg_multicast(&rust_binder_family, skb, 0, 0, GFP_KERNEL);
 }

@@ -24,19 +24,6 @@ struct rust_binder_report {
 	u32 data_size;
 };
 
-/* What is told of a slow call, in the layout of the Rust struct of ffi/netlink.rs. */
-struct rust_binder_slow_call {
-	const char *context;
-	const char *chain;
-	u32 from_pid;
-	u32 from_tid;
-	u32 to_pid;
-	/* 0 if it is not known. */
-	u32 debug_id;
-	u32 waited_ms;
-	u32 is_cycle;
-};
-
 /*
  * Register the family, and unregister it if it is registered. Loading the
  * driver does not depend on it: failing is told by a message.
@@ -58,8 +45,5 @@ bool rust_binder_netlink_has_listeners(void);
  * memory is short is lost. May sleep.
  */
 void rust_binder_netlink_send(const struct rust_binder_report *report);
-
-/* The same for slow calls and those who have joined their group. */
-void rust_binder_netlink_send_slow_call(const struct rust_binder_slow_call *call);
 
 #endif /* _RUST_BINDER_NETLINK_H */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Reports of calls and replies that fail, over generic netlink, for whoever has joined the group
-//! `report` of the family `binder` (contract NL-1 to NL-3); and of slow calls, for the group
-//! `slow_call`, which no other driver has.
+//! `report` of the family `binder` (contract NL-1 to NL-3).
 //!
 //! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call
 //! that fails pays for the question whether somebody does, and nothing else is done.
@@ -85,39 +84,6 @@ impl Report<'_> {
             code: self.request.code,
             // CAST: the attribute has 32 bits, and more than that no space has room for.
             data_size: self.request.data_size as u32,
-        });
-    }
-}
-
-/// A call that is slow, or closes a cycle.
-pub(crate) struct SlowCall<'a> {
-    /// The name of the device.
-    pub(crate) context: &'a CStr,
-    /// The thread that waits.
-    pub(crate) from: Party,
-    /// The pid of the process that the call is for.
-    pub(crate) to_pid: i32,
-    /// The debug id of the call; 0 if it is not known.
-    pub(crate) id: u32,
-    pub(crate) waited_ms: u32,
-    pub(crate) is_cycle: bool,
-    /// Which thread waits for which.
-    pub(crate) chain: &'a CStr,
-}
-
-impl SlowCall<'_> {
-    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory
-    /// is short is lost.
-    pub(crate) fn send(&self) {
-        netlink::send_slow_call(&netlink::SlowCall {
-            context: self.context.into(),
-            chain: self.chain.into(),
-            from_pid: self.from.pid as u32,
-            from_tid: self.from.tid as u32,
-            to_pid: self.to_pid as u32,
-            debug_id: self.id,
-            waited_ms: self.waited_ms,
-            is_cycle: self.is_cycle.into(),
         });
     }
 }

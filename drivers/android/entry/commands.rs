@@ -21,8 +21,7 @@ use crate::{
     process::Process,
     pure::looper::NotRequested,
     thread::Thread,
-    trace,
-    waits, //
+    trace, //
 };
 use kernel::{
     prelude::*,
@@ -64,9 +63,7 @@ fn execute(sender: &Sender<'_>, command: Command, input: &mut WriteBuffer) -> Re
         Command::Transaction => {
             let request = TransactionRequest::decode(input.payload()?);
             count(Command::Transaction);
-            if let Some(target) = send::call(sender, &request) {
-                waits::look_for_cycle(sender.thread, &target);
-            }
+            send::call(sender, &request);
         }
         Command::Reply => {
             let request = TransactionRequest::decode(input.payload()?);
@@ -125,9 +122,7 @@ fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> 
         Command::Transaction | Command::Reply | Command::FreeBuffer => {}
         Command::TransactionSg => {
             let request = TransactionRequest::decode_sg(input.payload()?);
-            if let Some(target) = send::call(sender, &request) {
-                waits::look_for_cycle(sender.thread, &target);
-            }
+            send::call(sender, &request);
         }
         Command::ReplySg => {
             let request = TransactionRequest::decode_sg(input.payload()?);

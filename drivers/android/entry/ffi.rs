@@ -32,7 +32,6 @@ use crate::{
     logs::{Log, Reader},
     node::Node,
     process::{Pid, Process},
-    waits::walk,
     LocalModule, //
 };
 use core::ptr::NonNull;
@@ -60,8 +59,6 @@ extern "C" {
     fn rust_binderfs_device_context(inode: *const c_void, file: *const c_void) -> *const c_void;
     fn rust_binder_logs_opened(device: *const c_void, pid: Pid);
     fn rust_binder_logs_closed(device: *const c_void, pid: Pid);
-    fn rust_binder_slow_calls_begin();
-    fn rust_binder_slow_calls_end();
 }
 
 /// The devices. They can be opened as long as this value exists.
@@ -111,8 +108,6 @@ impl Devices {
             unsafe { worker.end() };
             return Err(error);
         }
-        // SAFETY: As above; what the work uses is ready as well.
-        unsafe { rust_binder_slow_calls_begin() };
         Ok(Self {
             worker: Some(worker),
             _pool: pool,
@@ -123,8 +118,6 @@ impl Devices {
 
 impl Drop for Devices {
     fn drop(&mut self) {
-        // SAFETY: Follows `rust_binder_slow_calls_begin` in `Self::make`, and may sleep.
-        unsafe { rust_binder_slow_calls_end() };
         if let Some(worker) = self.worker.take() {
             // SAFETY: At module exit no device is open, so no process ends any more; those that
             // have ended are waited for.
@@ -135,12 +128,6 @@ impl Drop for Devices {
         unsafe { rust_binderfs_exit() };
         stats::report_leaks();
     }
-}
-
-/// Looks for slow calls once, for the C files; see [`walk`](walk::walk).
-#[no_mangle]
-extern "C" fn rust_binder_walk(round: u8) -> u64 {
-    walk::walk(round)
 }
 
 /// Makes the context of a new device, for the C files. Returns null when no memory is available.

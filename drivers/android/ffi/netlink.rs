@@ -20,19 +20,6 @@ pub(crate) struct Report<'a> {
     pub(crate) data_size: u32,
 }
 
-/// A slow call, in the layout of `struct rust_binder_slow_call` of `common/netlink.h`.
-#[repr(C)]
-pub(crate) struct SlowCall<'a> {
-    pub(crate) context: Text<'a>,
-    pub(crate) chain: Text<'a>,
-    pub(crate) from_pid: u32,
-    pub(crate) from_tid: u32,
-    pub(crate) to_pid: u32,
-    pub(crate) debug_id: u32,
-    pub(crate) waited_ms: u32,
-    pub(crate) is_cycle: u32,
-}
-
 // Why these are safe to call: `common/netlink.c` defines them with these arguments. What they are
 // given they read during the call alone, and what a `Text` in it points to is valid that long (its
 // type invariant). Registering a family that is registered fails, and unregistering one that is not
@@ -46,6 +33,4 @@ unsafe extern "C" {
     pub(crate) safe fn has_listeners() -> bool;
     #[link_name = "rust_binder_netlink_send"]
     pub(crate) safe fn send(report: &Report<'_>);
-    #[link_name = "rust_binder_netlink_send_slow_call"]
-    pub(crate) safe fn send_slow_call(call: &SlowCall<'_>);
 }

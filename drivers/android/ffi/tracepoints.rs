@@ -94,10 +94,6 @@ tracepoints! {
         device: Text<'a>, answer: u32, from_process: c_int, from_thread: c_int,
         to_process: c_int, to_thread: c_int, is_reply: bool, flags: u32, code: u32, size: usize
     );
-    binder_slow_call<'a>(
-        id: c_int, from_process: c_int, from_thread: c_int, to_process: c_int, waited: u32,
-        is_cycle: bool, text: Text<'a>
-    );
     binder_transaction_node_to_ref(id: c_int, node: c_int, pointer: u64, ref_id: c_int, handle: u32);
     binder_transaction_ref_to_node(id: c_int, ref_id: c_int, handle: u32, node: c_int, pointer: u64);
     binder_transaction_ref_to_ref(

@@ -10,10 +10,7 @@
 //!
 //! The stack does not depend on what a transaction is, nor on which lock guards it.
 
-use crate::pure::{
-    chunked_stack::{Chunk, ChunkedStack, Room, Shortage},
-    watch::Watch, //
-};
+use crate::pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage};
 use kernel::alloc::AllocError;
 
 /// One level of a thread's call stack; `T` is a transaction.
@@ -25,7 +22,6 @@ pub(crate) enum Frame<T> {
         /// The pid of the process that it is for. It names that process only for people, and for
         /// searches that find out by the serial number whether they are right.
         target: i32,
-        watch: Watch,
     },
     /// A call that the thread made and whose outcome arrived before the thread has replied to a
     /// call made in the course of it, because a process or thread in between died. The thread reads
@@ -142,11 +138,7 @@ impl<T> CallStack<T> {
     pub(crate) fn push_outgoing(&mut self, target: i32) -> FrameId {
         self.last_serial += 1;
         let serial = self.last_serial;
-        let pushed = self.frames.push(Frame::Outgoing {
-            serial,
-            target,
-            watch: Watch::default(),
-        });
+        let pushed = self.frames.push(Frame::Outgoing { serial, target });
         FrameId {
             place: pushed.unwrap_or_default() as u32,
             serial,
@@ -228,14 +220,6 @@ impl<T> CallStack<T> {
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
         let at = self.frames.get(frame.place());
         matches!(at, Some(Frame::Outgoing { serial, .. }) if *serial == frame.serial)
-    }
-
-    /// Returns what is known of the call of this frame, if the thread waits for its outcome.
-    pub(crate) fn watch(&mut self, frame: FrameId) -> Option<&mut Watch> {
-        match self.frames.get_mut(frame.place())? {
-            Frame::Outgoing { serial, watch, .. } if *serial == frame.serial => Some(watch),
-            _ => None,
-        }
     }
 
     /// Keeps the outcome of the call of this frame until the thread has replied to those made in

@@ -145,12 +145,6 @@ impl FreezeState {
         WakeFreezers(self.outstanding == 0 && self.is_freezing())
     }
 
-    /// Whether calls that wait for a reply are rejected: from the beginning of the first attempt
-    /// on.
-    pub(crate) fn rejects_calls(&self) -> bool {
-        self.stage != Stage::Thawed
-    }
-
     /// Returns the number of outstanding transactions.
     pub(crate) fn outstanding(&self) -> u32 {
         self.outstanding

@@ -27,5 +27,3 @@ pub(crate) mod priority_rules;
 pub(crate) mod radix_tree;
 pub(crate) mod registrations;
 pub(crate) mod visits_left;
-pub(crate) mod wait_graph;
-pub(crate) mod watch;

@@ -160,34 +160,6 @@ EVENT(TRACE_EVENT, binder_netlink_report,
 		__entry->code, __entry->data_size)
 );
 
-/* No other driver has this one. The text is that of the message. */
-TRACE_EVENT(binder_slow_call,
-	TP_PROTO(int id, int from_process, int from_thread, int to_process, u32 waited,
-		 bool cycle, const char *text),
-	TP_ARGS(id, from_process, from_thread, to_process, waited, cycle, text),
-	TP_STRUCT__entry(
-		__field(int, debug_id)
-		__field(int, from_proc)
-		__field(int, from_thread)
-		__field(int, to_proc)
-		__field(u32, waited_ms)
-		__field(bool, is_cycle)
-		__string(chain, text)
-	),
-	TP_fast_assign(
-		__entry->debug_id = id;
-		__entry->from_proc = from_process;
-		__entry->from_thread = from_thread;
-		__entry->to_proc = to_process;
-		__entry->waited_ms = waited;
-		__entry->is_cycle = cycle;
-		__assign_str(chain);
-	),
-	TP_printk("transaction=%d from %d:%d to %d waited_ms=%u is_cycle=%d: %s",
-		__entry->debug_id, __entry->from_proc, __entry->from_thread,
-		__entry->to_proc, __entry->waited_ms, __entry->is_cycle, __get_str(chain))
-);
-
 /* Objects in the data of a call or a reply */
 
 EVENT(TRACE_EVENT, binder_transaction_node_to_ref,

@@ -169,36 +169,6 @@ pub(crate) fn netlink_report<'a>(report: impl FnOnce() -> Report<'a>) {
     });
 }
 
-/// A call that is slow, or closes a cycle.
-pub(crate) struct SlowCall<'a> {
-    /// 0 if it is not known.
-    pub(crate) id: u32,
-    pub(crate) from_process: Pid,
-    pub(crate) from_thread: Pid,
-    pub(crate) to_process: Pid,
-    pub(crate) waited_ms: u32,
-    pub(crate) is_cycle: bool,
-    /// Which thread waits for which.
-    pub(crate) chain: &'a CStr,
-}
-
-/// A slow call is told.
-#[inline(always)]
-pub(crate) fn slow_call<'a>(call: impl FnOnce() -> SlowCall<'a>) {
-    tracepoints::binder_slow_call(|| {
-        let call = call();
-        (
-            call.id as i32,
-            call.from_process,
-            call.from_thread,
-            call.to_process,
-            call.waited_ms,
-            call.is_cycle,
-            call.chain.into(),
-        )
-    });
-}
-
 /// A node, as its owner names it.
 pub(crate) struct NodeNamed {
     pub(crate) id: u32,

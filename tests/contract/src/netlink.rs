@@ -6,14 +6,12 @@ use nix::sys::socket::{recv, send, socket, AddressFamily, MsgFlags, SockFlag, So
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The family and the groups that have to be asked for by name.
+/// The family and its group, which have to be asked for by name.
 const FAMILY: &str = "binder";
 const GROUP: &str = "report";
-const SLOW_CALLS: &str = "slow_call";
 
-/// The commands of messages to these groups.
+/// The command of messages to the group.
 const REPORT: u8 = 1;
-const SLOW_CALL: u8 = 64;
 
 /// Of the family that names all others.
 const CONTROLLER: u16 = libc::GENL_ID_CTRL as u16;
@@ -51,18 +49,6 @@ pub struct Report {
     pub data_size: u32,
 }
 
-/// What our driver tells of a slow call, or of a cycle of threads that wait for each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlowCall {
-    pub context: String,
-    pub from: (u32, u32),
-    pub to_pid: u32,
-    pub debug_id: Option<u32>,
-    pub waited_ms: u32,
-    pub is_cycle: bool,
-    pub chain: String,
-}
-
 /// A socket that has joined a group.
 pub struct Listener {
     socket: OwnedFd,
@@ -72,18 +58,9 @@ pub struct Listener {
 impl Listener {
     /// Joins the group of reports of calls that fail, as the calling thread.
     pub fn join() -> io::Result<Self> {
-        Self::join_group(GROUP)
-    }
-
-    /// Joins the group of slow calls.
-    pub fn of_slow_calls() -> io::Result<Self> {
-        Self::join_group(SLOW_CALLS)
-    }
-
-    fn join_group(group: &str) -> io::Result<Self> {
         let socket = generic_socket()?;
         let family = family(&socket)?.ok_or(io::ErrorKind::NotFound)?;
-        let group = family.groups.iter().find(|(name, _)| name == group).ok_or(io::ErrorKind::NotFound)?.1;
+        let group = family.groups.iter().find(|(name, _)| name == GROUP).ok_or(io::ErrorKind::NotFound)?.1;
         // SAFETY: The option's value is the number behind the pointer, of the size that is named.
         let joined = unsafe {
             libc::setsockopt(
@@ -101,22 +78,16 @@ impl Listener {
     /// The reports since the last time. A driver has sent those of a call before the call returns.
     #[track_caller]
     pub fn news(&self) -> Vec<Report> {
-        std::iter::from_fn(|| self.receive(REPORT)).map(|attributes| decode(&attributes)).collect()
+        std::iter::from_fn(|| self.receive()).map(|attributes| decode(&attributes)).collect()
     }
 
-    /// The slow calls that have been told since the last time.
+    /// The attributes of the next message.
     #[track_caller]
-    pub fn slow_calls(&self) -> Vec<SlowCall> {
-        std::iter::from_fn(|| self.receive(SLOW_CALL)).map(|attributes| decode_slow(&attributes)).collect()
-    }
-
-    /// The attributes of the next message, which has to be of this command.
-    #[track_caller]
-    fn receive(&self, command: u8) -> Option<Vec<u8>> {
+    fn receive(&self) -> Option<Vec<u8>> {
         let message = receive(&self.socket, MsgFlags::MSG_DONTWAIT).expect("read the socket")?;
         assert_eq!(half(&message, 4), self.family, "a message of another family");
         // With the version of the family.
-        assert_eq!(message[HEADER..HEADER + 2], [command, 1], "command and version");
+        assert_eq!(message[HEADER..HEADER + 2], [REPORT, 1], "command and version");
         Some(message[HEADER + GENERIC_HEADER..].to_vec())
     }
 
@@ -159,22 +130,6 @@ fn decode(bytes: &[u8]) -> Report {
         flags: must(8),
         code: must(9),
         data_size: must(10),
-    }
-}
-
-/// Reads what is told of a slow call.
-#[track_caller]
-fn decode_slow(bytes: &[u8]) -> SlowCall {
-    let find = by_number(bytes, 8);
-    let must = |number: u16| find(number).unwrap_or_else(|| panic!("no attribute {number}"));
-    SlowCall {
-        context: string(must(1)),
-        from: (word(must(2), 0), word(must(3), 0)),
-        to_pid: word(must(4), 0),
-        debug_id: find(5).map(|value| word(value, 0)),
-        waited_ms: word(must(6), 0),
-        is_cycle: find(7).is_some(),
-        chain: string(must(8)),
     }
 }
 

@@ -75,8 +75,7 @@ impl Scene<'_> {
                 let value = read_to_string(&file).expect("a parameter");
                 word(of_io(std::fs::write(file, value)))
             }
-            "listen" if name == "report" => word(of_io(Listener::join())),
-            "listen" => word(of_io(Listener::of_slow_calls())),
+            "listen" => word(of_io(Listener::join())),
             "mount" => word(mount_at(&self.place, Some(name)).map(|()| umount(&self.place))),
             _ => match name {
                 "BINDER_CTL_ADD" => word(add_device(t.root(), "added")),
@@ -217,14 +216,14 @@ fn try_column(t: &Stage, column: &str, become_it: impl FnOnce(&dyn Fn(&Path))) {
     let index = table().next().expect("a head").iter().position(|name| *name == column).expect("a column");
     let is_there = |what: &str, name: &str| match what {
         "read" | "write" => t.device(name).exists() || name == "debugfs" || t.driver.parameter(name).exists(),
-        _ => !["slow_call", "BINDER_FREEZE", "BINDER_GET_FROZEN_INFO"].contains(&name),
+        _ => !["BINDER_FREEZE", "BINDER_GET_FROZEN_INFO"].contains(&name),
     };
     child::run(|| {
         become_it(&|own| {
             let mut wrong = Vec::new();
             for line in table().skip(2) {
                 for (what, name) in operations(line[0]) {
-                    // Others have fewer parameters and groups, and freeze anybody.
+                    // Others have fewer parameters, and freeze anybody.
                     let is_compared = t.driver == Driver::Rust || (is_there(what, name));
                     let result = if is_compared { scene.attempt(what, name, own) } else { continue };
                     if result != line[index] {

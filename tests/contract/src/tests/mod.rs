@@ -87,7 +87,6 @@ mod reports;
 mod retention;
 mod security;
 mod signals;
-mod slow;
 mod spam;
 mod strangers;
 mod sync;
@@ -122,7 +121,6 @@ pub const TWO_CPUS: &[&str] = &[
     "realtime::server_is_raised_before_it_runs",
     "reclaim::under_load",
     "reclaim::while_",
-    "slow::on_and_off_under_load",
     "unload::",
 ];
 

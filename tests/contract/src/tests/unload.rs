@@ -236,22 +236,3 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_al
     assert_eq!(binder_family().expect("ask for the family"), None);
     assert_eq!(listener.news().len(), 1, "what was told stays to be read");
 });
-
-case!(while_slow_calls_are_looked_for, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
-    let parameter = t.driver.parameter("slow_call_ms");
-    std::fs::write(&parameter, "1").expect("set the parameter");
-    let listener = Listener::of_slow_calls().expect("join the group");
-    let (manager, client) = (t.manager(), t.client());
-    client.call(&manager, 0, 0, &empty());
-    // It is looked for, and will be again and again until the driver is gone; and others go on asking for that.
-    while listener.slow_calls().is_empty() {
-        std::thread::yield_now();
-    }
-    let setter = std::thread::spawn(move || {
-        while std::fs::write(&parameter, "2").and_then(|()| std::fs::write(&parameter, "1")).is_ok() {}
-    });
-    manager.kill();
-    client.kill();
-    leave(t);
-    setter.join().expect("a thread");
-});

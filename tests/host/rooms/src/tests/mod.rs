@@ -27,7 +27,6 @@ mod registrations;
 mod slot;
 mod small_queue;
 mod visits_left;
-mod wait_graph;
 mod wire;
 
 // What the conformance suite imports; KUnit has its own.
