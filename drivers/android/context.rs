@@ -38,9 +38,9 @@ pub(crate) struct Context<N> {
     /// while a manager is installed, and is taken before all other locks.
     #[pin]
     manager_uid: Mutex<Option<Kuid>>,
-    /// The log of what is sent, once the device has been opened. An outermost lock.
+    /// The log of what is sent, once the device has been opened.
     #[pin]
-    log: Mutex<Option<Published>>,
+    log: SpinLock<Option<Published>>,
     /// The user namespace that owns the device: that of its mount. Closed with the device, because
     /// dead processes keep the context.
     owner: Closable<UserNamespace>,
@@ -70,7 +70,7 @@ impl<N> Context<N> {
                 name,
                 manager <- new_spinlock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
-                log <- new_mutex!(None, "Context::log"),
+                log <- new_spinlock!(None, "Context::log"),
                 owner: Closable::new(owner),
                 _counted: Counted::new(Kind::Context),
             }),
@@ -103,11 +103,18 @@ impl<N> Context<N> {
 
     /// Returns the log of what is sent, for a process that opens the device. `ENOMEM`.
     pub(crate) fn log(&self) -> Result<Arc<TransactionLog>> {
-        let mut log = self.log.lock();
-        if let Some(log) = &*log {
-            return Ok(log.0.clone());
+        let made = self.log.lock().as_ref().map(|log| log.0.clone());
+        if let Some(made) = made {
+            return Ok(made);
         }
         let new = Published::new(&self.name)?;
+        let mut log = self.log.lock();
+        let made = log.as_ref().map(|log| log.0.clone());
+        if let Some(made) = made {
+            // Another opener was faster. The lock is released before `new` is dropped.
+            drop(log);
+            return Ok(made);
+        }
         Ok(log.insert(new).0.clone())
     }
 

@@ -22,7 +22,7 @@ use kernel::{
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before its first use.
-    pub(crate) unsafe(uninit) static POOL: Mutex<Option<Arc<page_range::PagePool>>> = None;
+    pub(crate) unsafe(uninit) static POOL: SpinLock<Option<Arc<page_range::PagePool>>> = None;
 }
 
 /// The pool of pages of all spaces: a device can be opened as long as this exists. A process that
@@ -33,7 +33,8 @@ impl PoolHandle {
     /// Allocates the pool; `charges_owner` is whether pages are charged to the memory cgroup of the
     /// process that receives them. `ENOMEM`.
     pub(crate) fn make(charges_owner: bool) -> Result<Self> {
-        *POOL.lock() = Some(page_range::PagePool::new(c"binder-buffers", charges_owner)?);
+        let pool = page_range::PagePool::new(c"binder-buffers", charges_owner)?;
+        *POOL.lock() = Some(pool);
         Ok(Self(()))
     }
 }

@@ -245,7 +245,7 @@ impl TransactionLog {
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
-    pub(crate) unsafe(uninit) static LOGS: Mutex<Option<RBTree<usize, Arc<TransactionLog>>>> = None;
+    pub(crate) unsafe(uninit) static LOGS: SpinLock<Option<RBTree<usize, Arc<TransactionLog>>>> = None;
 }
 
 /// The log of a device, which readers find as long as this value exists.
