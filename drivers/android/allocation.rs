@@ -8,8 +8,6 @@
 //! What the transaction holds on to through its objects is recorded here, in the kernel, and never
 //! read back from the data that the target maps (lesson R04).
 
-mod logged;
-
 use crate::{
     buffers::{
         file_slots::{FileSlot, FileSlots, ReservedNumbers},
@@ -178,6 +176,14 @@ pub(crate) struct Delivered {
 // See [`crate::range_alloc::FIRST`] and [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 256);
 const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_BOOKS <= 2048);
+
+impl Delivered {
+    /// Returns the node of the call that the buffer belongs to, if its caller waits for a reply, or
+    /// waited.
+    pub(crate) fn node_of_call(&self) -> Option<&Arc<Node>> {
+        self.node.as_ref().filter(|_| !self.is_oneway)
+    }
+}
 
 /// What is left of a buffer that was freed.
 #[must_use]

@@ -7,10 +7,6 @@
 //! weak counts that the process holds through it, and the node that is updated when they begin and
 //! end. The lock of a table is taken before the state lock of a node's owner, never after one.
 
-mod logged;
-
-pub(crate) use logged::HandlePlace;
-
 use crate::{
     common::{
         limits::limits,
@@ -118,6 +114,14 @@ impl Handles {
         found.map_or(0, |of_node| of_node.debug_id)
     }
 
+    /// Calls `each` with the handles of the first leaf of the table that has any from `from` on, in
+    /// ascending order. Returns where the next ones may begin; nothing if there are no more.
+    pub(crate) fn visit_leaf(&self, from: u32, mut each: impl FnMut(u32, &Ref)) -> Option<u32> {
+        let (few, next) = self.table.leaf_from(from)?;
+        few.for_each(|(handle, reference)| each(handle, reference));
+        u32::try_from(next).ok()
+    }
+
     #[inline]
     fn remove(
         &mut self,
@@ -153,6 +157,11 @@ impl Ref {
             let unregister = |freeze: &Arc<_>| self.node.owner().remove_freeze_registration(freeze);
             notifications.freeze = Some(notification.cancel(unregister));
         }
+    }
+
+    /// Returns the strong and the weak counts that the process holds through the handle.
+    pub(crate) fn counts(&self) -> (u32, u32) {
+        (self.strong, self.weak)
     }
 
     fn count(&mut self, strength: Strength) -> &mut u32 {

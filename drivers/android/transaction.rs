@@ -91,9 +91,9 @@ pub(crate) struct Transaction {
     _counted: CountedAs<{ Kind::Transaction as u8 }>,
 }
 
-// With its place, of 24 bytes, and a reference count, as large as the kernel's allocator has room
-// for before the next size, which is half as large again.
-const _: () = assert!(size_of::<Transaction>() <= 96);
+// With its place, of 24 bytes, as large as the kernel's allocator has room for before the next
+// size, which is half as large again.
+const _: () = assert!(size_of::<Transaction>() <= 104);
 
 /// How far a transaction has come, and what it holds on to.
 pub(crate) enum Content {

@@ -9,7 +9,7 @@
 use crate::{
     defs::Return,
     kernel_ext::{
-        box_queue::{queued, BoxQueue, Position, Ticket},
+        box_queue::{queued, BoxQueue, Ticket},
         park::WakeHint,
         sched, //
     },
@@ -66,9 +66,6 @@ pub(crate) type WorkTicket = Ticket<Work>;
 
 /// Work that was taken out of a queue, and its ticket, if it needs one.
 pub(crate) type Dequeued = (Work, Option<WorkTicket>);
-
-/// Where a list of queued work was interrupted.
-pub(crate) type WorkPosition = Position<Work>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -21,21 +21,18 @@
 //!            pop_front() -> (value, Some(ticket))
 //! ```
 //!
-//! An object is taken from the middle of a queue without a search ([`BoxQueue::take_object`]), and
-//! a [`Position`] is where a list of the values was interrupted: the links of queues that are made
-//! for this ([`BoxQueue::numbered`]), and of a [`SmallQueue`], store the number of their queue.
+//! An object is taken from the middle of a queue without a search ([`BoxQueue::take_object`]): the
+//! links of queues that are made for this ([`BoxQueue::numbered`]), and of a [`SmallQueue`], store
+//! the number of their queue.
 
 #[path = "box_queue/placed.rs"]
 mod placed;
-#[path = "box_queue/position.rs"]
-mod position;
 #[path = "box_queue/queued.rs"]
 mod queued;
 #[path = "box_queue/small.rs"]
 mod small;
 
 pub(crate) use placed::Placed;
-pub(crate) use position::Position;
 pub(crate) use queued::{queued, Queued, Refers};
 pub(crate) use small::SmallQueue;
 
@@ -56,12 +53,10 @@ use core::{
     ops::Deref,
     ptr::NonNull, //
 };
-use kernel::{
-    alloc::{
-        AllocError,
-        Flags, //
-    },
-    sync::{Arc, ArcBorrow}, //
+use kernel::alloc::{
+    AllocError,
+    Flags,
+    KBox, //
 };
 
 /// A place in a queue that was allocated.
@@ -77,31 +72,6 @@ struct Cell<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-impl<T> Cell<T> {
-    /// Keeps the memory of a cell until [`Self::let_go`].
-    ///
-    /// # Safety
-    ///
-    /// The link is that of a cell of `T`s that comes from an `Arc` that was turned into a pointer,
-    /// whose count somebody owns meanwhile.
-    unsafe fn keep(link: NonNull<Link>) {
-        // SAFETY: The link is the beginning of the cell; the rest is as the caller promises.
-        let cell = unsafe { ArcBorrow::from_raw(link.cast::<Self>().as_ptr().cast_const()) };
-        core::mem::forget(Arc::from(cell));
-    }
-
-    /// Ends what [`Self::keep`] has begun.
-    ///
-    /// # Safety
-    ///
-    /// This is done once for each time that `keep` was called. If the reference is the last one,
-    /// there is no value in the cell.
-    unsafe fn let_go(link: NonNull<Link>) {
-        // SAFETY: The reference was made by `keep`, and is dropped once.
-        drop(unsafe { Arc::from_raw(link.cast::<Self>().as_ptr()) });
-    }
-}
-
 // SAFETY: The object that may use the cell can take the `T` out of it, and that right can be moved
 // to another thread; no other object follows the pointers.
 unsafe impl<T: Send> Send for Cell<T> {}
@@ -114,7 +84,7 @@ unsafe impl<T: Send> Sync for Cell<T> {}
 /// # Invariants
 ///
 /// The ticket may use the cell, in which there is no value, and whose link is free.
-pub(crate) struct Ticket<T>(Arc<Cell<T>>);
+pub(crate) struct Ticket<T>(KBox<Cell<T>>);
 
 impl<T> Ticket<T> {
     /// Allocates a place.
@@ -124,7 +94,7 @@ impl<T> Ticket<T> {
             value: UnsafeCell::new(MaybeUninit::uninit()),
         };
         // INVARIANT: Nothing else refers to the cell.
-        Ok(Self(Arc::new(cell, flags)?))
+        Ok(Self(KBox::new(cell, flags)?))
     }
 
     /// Puts a value into the place, for good.
@@ -142,23 +112,22 @@ impl<T> Ticket<T> {
 ///   only there `behind` is `None`. `before` leads back the same way. `first` and `last` are both
 ///   `None` or neither is.
 /// - The queue has the right to use each link on the way. Its kind is [`CELL`]: then the link is
-///   that of a cell from the `Arc` of a [`Ticket`], whose reference count the queue owns now, and
-///   the cell contains a value. Or link and kind come from [`Queued::into_link`].
+///   that of a cell from the box of a [`Ticket`], which the queue owns now, and the cell contains a
+///   value. Or link and kind come from [`Queued::into_link`].
 /// - The number of `user` is [`NO_NUMBER`], or no other user of links has it, and then the links on
 ///   the way and no others are used by it. The kind of `user` is [`CELL`].
 pub(crate) struct BoxQueue<T: Queued> {
     first: Option<NonNull<Link>>,
     last: Option<NonNull<Link>>,
     user: User,
-    _owns: PhantomData<(T, Arc<Cell<T>>)>,
+    _owns: PhantomData<(T, KBox<Cell<T>>)>,
 }
 
 // SAFETY: The queue may use its links (type invariant) and no other object does, so moving it to
 // another thread moves only `T`s and memory that any thread may free.
 unsafe impl<T: Queued + Send> Send for BoxQueue<T> {}
 
-// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to; and
-// it notes in its links that they are visited, which is atomic, and the same whoever does so.
+// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to.
 unsafe impl<T: Queued + Send + Sync> Sync for BoxQueue<T> {}
 
 impl<T: Queued> BoxQueue<T> {
@@ -193,22 +162,24 @@ impl<T: Queued> BoxQueue<T> {
         self.first.map(|first| unsafe { Self::view(first) })
     }
 
-    /// Returns the values behind a [`Position`], or all. Only for a numbered queue may there be a
-    /// position.
-    pub(crate) fn iter(&self, behind: Option<&Position<T>>) -> Iter<'_, T> {
-        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with
-        // its number is one of it. `&self` keeps it from being changed meanwhile.
-        unsafe { Iter::new(behind, self.first, |link| self.has(link)) }
+    /// Returns the values in their order.
+    pub(crate) fn iter(&self) -> Iter<'_, T> {
+        // INVARIANT: By the type invariant this is the first link of the queue, which is not
+        // changed while it is borrowed.
+        Iter {
+            next: self.first,
+            _queue: PhantomData,
+        }
     }
 
     /// Queues `value` behind all others, in the place of `ticket`.
     #[inline]
     pub(crate) fn push_back(&mut self, ticket: Ticket<T>, value: T) {
-        let Some(cell) = NonNull::new(Arc::into_raw(ticket.0).cast_mut()) else {
+        let Some(cell) = NonNull::new(KBox::into_raw(ticket.0)) else {
             return;
         };
         // SAFETY: The ticket could use the cell, and so can the queue now that the ticket is
-        // consumed. The cell is not freed, because the count of the ticket is kept.
+        // consumed. The cell is not freed, because the queue owns the box of the ticket.
         unsafe {
             let cell = cell.as_ref();
             (*cell.value.get()).write(value);
@@ -279,7 +250,7 @@ impl<T: Queued> BoxQueue<T> {
         }
         // SAFETY: The link is one of this queue. That can change neither way meanwhile, because a
         // change takes a `&mut` of the queue.
-        let link = unsafe { position::known(link, self.first) }?;
+        let link = unsafe { known(link, self.first) }?;
         // SAFETY: As above.
         Some(unsafe { self.unlink(link) }.0)
     }
@@ -387,9 +358,9 @@ impl<T: Queued> BoxQueue<T> {
         // INVARIANT: The cell is in no queue any more; the ticket may use it from now on.
         // SAFETY: The queue has the right to the link.
         unsafe { cell.as_ref().link.set_user(User::FREE) };
-        // SAFETY: By the type invariant of queues the cell comes from an `Arc` that was turned into
-        // a pointer; it was in one queue, and has left that, so this is done once.
-        let ticket = Ticket(unsafe { Arc::from_raw(cell.as_ptr()) });
+        // SAFETY: By the type invariant of queues the cell comes from a box that was turned into a
+        // pointer; it was in one queue, and has left that, so this is done once.
+        let ticket = Ticket(unsafe { KBox::from_raw(cell.as_ptr()) });
         (value, Some(ticket))
     }
 
@@ -433,10 +404,9 @@ impl<T> Deref for View<'_, T> {
 ///
 /// # Invariants
 ///
-/// `next` and `last` are links of the queue, which is not changed while the iterator lives.
+/// `next` is a link of the queue, which is not changed while the iterator lives.
 pub(crate) struct Iter<'a, T: Queued> {
     next: Option<NonNull<Link>>,
-    last: Option<NonNull<Link>>,
     _queue: PhantomData<&'a T>,
 }
 
@@ -451,42 +421,23 @@ impl<'a, T: Queued> Iterator for Iter<'a, T> {
         // INVARIANT: By the type invariant of queues what is behind a link is another one of the
         // queue. SAFETY: As above; nothing changes it meanwhile.
         self.next = unsafe { (*ends).behind };
-        self.last = Some(link);
         // SAFETY: As above.
         Some(unsafe { BoxQueue::view(link) })
     }
 }
 
-impl<T: Queued> Iter<'_, T> {
-    /// Returns the values of a queue, or those behind a position.
-    ///
-    /// # Safety
-    ///
-    /// The queue is one of `T`s, and is not changed while the iterator lives. It begins with the
-    /// link `first`, and `has` returns true for links of it and no others.
-    unsafe fn new(
-        behind: Option<&Position<T>>,
-        first: Option<NonNull<Link>>,
-        has: impl Fn(&Link) -> bool,
-    ) -> Self {
-        // SAFETY: As the caller promises.
-        let neighbours = behind.and_then(|place| unsafe { place.neighbours(first, has) });
-        let next = neighbours.map_or(first, |neighbours| neighbours.behind);
-        // INVARIANT: By the type invariant of queues what is behind a link is another one of the
-        // queue.
-        Self {
-            next,
-            last: None,
-            _queue: PhantomData,
-        }
-    }
-
-    /// Returns the position behind the value that was returned last, to go on there later.
-    pub(crate) fn position(&self) -> Option<Position<T>> {
-        let last = self.last?;
-        // SAFETY: By the type invariants these are links of a queue that is not changed meanwhile.
-        Some(unsafe { Position::between(last, self.next) })
-    }
+/// Returns the pointer by which a queue knows a link, which is one into the whole object.
+///
+/// # Safety
+///
+/// The link is of a queue that begins with the link `first`, and is not changed meanwhile.
+unsafe fn known(link: &Link, first: Option<NonNull<Link>>) -> Option<NonNull<Link>> {
+    // SAFETY: By the type invariants of queues they may use their links.
+    let before = unsafe { (*link.ends()).before };
+    // What is before the first link is nothing, or the last link, behind which is nothing.
+    // SAFETY: As above.
+    let known = before.and_then(|before| unsafe { (*before.as_ref().ends()).behind });
+    known.or(first)
 }
 
 impl<T: Queued> Drop for BoxQueue<T> {

@@ -31,8 +31,7 @@ use core::{
 };
 use kernel::sync::{
     atomic::{Acquire, Atomic, Relaxed, Release},
-    Arc,
-    ArcBorrow, //
+    Arc, //
 };
 
 /// How a collection finds the object that a link belongs to.
@@ -45,12 +44,6 @@ pub(super) const CELL: Kind = 1;
 pub(super) const FIRST_KIND: Kind = 2;
 
 const KIND_BITS: u32 = 3;
-
-/// Set for a link next to which a reader stands, or has stood, since it was given to its user.
-const VISITED: u64 = 1 << KIND_BITS;
-
-/// How far to the left the number of a user is.
-const NUMBER_SHIFT: u32 = KIND_BITS + 1;
 
 /// Returns the kind of this number, counted from 0; there are six.
 pub(crate) const fn kind(number: u64) -> Kind {
@@ -67,13 +60,12 @@ pub(super) const NO_NUMBER: u64 = 0;
 
 static LAST_NUMBER: Atomic<u64> = Atomic::new(NO_NUMBER);
 
-/// Returns a number that is larger than those before it. A counter of 60 bits does not wrap.
+/// Returns a number that is larger than those before it. A counter of 61 bits does not wrap.
 pub(super) fn new_number() -> u64 {
     LAST_NUMBER.fetch_add(1, Relaxed) + 1
 }
 
-/// Who uses a link: a number that no other collection has, or [`NO_NUMBER`], and a [`Kind`]; and
-/// whether a reader has stood next to the link since.
+/// Who uses a link: a number that no other collection has, or [`NO_NUMBER`], and a [`Kind`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct User(u64);
 
@@ -84,16 +76,12 @@ impl User {
     /// Returns the user of this number, for which the link is of this kind, one from [`CELL`] on.
     #[inline]
     pub(super) const fn new(number: u64, kind: Kind) -> Self {
-        Self(number << NUMBER_SHIFT | kind)
+        Self(number << KIND_BITS | kind)
     }
 
     #[inline]
     pub(super) const fn number(self) -> u64 {
-        self.0 >> NUMBER_SHIFT
-    }
-
-    pub(super) const fn is_visited(self) -> bool {
-        self.0 & VISITED != 0
+        self.0 >> KIND_BITS
     }
 
     #[inline]
@@ -178,16 +166,6 @@ impl Link {
     #[inline]
     pub(super) unsafe fn set_user(&self, user: User) {
         self.user.store(user.0, Relaxed);
-    }
-
-    /// Notes that a reader stands next to the link. The note stays until the link is used anew.
-    ///
-    /// # Safety
-    ///
-    /// The link is used, and whoever has the right to it does not use that meanwhile, but for other
-    /// calls of this.
-    pub(super) unsafe fn visit(&self) {
-        self.user.store(self.user().0 | VISITED, Relaxed);
     }
 
     /// Returns the user.
@@ -366,16 +344,4 @@ pub(super) unsafe fn object_of<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> 
 pub(crate) unsafe fn from_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> Arc<O> {
     // SAFETY: The object was made a pointer by `Arc::into_raw`, and the caller owns that reference.
     unsafe { Arc::from_raw(object_of::<Use, O>(room)) }
-}
-
-/// Makes another reference to the object of a room.
-///
-/// # Safety
-///
-/// The room comes from [`into_link`] for this type and use, and its reference is not given back
-/// meanwhile.
-pub(crate) unsafe fn share_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> Arc<O> {
-    // SAFETY: The object was made a pointer by `Arc::into_raw`, and the count is not dropped
-    // meanwhile.
-    unsafe { ArcBorrow::from_raw(object_of::<Use, O>(room)) }.into()
 }

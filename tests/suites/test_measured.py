@@ -20,7 +20,7 @@ def test_lines_that_move_between_cpus(tally):
     gate.stage_of_lines(tally)
 
 
-@stage(*MEASURE, "rust/", "drivers/android/pure/", "drivers/android/handles/", takes=15)
+@stage(*MEASURE, "rust/", "drivers/android/pure/", "drivers/android/handles.rs", takes=15)
 def test_growth_next_to_c(tally):
     growth.stage(tally)
 

@@ -81,12 +81,6 @@ pub(crate) fn remove(process: &Process, and: impl FnOnce()) {
     drop(node);
 }
 
-/// Returns the process of a key, unless it has ended.
-pub(crate) fn of_key(key: Key) -> Option<Arc<Process>> {
-    let opened = OPENED.lock();
-    (*opened).as_ref()?.get(&key).cloned()
-}
-
 /// Returns the first process whose key is not less than `from`.
 fn first_from(from: Key) -> Option<Arc<Process>> {
     let opened = OPENED.lock();
@@ -129,11 +123,19 @@ pub(crate) fn with<T>(process: &Process, with: impl FnOnce(bool) -> T) -> T {
 /// Returns the processes of this pid that have been opened now, in the order of opening. Each step
 /// takes the lock of the registry.
 pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
+    opened_from((pid, i64::MIN)).take_while(move |process| process.pid() == pid)
+}
+
+/// Returns all processes that have been opened now, in the order of their keys, likewise.
+pub(crate) fn opened() -> impl Iterator<Item = Arc<Process>> {
+    opened_from(FIRST_KEY)
+}
+
+fn opened_from(mut from: Key) -> impl Iterator<Item = Arc<Process>> {
     let opened = OpenedUntil::now();
-    let mut from = (pid, i64::MIN);
     core::iter::from_fn(move || {
         let process = opened.first_from(from)?;
         from = key_behind(&process);
-        (process.pid() == pid).then_some(process)
+        Some(process)
     })
 }

@@ -1,40 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The log files: what the driver knows of processes, threads, nodes and transactions, as text that
+//! The log files: what the driver has of processes, threads, nodes and transactions, as text that
 //! programs for the C driver's files read.
 //!
-//! A file is a sequence of records of a few lines each, and a [`Reader`] is a place in it. A place
-//! consists of keys (pid, thread number, pointer, handle, ...), and finds its way when what it
-//! stood at is gone. It keeps nothing alive, except the works of a queue between which it is. A
-//! record is one slice of some collection: copied under its lock, and written as text when no lock
-//! is held. Therefore a reader needs the memory of one record, however much there is to read, and
-//! holds no lock for longer than a call does. What changes between two records is shown as it is
-//! then: each line is right by itself, all of them together are not one moment's. What is added
-//! while a log is read does not keep it from its end.
+//! The first read of a file takes a snapshot of all that the file shows, into memory that is
+//! allocated before each lock is taken. The text is written from that, line by line, with no lock
+//! held and nothing kept alive. See "Logs" in `docs/architecture.md`.
 
 mod buffers;
-mod dead_nodes;
+mod lines;
 mod names;
 mod nodes;
-mod pointers;
-mod processes;
-mod queue;
-mod refs;
-mod search;
-mod slice;
-mod state;
+mod snapshot;
 mod stats;
 mod threads;
 mod transaction_log;
-mod transactions;
-mod work;
 
 use crate::{
     kernel_ext::sched,
-    lifecycle::registry::OpenedUntil,
     process::Pid, //
 };
 use kernel::{
+    alloc::{
+        flags::GFP_KERNEL_ACCOUNT,
+        Flags, //
+    },
     prelude::*,
     seq_file::SeqFile, //
 };
@@ -76,84 +66,106 @@ impl Log {
             _ => return None,
         })
     }
-
-    /// Returns its first record.
-    fn start(self) -> Place {
-        match self {
-            Self::State
-            | Self::StateHashed
-            | Self::Transactions
-            | Self::TransactionsHashed
-            | Self::Process(_) => Place::State(state::Place::Title),
-            Self::Stats => Place::Stats(stats::Place::Sums),
-            Self::Sent | Self::Failed => Place::Transactions,
-        }
-    }
 }
 
-/// A record of a log: where it begins.
-enum Place {
-    State(state::Place),
-    Stats(stats::Place),
-    Transactions,
+/// What a log shows, as it was when its reading began.
+enum Text {
+    State(snapshot::Snapshot),
+    Stats(stats::Snapshot),
+    Transactions(transaction_log::Newest),
+}
+
+impl Text {
+    fn of(log: Log) -> Result<Self> {
+        Ok(match log {
+            Log::Stats => Self::Stats(stats::Snapshot::take()?),
+            Log::Sent | Log::Failed => Self::Transactions(transaction_log::Newest::of(log)?),
+            _ => Self::State(snapshot::Snapshot::take(log)?),
+        })
+    }
+
+    /// Returns the number of records.
+    fn len(&self) -> usize {
+        match self {
+            Self::State(snapshot) => snapshot.len(),
+            Self::Stats(snapshot) => snapshot.len(),
+            Self::Transactions(newest) => newest.len(),
+        }
+    }
+
+    /// Writes a record.
+    fn show(&self, record: usize, out: &SeqFile) {
+        match self {
+            Self::State(snapshot) => snapshot.show(record, out),
+            Self::Stats(snapshot) => snapshot.show(record, out),
+            Self::Transactions(newest) => newest.show(record, out),
+        }
+    }
 }
 
 /// A place in a log file.
 pub(crate) struct Reader {
     log: Log,
-    /// The processes that it shows: it has an end, whatever is opened while it is read.
-    opened: OpenedUntil,
-    /// The record that is to be written; none at the end.
-    here: Option<Place>,
-    /// The record behind it, once it is written.
-    next: Option<Place>,
+    /// The record that is to be written.
+    at: usize,
+    /// Taken for the first record, and dropped behind the last one.
+    text: Option<Text>,
 }
 
 impl Reader {
-    /// Returns a reader at the end of a log.
     pub(crate) fn new(log: Log) -> Self {
         Self {
             log,
-            opened: OpenedUntil::now(),
-            here: None,
-            next: None,
+            at: 0,
+            text: None,
         }
     }
 
-    /// Goes to the first record.
+    /// Goes to the first record, of what there is now.
     pub(crate) fn rewind(&mut self) {
-        self.opened = OpenedUntil::now();
-        self.here = Some(self.log.start());
+        *self = Self::new(self.log);
     }
 
     /// Goes to the record behind the one that was written.
     pub(crate) fn advance(&mut self) {
-        self.here = self.next.take();
+        self.at += 1;
+        if !self.has_record() {
+            self.text = None;
+        }
     }
 
     /// Whether there is a record to be written.
     pub(crate) fn has_record(&self) -> bool {
-        self.here.is_some()
+        match &self.text {
+            None => self.at == 0,
+            Some(text) => self.at < text.len(),
+        }
     }
 
-    /// Writes the record, as often as this is called. No lock may be held. Fails with `ERESTARTSYS`
-    /// on a signal, because the way to the next line may be long.
+    /// Writes the record, as often as this is called. No lock may be held. Fails with `ENOMEM`, and
+    /// with `ERESTARTSYS` on a signal.
     pub(crate) fn show(&mut self, out: &SeqFile) -> Result {
-        sched::cond_resched();
-        if current!().signal_pending() {
-            return Err(ERESTARTSYS);
-        }
-        self.next = match &self.here {
-            None => None,
-            Some(Place::State(place)) => {
-                state::show(self.log, place, self.opened, out).map(Place::State)
-            }
-            Some(Place::Stats(place)) => stats::show(place, self.opened, out).map(Place::Stats),
-            Some(Place::Transactions) => {
-                transaction_log::show(self.log, out)?;
-                None
-            }
+        pause()?;
+        let text = match self.text.take() {
+            Some(text) => text,
+            None => Text::of(self.log)?,
         };
+        self.text.insert(text).show(self.at, out);
         Ok(())
     }
 }
+
+/// Lets others have the CPU, between two locks. Fails with `ERESTARTSYS` on a signal.
+fn pause() -> Result {
+    sched::cond_resched();
+    if current!().signal_pending() {
+        return Err(ERESTARTSYS);
+    }
+    Ok(())
+}
+
+/// How many items are visited while a lock is held, as a rule.
+const FEW: usize = 64;
+
+/// How memory for snapshots is allocated: charged to who reads.
+const FLAGS: Flags = GFP_KERNEL_ACCOUNT;

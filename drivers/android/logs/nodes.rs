@@ -1,235 +1,203 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The nodes of a process, who holds each of them, and the oneway calls that wait for others.
+//! The nodes of a process, who holds each of them, and the oneway calls that wait for others; and
+//! the handles of a process.
 
 use super::{
-    pointers::Pointer,
-    processes::{self, Key, OpenedUntil},
-    queue,
-    state::Record,
-    transactions::Party,
-    work::Prefixes,
+    lines::{Line, Pointer, Prefixes, RefLine},
+    pause,
+    snapshot::Snapshot,
+    threads::count,
+    FEW,
+    FLAGS, //
 };
 use crate::{
+    common::netlink::Party,
+    defs::NodeName,
+    lifecycle::registry,
     node::Node,
-    process::Process,
-    pure::visits_left::VisitsLeft, //
+    process::{Pid, Process, ProcessState},
+    pure::{heap_sort::sort_by_key, node_counts::NodeCounts}, //
 };
 use kernel::{
+    prelude::*,
     seq_file::SeqFile,
     seq_print,
-    sync::Arc, //
+    sync::{atomic::Relaxed, Arc}, //
 };
 
-/// Where a record begins.
-pub(super) struct Place {
-    /// The first node whose pointer is not less, or this one, if its line has begun.
-    ptr: u64,
-    /// How many nodes are left to visit, once the first one has been.
-    left: Option<VisitsLeft>,
-    part: Part,
+/// Names a node: its number, and the address of its record, which is not used as one. One that is
+/// made while a log is copied may have the number or the address of another, but not both.
+type NodeKey = (u32, usize);
+
+fn key_of(node: &Node) -> NodeKey {
+    (node.debug_id, core::ptr::from_ref(node).addr())
 }
 
-/// What of a node is written next.
-enum Part {
-    /// Its line.
-    Line,
-    /// The rest of its line, if it is the node of this debug id.
-    Holders(u32, Holders),
-    /// What waits at it.
-    Work(queue::Place),
+/// A node.
+pub(super) struct NodeLine {
+    key: NodeKey,
+    name: NodeName,
+    counts: NodeCounts,
 }
 
-impl Place {
-    pub(super) const START: Self = Self {
-        ptr: 0,
-        left: None,
-        part: Part::Line,
-    };
-
-    /// Whether a line has begun, and not ended.
-    pub(super) fn is_in_line(&self) -> bool {
-        matches!(self.part, Part::Holders(..))
-    }
-
-    /// Returns this part of the node at a pointer.
-    fn at(&self, ptr: u64, part: Part) -> Self {
+impl NodeLine {
+    /// Returns the line of a node. The caller holds the owner's state lock.
+    pub(super) fn of(node: &Node, owner: &ProcessState) -> Self {
         Self {
-            ptr,
-            left: self.left,
-            part,
+            key: key_of(node),
+            name: node.name,
+            counts: node.counts(owner),
         }
     }
 
-    fn behind(&self, ptr: u64) -> Option<Self> {
-        Some(self.at(ptr.checked_add(1)?, Part::Line))
-    }
-}
-
-/// How many nodes, or processes, are looked at in one record.
-const ROUND: usize = 32;
-
-/// Writes a record. Returns the next one.
-#[inline(never)] // Or all that is written has one stack frame.
-pub(super) fn show(record: &mut Record<'_>, place: &Place) -> Option<Place> {
-    let ptr = place.ptr;
-    let next = match &place.part {
-        Part::Line => return show_first_from(record, place),
-        Part::Holders(id, holders) => {
-            let node = record.process.node(ptr);
-            match node.filter(|node| node.debug_id == *id) {
-                Some(node) => Some(show_holders(record, &node, holders)),
-                None => {
-                    // It is gone, and its line has to end.
-                    seq_print!(record.out, "\n");
-                    None
-                }
-            }
+    pub(super) fn write(&self, pointer: Pointer, holders: &Holders, out: &SeqFile) {
+        let (knows_strong, knows_weak) = self.counts.owner_refs();
+        let (local_strong, local_weak) = self.counts.locals();
+        let (strong_refs, refs) = self.counts.refs();
+        seq_print!(out, "  node {}: ", self.key.0 as i32);
+        pointer.write_name(&self.name, out);
+        seq_print!(
+            out,
+            " hs {} hw {} ls {local_strong} lw {local_weak} is {strong_refs} iw {refs} tr {}",
+            u8::from(knows_strong),
+            u8::from(knows_weak),
+            self.counts.pins()
+        );
+        let mut word = " proc";
+        for pid in holders.of(self.key) {
+            seq_print!(out, "{word} {pid}");
+            word = "";
         }
-        Part::Work(work) => {
-            let node = record.process.node(ptr);
-            node.and_then(|node| show_work(record, &node, work))
-                .map(Part::Work)
-        }
-    };
-    match next {
-        Some(part) => Some(place.at(ptr, part)),
-        None => place.behind(ptr),
+        seq_print!(out, "\n");
     }
 }
 
-fn show_first_from(record: &mut Record<'_>, place: &Place) -> Option<Place> {
-    let state = record.process.lock_state();
-    let mut left = place
-        .left
-        .unwrap_or_else(|| VisitsLeft::of(state.nodes.len()));
-    let mut ptr = place.ptr;
-    let mut found = None;
-    for _ in 0..ROUND {
-        if !left.take(1) {
-            return None;
-        }
-        let node = state.nodes.first_from(ptr)?;
-        if record.is_complete || node.is_busy(&state) {
-            found = Some(Arc::from(node));
-            break;
-        }
-        ptr = node.name.ptr.checked_add(1)?;
-    }
-    drop(state);
-    let next = Place {
-        ptr,
-        left: Some(left),
-        part: Part::Line,
-    };
-    let Some(node) = found else {
-        return Some(next);
-    };
-    record.head();
-    let holders = write_start(&node, record.pointer, record.out);
-    Some(next.at(node.name.ptr, show_holders(record, &node, &holders)))
-}
-
-fn show_holders(record: &mut Record<'_>, node: &Arc<Node>, holders: &Holders) -> Part {
-    match holders.write(node, record.out) {
-        Some(holders) => Part::Holders(node.debug_id, holders),
-        None => Part::Work(queue::Place::START),
-    }
-}
-
-fn show_work(
-    record: &mut Record<'_>,
-    node: &Arc<Node>,
-    place: &queue::Place,
-) -> Option<queue::Place> {
-    let to = Party::pool_of(record.process);
-    let left = place.left(|| most_calls_to(record.process));
-    let state = record.process.lock_state();
-    let works = node.waiting(&state).iter(place.position());
-    let lines = queue::Lines::of(works, left, &state, to);
-    drop(state);
-    let prefixes = Prefixes {
-        work: "    ",
-        transaction: "    pending async transaction",
-    };
-    lines.write(&prefixes, record)
-}
-
-/// Returns the number of buffers of a process, of which each call that waits has one. No lock may
-/// be held.
-fn most_calls_to(process: &Process) -> usize {
-    let buffers = process.buffers.lock();
-    buffers.as_ref().map_or(0, |ranges| ranges.in_use())
-}
-
-/// Writes the line of a node, up to its holders. Returns how these begin.
-pub(super) fn write_start(node: &Node, pointer: Pointer, out: &SeqFile) -> Holders {
-    let state = node.owner().lock_state();
-    let counts = node.counts(&state);
-    drop(state);
-    let (knows_strong, knows_weak) = counts.owner_refs();
-    let (local_strong, local_weak) = counts.locals();
-    let (strong_refs, refs) = counts.refs();
-    seq_print!(out, "  node {}: ", node.debug_id as i32);
-    pointer.write_name(&node.name, out);
-    seq_print!(
-        out,
-        " hs {} hw {} ls {local_strong} lw {local_weak} is {strong_refs} iw {refs} tr {}",
-        u8::from(knows_strong),
-        u8::from(knows_weak),
-        counts.pins()
-    );
-    Holders {
-        opened: OpenedUntil::now(),
-        from: processes::FIRST,
-        missing: refs,
-        is_begun: false,
-    }
-}
-
-/// The rest of the line of a node: the processes that hold it.
-#[derive(Clone, Copy)]
-pub(super) struct Holders {
-    opened: OpenedUntil,
-    /// The first process that may be one.
-    from: Key,
-    /// How many are yet to be found, as far as the node knows.
-    missing: u32,
-    /// Whether one has been written.
-    is_begun: bool,
-}
+/// Which process holds which node, in the order of the nodes.
+#[derive(Default)]
+pub(super) struct Holders(KVVec<(NodeKey, Pid)>);
 
 impl Holders {
-    /// Writes some of them, or ends the line. Returns the rest.
-    ///
-    /// The driver has no list of them, because nothing but this needs one: each process is asked.
-    pub(super) fn write(&self, node: &Arc<Node>, out: &SeqFile) -> Option<Self> {
-        let mut rest = *self;
-        for _ in 0..ROUND {
-            let next = if rest.missing == 0 {
-                None
-            } else {
-                rest.opened.first_from(rest.from)
-            };
-            let Some(process) = next else {
-                seq_print!(out, "\n");
-                return None;
-            };
-            rest.from = processes::behind(processes::key(&process));
-            if is_holder(&process, node) {
-                if !rest.is_begun {
-                    seq_print!(out, " proc");
-                }
-                seq_print!(out, " {}", process.pid());
-                rest.is_begun = true;
-                rest.missing -= 1;
-            }
-        }
-        Some(rest)
+    /// Returns the pids of those that hold a node, once for each device.
+    fn of(&self, node: NodeKey) -> impl Iterator<Item = Pid> + '_ {
+        let first = self.0.partition_point(|(held, _)| *held < node);
+        let from_first = self.0[first..].iter();
+        from_first
+            .take_while(move |(held, _)| *held == node)
+            .map(|(_, pid)| *pid)
     }
 }
 
-/// Whether a process has a handle on a node.
-pub(super) fn is_holder(process: &Process, node: &Arc<Node>) -> bool {
-    process.handles.lock().has(node)
+impl Snapshot {
+    /// Copies the nodes of a process.
+    pub(super) fn nodes(&mut self, process: &Process) -> Result {
+        let to = Party {
+            pid: process.pid(),
+            tid: 0,
+        };
+        let mut next = Some((0, FEW));
+        while let Some((from, room)) = next {
+            self.make_room(room)?;
+            let state = process.lock_state();
+            next = self.few_nodes(&state, to, from, room);
+            drop(state);
+        }
+        Ok(())
+    }
+
+    /// Copies a few nodes, from the first whose pointer is not less than `from` on, with not more
+    /// than `room` lines. Returns where the next one begins, and how many lines that needs room
+    /// for; nothing at the end.
+    fn few_nodes(
+        &mut self,
+        state: &ProcessState,
+        to: Party,
+        mut from: u64,
+        room: usize,
+    ) -> Option<(u64, usize)> {
+        let end = self.lines.len() + room;
+        let prefixes = Prefixes {
+            work: "    ",
+            transaction: "    pending async transaction",
+        };
+        for _ in 0..FEW {
+            let node = state.nodes.first_from(from)?;
+            from = node.name.ptr;
+            if self.is_complete || node.is_busy(state) {
+                let waiting = node.waiting(state);
+                let lines = 1 + count(waiting.iter());
+                if self.lines.len() + lines > end {
+                    return Some((from, FEW.max(lines)));
+                }
+                self.push(Line::Node(NodeLine::of(&node, state)));
+                self.queue(waiting.iter(), state, to, &prefixes);
+            }
+            from = from.checked_add(1)?;
+        }
+        Some((from, FEW))
+    }
+
+    /// Copies the handles of a process, and adds the dead nodes behind them.
+    pub(super) fn refs(&mut self, process: &Process, dead: &mut KVVec<Arc<Node>>) -> Result {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            self.make_room(FEW)?;
+            dead.reserve(FEW, FLAGS)?;
+            let handles = process.handles.lock();
+            next = handles.visit_leaf(from, |handle, reference| {
+                let is_dead = reference.node.owner().has_ended.load(Relaxed);
+                let death = reference.death.as_ref();
+                let (strong, weak) = reference.counts();
+                self.push(Line::Ref(RefLine {
+                    id: handles.debug_id(reference),
+                    handle,
+                    node: reference.node.debug_id,
+                    is_dead,
+                    strong,
+                    weak,
+                    death: death.map_or(0, |death| Arc::as_ptr(death).addr()),
+                }));
+                if is_dead {
+                    // There is room.
+                    let _ = dead.push_within_capacity(reference.node.clone());
+                }
+            });
+            drop(handles);
+        }
+        Ok(())
+    }
+
+    /// Looks through the handles of all processes for those that hold the nodes that were copied.
+    /// The driver has no list of them, because nothing but this needs one.
+    pub(super) fn find_holders(&mut self) -> Result {
+        let mut wanted = KVVec::new();
+        for line in Iterator::chain(self.head.iter(), self.lines.iter()) {
+            if let Line::Node(node) = line {
+                wanted.push(node.key, FLAGS)?;
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        sort_by_key(&mut wanted, |key| *key);
+        let held = &mut self.holders.0;
+        for process in registry::opened() {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                pause()?;
+                held.reserve(FEW, FLAGS)?;
+                let handles = process.handles.lock();
+                next = handles.visit_leaf(from, |_, reference| {
+                    let key = key_of(&reference.node);
+                    if wanted.binary_search(&key).is_ok() {
+                        // There is room.
+                        let _ = held.push_within_capacity((key, process.pid()));
+                    }
+                });
+                drop(handles);
+            }
+        }
+        sort_by_key(held, |holder| *holder);
+        Ok(())
+    }
 }

@@ -4,8 +4,9 @@
 //! were, and what each process has (contract, section 15).
 
 use super::{
-    names::Name,
-    processes::{self, Key, OpenedUntil}, //
+    names::{self, Names},
+    pause,
+    FLAGS, //
 };
 use crate::{
     common::{
@@ -13,39 +14,154 @@ use crate::{
         stats::{objects, Kind, Objects}, //
     },
     defs::{Command, Return},
-    handles::HandlePlace,
-    kernel_ext::sched,
-    lifecycle::code_sums::{self, ThreadSums},
-    process::Process, //
+    lifecycle::{
+        code_sums::{self, ThreadSums},
+        registry, //
+    },
+    process::{Pid, Process},
+    pure::pool::Pool, //
 };
 use core::ops::Range;
 use kernel::{
     page::PAGE_SIZE,
+    prelude::*,
     seq_file::SeqFile,
     seq_print, //
 };
 
-/// Where a record begins.
-pub(super) enum Place {
-    /// What is about all processes.
-    Sums,
-    /// The first process whose key is not less.
-    Process(Key),
+/// All counters, as they were when they were copied.
+pub(super) struct Snapshot {
+    sums: ThreadSums,
+    /// The processes that have not ended.
+    alive: u32,
+    processes: KVVec<OfProcess>,
+    names: Names,
 }
 
-/// Writes a record. Returns the next one.
-#[inline(never)] // Or all that is written has one stack frame.
-pub(super) fn show(place: &Place, opened: OpenedUntil, out: &SeqFile) -> Option<Place> {
-    match *place {
-        Place::Sums => {
-            show_sums(out);
-            Some(Place::Process(processes::FIRST))
+/// What a process has.
+struct OfProcess {
+    pid: Pid,
+    context: names::Place,
+    sums: ThreadSums,
+    threads: usize,
+    nodes: usize,
+    pool: Pool,
+    queued_calls: u32,
+    space: Space,
+    refs: Refs,
+}
+
+impl Snapshot {
+    /// Copies all counters. Fails with `ENOMEM`, and with `ERESTARTSYS` on a signal. No lock may be
+    /// held.
+    pub(super) fn take() -> Result<Self> {
+        let (sums, alive) = code_sums::of_all();
+        let mut processes = KVVec::new();
+        let mut names = Names::default();
+        for process in registry::opened() {
+            let context = names.add(process.context.name())?;
+            processes.push(OfProcess::of(&process, context)?, FLAGS)?;
         }
-        Place::Process(from) => {
-            let process = processes::first_from(super::Log::Stats, opened, from)?;
-            show_process(&process, out);
-            Some(Place::Process(processes::behind(processes::key(&process))))
+        Ok(Self {
+            sums,
+            alive,
+            processes,
+            names,
+        })
+    }
+
+    /// Returns the number of records.
+    pub(super) fn len(&self) -> usize {
+        1 + self.processes.len()
+    }
+
+    /// Writes a record: that about all processes, or that of one.
+    pub(super) fn show(&self, record: usize, out: &SeqFile) {
+        match record.checked_sub(1) {
+            None => self.show_sums(out),
+            Some(number) => self.show_process(number, out),
         }
+    }
+
+    fn show_sums(&self, out: &SeqFile) {
+        seq_print!(out, "binder stats:\n");
+        let sums = &self.sums;
+        show_codes(&sums.codes, "", out);
+        for (name, Objects { alive, created }) in [
+            ("proc", with_alive(Kind::Process, self.alive)),
+            ("thread", with_alive(Kind::Thread, sums.threads)),
+            ("node", objects(Kind::Node)),
+            ("ref", objects(Kind::Ref)),
+            ("death", objects(Kind::DeathNotification)),
+            ("transaction", transactions(sums)),
+            ("transaction_complete", completions(sums)),
+            ("freeze", objects(Kind::FreezeNotification)),
+        ] {
+            if alive != 0 || created != 0 {
+                seq_print!(out, "{name}: active {alive} total {created}\n");
+            }
+        }
+    }
+
+    #[inline(never)] // Or all that is written has one stack frame.
+    fn show_process(&self, number: usize, out: &SeqFile) {
+        let Some(process) = self.processes.get(number) else {
+            return;
+        };
+        let context = self.names.get(&process.context);
+        seq_print!(out, "proc {}\ncontext {context}\n", process.pid);
+        seq_print!(out, "  threads: {}\n", process.threads);
+        let pool = process.pool;
+        // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
+        seq_print!(
+            out,
+            "  requested threads: {}+{}/{}\n",
+            u32::from(pool.is_thread_requested),
+            pool.started,
+            pool.max_threads as i32
+        );
+        seq_print!(out, "  ready threads {}\n", process.sums.idle);
+        let space = &process.space;
+        seq_print!(out, "  free async space {}\n", space.free_oneway);
+        seq_print!(out, "  nodes: {}\n", process.nodes);
+        let Refs {
+            count,
+            strong,
+            weak,
+        } = process.refs;
+        seq_print!(out, "  refs: {count} s {strong} w {weak}\n");
+        seq_print!(out, "  buffers: {}\n", space.buffers);
+        seq_print!(
+            out,
+            "  pages: {}:{}:{}\n",
+            space.pages_in_use,
+            space.idle_pages,
+            space.absent_pages
+        );
+        seq_print!(out, "  pages high watermark: {}\n", space.high_watermark);
+        seq_print!(out, "  pending transactions: {}\n", process.queued_calls);
+        show_codes(&process.sums.codes, "  ", out);
+    }
+}
+
+impl OfProcess {
+    fn of(process: &Process, context: names::Place) -> Result<Self> {
+        let sums = code_sums::of_process(process);
+        let state = process.lock_state();
+        let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
+        let queued_calls = state.queued_calls;
+        drop(state);
+        Ok(Self {
+            pid: process.pid(),
+            context,
+            sums,
+            threads,
+            nodes,
+            pool,
+            queued_calls,
+            space: Space::of(process),
+            refs: Refs::of(process)?,
+        })
     }
 }
 
@@ -53,29 +169,9 @@ pub(super) fn show(place: &Place, opened: OpenedUntil, out: &SeqFile) -> Option<
 fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
     let commands = Command::NAMES.iter().zip(codes.commands());
     let returns = Return::NAMES.iter().zip(codes.returns());
-    for (name, &count) in commands.chain(returns) {
+    for (name, &count) in Iterator::chain(commands, returns) {
         if count != 0 {
             seq_print!(out, "{indent}{name}: {count}\n");
-        }
-    }
-}
-
-fn show_sums(out: &SeqFile) {
-    seq_print!(out, "binder stats:\n");
-    let (sums, processes) = code_sums::of_all();
-    show_codes(&sums.codes, "", out);
-    for (name, Objects { alive, created }) in [
-        ("proc", with_alive(Kind::Process, processes)),
-        ("thread", with_alive(Kind::Thread, sums.threads)),
-        ("node", objects(Kind::Node)),
-        ("ref", objects(Kind::Ref)),
-        ("death", objects(Kind::DeathNotification)),
-        ("transaction", transactions(&sums)),
-        ("transaction_complete", completions(&sums)),
-        ("freeze", objects(Kind::FreezeNotification)),
-    ] {
-        if alive != 0 || created != 0 {
-            seq_print!(out, "{name}: active {alive} total {created}\n");
         }
     }
 }
@@ -121,61 +217,30 @@ fn sent(codes: &CodeSum) -> u32 {
     .fold(0, u32::wrapping_add)
 }
 
-fn show_process(process: &Process, out: &SeqFile) {
-    seq_print!(out, "proc {}\n", process.pid());
-    seq_print!(out, "context {}\n", Name(process.context.name()));
-    let sums = code_sums::of_process(process);
-    let state = process.lock_state();
-    let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
-    let queued_calls = state.queued_calls;
-    drop(state);
-    let space = Space::of(process);
-    seq_print!(out, "  threads: {threads}\n");
-    // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
-    seq_print!(
-        out,
-        "  requested threads: {}+{}/{}\n",
-        u32::from(pool.is_thread_requested),
-        pool.started,
-        pool.max_threads as i32
-    );
-    seq_print!(out, "  ready threads {}\n", sums.idle);
-    seq_print!(out, "  free async space {}\n", space.free_oneway);
-    seq_print!(out, "  nodes: {nodes}\n");
-    let (refs, strong, weak) = count_refs(process);
-    seq_print!(out, "  refs: {refs} s {strong} w {weak}\n");
-    seq_print!(out, "  buffers: {}\n", space.buffers);
-    seq_print!(
-        out,
-        "  pages: {}:{}:{}\n",
-        space.pages_in_use,
-        space.idle_pages,
-        space.absent_pages
-    );
-    seq_print!(out, "  pages high watermark: {}\n", space.high_watermark);
-    seq_print!(out, "  pending transactions: {queued_calls}\n");
-    show_codes(&sums.codes, "  ", out);
+/// The handles of a process, and the sums of the strong and weak counts on them.
+#[derive(Default)]
+struct Refs {
+    count: u32,
+    strong: u64,
+    weak: u64,
 }
 
-/// Returns the number of handles of a process, and the sums of the strong and weak counts on them.
-fn count_refs(process: &Process) -> (u32, u64, u64) {
-    let (mut refs, mut strong_sum, mut weak_sum) = (0, 0, 0);
-    let mut place = HandlePlace::START;
-    loop {
-        let handles = process.handles.lock();
-        let Some(few) = handles.few_from(&mut place) else {
-            break;
-        };
-        for (_, reference) in few {
-            let (strong, weak) = reference.counts();
-            refs += 1;
-            strong_sum += u64::from(strong);
-            weak_sum += u64::from(weak);
+impl Refs {
+    fn of(process: &Process) -> Result<Self> {
+        let mut refs = Self::default();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            pause()?;
+            let handles = process.handles.lock();
+            next = handles.visit_leaf(from, |_, reference| {
+                let (strong, weak) = reference.counts();
+                refs.count += 1;
+                refs.strong += u64::from(strong);
+                refs.weak += u64::from(weak);
+            });
         }
-        drop(handles);
-        sched::cond_resched();
+        Ok(refs)
     }
-    (refs, strong_sum, weak_sum)
 }
 
 /// How many pages are looked up while the lock of the ranges is held.

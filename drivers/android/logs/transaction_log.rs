@@ -3,34 +3,19 @@
 //! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices
 //! together, in the order in which they were logged (contract, section 15).
 
-use super::{names::Name, Log};
+use super::{names::Name, Log, FLAGS};
 use crate::{
     common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
-    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
+    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched},
+    pure::heap_sort::sort_by_key, //
 };
+use core::cmp::Reverse;
 use kernel::{
     prelude::*,
     seq_file::SeqFile,
     seq_print,
     sync::Arc, //
 };
-
-/// Writes the log. `ENOMEM`.
-#[inline(never)] // Or all that is written has one stack frame.
-pub(super) fn show(log: Log, out: &SeqFile) -> Result {
-    let mut newest = Newest::new()?;
-    let mut from = Some(0);
-    while let Some((key, device)) = from.and_then(transaction_log::first_from) {
-        if log == Log::Sent {
-            device.queued(|entry| newest.offer(entry, &device));
-        }
-        device.failed(|entry| newest.offer(entry, &device));
-        from = key.checked_add(1);
-        sched::cond_resched();
-    }
-    newest.each(|entry, device| show_entry(entry, device, out));
-    Ok(())
-}
 
 /// The cycles in which entries are logged while the log is read, and by which CPUs' counters
 /// differ: more than there are. What was logged later than that seems oldest: it was logged before
@@ -46,8 +31,8 @@ fn age(entry: &Entry, ahead: Cycles) -> u64 {
     }
 }
 
-/// The newest entries that were offered.
-struct Newest {
+/// The newest entries of a log, from the oldest on.
+pub(super) struct Newest {
     /// At most [`RECORDS`].
     entries: KVec<(Entry, Arc<TransactionLog>)>,
     /// A moment to come, so that what is behind it most is the oldest.
@@ -55,11 +40,24 @@ struct Newest {
 }
 
 impl Newest {
-    fn new() -> Result<Self> {
-        Ok(Self {
-            entries: KVec::with_capacity(RECORDS, GFP_KERNEL)?,
+    /// Copies the newest entries of a log. `ENOMEM`.
+    pub(super) fn of(log: Log) -> Result<Self> {
+        let mut newest = Self {
+            entries: KVec::with_capacity(RECORDS, FLAGS)?,
             ahead: Cycles::now().later(LOGGED_MEANWHILE),
-        })
+        };
+        let mut from = Some(0);
+        while let Some((key, device)) = from.and_then(transaction_log::first_from) {
+            if log == Log::Sent {
+                device.queued(|entry| newest.offer(entry, &device));
+            }
+            device.failed(|entry| newest.offer(entry, &device));
+            from = key.checked_add(1);
+            sched::cond_resched();
+        }
+        let ahead = newest.ahead;
+        sort_by_key(&mut newest.entries, |(entry, _)| Reverse(age(entry, ahead)));
+        Ok(newest)
     }
 
     /// Takes an entry, in place of the oldest one if there are enough.
@@ -86,18 +84,15 @@ impl Newest {
         }
     }
 
-    /// Calls `each` with all entries, from the oldest to the newest.
-    fn each(mut self, each: impl Fn(&Entry, &TransactionLog)) {
-        let ahead = self.ahead;
-        loop {
-            // There are few, so they need not be sorted.
-            let numbered = self.entries.iter().enumerate();
-            let oldest = numbered.max_by_key(|(_, (entry, _))| age(entry, ahead));
-            let Some((oldest, (entry, device))) = oldest else {
-                return;
-            };
-            each(entry, device);
-            let _ = self.entries.remove(oldest);
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Writes an entry, if there is one of this number.
+    pub(super) fn show(&self, number: usize, out: &SeqFile) {
+        if let Some((entry, device)) = self.entries.get(number) {
+            show_entry(entry, device, out);
         }
     }
 }
@@ -131,7 +126,7 @@ fn show_entry(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
         from.tid,
         to.pid,
         to.tid,
-        Name(&device.device),
+        Name(device.device.to_bytes()),
         node as i32,
         handle as i32,
         data_size as i32,

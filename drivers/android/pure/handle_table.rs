@@ -246,13 +246,6 @@ impl<R> HandleTable<R> {
         handle_at(at, self.leaf(at)?.used.trailing_zeros() as usize)
     }
 
-    /// Returns the highest handle in use.
-    pub(crate) fn last(&self) -> Option<u32> {
-        let at = self.others.last().map_or(0, |number| number + 1);
-        let entry = self.leaf(at)?.used.checked_ilog2()?;
-        handle_at(at, entry as usize)
-    }
-
     /// Returns handles in use that follow each other, the first from `from` on and the others of
     /// its leaf, in ascending order, with their entries; and the first handle of the next leaf.
     /// Nothing if no handle from `from` on is in use in another leaf than its own, and that one

@@ -15,6 +15,7 @@ pub(crate) mod death_state;
 pub(crate) mod freeze_notification_state;
 pub(crate) mod freeze_state;
 pub(crate) mod handle_table;
+pub(crate) mod heap_sort;
 pub(crate) mod looper;
 pub(crate) mod node_counts;
 pub(crate) mod number_block;

@@ -174,22 +174,6 @@ impl<T> RadixTree<T> {
         at
     }
 
-    /// Returns the highest number that an item has.
-    pub(crate) fn last(&self) -> Option<usize> {
-        let mut piece = self.root.as_deref()?;
-        let mut number = 0;
-        loop {
-            let slot = piece.present.checked_ilog2()? as usize;
-            match &piece.below {
-                Below::Items(_) => return Some(number * ITEMS + slot),
-                Below::Pieces(pieces) => {
-                    number = number * PIECES + slot;
-                    piece = pieces[slot].as_deref()?;
-                }
-            }
-        }
-    }
-
     /// Returns how many pieces an item of this number lacks.
     pub(crate) fn missing(&self, number: usize) -> usize {
         let height = levels_for(number);

@@ -9,20 +9,17 @@ use core::{
     ops::{Deref, DerefMut},
     ptr::NonNull, //
 };
-use kernel::sync::Arc;
+use kernel::alloc::KBox;
 
 /// A value that brings its place. It has one owner at any time, which is this or the queue that it
 /// is in; made by [`Ticket::fill`].
-///
-/// Whatever else refers to the allocation keeps its memory, to find out later whether the value is
-/// still in a queue ([`Position`](super::Position)).
 ///
 /// # Invariants
 ///
 /// This may use the cell, in which there is a value, and whose link is free.
 pub(crate) struct Placed<T>(
-    Arc<Cell<T>>,
-    /// It gives `&T`, which an `Arc<Cell<T>>` does not.
+    KBox<Cell<T>>,
+    /// It gives `&T`, which a `KBox<Cell<T>>` does not.
     PhantomData<T>,
 );
 
@@ -57,13 +54,12 @@ impl<T> DerefMut for Placed<T> {
 impl<T> Drop for Placed<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: As above. The value is not used any more: who else keeps the memory does not use
-        // it.
+        // SAFETY: As above. The value is not used any more.
         unsafe { (*self.0.value.get()).assume_init_drop() };
     }
 }
 
-// SAFETY: The link is at the beginning of the cell, and comes from an `Arc` that was turned into a
+// SAFETY: The link is at the beginning of the cell, and comes from a box that was turned into a
 // pointer. The link of a `Placed` is free, and there is one `Placed` of a cell.
 unsafe impl<T> Refers for Placed<T> {
     const IS_SOLE: bool = true;
@@ -71,30 +67,18 @@ unsafe impl<T> Refers for Placed<T> {
     #[inline(always)]
     fn into_link(self) -> NonNull<Link> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not used, nor dropped, after this, so the reference is moved.
-        let cell = Arc::into_raw(unsafe { core::ptr::read(&raw const this.0) });
+        // SAFETY: `this` is not used, nor dropped, after this, so the box is moved.
+        let cell = KBox::into_raw(unsafe { core::ptr::read(&raw const this.0) });
         // SAFETY: A pointer to a cell is not null.
-        unsafe { NonNull::new_unchecked(cell.cast_mut().cast()) }
+        unsafe { NonNull::new_unchecked(cell.cast()) }
     }
 
     #[inline(always)]
     unsafe fn from_link(link: NonNull<Link>) -> Self {
         // SAFETY: The caller promises that the link is from `into_link`, and that this is done
         // once.
-        let cell = unsafe { Arc::from_raw(link.cast::<Cell<T>>().as_ptr()) };
-        // INVARIANT: The right to the cell comes back with the reference, and the value with it.
+        let cell = unsafe { KBox::from_raw(link.cast::<Cell<T>>().as_ptr()) };
+        // INVARIANT: The right to the cell comes back with the box, and the value with it.
         Self(cell, PhantomData)
-    }
-
-    unsafe fn keep(link: NonNull<Link>) {
-        // SAFETY: `into_link` turned an `Arc` of the cell into a pointer, and the caller promises
-        // that `from_link` is not called meanwhile.
-        unsafe { Cell::<T>::keep(link) };
-    }
-
-    unsafe fn let_go(link: NonNull<Link>) {
-        // SAFETY: The caller promises that this is done once. If the reference is the last one, the
-        // `Placed` is dropped already, and its value with it.
-        unsafe { Cell::<T>::let_go(link) };
     }
 }

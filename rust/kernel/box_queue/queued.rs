@@ -28,20 +28,6 @@ pub(crate) unsafe trait Refers: Sized {
     /// The link comes from there, and this is done once. If the object has one owner, the link is
     /// free, or the result is not dropped and nothing but looked at.
     unsafe fn from_link(link: NonNull<Link>) -> Self;
-
-    /// Keeps the memory of an object until [`Self::let_go`].
-    ///
-    /// # Safety
-    ///
-    /// The link comes from [`Self::into_link`], and [`Self::from_link`] is not called meanwhile.
-    unsafe fn keep(link: NonNull<Link>);
-
-    /// Ends what [`Self::keep`] has begun.
-    ///
-    /// # Safety
-    ///
-    /// This is done once for each time that `keep` was called.
-    unsafe fn let_go(link: NonNull<Link>);
 }
 
 // SAFETY: The link is that of the object, which the reference that is given up keeps.
@@ -57,16 +43,6 @@ unsafe impl<O: HasLink<Waiting, Room = Link>> Refers for Arc<O> {
     unsafe fn from_link(link: NonNull<Link>) -> Self {
         // SAFETY: As the caller promises.
         unsafe { link::from_link::<Waiting, O>(link) }
-    }
-
-    unsafe fn keep(link: NonNull<Link>) {
-        // SAFETY: As the caller promises.
-        core::mem::forget(unsafe { link::share_link::<Waiting, O>(link) });
-    }
-
-    unsafe fn let_go(link: NonNull<Link>) {
-        // SAFETY: The reference was made by `keep`, and the caller promises that this is done once.
-        drop(unsafe { link::from_link::<Waiting, O>(link) });
     }
 }
 
@@ -90,20 +66,6 @@ pub(crate) unsafe trait Queued: Sized {
 
     /// Whether objects of this kind have one owner ([`Refers::IS_SOLE`]).
     fn is_sole(kind: Kind) -> bool;
-
-    /// Keeps the memory of an object until [`Self::let_go`].
-    ///
-    /// # Safety
-    ///
-    /// Link and kind come from [`Self::into_link`]; the rest is as for [`Refers::keep`].
-    unsafe fn keep(link: NonNull<Link>, kind: Kind);
-
-    /// Ends what [`Self::keep`] has begun.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Refers::let_go`]; the kind is that of before.
-    unsafe fn let_go(link: NonNull<Link>, kind: Kind);
 }
 
 // SAFETY: There is one type of references, and one kind.
@@ -119,16 +81,6 @@ unsafe impl<R: Refers> Queued for R {
 
     fn is_sole(kind: Kind) -> bool {
         R::IS_SOLE && kind == FIRST_KIND
-    }
-
-    unsafe fn keep(link: NonNull<Link>, _kind: Kind) {
-        // SAFETY: As the caller promises.
-        unsafe { R::keep(link) };
-    }
-
-    unsafe fn let_go(link: NonNull<Link>, _kind: Kind) {
-        // SAFETY: As the caller promises.
-        unsafe { R::let_go(link) };
     }
 }
 
@@ -181,20 +133,6 @@ macro_rules! queued {
                 fn is_sole(_kind: Kind) -> bool {
                     false $(|| <$reference as Refers>::IS_SOLE
                         && _kind == const { link::kind(Number::$variant as u64) })*
-                }
-
-                unsafe fn keep(_link: NonNull<Link>, _kind: Kind) {
-                    $(if _kind == const { link::kind(Number::$variant as u64) } {
-                        // SAFETY: As in `from_link`.
-                        return unsafe { <$reference as Refers>::keep(_link) };
-                    })*
-                }
-
-                unsafe fn let_go(_link: NonNull<Link>, _kind: Kind) {
-                    $(if _kind == const { link::kind(Number::$variant as u64) } {
-                        // SAFETY: As in `from_link`.
-                        return unsafe { <$reference as Refers>::let_go(_link) };
-                    })*
                 }
             }
         };

@@ -4,7 +4,7 @@
 
 use super::{
     super::link::{self, HasLink, Link, Waiting},
-    position, BoxQueue, Iter, Position, Queued,
+    known, BoxQueue, Iter, Queued,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 
@@ -51,11 +51,14 @@ impl<T: Queued> SmallQueue<T> {
         self.first.is_none()
     }
 
-    /// Returns the values behind a [`Position`], or all.
-    pub(crate) fn iter(&self, behind: Option<&Position<T>>) -> Iter<'_, T> {
-        // SAFETY: By the type invariant `first` is the first link of this queue, and any link with
-        // its number is one of it. `&self` keeps it from being changed meanwhile.
-        unsafe { Iter::new(behind, self.first, |link| self.has(link)) }
+    /// Returns the values in their order.
+    pub(crate) fn iter(&self) -> Iter<'_, T> {
+        // INVARIANT: By the type invariant this is the first link of the queue, which is not
+        // changed while it is borrowed.
+        Iter {
+            next: self.first,
+            _queue: PhantomData,
+        }
     }
 
     /// Queues an object behind all others, in its own place. Returns it if it has no link, or one
@@ -111,7 +114,7 @@ impl<T: Queued> SmallQueue<T> {
         }
         // SAFETY: The link is one of this queue. That can change neither way meanwhile, because a
         // change takes a `&mut` of the queue.
-        let link = unsafe { position::known(link, self.first) }?;
+        let link = unsafe { known(link, self.first) }?;
         // SAFETY: As above.
         Some(unsafe { self.unlink(link) })
     }

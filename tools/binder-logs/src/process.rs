@@ -201,6 +201,8 @@ pub enum Work {
     /// Something that the driver has no words for, with its number: the completion of a oneway call that may be one
     /// too many, or to a frozen process.
     Unknown(i64),
+    /// The rest of a queue that is too long to be listed.
+    More,
 }
 
 impl Work {
@@ -248,13 +250,14 @@ pub(crate) fn queued(scan: &mut Scan) -> Option<Work> {
 }
 
 /// The words for work that they are all of.
-const SIMPLE: [(&str, Work); 6] = [
+const SIMPLE: [(&str, Work); 7] = [
     ("transaction complete", Work::Complete),
     ("has dead binder", Work::DeadBinder),
     ("has cleared dead binder", Work::ClearedDeadBinder),
     ("has cleared death notification", Work::ClearedDeath),
     ("has frozen binder", Work::FrozenBinder),
     ("has cleared freeze notification", Work::ClearedFreeze),
+    ("more than 1024", Work::More),
 ];
 
 /// Work of any kind. Upstream's driver marks what is no more to be delivered.

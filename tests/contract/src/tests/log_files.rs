@@ -7,7 +7,7 @@ use super::*;
 use binder_sys::fs::mount_at;
 use nix::mount::{umount2, MntFlags};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::os::unix::fs::MetadataExt;
 
 /// How many hold a node that many hold.
@@ -272,7 +272,8 @@ case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], with_logs, |t, lo
 });
 
 case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
-    const COUNT: u32 = 40;
+    // More than ours makes room for at first.
+    const COUNT: u32 = 140;
     let (manager, client) = (t.manager(), t.client());
     for code in 0..COUNT {
         client.tell(0, code, &bytes(b"told"));
@@ -297,8 +298,45 @@ case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
     }
 });
 
+case!(what_is_read_is_of_when_it_was_begun, ["OPEN-2", "TXN-22", "BFS-12"], with_logs, |t, logs| {
+    let (manager, client) = (t.manager(), t.client());
+    let pid = t.global_pid(&manager);
+    let codes = |text: &str| {
+        let lines = lines_of(text, pid);
+        ["  pending transaction", "    pending async transaction"].map(|kind| numbers(&lines, kind, " code "))
+    };
+    client.tell(0, 1, &bytes(b"told"));
+    client.tell(0, 2, &bytes(b"told"));
+    let mut log = File::open(logs.join("transactions")).expect("open");
+    let mut piece = [0; 8];
+    log.read_exact(&mut piece).expect("read");
+    client.tell(0, 3, &bytes(b"told"));
+    manager.free(&manager.wait_call());
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).expect("read");
+    assert_eq!(codes(&rest), [vec![1], vec![2]], "{rest}");
+    log.rewind().expect("go back");
+    assert_eq!(codes(&text_of(log)), [vec![2], vec![3]]);
+});
+
+case!(queue_that_is_cut, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
+    const COUNT: usize = 1024;
+    let (manager, client) = (t.manager(), t.client());
+    // Of these one waits for a thread, and one too many for the others.
+    for code in 0..COUNT as u32 + 2 {
+        client.tell(0, code, &empty());
+    }
+    let log = text(&logs.join(format!("proc/{}", t.global_pid(&manager))));
+    let lines = lines_of(&log, t.global_pid(&manager));
+    let waiting = numbers(&lines, "    pending async transaction", " code ").len();
+    if t.known_difference(Driver::C, "all of a queue is listed, under one lock", waiting == COUNT) {
+        assert_eq!(lines.iter().filter(|line| **line == "    more than 1024").count(), 1);
+    }
+});
+
 case!(deep_stacks, ["TXN-11", "BFS-12"], with_logs, |t, logs| {
-    const DEPTH: u32 = 20;
+    // A thread has more frames than ours copies under one lock.
+    const DEPTH: u32 = 70;
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {
         let (caller, handle, server) = if depth % 2 == 0 { (&a, on_b, &b) } else { (&b, on_a, &a) };

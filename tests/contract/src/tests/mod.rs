@@ -60,7 +60,6 @@ mod lessons;
 mod limits;
 mod log_files;
 mod logs;
-mod logs_end;
 mod loopers;
 mod many;
 mod messages;

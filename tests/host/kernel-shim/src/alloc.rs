@@ -181,6 +181,25 @@ impl<T> KBox<T> {
     }
 }
 
+impl<T> KBox<T> {
+    /// Gives the memory up to whoever holds the pointer.
+    pub fn into_raw(mut this: Self) -> *mut T {
+        Box::into_raw(this.inner.take().expect("the box is whole"))
+    }
+
+    /// Makes a box again of what [`into_raw`](Self::into_raw) gave up.
+    ///
+    /// # Safety
+    ///
+    /// The pointer comes from `into_raw`, and this is done once.
+    #[allow(unsafe_code)]
+    pub unsafe fn from_raw(raw: *mut T) -> Self {
+        // SAFETY: The pointer is that of a standard box, which the caller owns.
+        let inner = Some(unsafe { Box::from_raw(raw) });
+        Self { inner }
+    }
+}
+
 impl<T> KBox<MaybeUninit<T>> {
     /// Puts a value there.
     #[allow(unsafe_code)]

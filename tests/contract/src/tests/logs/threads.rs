@@ -89,6 +89,8 @@ case!(call_being_served, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, cli
     assert_eq!((sent.transaction.is_async, sent.transaction.is_reply), (false, Some(false)));
     assert_eq!(sent.transaction.held, Held::Elsewhere, "the buffer is the server's");
     assert!((0..60_000).contains(&sent.transaction.elapsed_ms));
+    let alone = only(logs.file_of(&client)).threads.remove(0).stack.remove(0).transaction;
+    assert_eq!((alone.id, alone.to), (sent.transaction.id, to), "its own file has the thread, too");
 
     let served = only(logs.thread(&server).stack);
     assert_eq!(served.role, Role::Incoming);

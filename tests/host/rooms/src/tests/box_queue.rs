@@ -2,7 +2,7 @@
 
 //! The queue whose places belong to what waits in it, next to a deque. Clean under Miri as well.
 
-use crate::box_queue::{queued, BoxQueue, Placed, Position, Ticket};
+use crate::box_queue::{queued, BoxQueue, Placed, Ticket};
 use crate::link::{has_link, Link};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
@@ -133,32 +133,8 @@ impl Objects {
     }
 }
 
-fn numbers(queue: &BoxQueue<Item>, after: Option<&Position<Item>>) -> Vec<u32> {
-    queue.iter(after).map(|item| item.number()).collect()
-}
-
-/// Looks at all values in their order, with a pause somewhere, whose place depends on a number.
-fn compare_lists(queue: &BoxQueue<Item>, model: &VecDeque<u32>, number: usize) {
-    let before_pause = number % (model.len() + 1);
-    let mut values = queue.iter(None);
-    let mut seen: Vec<_> = values
-        .by_ref()
-        .take(before_pause)
-        .map(|value| value.number())
-        .collect();
-    let position = atomic(|| values.position());
-    assert_eq!(position.is_some(), before_pause > 0);
-    seen.extend(numbers(queue, position.as_ref()));
-    assert!(seen.iter().eq(model.iter()));
-    // Counted from the other end, with a pause.
-    let (count, position) = atomic(|| queue.count_back(None, before_pause + 1));
-    assert_eq!(count, model.len().min(before_pause + 1));
-    assert_eq!(position.is_some(), count < model.len());
-    if position.is_some() {
-        let (rest, position) = atomic(|| queue.count_back(position.as_ref(), usize::MAX));
-        assert_eq!(count + rest, model.len());
-        assert!(position.is_none());
-    }
+fn numbers(queue: &BoxQueue<Item>) -> Vec<u32> {
+    queue.iter().map(|item| item.number()).collect()
 }
 
 fn live(plans: &[Plan]) {
@@ -216,7 +192,7 @@ fn live(plans: &[Plan]) {
         assert_eq!(queue.is_empty(), model.is_empty());
         let front = queue.front().map(|item| item.number());
         assert_eq!(front, model.front().copied());
-        compare_lists(&queue, &model, serial as usize);
+        assert!(numbers(&queue).iter().eq(model.iter()));
     }
     drop((queue, tickets, spare, objects));
     assert_eq!(live_allocations(), before);
@@ -281,7 +257,7 @@ fn an_object_is_in_one_queue_whatever_is_tried() {
                 }
             }
             for (queue, model) in queues.iter().zip(&models) {
-                assert!(numbers(queue, None).iter().eq(model));
+                assert!(numbers(queue).iter().eq(model));
             }
         }
     });
@@ -335,160 +311,10 @@ fn a_value_that_brings_its_place_needs_no_other_memory() {
 }
 
 #[test]
-fn a_position_keeps_the_memory_of_a_value_and_not_the_value() {
-    let before = live_allocations();
-    let number = Rc::new(7);
-    let mut queue = BoxQueue::numbered();
-    let ticket = || Ticket::new(GFP_KERNEL).unwrap();
-    for _ in 0..2 {
-        let value = Item::Placed(ticket().fill(number.clone()));
-        assert!(queue.push_object(value).is_ok());
-    }
-    let mut seen = queue.iter(None);
-    seen.next();
-    let position = seen.position();
-    assert_eq!(numbers(&queue, position.as_ref()), [7]);
-    drop(queue.pop_front());
-    assert_eq!(Rc::strong_count(&number), 2, "the value is gone");
-    assert_eq!(live_allocations(), before + 2, "its memory is not");
-    assert_eq!(numbers(&queue, position.as_ref()), [7]);
-    drop(queue);
-    assert_eq!(Rc::strong_count(&number), 1);
-    drop(position);
-    assert_eq!(live_allocations(), before);
-}
-
-#[test]
 fn what_has_no_link_is_not_queued_without_a_ticket() {
     let mut queue = BoxQueue::new();
     assert_eq!(queue.push_object(5u32), Err(5));
     assert!(queue.is_empty());
-}
-
-/// These values wait.
-fn queue_of(values: std::ops::Range<u32>) -> BoxQueue<u32> {
-    let mut queue = BoxQueue::numbered();
-    for value in values {
-        queue.push_back(Ticket::new(GFP_KERNEL).unwrap(), value);
-    }
-    queue
-}
-
-fn values(queue: &BoxQueue<u32>, after: Option<&Position<u32>>) -> Vec<u32> {
-    queue.iter(after).map(|value| *value).collect()
-}
-
-#[test]
-fn a_list_goes_on_at_the_front_if_its_place_is_gone() {
-    let mut queue = queue_of(0..6);
-    let mut seen = queue.iter(None);
-    assert_eq!(*seen.next().unwrap(), 0);
-    assert_eq!(*seen.next().unwrap(), 1);
-    let position = seen.position();
-    // Not the one at the place.
-    drop(queue.pop_front());
-    assert_eq!(values(&queue, position.as_ref()), [2, 3, 4, 5]);
-    drop(queue.pop_front());
-    drop(queue.pop_front());
-    assert_eq!(values(&queue, position.as_ref()), [3, 4, 5]);
-}
-
-#[test]
-fn nothing_is_left_to_count_before_a_place_that_is_gone() {
-    let mut queue = queue_of(0..6);
-    let (count, position) = queue.count_back(None, 4);
-    assert_eq!(count, 4);
-    drop(queue.pop_front());
-    assert_eq!(queue.count_back(position.as_ref(), 4).0, 1);
-    drop(queue.pop_front());
-    drop(queue.pop_front());
-    assert_eq!(queue.count_back(position.as_ref(), 4).0, 0);
-}
-
-/// Five of the objects wait.
-fn queue_of_five(objects: &Objects) -> BoxQueue<Item> {
-    let mut queue = BoxQueue::numbered();
-    for number in 0..5 {
-        assert!(queue.push_object(objects.item(number)).is_ok());
-    }
-    queue
-}
-
-#[test]
-fn a_list_is_not_misled_by_another_one() {
-    let objects = Objects::new();
-    let mut queue = queue_of_five(&objects);
-    let mut seen = queue.iter(None);
-    seen.nth(1);
-    let list = seen.position();
-    let (_, rest) = queue.count_back(None, 3);
-    drop((queue.pop_front(), queue.pop_front()));
-    assert!(queue.push_object(objects.item(1)).is_ok());
-    // It stands next to the object that is queued anew.
-    let mut others = queue.iter(None);
-    others.nth(3);
-    let other = others.position();
-    assert_eq!(numbers(&queue, list.as_ref()), [2, 3, 4, 1]);
-    assert_eq!(queue.count_back(rest.as_ref(), 5).0, 0);
-    drop(other);
-}
-
-/// A list has seen two of five objects, and a count three. What they go on with when some have left the queue from the
-/// front or from the middle, and some of those have come back.
-#[test]
-fn a_list_goes_on_between_its_neighbours() {
-    fn pop(count: usize, queue: &mut BoxQueue<Item>) {
-        for _ in 0..count {
-            assert!(queue.pop_front().is_some());
-        }
-    }
-    struct Case {
-        popped: usize,
-        taken: &'static [u32],
-        back: &'static [u32],
-        listed: &'static [u32],
-        counted: usize,
-    }
-    #[rustfmt::skip]
-    let cases = [
-        Case { popped: 0, taken: &[], back: &[], listed: &[2, 3, 4], counted: 2 },
-        Case { popped: 0, taken: &[1], back: &[], listed: &[2, 3, 4], counted: 1 },
-        Case { popped: 0, taken: &[2], back: &[], listed: &[3, 4], counted: 2 },
-        Case { popped: 0, taken: &[1], back: &[1], listed: &[2, 3, 4, 1], counted: 1 },
-        Case { popped: 0, taken: &[2], back: &[2], listed: &[3, 4, 2], counted: 2 },
-        Case { popped: 2, taken: &[], back: &[1], listed: &[2, 3, 4, 1], counted: 0 },
-        Case { popped: 3, taken: &[], back: &[1, 2], listed: &[3, 4, 1, 2], counted: 0 },
-        Case { popped: 5, taken: &[], back: &[2, 1], listed: &[2, 1], counted: 0 },
-    ];
-    let before = live_allocations();
-    for case in cases {
-        let objects = Objects::new();
-        let mut queue = queue_of_five(&objects);
-        let mut seen = queue.iter(None);
-        seen.nth(1);
-        let list = atomic(|| seen.position());
-        let (count, rest) = atomic(|| queue.count_back(None, 3));
-        assert_eq!(count, 3);
-        pop(case.popped, &mut queue);
-        for number in case.taken {
-            assert!(objects.take(*number, &mut queue).is_some());
-        }
-        for number in case.back {
-            assert!(queue.push_object(objects.item(*number)).is_ok());
-        }
-        assert_eq!(numbers(&queue, list.as_ref()), case.listed);
-        assert_eq!(queue.count_back(rest.as_ref(), 5).0, case.counted);
-    }
-    assert_eq!(live_allocations(), before);
-}
-
-#[test]
-fn a_place_in_another_queue_is_none_here() {
-    let queues = [queue_of(0..3), queue_of(10..13)];
-    let mut seen = queues[0].iter(None);
-    seen.next();
-    let position = seen.position();
-    assert_eq!(values(&queues[1], position.as_ref()), [10, 11, 12]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod death_state;
 mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
+mod heap_sort;
 mod linked_tree;
 mod looper;
 mod node_counts;
