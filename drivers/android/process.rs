@@ -98,6 +98,9 @@ pub(crate) struct Process {
     pub(crate) credential: Closable<ARef<Credential>>,
     /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
     pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
+    /// Its number among the processes whose counters are added to those of the ended ones, from 1
+    /// on; 0 before.
+    pub(crate) ended: Atomic<u64>,
     /// The threads, to be found by themselves.
     #[pin]
     pub(crate) callers: Records<Thread>,
@@ -389,6 +392,7 @@ impl Process {
                 opening,
                 credential: Closable::new(ARef::from(credential)),
                 code_counts: Closable::new(code_counts),
+                ended: Atomic::new(0),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 callers <- Records::new(),
                 handles <- new_spinlock!(Handles::new(), "Process::handles"),

@@ -93,8 +93,6 @@ impl Devices {
         // SAFETY: As above; besides, by readers of log files, which do not exist yet either.
         unsafe { code_sums::ENDED.init() };
         // SAFETY: As above.
-        unsafe { code_sums::READING.init() };
-        // SAFETY: As above.
         unsafe { transaction_log::LOGS.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
         let reports = netlink::Family::register();

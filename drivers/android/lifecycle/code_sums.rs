@@ -3,20 +3,24 @@
 //! The sums of the counters of codes ([`crate::common::code_counts`]): those of a process, and
 //! those of all processes since the module was loaded.
 //!
-//! Counters are added up while threads and processes come and go. A process that ends meanwhile is
-//! in the sum once, either because the reader has come past it, or because it is added to what the
-//! reader misses. A thread that ends meanwhile may be in it twice, if its process has more threads
-//! than are visited at once ([`of_process`]): the next sum is smaller then.
+//! Counters are added up while threads and processes come and go, and each is in the sum once, so
+//! no sum is less than one that was read before. A reader first collects the threads of a process,
+//! and leaves those out that have ended before it reads the counters of the process. Processes that
+//! end are numbered: a reader that has visited one leaves it out if it is among those whose sum it
+//! reads at last.
 
 use crate::{
     common::code_counts::CodeSum,
     kernel_ext::sched,
-    lifecycle::registry::{self, Key, OpenedUntil},
     process::{Pid, Process},
     pure::visits_left::{VisitsLeft, AT_ONCE},
-    thread::WaitState, //
+    thread::{Thread, WaitState}, //
 };
-use kernel::prelude::*;
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    prelude::*,
+    sync::{atomic::Relaxed, Arc}, //
+};
 
 /// What the threads of a process, or of all, have, added up.
 #[derive(Clone)]
@@ -52,37 +56,31 @@ impl ThreadSums {
     }
 }
 
-/// What has been counted by processes that have ended, and what of it a reader misses.
+/// What has been counted by processes that have ended, and how many have.
 pub(crate) struct Ended {
     sum: CodeSum,
-    /// While all processes are added up: those whose keys are less have been visited; what has been
-    /// counted by others that have ended meanwhile.
-    missed: Option<(Key, CodeSum)>,
+    number: u64,
 }
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
     pub(crate) unsafe(uninit) static ENDED: SpinLock<Ended> = Ended {
         sum: CodeSum::new(),
-        missed: None,
+        number: 0,
     };
 }
 
-kernel::sync::global_lock! {
-    // SAFETY: As above.
-    pub(crate) unsafe(uninit) static READING: Mutex<()> = ();
-}
-
-/// Returns the sums of the threads of a process. If it has more threads than are visited at once,
-/// one that ends meanwhile may be counted twice. No lock may be held.
-pub(crate) fn of_process(process: &Process) -> ThreadSums {
+/// Returns the sums of the threads of a process. Fails with `ENOMEM`. No lock may be held.
+pub(crate) fn of_process(process: &Process) -> Result<ThreadSums> {
     let mut sums = ThreadSums::new();
-    let counts = process.code_counts.open();
+    let mut threads = KVVec::new();
     let (mut from, mut left) = (Some(Pid::MIN), None);
     while let Some(first) = from {
+        threads.reserve(AT_ONCE, GFP_KERNEL_ACCOUNT)?;
         let state = process.lock_state();
         let next = state.threads.visit(&first, AT_ONCE, |_, thread| {
-            thread.counts.add_to(&mut sums.codes);
+            // There is room.
+            let _ = threads.push_within_capacity(thread.clone());
             let thread = thread.state_shared(&state);
             sums.threads += 1;
             sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
@@ -91,68 +89,69 @@ pub(crate) fn of_process(process: &Process) -> ThreadSums {
         });
         let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
         from = next.filter(|_| left.take(AT_ONCE));
-        // Under the same lock as the last threads: one that ends adds its counters to these.
-        if let (None, Some(counts)) = (from, &counts) {
-            counts.add_to(&mut sums.codes);
-        }
-    }
-    sums
-}
-
-/// Returns the sums of all processes that are open, and how many there are. Of processes that have
-/// ended others may keep the records, which are not counted. No lock may be held.
-pub(crate) fn of_all() -> (ThreadSums, u32) {
-    let _one_at_a_time = READING.lock();
-    let (mut sums, mut processes) = (ThreadSums::new(), 0);
-    sums.codes = begin();
-    let opened = OpenedUntil::now();
-    let mut next = registry::FIRST_KEY;
-    while let Some(process) = opened.first_from(next) {
-        let of_process = of_process(&process);
-        next = registry::key_behind(&process);
-        if pass(&process, next) {
-            sums.add(&of_process);
-            processes += 1;
-        }
+        drop(state);
         sched::cond_resched();
     }
-    sums.codes.add(&finish());
+    sums.codes = codes_of(process, &mut threads);
+    Ok(sums)
+}
+
+/// Returns what a process and these threads of it have counted. Those of them that have ended have
+/// given their counters to the process, and are removed.
+fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
+    loop {
+        // Of a thread that is removed here, the process has the counters when its lock is taken.
+        threads.retain(|thread| !thread.has_ended.load(Relaxed));
+        let state = process.lock_state();
+        let mut codes = CodeSum::new();
+        if let Some(counts) = process.code_counts.open() {
+            counts.add_to(&mut codes);
+        }
+        drop(state);
+        // Each turn has fewer threads than the one before.
+        if !threads.iter().any(|thread| thread.has_ended.load(Relaxed)) {
+            for thread in &*threads {
+                thread.counts.add_to(&mut codes);
+            }
+            return codes;
+        }
+    }
+}
+
+/// Returns the sums of all processes since the module was loaded, of which these, which were opened
+/// before, have been visited, and the number of those that are still open.
+pub(crate) fn of_all<'a>(
+    visited: impl Iterator<Item = (&'a Arc<Process>, &'a ThreadSums)>,
+) -> (ThreadSums, u32) {
+    let (mut sums, mut processes) = (ThreadSums::new(), 0);
+    let ended = ENDED.lock();
+    sums.codes = ended.sum.clone();
+    let number = ended.number;
+    drop(ended);
+    for (process, of_process) in visited {
+        // What those have counted that had ended is in the sum.
+        if !(1..=number).contains(&process.ended.load(Relaxed)) {
+            sums.add(of_process);
+            processes += 1;
+        }
+    }
     (sums, processes)
 }
 
-/// Begins to visit all processes. Returns what those that have ended before have counted.
-fn begin() -> CodeSum {
-    let mut ended = ENDED.lock();
-    ended.missed = Some((registry::FIRST_KEY, CodeSum::new()));
-    ended.sum.clone()
-}
-
-/// Records that all processes whose keys are less than `next` have been visited, of which `process`
-/// is the last. Returns `false` if it has ended meanwhile: then it is among those that are missed.
-fn pass(process: &Process, next: Key) -> bool {
-    registry::with(process, |is_opened| {
-        if let Some((visited, _)) = &mut ENDED.lock().missed {
-            *visited = next;
-        }
-        is_opened
-    })
-}
-
-/// Ends the visit of all processes. Returns what the processes have counted that have ended before
-/// they were visited.
-fn finish() -> CodeSum {
-    let missed = ENDED.lock().missed.take();
-    missed.map_or(CodeSum::new(), |(_, sum)| sum)
-}
-
-/// Adds what a process has counted that is removed from the registry. To be called under the lock
-/// of the registry.
-pub(crate) fn add_ended(process: &Process, codes: &CodeSum) {
-    let mut ended = ENDED.lock();
-    ended.sum.add(codes);
-    if let Some((visited, missed)) = &mut ended.missed {
-        if registry::key(process) >= *visited {
-            missed.add(codes);
-        }
+/// Adds what a process has counted that ends: no thread of it is in the driver any more. To be
+/// called before it is removed from the registry, so that a reader who does not find it there finds
+/// it here.
+pub(crate) fn add_ended(process: &Process) {
+    let mut codes = codes_of(process, &mut KVVec::new());
+    let mut from = Some(Pid::MIN);
+    while let Some(first) = from {
+        let state = process.lock_state();
+        from = state.threads.visit(&first, AT_ONCE, |_, thread| {
+            thread.counts.add_to(&mut codes);
+        });
     }
+    let mut ended = ENDED.lock();
+    ended.number += 1;
+    ended.sum.add(&codes);
+    process.ended.store(ended.number, Relaxed);
 }

@@ -50,7 +50,7 @@ fn next_opening() -> i64 {
     LAST_OPENING.fetch_add(1, Relaxed)
 }
 
-pub(crate) fn key(process: &Process) -> Key {
+fn key(process: &Process) -> Key {
     (process.pid(), process.opening)
 }
 
@@ -68,11 +68,9 @@ fn add(process: &Arc<Process>) -> Result {
     Ok(())
 }
 
-/// Removes `process`, so that [`opened_by`] does not find it any more. `and` is called under the
-/// lock of the registry.
-pub(crate) fn remove(process: &Process, and: impl FnOnce()) {
+/// Removes `process`, so that [`opened_by`] does not find it any more.
+pub(crate) fn remove(process: &Process) {
     let mut opened = OPENED.lock();
-    and();
     let node = match &mut *opened {
         Some(tree) => tree.remove_node(&key(process)),
         None => None,
@@ -111,13 +109,6 @@ impl OpenedUntil {
             sched::cond_resched();
         }
     }
-}
-
-/// Calls `with`, under the lock of the registry, with whether `process` has not been removed.
-pub(crate) fn with<T>(process: &Process, with: impl FnOnce(bool) -> T) -> T {
-    let opened = OPENED.lock();
-    let tree = (*opened).as_ref();
-    with(tree.is_some_and(|tree| tree.get(&key(process)).is_some()))
 }
 
 /// Returns the processes of this pid that have been opened now, in the order of opening. Each step

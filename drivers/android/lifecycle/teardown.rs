@@ -193,10 +193,8 @@ impl Leftover {
 /// which need not get any CPU time. No lock may be held.
 pub(crate) fn end_process(process: &Arc<Process>) {
     // No thread of it is in the driver any more, so this is the last that it has counted.
-    let counted = code_sums::of_process(process);
-    registry::remove(process, || {
-        code_sums::add_ended(process, &counted.codes);
-    });
+    code_sums::add_ended(process);
+    registry::remove(process);
     // Before the threads and nodes end: buffers that end below need not free their ranges one by
     // one.
     process.close_buffers();

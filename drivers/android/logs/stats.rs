@@ -55,13 +55,15 @@ impl Snapshot {
     /// Copies all counters. Fails with `ENOMEM`, and with `ERESTARTSYS` on a signal. No lock may be
     /// held.
     pub(super) fn take() -> Result<Self> {
-        let (sums, alive) = code_sums::of_all();
-        let mut processes = KVVec::new();
+        let (mut visited, mut processes) = (KVVec::new(), KVVec::new());
         let mut names = Names::default();
         for process in registry::opened() {
             let context = names.add(process.context.name())?;
             processes.push(OfProcess::of(&process, context)?, FLAGS)?;
+            visited.push(process, FLAGS)?;
         }
+        let sums = processes.iter().map(|process: &OfProcess| &process.sums);
+        let (sums, alive) = code_sums::of_all(visited.iter().zip(sums));
         Ok(Self {
             sums,
             alive,
@@ -146,7 +148,7 @@ impl Snapshot {
 
 impl OfProcess {
     fn of(process: &Process, context: names::Place) -> Result<Self> {
-        let sums = code_sums::of_process(process);
+        let sums = code_sums::of_process(process)?;
         let state = process.lock_state();
         let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
         let queued_calls = state.queued_calls;
