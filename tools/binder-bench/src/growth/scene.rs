@@ -7,10 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use binder_sys::fs::mount_at;
+use nix::mount::umount;
 use nix::unistd::Pid;
 
 use super::meter::Meter;
-use crate::error::Result;
+use crate::error::{Context, Result};
 use crate::marks::{self, mark};
 use crate::workers::{Control, Order, Worker, Workers};
 
@@ -96,6 +98,18 @@ impl<'a> Scene<'a> {
 
     pub fn kill(&mut self, name: &'static str, actor: Worker) -> Result<()> {
         self.phase(name, |scene| scene.end(actor))
+    }
+
+    /// Counts what reading the logs takes that have all that there is now.
+    pub fn read_logs(&mut self) -> Result<()> {
+        let mount = Path::new("/tmp/growing-logs");
+        std::fs::create_dir_all(mount).context("a directory")?;
+        mount_at(mount, Some("stats=global")).context("mounting binderfs")?;
+        for (phase, log) in [("read state", "state"), ("read transactions", "transactions")] {
+            let log = mount.join("binder_logs").join(log);
+            self.phase(phase, |_| std::fs::read(log).map(drop).context("reading a log"))?;
+        }
+        umount(mount).context("umount")
     }
 
     pub fn run(&mut self, actor: Worker) -> Result<()> {

@@ -37,6 +37,7 @@ pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
     })?;
     let client = service::client(scene, OPERATIONS)?;
     scene.turn("start", server)?;
+    scene.read_logs()?;
     scene.turn_of("call", OPERATIONS, client)?;
     scene.kill("kill", server)
 }
@@ -165,6 +166,7 @@ pub fn answered(scene: &mut Scene, count: u64) -> Result<()> {
     let server = server(scene, count)?;
     let callers = callers(scene, count)?;
     scene.turn("call", callers)?;
+    scene.read_logs()?;
     scene.phase("answer", |scene| {
         scene.run(server)?;
         scene.run(callers)

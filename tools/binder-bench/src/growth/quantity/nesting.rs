@@ -10,6 +10,7 @@ use crate::prelude::*;
 /// Nested, used at full depth, and undone by replies.
 pub fn undone(scene: &mut Scene, depth: u64) -> Result<()> {
     let (outer, inner) = nest(scene, depth)?;
+    scene.read_logs()?;
     scene.phase("reply to all", |scene| {
         scene.go(inner)?;
         scene.await_pause(outer)?;

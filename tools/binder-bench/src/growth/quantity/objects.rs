@@ -88,6 +88,7 @@ pub fn held(scene: &mut Scene, count: u64) -> Result<()> {
         service::take(talker, count)
     })?;
     scene.turn("take", holder)?;
+    scene.read_logs()?;
     scene.turn_of("send one home", OPERATIONS, holder)?;
     scene.turns(holder, &["count up", "count down", "close all", "take again"])?;
     scene.kill("kill the holder", holder)
