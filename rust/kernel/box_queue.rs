@@ -163,13 +163,10 @@ impl<T: Queued> BoxQueue<T> {
     }
 
     /// Returns the values in their order.
-    pub(crate) fn iter(&self) -> Iter<'_, T> {
-        // INVARIANT: By the type invariant this is the first link of the queue, which is not
+    pub(crate) fn iter(&self) -> impl Iterator<Item = View<'_, T>> {
+        // SAFETY: By the type invariant `first` is the first link of this queue, which is not
         // changed while it is borrowed.
-        Iter {
-            next: self.first,
-            _queue: PhantomData,
-        }
+        unsafe { values(self.first) }
     }
 
     /// Queues `value` behind all others, in the place of `ticket`.
@@ -400,30 +397,19 @@ impl<T> Deref for View<'_, T> {
     }
 }
 
-/// The values of a queue, in their order.
+/// Returns the values of a queue, in their order.
 ///
-/// # Invariants
+/// # Safety
 ///
-/// `next` is a link of the queue, which is not changed while the iterator lives.
-pub(crate) struct Iter<'a, T: Queued> {
-    next: Option<NonNull<Link>>,
-    _queue: PhantomData<&'a T>,
-}
-
-impl<'a, T: Queued> Iterator for Iter<'a, T> {
-    type Item = View<'a, T>;
-
-    fn next(&mut self) -> Option<View<'a, T>> {
-        let link = self.next?;
-        // SAFETY: By the type invariant this is a link of a queue that is not changed for `'a`,
-        // which may use it.
-        let ends = unsafe { link.as_ref() }.ends();
-        // INVARIANT: By the type invariant of queues what is behind a link is another one of the
-        // queue. SAFETY: As above; nothing changes it meanwhile.
-        self.next = unsafe { (*ends).behind };
-        // SAFETY: As above.
-        Some(unsafe { BoxQueue::view(link) })
-    }
+/// `first` is the first link of a queue of `T`s, which is not changed for `'a`.
+unsafe fn values<'a, T: Queued + 'a>(
+    first: Option<NonNull<Link>>,
+) -> impl Iterator<Item = View<'a, T>> {
+    // SAFETY: By the type invariants of queues the way leads to their links, which they may use. As
+    // the caller promises, nothing changes them meanwhile.
+    let links = core::iter::successors(first, |link| unsafe { (*link.as_ref().ends()).behind });
+    // SAFETY: As above.
+    links.map(|link| unsafe { BoxQueue::view(link) })
 }
 
 /// Returns the pointer by which a queue knows a link, which is one into the whole object.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     common::netlink::Party,
-    kernel_ext::box_queue::Iter,
+    kernel_ext::box_queue::View,
     process::{Pid, Process, ProcessState},
     pure::call_stack::Frame,
     thread::{Thread, WaitState},
@@ -156,9 +156,9 @@ impl Snapshot {
     }
 
     /// Copies a queue, for which there is room.
-    pub(super) fn queue(
+    pub(super) fn queue<'a>(
         &mut self,
-        works: Iter<'_, Work>,
+        works: impl Iterator<Item = View<'a, Work>>,
         state: &ProcessState,
         to: Party,
         prefixes: &Prefixes,
@@ -179,7 +179,7 @@ impl Snapshot {
 }
 
 /// Returns how many lines are copied of a queue, at most.
-pub(super) fn count(works: Iter<'_, Work>) -> usize {
+pub(super) fn count<'a>(works: impl Iterator<Item = View<'a, Work>>) -> usize {
     works.take(MOST_QUEUED + 1).count()
 }
 

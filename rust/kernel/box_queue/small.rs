@@ -4,7 +4,7 @@
 
 use super::{
     super::link::{self, HasLink, Link, Waiting},
-    known, BoxQueue, Iter, Queued,
+    known, values, BoxQueue, Queued, View,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 
@@ -52,13 +52,10 @@ impl<T: Queued> SmallQueue<T> {
     }
 
     /// Returns the values in their order.
-    pub(crate) fn iter(&self) -> Iter<'_, T> {
-        // INVARIANT: By the type invariant this is the first link of the queue, which is not
+    pub(crate) fn iter(&self) -> impl Iterator<Item = View<'_, T>> {
+        // SAFETY: By the type invariant `first` is the first link of this queue, which is not
         // changed while it is borrowed.
-        Iter {
-            next: self.first,
-            _queue: PhantomData,
-        }
+        unsafe { values(self.first) }
     }
 
     /// Queues an object behind all others, in its own place. Returns it if it has no link, or one
