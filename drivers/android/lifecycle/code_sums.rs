@@ -13,7 +13,7 @@ use crate::{
     common::code_counts::CodeSum,
     kernel_ext::sched,
     process::{Pid, Process},
-    pure::visits_left::{VisitsLeft, AT_ONCE},
+    pure::counted_tree::AT_ONCE,
     thread::{Thread, WaitState}, //
 };
 use kernel::{
@@ -74,11 +74,11 @@ kernel::sync::global_lock! {
 pub(crate) fn of_process(process: &Process) -> Result<ThreadSums> {
     let mut sums = ThreadSums::new();
     let mut threads = KVVec::new();
-    let (mut from, mut left) = (Some(Pid::MIN), None);
+    let mut from = Some(Pid::MIN);
     while let Some(first) = from {
         threads.reserve(AT_ONCE, GFP_KERNEL_ACCOUNT)?;
         let state = process.lock_state();
-        let next = state.threads.visit(&first, AT_ONCE, |_, thread| {
+        from = state.threads.visit(&first, |_, thread| {
             // There is room.
             let _ = threads.push_within_capacity(thread.clone());
             let thread = thread.state_shared(&state);
@@ -87,8 +87,6 @@ pub(crate) fn of_process(process: &Process) -> Result<ThreadSums> {
             sums.completions += thread.completions.unread();
             sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
         });
-        let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
-        from = next.filter(|_| left.take(AT_ONCE));
         drop(state);
         sched::cond_resched();
     }
@@ -146,7 +144,7 @@ pub(crate) fn add_ended(process: &Process) {
     let mut from = Some(Pid::MIN);
     while let Some(first) = from {
         let state = process.lock_state();
-        from = state.threads.visit(&first, AT_ONCE, |_, thread| {
+        from = state.threads.visit(&first, |_, thread| {
             thread.counts.add_to(&mut codes);
         });
     }

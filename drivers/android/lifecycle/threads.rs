@@ -8,7 +8,6 @@ use crate::{
     kernel_ext::park::WakeHint,
     lifecycle::teardown::end_thread,
     process::{Pid, Process},
-    pure::visits_left::{VisitsLeft, AT_ONCE},
     thread::Thread, //
 };
 use kernel::{
@@ -80,17 +79,16 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
 /// Ends the record of a thread that has exited without `BINDER_THREAD_EXIT`. Returns `false` when
 /// there is none. No lock may be held.
 fn end_exited_thread(process: &Process) -> bool {
-    let (mut from, mut left) = (Some(Pid::MIN), None);
+    let mut from = Some(Pid::MIN);
     let mut exited: Option<Arc<Thread>> = None;
     while let Some(first) = from {
         let state = process.lock_state();
-        let next = state.threads.visit(&first, AT_ONCE, |_, thread| {
+        let next = state.threads.visit(&first, |_, thread| {
             if exited.is_none() && thread.is_exiting() {
                 exited = Some(thread.clone());
             }
         });
-        let left = left.get_or_insert_with(|| VisitsLeft::of(state.threads.len()));
-        from = next.filter(|_| exited.is_none() && left.take(AT_ONCE));
+        from = next.filter(|_| exited.is_none());
     }
     exited.inspect(end_thread).is_some()
 }

@@ -9,6 +9,9 @@
 
 use kernel::rbtree::{RBTree, RBTreeNode};
 
+/// How many items are visited while a lock is held.
+pub(crate) const AT_ONCE: usize = 32;
+
 /// Items in the order of their keys, and their number.
 ///
 /// Guarded by the lock of the caller.
@@ -53,21 +56,17 @@ impl<K: Ord + Clone, V> CountedTree<K, V> {
         Some(self.tree.cursor_lower_bound(key)?.current().1.clone())
     }
 
-    /// Calls `each` with up to `most` items, from the first whose key is not less than `from` on,
-    /// in the order of their keys. Returns the key of the item behind them, if there is one.
-    pub(crate) fn visit(&self, from: &K, most: usize, mut each: impl FnMut(&K, &V)) -> Option<K> {
+    /// Calls `each` with up to [`AT_ONCE`] items, from the first whose key is not less than `from`
+    /// on, in the order of their keys. Returns the key of the item behind them, if there is one.
+    pub(crate) fn visit(&self, from: &K, mut each: impl FnMut(&K, &V)) -> Option<K> {
         let mut next = from.clone();
-        let mut left = most;
-        loop {
+        for _ in 0..AT_ONCE {
             let cursor = self.tree.cursor_lower_bound(&next)?;
             let (key, value) = cursor.current();
-            if left == 0 {
-                return Some(key.clone());
-            }
             each(key, value);
-            left -= 1;
             next = cursor.peek_next()?.0.clone();
         }
+        Some(next)
     }
 
     /// Adds a node. Returns the node that had this key before, if one did.

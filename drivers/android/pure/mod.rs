@@ -27,4 +27,3 @@ pub(crate) mod printable;
 pub(crate) mod priority_rules;
 pub(crate) mod radix_tree;
 pub(crate) mod registrations;
-pub(crate) mod visits_left;

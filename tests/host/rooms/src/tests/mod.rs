@@ -27,7 +27,6 @@ mod range_shared;
 mod registrations;
 mod slot;
 mod small_queue;
-mod visits_left;
 mod wire;
 
 // What the conformance suite imports; KUnit has its own.
