@@ -8,7 +8,6 @@
 //! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
 //! by the owner's state lock, also after the owner's death.
 
-mod logged;
 mod lowered;
 mod making;
 
@@ -19,7 +18,7 @@ use lowered::AfterCountChange;
 
 use crate::{
     common::stats::Counted,
-    defs::{NodeFlags, NodeName, Strength},
+    defs::{NodeDebugInfo, NodeFlags, NodeName, Strength},
     kernel_ext::{
         box_queue::SmallQueue,
         link::{has_link, Branches, Link},
@@ -125,6 +124,21 @@ impl NodeState {
 }
 
 impl Node {
+    /// Returns a copy of the counts.
+    pub(crate) fn counts(&self, owner: &ProcessState) -> NodeCounts {
+        self.state.access(owner).counts.clone()
+    }
+
+    /// Whether a oneway call of the node is queued or being handled.
+    pub(crate) fn is_busy(&self, owner: &ProcessState) -> bool {
+        self.state.access(owner).counts.is_busy
+    }
+
+    /// Returns the oneway calls that wait until those before them have ended.
+    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a SmallQueue<Work> {
+        &self.state.access(owner).waiting
+    }
+
     /// Returns the process that offers it.
     #[inline(always)] // It is a field.
     pub(crate) fn owner(&self) -> &Arc<Process> {
@@ -506,6 +520,29 @@ impl Node {
             Some(thread) => thread.state(owner).take_update(self),
             None if self.link.is_used() => drop(owner.work.take_object(self)),
             None => {}
+        }
+    }
+}
+
+impl Process {
+    /// Returns what this process, as the owner, has read of the references to the first of its
+    /// nodes whose pointer is greater than `ptr`.
+    pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
+        let mut state = self.lock_state();
+        let next = ptr
+            .checked_add(1)
+            .and_then(|next| state.nodes.first_from(next))
+            .map(Arc::from);
+        let (name, (has_strong_ref, has_weak_ref)) = match &next {
+            Some(node) => (node.name, node.owner_refs(&mut state)),
+            None => (NodeName::default(), (false, false)),
+        };
+        // Either the tree still has the node, or `next` is freed here, after the lock is released.
+        drop(state);
+        NodeDebugInfo {
+            name,
+            has_strong_ref,
+            has_weak_ref,
         }
     }
 }
