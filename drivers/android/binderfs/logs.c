@@ -48,14 +48,18 @@ static const struct binder_log {
 
 static void *binder_log_start(struct seq_file *seq, loff_t *position)
 {
-	return rust_binder_log_start(seq->private, *position) ? seq : NULL;
+	int ret = rust_binder_log_seek(seq->private, *position);
+
+	if (ret < 0)
+		return ERR_PTR(ret);
+	return ret ? seq : NULL;
 }
 
 static void *binder_log_next(struct seq_file *seq, void *record,
 			     loff_t *position)
 {
 	++*position;
-	return rust_binder_log_next(seq->private) ? seq : NULL;
+	return binder_log_start(seq, position);
 }
 
 static void binder_log_stop(struct seq_file *seq, void *record)

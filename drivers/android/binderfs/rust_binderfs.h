@@ -80,11 +80,10 @@ void rust_binder_log_close(void *reader);
 
 /*
  * The records of a log, for a struct seq_operations: each of them is written as
- * often as the buffer turns out to be too small for it. Start begins anew if
- * @position is 0; start and next return whether there is a record. May sleep.
+ * often as the buffer turns out to be too small for it. Seek begins anew if
+ * @position is 0, and returns whether there is a record. May sleep.
  */
-bool rust_binder_log_start(void *reader, loff_t position);
-bool rust_binder_log_next(void *reader);
+int rust_binder_log_seek(void *reader, loff_t position);
 int rust_binder_show_log(struct seq_file *seq, void *reader);
 
 #endif /* _RUST_BINDERFS_H */

@@ -298,43 +298,29 @@ unsafe extern "C" fn rust_binder_log_close(reader: *mut c_void) {
     drop(unsafe { KBox::<Reader>::from_foreign(reader) });
 }
 
-/// Begins to read records: anew, if `position` is 0. Returns whether there is one.
+/// Goes to a record. The first one begins a new snapshot. Returns whether there is one, or a
+/// negative error.
 ///
 /// # Safety
 ///
 /// `reader` must have been returned by [`rust_binder_log_open`] and not have been freed, and no
 /// other thread may use it during this call.
 #[no_mangle]
-unsafe extern "C" fn rust_binder_log_start(
+unsafe extern "C" fn rust_binder_log_seek(
     reader: *mut c_void,
     position: bindings::loff_t,
-) -> bool {
+) -> c_int {
     // SAFETY: Guaranteed by the caller.
     let reader = unsafe { KBox::<Reader>::borrow_mut(reader) };
-    if position == 0 {
-        reader.rewind();
-    }
-    reader.has_record()
-}
-
-/// Goes to the next record. Returns whether there is one.
-///
-/// # Safety
-///
-/// As for [`rust_binder_log_start`].
-#[no_mangle]
-unsafe extern "C" fn rust_binder_log_next(reader: *mut c_void) -> bool {
-    // SAFETY: Guaranteed by the caller.
-    let reader = unsafe { KBox::<Reader>::borrow_mut(reader) };
-    reader.advance();
-    reader.has_record()
+    // CAST: A position is not negative.
+    from_result(|| reader.seek(position as usize).map(c_int::from))
 }
 
 /// Writes a record.
 ///
 /// # Safety
 ///
-/// As for [`rust_binder_log_start`]; also `seq` must be valid, and no other thread may use it
+/// As for [`rust_binder_log_seek`]; also `seq` must be valid, and no other thread may use it
 /// during this call.
 #[no_mangle]
 unsafe extern "C" fn rust_binder_show_log(

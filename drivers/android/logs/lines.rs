@@ -2,7 +2,7 @@
 
 //! The lines of a process, as they are copied, and their text.
 
-use super::{names, nodes::NodeLine};
+use super::nodes::NodeLine;
 use crate::{
     allocation::Buffer,
     common::netlink::Party,
@@ -27,11 +27,8 @@ use kernel::{
 pub(super) enum Line {
     /// A line that is the same every time, behind this.
     Fixed(&'static str, &'static str),
-    /// The lines that name a process.
-    Process {
-        pid: Pid,
-        name: names::Place,
-    },
+    /// The lines that name a process, by its number in the snapshot.
+    Process(usize),
     Thread {
         id: Pid,
         /// Its state in the bits of the C driver.
@@ -158,22 +155,6 @@ impl TransactionLine {
         }
     }
 
-    /// Returns the line of a call of which is known only that `from` waits for its outcome.
-    pub(super) fn on_its_way(from: Party) -> Self {
-        Self {
-            id: 0,
-            from,
-            to: Party::default(),
-            code: 0,
-            flags: 0,
-            nice: 0,
-            is_oneway: false,
-            is_reply: false,
-            start: Ticks::now(),
-            data: None,
-        }
-    }
-
     /// Writes the line behind a prefix, but for the data. In place of the transaction's address,
     /// which the C driver hides in its own way, there are zeros: its number says which one it is.
     pub(super) fn write_start(&self, prefix: &str, out: &SeqFile) {
@@ -285,28 +266,17 @@ impl RefLine {
     }
 }
 
-/// How a log shows the pointers by which processes name their nodes.
-#[derive(Clone, Copy)]
-pub(super) enum Pointer {
-    /// As they are.
-    Plain,
-    /// So that they can be told apart, and not used.
-    Hashed,
-}
-
-impl Pointer {
-    /// Writes the two pointers that name a node.
-    pub(super) fn write_name(self, name: &NodeName, out: &SeqFile) {
-        match self {
-            Self::Plain => seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie),
-            Self::Hashed => {
-                // CAST: Where addresses have 32 bits, what user space names by 64 is told apart by
-                // the lower half of them.
-                seq_print!(out, "u");
-                hashed::write(out, name.ptr as usize);
-                seq_print!(out, " c");
-                hashed::write(out, name.cookie as usize);
-            }
-        }
+/// Writes the two pointers by which a process names a node: as they are, or hashed, so that they can
+/// be told apart, and not used.
+pub(super) fn write_name(name: &NodeName, is_hashed: bool, out: &SeqFile) {
+    if !is_hashed {
+        seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);
+        return;
     }
+    // CAST: Where addresses have 32 bits, what user space names by 64 is told apart by the lower
+    // half of them.
+    seq_print!(out, "u");
+    hashed::write(out, name.ptr as usize);
+    seq_print!(out, " c");
+    hashed::write(out, name.cookie as usize);
 }

@@ -5,7 +5,7 @@
 //!
 //! The first read of a file takes a snapshot of all that the file shows, into memory that is
 //! allocated before each lock is taken. The text is written from that, line by line, with no lock
-//! held and nothing kept alive. See "Logs" in `docs/architecture.md`.
+//! held. See "Logs" in `docs/architecture.md`.
 
 mod buffers;
 mod lines;
@@ -92,15 +92,6 @@ impl Text {
             Self::Transactions(newest) => newest.len(),
         }
     }
-
-    /// Writes a record.
-    fn show(&self, record: usize, out: &SeqFile) {
-        match self {
-            Self::State(snapshot) => snapshot.show(record, out),
-            Self::Stats(snapshot) => snapshot.show(record, out),
-            Self::Transactions(newest) => newest.show(record, out),
-        }
-    }
 }
 
 /// A place in a log file.
@@ -121,36 +112,27 @@ impl Reader {
         }
     }
 
-    /// Goes to the first record, of what there is now.
-    pub(crate) fn rewind(&mut self) {
-        *self = Self::new(self.log);
-    }
-
-    /// Goes to the record behind the one that was written.
-    pub(crate) fn advance(&mut self) {
-        self.at += 1;
-        if !self.has_record() {
-            self.text = None;
-        }
-    }
-
-    /// Whether there is a record to be written.
-    pub(crate) fn has_record(&self) -> bool {
-        match &self.text {
-            None => self.at == 0,
-            Some(text) => self.at < text.len(),
-        }
-    }
-
-    /// Writes the record, as often as this is called. No lock may be held. Fails with `ENOMEM`, and
-    /// with `ERESTARTSYS` on a signal.
-    pub(crate) fn show(&mut self, out: &SeqFile) -> Result {
+    /// Goes to a record: to the first one of what there is now, or another one of the same
+    /// snapshot. Returns whether there is one. No lock may be held. Fails with `ENOMEM`, and with
+    /// `ERESTARTSYS` on a signal.
+    pub(crate) fn seek(&mut self, record: usize) -> Result<bool> {
         pause()?;
-        let text = match self.text.take() {
-            Some(text) => text,
-            None => Text::of(self.log)?,
-        };
-        self.text.insert(text).show(self.at, out);
+        self.at = record;
+        if record == 0 {
+            self.text = Some(Text::of(self.log)?);
+        }
+        self.text.take_if(|text| record >= text.len());
+        Ok(self.text.is_some())
+    }
+
+    /// Writes the record, as often as this is called.
+    pub(crate) fn show(&self, out: &SeqFile) -> Result {
+        match &self.text {
+            Some(Text::State(snapshot)) => snapshot.show(self.at, out),
+            Some(Text::Stats(snapshot)) => return snapshot.show(self.at, out),
+            Some(Text::Transactions(newest)) => newest.show(self.at, out),
+            None => {}
+        }
         Ok(())
     }
 }

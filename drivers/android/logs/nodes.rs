@@ -4,7 +4,7 @@
 //! the handles of a process.
 
 use super::{
-    lines::{Line, Pointer, Prefixes, RefLine},
+    lines::{write_name, Line, Prefixes, RefLine},
     pause,
     snapshot::Snapshot,
     threads::count,
@@ -51,12 +51,12 @@ impl NodeLine {
         }
     }
 
-    pub(super) fn write(&self, pointer: Pointer, holders: &Holders, out: &SeqFile) {
+    pub(super) fn write(&self, is_hashed: bool, holders: &Holders, out: &SeqFile) {
         let (knows_strong, knows_weak) = self.counts.owner_refs();
         let (local_strong, local_weak) = self.counts.locals();
         let (strong_refs, refs) = self.counts.refs();
         seq_print!(out, "  node {}: ", self.key.0 as i32);
-        pointer.write_name(&self.name, out);
+        write_name(&self.name, is_hashed, out);
         seq_print!(
             out,
             " hs {} hw {} ls {local_strong} lw {local_weak} is {strong_refs} iw {refs} tr {}",
@@ -96,6 +96,8 @@ impl Snapshot {
             tid: 0,
         };
         let mut next = Some((0, FEW));
+        // This ends, although others may add nodes with ever higher pointers: they take the lock in
+        // turn, and add one each time.
         while let Some((from, room)) = next {
             self.make_room(room)?;
             let state = process.lock_state();

@@ -7,8 +7,8 @@
 //! has both ends of each call and all handles on the nodes.
 
 use super::{
-    lines::{CallKey, Line, Pointer, TransactionLine},
-    names::Names,
+    lines::{write_name, CallKey, Line, TransactionLine},
+    names::Name,
     nodes::{Holders, NodeLine},
     pause,
     Log,
@@ -42,7 +42,7 @@ pub(super) struct Snapshot {
     pub(super) lines: KVVec<Line>,
     /// How many of them are shown.
     shown: usize,
-    names: Names,
+    processes: KVVec<Arc<Process>>,
     /// The calls in `lines` that are queued or served.
     calls: KVVec<Call>,
     pub(super) holders: Holders,
@@ -64,7 +64,7 @@ impl Snapshot {
             head: KVVec::new(),
             lines: KVVec::new(),
             shown: 0,
-            names: Names::default(),
+            processes: KVVec::new(),
             calls: KVVec::new(),
             holders: Holders::default(),
         };
@@ -99,9 +99,8 @@ impl Snapshot {
     fn process(&mut self, process: &Arc<Process>, dead: &mut KVVec<Arc<Node>>) -> Result {
         self.make_room(1)?;
         let start = self.lines.len();
-        let name = self.names.add(process.context.name())?;
-        let pid = process.pid();
-        self.push(Line::Process { pid, name });
+        self.push(Line::Process(self.processes.len()));
+        self.processes.push(process.clone(), FLAGS)?;
         // In this order a call is served only if its buffer is copied as one that is delivered,
         // however fast calls come and go.
         let mut buffers = super::buffers::copy(process)?;
@@ -116,6 +115,7 @@ impl Snapshot {
         self.delivered(process)?;
         if !self.is_complete && self.lines.len() == start + 1 {
             self.lines.truncate(start);
+            self.processes.pop();
         }
         Ok(())
     }
@@ -224,12 +224,13 @@ impl Snapshot {
     fn write(&self, line: &Line, out: &SeqFile) {
         match line {
             Line::Fixed(indent, text) => seq_print!(out, "{indent}{text}\n"),
-            Line::Process { pid, name } => {
+            Line::Process(number) => {
                 if matches!(self.log, Log::Process(_)) {
                     seq_print!(out, "binder proc state:\n");
                 }
-                let context = self.names.get(name);
-                seq_print!(out, "proc {pid}\ncontext {context}\n");
+                let process = &self.processes[*number];
+                seq_print!(out, "proc {}\n", process.pid());
+                seq_print!(out, "context {}\n", Name::of(process));
             }
             // No thread is used by others but by references that need not be counted.
             Line::Thread {
@@ -244,10 +245,15 @@ impl Snapshot {
                 );
             }
             Line::Outgoing { call, from, .. } => {
-                let prefix = "    outgoing transaction";
                 match self.call(*call) {
-                    Some(line) => line.write_start(prefix, out),
-                    None => TransactionLine::on_its_way(*from).write_start(prefix, out),
+                    Some(line) => line.write_start("    outgoing transaction", out),
+                    // All that is known of it is that its thread waits.
+                    None => seq_print!(
+                        out,
+                        "    outgoing transaction 0: 0000000000000000 from {}:{} to 0:0 code 0 flags 0 pri 0 a0 r0 elapsed 0ms",
+                        from.pid,
+                        from.tid
+                    ),
                 }
                 seq_print!(out, "\n");
             }
@@ -258,10 +264,10 @@ impl Snapshot {
             }
             Line::NodeWork(indent, id, name) => {
                 seq_print!(out, "{indent}node work {}: ", *id as i32);
-                self.pointer().write_name(name, out);
+                write_name(name, self.is_hashed(), out);
                 seq_print!(out, "\n");
             }
-            Line::Node(node) => node.write(self.pointer(), &self.holders, out),
+            Line::Node(node) => node.write(self.is_hashed(), &self.holders, out),
             Line::Ref(line) => line.write(out),
             Line::Buffer {
                 label,
@@ -280,11 +286,8 @@ impl Snapshot {
         }
     }
 
-    fn pointer(&self) -> Pointer {
-        match self.log {
-            Log::StateHashed | Log::TransactionsHashed => Pointer::Hashed,
-            _ => Pointer::Plain,
-        }
+    fn is_hashed(&self) -> bool {
+        matches!(self.log, Log::StateHashed | Log::TransactionsHashed)
     }
 
     /// Adds the title, and the dead nodes, each of which is given as often as somebody holds it.

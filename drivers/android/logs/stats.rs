@@ -4,7 +4,7 @@
 //! were, and what each process has (contract, section 15).
 
 use super::{
-    names::{self, Names},
+    names::Name,
     pause,
     FLAGS, //
 };
@@ -18,57 +18,40 @@ use crate::{
         code_sums::{self, ThreadSums},
         registry, //
     },
-    process::{Pid, Process},
-    pure::pool::Pool, //
+    process::Process, //
 };
 use core::ops::Range;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
     seq_file::SeqFile,
-    seq_print, //
+    seq_print,
+    sync::Arc, //
 };
 
-/// All counters, as they were when they were copied.
+/// The sums of all counters, and whose they are. What each process has is read when it is written.
 pub(super) struct Snapshot {
     sums: ThreadSums,
     /// The processes that have not ended.
     alive: u32,
-    processes: KVVec<OfProcess>,
-    names: Names,
-}
-
-/// What a process has.
-struct OfProcess {
-    pid: Pid,
-    context: names::Place,
-    sums: ThreadSums,
-    threads: usize,
-    nodes: usize,
-    pool: Pool,
-    queued_calls: u32,
-    space: Space,
-    refs: Refs,
+    processes: KVVec<Arc<Process>>,
 }
 
 impl Snapshot {
-    /// Copies all counters. Fails with `ENOMEM`, and with `ERESTARTSYS` on a signal. No lock may be
-    /// held.
+    /// Adds up all counters. Fails with `ENOMEM`, and with `ERESTARTSYS` on a signal. No lock may
+    /// be held.
     pub(super) fn take() -> Result<Self> {
-        let (mut visited, mut processes) = (KVVec::new(), KVVec::new());
-        let mut names = Names::default();
+        let (mut processes, mut sums) = (KVVec::new(), KVVec::new());
         for process in registry::opened() {
-            let context = names.add(process.context.name())?;
-            processes.push(OfProcess::of(&process, context)?, FLAGS)?;
-            visited.push(process, FLAGS)?;
+            pause()?;
+            sums.push(code_sums::of_process(&process)?, FLAGS)?;
+            processes.push(process, FLAGS)?;
         }
-        let sums = processes.iter().map(|process: &OfProcess| &process.sums);
-        let (sums, alive) = code_sums::of_all(visited.iter().zip(sums));
+        let (sums, alive) = code_sums::of_all(processes.iter().zip(&sums));
         Ok(Self {
             sums,
             alive,
             processes,
-            names,
         })
     }
 
@@ -78,11 +61,12 @@ impl Snapshot {
     }
 
     /// Writes a record: that about all processes, or that of one.
-    pub(super) fn show(&self, record: usize, out: &SeqFile) {
+    pub(super) fn show(&self, record: usize, out: &SeqFile) -> Result {
         match record.checked_sub(1) {
             None => self.show_sums(out),
-            Some(number) => self.show_process(number, out),
+            Some(number) => show_process(&self.processes[number], out)?,
         }
+        Ok(())
     }
 
     fn show_sums(&self, out: &SeqFile) {
@@ -104,67 +88,44 @@ impl Snapshot {
             }
         }
     }
-
-    #[inline(never)] // Or all that is written has one stack frame.
-    fn show_process(&self, number: usize, out: &SeqFile) {
-        let Some(process) = self.processes.get(number) else {
-            return;
-        };
-        let context = self.names.get(&process.context);
-        seq_print!(out, "proc {}\ncontext {context}\n", process.pid);
-        seq_print!(out, "  threads: {}\n", process.threads);
-        let pool = process.pool;
-        // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
-        seq_print!(
-            out,
-            "  requested threads: {}+{}/{}\n",
-            u32::from(pool.is_thread_requested),
-            pool.started,
-            pool.max_threads as i32
-        );
-        seq_print!(out, "  ready threads {}\n", process.sums.idle);
-        let space = &process.space;
-        seq_print!(out, "  free async space {}\n", space.free_oneway);
-        seq_print!(out, "  nodes: {}\n", process.nodes);
-        let Refs {
-            count,
-            strong,
-            weak,
-        } = process.refs;
-        seq_print!(out, "  refs: {count} s {strong} w {weak}\n");
-        seq_print!(out, "  buffers: {}\n", space.buffers);
-        seq_print!(
-            out,
-            "  pages: {}:{}:{}\n",
-            space.pages_in_use,
-            space.idle_pages,
-            space.absent_pages
-        );
-        seq_print!(out, "  pages high watermark: {}\n", space.high_watermark);
-        seq_print!(out, "  pending transactions: {}\n", process.queued_calls);
-        show_codes(&process.sums.codes, "  ", out);
-    }
 }
 
-impl OfProcess {
-    fn of(process: &Process, context: names::Place) -> Result<Self> {
-        let sums = code_sums::of_process(process)?;
-        let state = process.lock_state();
-        let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
-        let queued_calls = state.queued_calls;
-        drop(state);
-        Ok(Self {
-            pid: process.pid(),
-            context,
-            sums,
-            threads,
-            nodes,
-            pool,
-            queued_calls,
-            space: Space::of(process),
-            refs: Refs::of(process)?,
-        })
-    }
+#[inline(never)] // Or all that is written has one stack frame.
+fn show_process(process: &Process, out: &SeqFile) -> Result {
+    let sums = code_sums::of_process(process)?;
+    let state = process.lock_state();
+    let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
+    let queued_calls = state.queued_calls;
+    drop(state);
+    let space = Space::of(process);
+    let (refs, strong, weak) = count_refs(process)?;
+    seq_print!(out, "proc {}\n", process.pid());
+    seq_print!(out, "context {}\n", Name::of(process));
+    seq_print!(out, "  threads: {threads}\n");
+    // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
+    seq_print!(
+        out,
+        "  requested threads: {}+{}/{}\n",
+        u32::from(pool.is_thread_requested),
+        pool.started,
+        pool.max_threads as i32
+    );
+    seq_print!(out, "  ready threads {}\n", sums.idle);
+    seq_print!(out, "  free async space {}\n", space.free_oneway);
+    seq_print!(out, "  nodes: {nodes}\n");
+    seq_print!(out, "  refs: {refs} s {strong} w {weak}\n");
+    seq_print!(out, "  buffers: {}\n", space.buffers);
+    seq_print!(
+        out,
+        "  pages: {}:{}:{}\n",
+        space.pages_in_use,
+        space.idle_pages,
+        space.absent_pages
+    );
+    seq_print!(out, "  pages high watermark: {}\n", space.high_watermark);
+    seq_print!(out, "  pending transactions: {queued_calls}\n");
+    show_codes(&sums.codes, "  ", out);
+    Ok(())
 }
 
 /// Writes the counters that are not 0, each after `indent`.
@@ -219,30 +180,21 @@ fn sent(codes: &CodeSum) -> u32 {
     .fold(0, u32::wrapping_add)
 }
 
-/// The handles of a process, and the sums of the strong and weak counts on them.
-#[derive(Default)]
-struct Refs {
-    count: u32,
-    strong: u64,
-    weak: u64,
-}
-
-impl Refs {
-    fn of(process: &Process) -> Result<Self> {
-        let mut refs = Self::default();
-        let mut next = Some(0);
-        while let Some(from) = next {
-            pause()?;
-            let handles = process.handles.lock();
-            next = handles.visit_leaf(from, |_, reference| {
-                let (strong, weak) = reference.counts();
-                refs.count += 1;
-                refs.strong += u64::from(strong);
-                refs.weak += u64::from(weak);
-            });
-        }
-        Ok(refs)
+/// Returns the number of handles of a process, and the sums of the strong and weak counts on them.
+fn count_refs(process: &Process) -> Result<(u32, u64, u64)> {
+    let (mut refs, mut strong_sum, mut weak_sum) = (0, 0, 0);
+    let mut next = Some(0);
+    while let Some(from) = next {
+        pause()?;
+        let handles = process.handles.lock();
+        next = handles.visit_leaf(from, |_, reference| {
+            let (strong, weak) = reference.counts();
+            refs += 1;
+            strong_sum += u64::from(strong);
+            weak_sum += u64::from(weak);
+        });
     }
+    Ok((refs, strong_sum, weak_sum))
 }
 
 /// How many pages are looked up while the lock of the ranges is held.
