@@ -28,9 +28,9 @@ use kernel::{
 
 /// Names a node: its number, and the address of its record, which is not used as one. One that is
 /// made while a log is copied may have the number or the address of another, but not both.
-type NodeKey = (u32, usize);
+pub(super) type NodeKey = (u32, usize);
 
-fn key_of(node: &Node) -> NodeKey {
+pub(super) fn key_of(node: &Node) -> NodeKey {
     (node.debug_id, core::ptr::from_ref(node).addr())
 }
 
@@ -169,19 +169,25 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Returns the keys of the nodes that are copied, in their order.
+    pub(super) fn node_keys(&self) -> Result<KVVec<NodeKey>> {
+        let mut keys = KVVec::new();
+        for line in Iterator::chain(self.head.iter(), self.lines.iter()) {
+            if let Line::Node(node) = line {
+                keys.push(node.key, FLAGS)?;
+            }
+        }
+        sort_by_key(&mut keys, |key| *key);
+        Ok(keys)
+    }
+
     /// Looks through the handles of all processes for those that hold the nodes that were copied.
     /// The driver has no list of them, because nothing but this needs one.
     pub(super) fn find_holders(&mut self) -> Result {
-        let mut wanted = KVVec::new();
-        for line in Iterator::chain(self.head.iter(), self.lines.iter()) {
-            if let Line::Node(node) = line {
-                wanted.push(node.key, FLAGS)?;
-            }
-        }
+        let wanted = self.node_keys()?;
         if wanted.is_empty() {
             return Ok(());
         }
-        sort_by_key(&mut wanted, |key| *key);
         let held = &mut self.holders.0;
         for process in registry::opened() {
             let mut next = Some(0);

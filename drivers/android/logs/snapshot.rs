@@ -9,7 +9,7 @@
 use super::{
     lines::{write_name, CallKey, Line, TransactionLine},
     names::Name,
-    nodes::{Holders, NodeLine},
+    nodes::{key_of, Holders, NodeLine},
     pause,
     Log,
     FLAGS, //
@@ -290,20 +290,22 @@ impl Snapshot {
         matches!(self.log, Log::StateHashed | Log::TransactionsHashed)
     }
 
-    /// Adds the title, and the dead nodes, each of which is given as often as somebody holds it.
+    /// Adds the title, and the dead nodes, each of which is given as often as somebody holds it. One
+    /// that is shown with its owner is left out: the owner has ended in the meantime, or is ending.
     fn add_head(&mut self, title: &'static str, mut dead: KVVec<Arc<Node>>) -> Result {
         self.head.push(Line::Fixed("", title), FLAGS)?;
-        if !dead.is_empty() {
-            self.head.push(Line::Fixed("", "dead nodes:"), FLAGS)?;
-        }
+        let shown = self.node_keys()?;
         sort_by_key(&mut dead, |node| Arc::as_ptr(node).addr());
         let mut last = None;
         for node in &dead {
             let key = Arc::as_ptr(node);
-            if last.replace(key) == Some(key) {
+            if last.replace(key) == Some(key) || shown.binary_search(&key_of(node)).is_ok() {
                 continue;
             }
             pause()?;
+            if self.head.len() == 1 {
+                self.head.push(Line::Fixed("", "dead nodes:"), FLAGS)?;
+            }
             let line = NodeLine::of(node, &node.owner().lock_state());
             self.head.push(Line::Node(line), FLAGS)?;
         }
