@@ -286,7 +286,7 @@ impl Process {
             named: None,
         };
         let end = offset + size;
-        match self.pages.populate_observed(offset, end, &*self.buffers) {
+        match self.pages.populate(offset, end) {
             Ok(()) => {
                 if buffer.is_cleared {
                     self.pages.begin_secret();

@@ -50,11 +50,11 @@
 //!
 //! # Files
 //!
-//! This file: making a mapping and making pages appear. [`slots`]: what a present page is.
-//! [`present`]: which pages are. [`access`]: reading and writing. [`reclaim`]: how a page is
-//! removed. [`space`]: what ends with the process. [`pool`]: what ranges have in common.
-//! [`turns`]: who may take pages of a range off the list. [`vma_ops`]: the functions that the
-//! kernel calls when a process changes its mapping.
+//! This file: the range and its mapping. [`populate`]: how pages appear. [`slots`]: what a present
+//! page is. [`access`]: reading and writing. [`reclaim`]: how a page is removed. [`space`]: what
+//! ends with the process. [`pool`]: what ranges have in common. [`turns`]: who may take pages of a
+//! range off the list. [`vma_ops`]: the functions that the kernel calls when a process changes its
+//! mapping.
 //!
 //! # Locks, outermost first
 //!
@@ -70,7 +70,6 @@
 //! | the locks that the [`Owner`] takes | reclaim | must not wait |
 //! | [`PageRange`]'s `shrinking` | `populate`, and reclaim under the owner's locks | a spinlock |
 //! | lock of the list | all of them | a spinlock of `list_lru` |
-//! | [`PagePool`]'s `in_vain` | reclaim, which has taken no other lock of these | a spinlock |
 //!
 //! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
 //! these locks except a turn, under which nothing is allocated. It has the turn of a page's range
@@ -85,15 +84,11 @@
 use super::closable::Closable;
 use core::ops::Range;
 use kernel::{
-    mm::{
-        virt::{VmaNew, VmaRef},
-        Mm, MmWithUser, MmWithUserAsync,
-    },
+    mm::{virt::VmaNew, Mm},
     new_spinlock,
     page::PAGE_SHIFT,
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{ordering, Atomic},
         Arc, SpinLock,
     },
@@ -101,12 +96,10 @@ use kernel::{
 
 #[path = "page_range/access.rs"]
 mod access;
-#[path = "page_range/in_vain.rs"]
-mod in_vain;
 #[path = "page_range/pool.rs"]
 mod pool;
-#[path = "page_range/present.rs"]
-mod present;
+#[path = "page_range/populate.rs"]
+mod populate;
 #[path = "page_range/reclaim.rs"]
 mod reclaim;
 #[path = "page_range/slots.rs"]
@@ -122,13 +115,10 @@ mod turns;
 mod vma_ops;
 
 pub use pool::PagePool;
-pub use reclaim::{Owner, Use};
-use slots::{Found, HeldPage, OwnedRecord, Slot};
+pub use reclaim::{Owner, PageEvent, Use};
+use slots::Slot;
 use space::{Mapping, Space};
 use turns::TurnNumber;
-
-/// An address space in which pages can be mapped.
-type Reached = ARef<MmWithUserAsync>;
 
 /// The number of the first round of reclaim. A build for tests starts near the end, where the
 /// number wraps.
@@ -138,20 +128,6 @@ const FIRST_ROUND: u32 = if cfg!(near_limits) { u32::MAX - 1 } else { 0 };
 const NEVER: isize = -2;
 /// The mapping no longer exists, or was moved. It does not come back.
 const GONE: isize = -1;
-
-/// Observes which pages are added to a range.
-pub trait Observer {
-    /// A page is missing, and is going to be allocated.
-    fn begins_to_add(&self, index: usize);
-    /// The page is mapped.
-    fn has_added(&self, index: usize);
-}
-
-/// Observes nothing.
-impl Observer for () {
-    fn begins_to_add(&self, _index: usize) {}
-    fn has_added(&self, _index: usize) {}
-}
 
 /// Pages for one process's read-only mapping. See the [module](self).
 ///
@@ -272,7 +248,7 @@ impl PageRange {
         vma.set_dontcopy();
         vma.set_mixedmap();
         vma_ops::install(vma, self.clone());
-        // ORDERING: Pairs with `populate_observed`: after that the address is known.
+        // ORDERING: Pairs with `populate`: after that the address is known.
         // INVARIANT: 0 claims nothing about any slot. Only `register` changes `NEVER`, unless the
         // range is closed, and only the caller that has populated `mapping` gets here.
         let _ = self.frontier.cmpxchg(NEVER, 0, ordering::Release);
@@ -287,9 +263,7 @@ impl PageRange {
 
     /// Returns the usable size of the mapping; 0 if it was never made, or the range is closed.
     pub fn size(&self) -> usize {
-        let space = self.space.open();
-        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
-        mapping.map_or(0, Mapping::size)
+        self.with_mapping(Mapping::size).unwrap_or(0)
     }
 
     /// Closes the range, because the process has ended: all pages and everything else that belongs
@@ -305,159 +279,20 @@ impl PageRange {
         self.frontier.load(ordering::Relaxed) >= 0
     }
 
-    /// Makes sure that the process finds pages at the offsets `start..end`.
-    ///
-    /// Usually this takes one load; otherwise it sleeps to allocate memory and takes the locks of
-    /// the process's address space.
-    ///
-    /// Errors:
-    /// - `ESRCH` if no mapping exists (any more), or the process has died.
-    /// - `EFAULT` if the mapping is smaller than `end`.
-    /// - `ENOMEM`.
-    pub fn populate(&self, start: usize, end: usize) -> Result {
-        self.populate_observed(start, end, &())
-    }
-
-    /// The same; `observer` is told which of the pages were missing.
-    #[inline]
-    pub fn populate_observed(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
-        // ORDERING: Pairs with `advance_frontier`: the slots before the frontier are seen to be
-        // filled. That reclaim has not lowered it since the range was reserved, the owner's lock
-        // ensures.
-        match usize::try_from(self.frontier.load(ordering::Acquire)) {
-            Ok(present) if end <= present => Ok(()),
-            _ => self.populate_slow(start, end, observer),
-        }
-    }
-
-    #[cold]
-    fn populate_slow(&self, start: usize, end: usize, observer: &impl Observer) -> Result {
-        let Some((mm, mut pages)) = self.missing(start, end)? else {
-            self.restore_frontier();
-            return Ok(());
-        };
-        let result = pages.try_for_each(|index| self.add_page(&mm, index, observer));
-        self.advance_frontier();
-        result
-    }
-
-    /// Returns which pages have to be present for `start..end`, and in which address space;
-    /// [`None`] if none of them is missing.
-    fn missing(&self, start: usize, end: usize) -> Result<Option<(Reached, Range<usize>)>> {
-        let space = self.space.open().ok_or(ESRCH)?;
-        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
-        if !self.is_mapped() {
-            return Err(ESRCH);
-        }
-        let pages = mapping.pages_of(start, end)?;
-        if mapping.slots[pages.clone()].iter().all(Slot::is_filled) {
-            return Ok(None);
-        }
-        // The last reference to an address space tears it down. Here that would be done by a task
-        // that the dying process may be waiting for: a work queue does it instead.
-        let mm = space.mm.mmget_not_zero().ok_or(ESRCH)?;
-        Ok(Some((MmWithUser::into_mmput_async(mm), pages)))
-    }
-
-    /// Allocates and maps a page if it is missing.
-    fn add_page(&self, mm: &MmWithUser, index: usize, observer: &impl Observer) -> Result {
-        if self.has_page(index) {
-            return Ok(());
-        }
-        observer.begins_to_add(index);
-        self.add_missing_page(mm, index)?;
-        observer.has_added(index);
-        Ok(())
-    }
-
-    /// Makes a page present. Waits for no thread that does the same: what that has begun, this one
-    /// completes.
-    fn add_missing_page(&self, mm: &MmWithUser, index: usize) -> Result {
-        let mut new = None;
-        loop {
-            match self.place(index, new.take())? {
-                Found::Present => return Ok(()),
-                Found::Nothing => new = Some(self.allocate(mm, index)?),
-                Found::Unmapped(page) => self.map(mm, index, &page)?,
-                // Its holder waits for nothing.
-                Found::Leaving => drop(self.pool.wait_for_turn(self.turn)),
-            }
-        }
-    }
-
-    /// Puts the new record, if there is one, into slot `index`, unless another thread was faster.
-    /// Returns what the slot has then.
-    fn place(&self, index: usize, new: Option<OwnedRecord>) -> Result<Found> {
-        let space = self.space.open().ok_or(ESRCH)?;
-        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
-        if let Some(record) = new {
-            let superfluous = mapping.fill(index, record).err();
-            if superfluous.is_none() {
-                self.unlisted.fetch_add(1, ordering::Relaxed);
-            }
-        }
-        // SAFETY: The space is open.
-        Ok(unsafe { mapping.slots[index].find() })
-    }
-
-    /// Allocates a page and its record. With no lock held, and without the space open: where memory
-    /// is short, reclaim may take idle pages of this very range (lesson S17).
-    fn allocate(&self, mm: &MmWithUser, index: usize) -> Result<OwnedRecord> {
-        // Page tables are charged to the calling task: the OOM killer may be called for one.
-        let _charge = self.pool.charge(mm);
-        Ok(OwnedRecord::new(&self.pool, self, index)?)
-    }
-
-    /// Maps the page of a slot in the process, unless another thread has just done that.
-    fn map(&self, mm: &MmWithUser, index: usize, page: &HeldPage) -> Result {
-        let address = self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT);
-        self.insert_page(mm, address, page)?;
-        let space = self.space.open().ok_or(ESRCH)?;
-        let mapping = space.mapping.as_ref().ok_or(ESRCH)?;
-        // SAFETY: The space is open.
-        unsafe { mapping.slots[index].has_mapped(page) };
-        Ok(())
-    }
-
-    /// Maps a page at `address` in the process.
-    fn insert_page(&self, mm: &MmWithUser, address: usize, page: &HeldPage) -> Result {
-        if let Some(vma) = mm.lock_vma_under_rcu(address) {
-            return self.insert_page_locked(&vma, address, page);
-        }
-        let lock = mm.mmap_read_lock();
-        let vma = lock.vma_lookup(address).ok_or(ESRCH)?;
-        self.insert_page_locked(vma, address, page)
-    }
-
-    fn insert_page_locked(&self, vma: &VmaRef, address: usize, page: &HeldPage) -> Result {
-        // A VMA at the right address need not be the right one: the process may have unmapped the
-        // mapping of this range and mapped something else, with other rights, in its place.
-        if !vma_ops::shows(vma, self) || !self.is_mapped() {
-            return Err(ESRCH);
-        }
-        let vma = vma.as_mixedmap_vma().ok_or(ESRCH)?;
-        match vma.vm_insert_page(address, &page.page()) {
-            // Another thread has mapped the same page: a slot is empty only after the page that it
-            // had is out of the page table.
-            Ok(()) | Err(EBUSY) => Ok(()),
-            Err(_) => Err(ENOMEM),
-        }
-    }
-
     /// Lists pages whose last use has ended, for reclaim to find.
     ///
     /// To be called after the end of a use if [`has_unlisted`](Self::has_unlisted) says so, for the
     /// pages that no other use has a byte in.
     pub fn release(&self, pages: Range<usize>) {
-        let space = self.space.open();
-        let mapping = space.as_ref().and_then(|space| space.mapping.as_ref());
-        let slots = mapping.and_then(|mapping| mapping.slots.get(pages));
-        for record in slots.unwrap_or_default().iter().filter_map(Slot::list) {
-            self.unlisted.fetch_sub(1, ordering::Relaxed);
-            // SAFETY: The space is open, so the record is in its slot and valid. It is of a range
-            // of this pool, and on no list: this thread alone has made it listed.
-            unsafe { self.pool.add(record) };
-        }
+        self.with_mapping(|mapping| {
+            let slots = mapping.slots.get(pages).unwrap_or_default();
+            for record in slots.iter().filter_map(Slot::list) {
+                self.unlisted.fetch_sub(1, ordering::Relaxed);
+                // SAFETY: The space is open, so the record is in its slot and valid. It is of a
+                // range of this pool, and on no list: this thread alone has made it listed.
+                unsafe { self.pool.add(record) };
+            }
+        });
     }
 
     /// Whether a page is present and not listed. To be read under the owner's lock, under which
@@ -467,37 +302,33 @@ impl PageRange {
         self.unlisted.load(ordering::Relaxed) != 0
     }
 
-    /// Raises the frontier that reclaim has lowered for a page which it could not take in the end.
-    fn restore_frontier(&self) {
-        let frontier = usize::try_from(self.frontier.load(ordering::Relaxed));
-        if frontier.is_ok_and(|present| self.has_page(present >> PAGE_SHIFT)) {
-            self.advance_frontier();
-        }
+    /// Whether a page is present, at this moment. `false` if the range is closed.
+    pub fn has_page(&self, index: usize) -> bool {
+        let slot_has = |mapping: &Mapping| mapping.slots.get(index).is_some_and(Slot::is_filled);
+        self.with_mapping(slot_has).unwrap_or(false)
     }
 
-    /// Moves the frontier to the first page that is not present.
-    fn advance_frontier(&self) {
-        // Dropped after the lock is released: the end of the space may sleep.
-        let space = self.space.open();
-        let Some(mapping) = space.as_ref().and_then(|space| space.mapping.as_ref()) else {
-            return;
+    /// Returns which of up to 64 pages are present, at this moment: a bit for each, the lowest for
+    /// the first.
+    pub fn present_in(&self, pages: Range<usize>) -> u64 {
+        let bits = |mapping: &Mapping| {
+            let slots = mapping.slots.get(pages).unwrap_or_default().iter().rev();
+            slots.fold(0, |bits, slot| bits << 1 | u64::from(slot.is_filled()))
         };
-        let _shrinking = self.shrinking.lock();
-        let old = self.frontier.load(ordering::Relaxed);
-        // CAST: Not negative, which is checked here; sizes of mappings fit into an `isize`.
-        let Ok(present) = usize::try_from(old) else {
-            return;
-        };
-        let known = present >> PAGE_SHIFT;
-        let more = mapping.slots[known..]
-            .iter()
-            .take_while(|slot| slot.is_filled())
-            .count();
-        let new = ((known + more) << PAGE_SHIFT) as isize;
-        // ORDERING: Pairs with `populate_observed`, also for slots that other threads have filled.
-        // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
-        // `shrinking` is held. If the exchange fails, the mapping was removed meanwhile, and
-        // `GONE` stays.
-        let _ = self.frontier.cmpxchg(old, new, ordering::Release);
+        self.with_mapping(bits).unwrap_or(0)
+    }
+
+    /// Returns how many pages, from the start of the mapping on, were present at some time, those
+    /// between them included.
+    pub fn high_watermark(&self) -> usize {
+        self.with_mapping(|mapping| mapping.highest.load(ordering::Relaxed))
+            .unwrap_or(0)
+    }
+
+    /// Calls `f` with the mapping, while the space is open. Returns [`None`] if the mapping was
+    /// never made, or the range is closed.
+    fn with_mapping<R>(&self, f: impl FnOnce(&Mapping) -> R) -> Option<R> {
+        let space = self.space.open()?;
+        space.mapping.as_ref().map(f)
     }
 }

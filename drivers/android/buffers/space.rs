@@ -5,7 +5,7 @@
 
 use crate::{
     buffers::traced_pages::OwnPages,
-    kernel_ext::page_range::{self, PageRange, Use},
+    kernel_ext::page_range::{self, PageEvent, PageRange, Use},
     range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare},
     trace, //
 };
@@ -200,16 +200,6 @@ impl<D> Buffers<D> {
     }
 }
 
-impl<D> page_range::Observer for Buffers<D> {
-    fn begins_to_add(&self, index: usize) {
-        trace::alloc_page_start(self.pid, index);
-    }
-
-    fn has_added(&self, index: usize) {
-        trace::alloc_page_end(self.pid, index);
-    }
-}
-
 impl<D: Send> page_range::Owner for Buffers<D> {
     fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use)) {
         let Some(mut ranges) = self.ranges.try_lock() else {
@@ -228,12 +218,13 @@ impl<D: Send> page_range::Owner for Buffers<D> {
         }
     }
 
-    fn unmap(&self, index: usize, unmap: Option<&mut dyn FnMut()>) {
-        trace::unmap_kernel(self.pid, index);
-        if let Some(unmap) = unmap {
-            trace::unmap_user_start(self.pid, index);
-            unmap();
-            trace::unmap_user_end(self.pid, index);
+    fn observe(&self, event: PageEvent, index: usize) {
+        match event {
+            PageEvent::AllocStart => trace::alloc_page_start(self.pid, index),
+            PageEvent::AllocEnd => trace::alloc_page_end(self.pid, index),
+            PageEvent::Free => trace::unmap_kernel(self.pid, index),
+            PageEvent::UnmapStart => trace::unmap_user_start(self.pid, index),
+            PageEvent::UnmapEnd => trace::unmap_user_end(self.pid, index),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! through which the kernel reclaims pages.
 
 use super::{
-    in_vain::{InVain, ListId},
     reclaim::Need,
     slots::Record,
     turns::Turns, //
@@ -15,9 +14,8 @@ use kernel::{
     error::to_result,
     ffi::{c_char, c_ulong, c_void},
     mm::Mm,
-    new_spinlock,
     prelude::*,
-    sync::{Arc, SpinLock},
+    sync::{atomic::Atomic, Arc},
     types::Opaque,
 };
 
@@ -59,9 +57,9 @@ pub struct PagePool {
     /// waits for nothing meanwhile.
     #[pin]
     pub(super) turns: Turns,
-    /// How often each list was asked in vain.
-    #[pin]
-    in_vain: SpinLock<InVain>,
+    /// How many pages of each list were asked for since one of them was idle. A list of a node and
+    /// cgroup shares its counter with others, which only makes its calls end sooner.
+    fruitless: [Atomic<c_ulong>; 16],
     charges_owner: bool,
 }
 
@@ -83,7 +81,7 @@ impl PagePool {
                 shrinker,
                 cache,
                 turns <- Turns::new(),
-                in_vain <- new_spinlock!(InVain::default(), "PagePool::in_vain"),
+                fruitless: [const { Atomic::new(0) }; 16],
                 charges_owner,
             }),
             GFP_KERNEL,
@@ -167,14 +165,12 @@ impl PagePool {
         unsafe { bindings::list_lru_count_one(self.list(), control.nid, control.memcg) }
     }
 
-    /// Returns how many pages of a list were asked for since one was idle.
-    pub(super) fn in_vain(&self, control: &bindings::shrink_control) -> c_ulong {
-        self.in_vain.lock().of(ListId::of(control))
-    }
-
-    /// Records whether the page of a list that was asked for was idle.
-    pub(super) fn has_found(&self, control: &bindings::shrink_control, is_idle: bool) {
-        self.in_vain.lock().note(ListId::of(control), is_idle);
+    /// Returns the counter of pages of a list that were asked for since one was idle.
+    pub(super) fn fruitless(&self, control: &bindings::shrink_control) -> &Atomic<c_ulong> {
+        let cgroup = control.memcg.addr();
+        // CAST: Nodes are numbered from 0 on. Cgroups are objects of about 4 KiB.
+        let place = control.nid as usize ^ cgroup >> 12 ^ cgroup >> 8;
+        &self.fruitless[place % self.fruitless.len()]
     }
 }
 

@@ -86,7 +86,8 @@ pub enum Use {
     Idle,
 }
 
-/// Answers which bytes of a [`PageRange`] are in use.
+/// Answers which bytes of a [`PageRange`] are in use, and observes its pages: the buffers of the
+/// driver, and the books of the tests.
 ///
 /// A wrong answer of an owner can do no worse than lose data: if an owner calls bytes idle that are
 /// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`. If it does
@@ -102,9 +103,23 @@ pub trait Owner: Send + Sync {
     /// under a spinlock.
     fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use));
 
-    /// Page `index` is being freed. Calls `unmap`, which removes it from the process's page table,
-    /// unless it is in none. An owner may observe how long that takes.
-    fn unmap(&self, index: usize, unmap: Option<&mut dyn FnMut()>);
+    /// Something happens to page `index`, for tracing.
+    fn observe(&self, event: PageEvent, index: usize);
+}
+
+/// What happens to a page.
+#[derive(Clone, Copy)]
+pub enum PageEvent {
+    /// It is missing, and is going to be allocated.
+    AllocStart,
+    /// It is mapped.
+    AllocEnd,
+    /// It is being freed.
+    Free,
+    /// It is being removed from the process's page table.
+    UnmapStart,
+    /// It is out of the page table.
+    UnmapEnd,
 }
 
 impl PagePool {
@@ -149,6 +164,7 @@ impl PagePool {
             Need::Some => 0,
             Need::Urgent => ENOUGH,
         };
+        let fruitless = self.fruitless(control);
         let mut walk = Walk::default();
         let mut left_of_round = listed;
         let mut is_second = false;
@@ -158,8 +174,9 @@ impl PagePool {
                 left_of_round = walk.put_back;
             }
             // If nothing of this list was idle in two rounds, nothing is in a third.
-            let is_hopeful =
-                left_of_round != 0 && walk.used < USED && self.in_vain(control) < 2 * listed;
+            let is_hopeful = left_of_round != 0
+                && walk.used < USED
+                && fruitless.load(ordering::Relaxed) < 2 * listed;
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 break;
             }
@@ -167,19 +184,19 @@ impl PagePool {
             // for more than that.
             match self.take_first(control, |record| record.range().evict(record)) {
                 First::Nothing => break,
-                // The page may be idle, so it was not asked in vain.
+                // The page may be idle, so asking for it was not fruitless.
                 First::Busy(turn) => {
                     walk.busy = Some(turn);
                     walk.put_back += 1;
                 }
                 First::Taken(Asked::PutBack) => {
-                    self.has_found(control, false);
+                    fruitless.fetch_add(1, ordering::Relaxed);
                     walk.put_back += 1;
                 }
                 // It is not on the list any more.
                 First::Taken(Asked::Used) => walk.used += 1,
                 First::Taken(Asked::Evicted(_record)) => {
-                    self.has_found(control, true);
+                    fruitless.store(0, ordering::Relaxed);
                     walk.freed += 1;
                 }
             }
@@ -278,7 +295,7 @@ impl PageRange {
         let address = mapping.address_of(index);
         let Some(mm) = space.mm.mmget_not_zero() else {
             // Page tables that still exist hold references of their own.
-            self.owner.unmap(index, None);
+            self.unmap_from(None, index, address);
             return true;
         };
         // The address space must not be torn down here; see `missing`.
@@ -299,11 +316,11 @@ impl PageRange {
         // Another mapping at this address must not change. The mapping of this range is gone in
         // that case, and the page is out of the page table with it; or it was moved, and holds a
         // reference of its own.
-        match vma.filter(|vma| vma_ops::shows(vma, self)) {
-            Some(vma) => self
-                .owner
-                .unmap(index, Some(&mut || vma.zap_vma_range(address, PAGE_SIZE))),
-            None => self.owner.unmap(index, None),
+        self.owner.observe(PageEvent::Free, index);
+        if let Some(vma) = vma.filter(|vma| vma_ops::shows(vma, self)) {
+            self.owner.observe(PageEvent::UnmapStart, index);
+            vma.zap_vma_range(address, PAGE_SIZE);
+            self.owner.observe(PageEvent::UnmapEnd, index);
         }
     }
 

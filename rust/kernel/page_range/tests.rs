@@ -11,12 +11,37 @@ mod turns;
 use scene::{put, seen, Mapped, Scene};
 
 use super::{
-    in_vain::{InVain, ListId},
-    slots::{Found, OwnedRecord, Slot},
+    slots::{Found, HeldPage, OwnedRecord, Slot},
     turns::First,
+    PageRange,
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
-use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::ordering, uaccess::UserPtr};
+use kernel::{
+    bindings, mm::MmWithUser, page::PAGE_SIZE, prelude::*, sync::atomic::ordering, uaccess::UserPtr,
+};
+
+/// Checks that nothing can be made of a range that has no mapping, or is closed.
+fn all_is_refused(scene: &Scene) -> Result<(), Failed> {
+    let range = &scene.range;
+    ensure!(!range.is_mapped());
+    ensure_eq!((range.size(), scene.present()), (0, 0));
+    ensure_eq!(range.populate(0, 1), Err(ESRCH));
+    ensure_eq!(range.write(0, b"x"), Err(EFAULT));
+    ensure_eq!(range.read(0, &mut [0]), Err(EFAULT));
+    ensure_eq!(range.zero(0, 1), Err(EFAULT));
+    let from = UserPtr::from_addr(PAGE_SIZE);
+    ensure_eq!(range.copy_from_user(0, from, 1), Err(EFAULT));
+    ensure_eq!(scene.reclaim(3), None);
+    Ok(())
+}
+
+/// Puts a page into a slot, as a thread that is preempted before it maps the page.
+fn place_unmapped(range: &PageRange, mm: &MmWithUser, index: usize) -> Result<HeldPage, Failed> {
+    match range.place(index, Some(range.allocate(mm, index)?))? {
+        Found::Unmapped(page) => Ok(page),
+        _ => Err(ENOENT.into()),
+    }
+}
 
 /// Checks that the records on the list leave it in the order in which they came.
 fn take_in_order(scene: &Scene, wanted: &[u64]) -> Result<(), Failed> {
@@ -34,42 +59,25 @@ mod suite {
     #[test]
     fn without_a_mapping_all_is_refused() -> Result<(), Failed> {
         let scene = Scene::new()?;
-        let range = &scene.range;
-        ensure!(!range.is_mapped());
-        ensure_eq!(
-            (range.address(), range.size(), range.pages_present()),
-            (None, 0, 0)
-        );
-        ensure_eq!(range.populate(0, 1), Err(ESRCH));
-        ensure_eq!(range.write(0, b"x"), Err(EFAULT));
-        ensure_eq!(range.read(0, &mut [0]), Err(EFAULT));
-        ensure_eq!(range.zero(0, 1), Err(EFAULT));
-        ensure_eq!(
-            range.copy_from_user(0, UserPtr::from_addr(PAGE_SIZE), 1),
-            Err(EFAULT)
-        );
-        ensure_eq!(scene.reclaim(1), None);
-        Ok(())
+        ensure_eq!(scene.range.address(), None);
+        all_is_refused(&scene)
     }
 
     #[test]
-    fn what_was_asked_for_in_vain_is_told_of_one_list() -> Result<(), Failed> {
-        let [one, other] = [0, 1].map(|node| ListId { node, cgroup: 0 });
-        let mut in_vain = InVain::default();
-        in_vain.note(one, false);
-        in_vain.note(one, false);
-        ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 0));
-        in_vain.note(other, false);
-        ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 1));
-        in_vain.note(other, true);
-        ensure_eq!((in_vain.of(one), in_vain.of(other)), (2, 0));
-        // This one shares a place with the first.
-        let third = ListId {
-            node: 16,
-            cgroup: 0,
+    fn fruitless_reclaim_is_counted_by_list() -> Result<(), Failed> {
+        let scene = Scene::filled(1)?;
+        let fruitless = |nid| {
+            let control = bindings::shrink_control {
+                nid,
+                ..Scene::control(0)
+            };
+            scene.pool.fruitless(&control).load(ordering::Relaxed)
         };
-        in_vain.note(third, false);
-        ensure_eq!((in_vain.of(one), in_vain.of(third)), (0, 1));
+        scene.books.chances.store(2, ordering::Relaxed);
+        for (freed, counts) in [(0, [1, 0]), (0, [2, 0]), (1, [0, 0])] {
+            ensure_eq!(scene.reclaim(1), Some((1, freed)));
+            ensure_eq!([0, 1].map(fruitless), counts);
+        }
         Ok(())
     }
 
@@ -100,18 +108,15 @@ mod suite {
             range.populate(3 * PAGE_SIZE + 10, 4 * PAGE_SIZE + 1),
             Ok(())
         );
-        ensure_eq!((range.pages_present(), scene.listed()), (2, 0));
+        ensure_eq!((scene.present(), scene.listed()), (2, 0));
         ensure_eq!(seen::<2>(scene.address() + 4 * PAGE_SIZE - 1), Ok([0; 2]));
         ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
         ensure_eq!(range.write(0, b"x"), Err(EFAULT));
 
         // Pages that are present are not made again.
         ensure_eq!(range.populate(0, 4 * PAGE_SIZE), Ok(()));
-        ensure_eq!(range.pages_present(), 5);
-        ensure_eq!(
-            range.frontier.load(ordering::Relaxed),
-            5 * PAGE_SIZE as isize
-        );
+        ensure_eq!(scene.present(), 5);
+        ensure_eq!(scene.frontier(), 5);
         for (start, end) in [
             (0, 8 * PAGE_SIZE + 1),
             (7 * PAGE_SIZE, 6 * PAGE_SIZE),
@@ -119,7 +124,7 @@ mod suite {
         ] {
             ensure_eq!(range.populate(start, end), Err(EFAULT));
         }
-        ensure_eq!(range.pages_present(), 5);
+        ensure_eq!(scene.present(), 5);
         Ok(())
     }
 
@@ -171,14 +176,13 @@ mod suite {
 
     #[test]
     fn idle_pages_go_and_those_in_use_stay() -> Result<(), Failed> {
-        let scene = Scene::mapped(6)?;
+        let scene = Scene::filled(6)?;
         let range = &scene.range;
-        scene.fill(6)?;
         range.write(4 * PAGE_SIZE, b"in use")?;
         scene.books.used.store(1 << 1 | 1 << 4, ordering::Relaxed);
         ensure_eq!(scene.reclaim(usize::MAX), Some((6, 4)));
-        ensure_eq!((range.pages_present(), scene.listed()), (2, 0));
-        ensure_eq!(range.frontier.load(ordering::Relaxed), 0);
+        ensure_eq!((scene.present(), scene.listed()), (2, 0));
+        ensure_eq!(scene.frontier(), 0);
         for page in [0, 2, 3, 5] {
             ensure_eq!(seen::<1>(scene.address() + page * PAGE_SIZE), Err(EFAULT));
             ensure_eq!(range.write(page * PAGE_SIZE, b"x"), Err(EFAULT));
@@ -186,7 +190,7 @@ mod suite {
         ensure_eq!(seen(scene.address() + 4 * PAGE_SIZE), Ok(*b"in use"));
         // All of it can be populated again.
         ensure_eq!(range.populate(0, 6 * PAGE_SIZE), Ok(()));
-        ensure_eq!((range.pages_present(), scene.listed()), (6, 0));
+        ensure_eq!((scene.present(), scene.listed()), (6, 0));
         Ok(())
     }
 
@@ -224,8 +228,7 @@ mod suite {
 
     #[test]
     fn pages_in_use_end_a_call_of_reclaim() -> Result<(), Failed> {
-        let scene = Scene::mapped(800)?;
-        scene.fill(800)?;
+        let scene = Scene::filled(800)?;
         scene.books.used.store(u64::MAX, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((512, 0)));
         ensure_eq!(scene.listed(), 288);
@@ -243,10 +246,7 @@ mod suite {
         let range = &scene.range;
         let (mm, _) = range.missing(0, 1)?.ok_or(ENOENT)?;
         for index in [0, 1] {
-            let begun = range.place(index, Some(range.allocate(&mm, index)?))?;
-            let Found::Unmapped(page) = begun else {
-                return Err(ENOENT.into());
-            };
+            let page = place_unmapped(range, &mm, index)?;
             ensure_eq!(
                 (range.has_page(index), range.write(index * PAGE_SIZE, b"x")),
                 (false, Err(EFAULT))
@@ -265,8 +265,7 @@ mod suite {
             ensure!(matches!(late, Found::Present));
             ensure_eq!(seen(scene.address() + start), Ok(*b"seen"));
         }
-        let all = 2 * PAGE_SIZE as isize;
-        ensure_eq!(range.frontier.load(ordering::Relaxed), all);
+        ensure_eq!(scene.frontier(), 2);
         range.release(0..2);
         ensure_eq!((scene.listed(), scene.reclaim(2)), (2, Some((2, 2))));
         Ok(())
@@ -319,41 +318,25 @@ mod suite {
     }
 
     #[test]
-    fn reclaim_waits_for_nobody() -> Result<(), Failed> {
-        let scene = Scene::mapped(2)?;
-        scene.fill(2)?;
+    fn reclaim_waits_for_no_reader_and_the_frontier_comes_back() -> Result<(), Failed> {
+        let scene = Scene::filled(2)?;
         {
             let _reads = scene.range.space.open();
             ensure_eq!(scene.reclaim(2), Some((2, 0)));
         }
         ensure_eq!(scene.books.asked.load(ordering::Relaxed), 2);
-        ensure_eq!(scene.range.pages_present(), 2);
-        ensure_eq!(scene.listed(), 2);
+        ensure_eq!((scene.present(), scene.listed()), (2, 2));
+        ensure_eq!(scene.frontier(), 0);
+        scene.range.populate(0, 2 * PAGE_SIZE)?;
+        ensure_eq!(scene.frontier(), 2);
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
         ensure_eq!(scene.reclaim(2), None);
         Ok(())
     }
 
     #[test]
-    fn the_frontier_comes_back_after_reclaim_in_vain() -> Result<(), Failed> {
-        let scene = Scene::mapped(2)?;
-        let range = &scene.range;
-        scene.fill(2)?;
-        {
-            let _reads = range.space.open();
-            ensure_eq!(scene.reclaim(2), Some((2, 0)));
-        }
-        ensure_eq!(range.frontier.load(ordering::Relaxed), 0);
-        range.populate(0, 2 * PAGE_SIZE)?;
-        let all = 2 * PAGE_SIZE as isize;
-        ensure_eq!(range.frontier.load(ordering::Relaxed), all);
-        Ok(())
-    }
-
-    #[test]
     fn lesson_s21_who_cannot_wait_is_given_what_was_used_lately() -> Result<(), Failed> {
-        let scene = Scene::mapped(3)?;
-        scene.fill(3)?;
+        let scene = Scene::filled(3)?;
         scene.books.chances.store(4, ordering::Relaxed);
         ensure_eq!(scene.reclaim(1), Some((1, 0)));
         // All of them are freed in the second round.
@@ -421,33 +404,23 @@ mod suite {
     }
 
     #[test]
-    fn a_mapping_that_went_is_gone_for_good() -> Result<(), Failed> {
-        let mut scene = Scene::mapped(4)?;
-        scene.fill(3)?;
-        scene.mapped = None;
-        ensure!(!scene.range.is_mapped());
-        ensure_eq!(scene.range.populate(0, 1), Err(ESRCH));
-        ensure_eq!(
-            scene.range.populate(3 * PAGE_SIZE, 4 * PAGE_SIZE),
-            Err(ESRCH)
-        );
-        let again = Mapped::of_range(&scene.range, 4, usize::MAX, scene::READ);
-        ensure_eq!(again.err(), Some(EBUSY));
-        // Its pages are freed nevertheless.
-        ensure_eq!(scene.listed(), 3);
-        ensure_eq!(scene.reclaim(2), Some((2, 2)));
-        ensure_eq!((scene.range.pages_present(), scene.listed()), (1, 1));
-        Ok(())
-    }
-
-    #[test]
-    fn a_mapping_that_lost_a_part_is_gone() -> Result<(), Failed> {
-        let scene = Scene::mapped(4)?;
-        scene.range.populate(0, PAGE_SIZE)?;
-        let mapped = scene.mapped.as_ref().ok_or(ENOENT)?;
-        mapped.unmap(2 * PAGE_SIZE..3 * PAGE_SIZE)?;
-        ensure!(!scene.range.is_mapped());
-        ensure_eq!(scene.range.populate(0, 1), Err(ESRCH));
+    fn a_mapping_that_went_or_lost_a_part_is_gone_for_good() -> Result<(), Failed> {
+        for part in [0..4, 2..3] {
+            let scene = Scene::mapped(4)?;
+            scene.fill(3)?;
+            let mapped = scene.mapped.as_ref().ok_or(ENOENT)?;
+            mapped.unmap(part.start * PAGE_SIZE..part.end * PAGE_SIZE)?;
+            ensure!(!scene.range.is_mapped());
+            for start in [0, 3 * PAGE_SIZE] {
+                ensure_eq!(scene.range.populate(start, start + 1), Err(ESRCH));
+            }
+            let again = Mapped::of_range(&scene.range, 4, usize::MAX, scene::READ);
+            ensure_eq!(again.err(), Some(EBUSY));
+            // Its pages are freed nevertheless.
+            ensure_eq!(scene.listed(), 3);
+            ensure_eq!(scene.reclaim(2), Some((2, 2)));
+            ensure_eq!((scene.present(), scene.listed()), (1, 1));
+        }
         Ok(())
     }
 
@@ -458,10 +431,7 @@ mod suite {
         let scene = Scene::mapped(2)?;
         let range = &scene.range;
         let (mm, _) = range.missing(0, 1)?.ok_or(ENOENT)?;
-        let found = range.place(0, Some(range.allocate(&mm, 0)?))?;
-        let Found::Unmapped(page) = found else {
-            return Err(ENOENT.into());
-        };
+        let page = place_unmapped(range, &mm, 0)?;
         // Nothing is mapped in the first page of an address space.
         ensure_eq!(range.insert_page(&mm, 0, &page), Err(ESRCH));
         let theirs = Mapped::anonymous(None, 1)?;
@@ -509,9 +479,8 @@ mod suite {
 
     #[test]
     fn lesson_s08_a_closed_range_has_nothing_left() -> Result<(), Failed> {
-        let scene = Scene::mapped(3)?;
+        let scene = Scene::filled(3)?;
         let range = &scene.range;
-        scene.fill(3)?;
         ensure_eq!(scene.listed(), 3);
         {
             let _reads = range.space.open();
@@ -519,11 +488,8 @@ mod suite {
             // The last reader drops the pages.
             ensure_eq!(scene.listed(), 3);
         }
-        ensure_eq!((scene.listed(), range.pages_present()), (0, 0));
-        ensure!(!range.is_mapped());
-        ensure_eq!(range.populate(0, 1), Err(ESRCH));
-        ensure_eq!(range.write(0, b"x"), Err(EFAULT));
-        ensure_eq!(scene.reclaim(3), None);
+        ensure_eq!(scene.listed(), 0);
+        all_is_refused(&scene)?;
         // Closing it again has no effect.
         range.close();
         let again = Mapped::of_range(range, 3, usize::MAX, scene::READ);
@@ -535,13 +501,11 @@ mod suite {
     fn a_range_that_ends_takes_its_pages_along() -> Result<(), Failed> {
         let stays = Scene::mapped(2)?;
         stays.fill(1)?;
-        let mut goes = Scene::in_pool(stays.pool.clone())?;
-        goes.map(2)?;
-        goes.fill(2)?;
+        let goes = stays.beside(2)?;
         ensure_eq!(stays.listed(), 3);
         drop(goes);
         ensure_eq!(stays.listed(), 1);
-        ensure_eq!(stays.range.pages_present(), 1);
+        ensure_eq!(stays.present(), 1);
         ensure_eq!(stays.reclaim(3), Some((1, 1)));
         Ok(())
     }

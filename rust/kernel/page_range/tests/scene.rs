@@ -3,7 +3,9 @@
 //! What the tests need around a page range: a file whose mappings show it, an address space of the
 //! test's own, an owner whose answers the test sets.
 
-use super::super::{pool::PagePool, reclaim::Need, Owner, PageRange, Use};
+use super::super::{
+    pool::PagePool, reclaim::Need, space::Mapping, Owner, PageEvent, PageRange, Use,
+};
 use crate::kernel_ext::{expect::Failed, versions::this_module};
 use kernel::{
     bindings,
@@ -61,23 +63,15 @@ impl Owner for Books {
         let chances = self.chances.load(ordering::Relaxed);
         self.chances
             .store(chances.saturating_sub(1), ordering::Relaxed);
-        act(
-            match (
-                self.used.load(ordering::Relaxed) & 1 << (page % 64),
-                chances,
-            ) {
-                (0, 0) => Use::Idle,
-                (0, _) => Use::UsedLately,
-                _ => Use::Used,
-            },
-        );
+        let is_used = self.used.load(ordering::Relaxed) >> (page % 64) & 1 == 1;
+        act(match chances {
+            _ if is_used => Use::Used,
+            0 => Use::Idle,
+            _ => Use::UsedLately,
+        });
     }
 
-    fn unmap(&self, _index: usize, unmap: Option<&mut dyn FnMut()>) {
-        if let Some(unmap) = unmap {
-            unmap();
-        }
-    }
+    fn observe(&self, _event: PageEvent, _index: usize) {}
 }
 
 /// A pool, one range of it, and its mapping, if it has one.
@@ -96,7 +90,7 @@ impl Scene {
     }
 
     /// As [`new`](Self::new), in a pool that exists already.
-    pub(super) fn in_pool(pool: Arc<PagePool>) -> Result<Self, Failed> {
+    fn in_pool(pool: Arc<PagePool>) -> Result<Self, Failed> {
         // SAFETY: This is a thread of KUnit's, which drops the address space when it ends.
         to_result(unsafe { bindings::kunit_attach_mm() })?;
         let books = Books {
@@ -125,6 +119,21 @@ impl Scene {
         Ok(scene)
     }
 
+    /// As [`mapped`](Self::mapped), with all pages present and listed.
+    pub(super) fn filled(pages: usize) -> Result<Self, Failed> {
+        let scene = Self::mapped(pages)?;
+        scene.fill(pages)?;
+        Ok(scene)
+    }
+
+    /// As [`filled`](Self::filled), in the pool of this scene.
+    pub(super) fn beside(&self, pages: usize) -> Result<Self, Failed> {
+        let mut scene = Self::in_pool(self.pool.clone())?;
+        scene.map(pages)?;
+        scene.fill(pages)?;
+        Ok(scene)
+    }
+
     /// Makes the first so many pages present, and listed, as after their first use.
     pub(super) fn fill(&self, pages: usize) -> Result {
         self.range.populate(0, pages << PAGE_SHIFT)?;
@@ -132,12 +141,24 @@ impl Scene {
         Ok(())
     }
 
-    /// Makes the mapping. Returns its start.
-    pub(super) fn map(&mut self, pages: usize) -> Result<usize, Failed> {
-        let mapped = Mapped::of_range(&self.range, pages, usize::MAX, READ)?;
-        let address = mapped.address;
-        self.mapped = Some(mapped);
-        Ok(address)
+    /// Makes the mapping.
+    fn map(&mut self, pages: usize) -> Result {
+        self.mapped = Some(Mapped::of_range(&self.range, pages, usize::MAX, READ)?);
+        Ok(())
+    }
+
+    /// Returns how many pages are present.
+    pub(super) fn present(&self) -> usize {
+        let mapping = |mapping: &Mapping| {
+            let slots = mapping.slots.iter();
+            slots.filter(|slot| slot.is_filled()).count()
+        };
+        self.range.with_mapping(mapping).unwrap_or(0)
+    }
+
+    /// Returns how many pages are before the frontier.
+    pub(super) fn frontier(&self) -> isize {
+        self.range.frontier.load(ordering::Relaxed) >> PAGE_SHIFT
     }
 
     /// Returns the address of offset 0.

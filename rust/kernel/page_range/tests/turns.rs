@@ -4,7 +4,7 @@
 //! one turn for all ranges fails them, and makes none of them hang.
 
 use super::{
-    super::{pool::PagePool, reclaim::Need, turns::First, PageRange},
+    super::{pool::PagePool, reclaim::Need, turns::First},
     Scene,
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
@@ -67,11 +67,8 @@ impl Meanwhile {
 
 /// Returns two ranges of one pool, in which 2 and 3 pages are present.
 fn two_ranges() -> Result<(Scene, Scene), Failed> {
-    let one = Scene::mapped(2)?;
-    let mut other = Scene::in_pool(one.pool.clone())?;
-    other.map(3)?;
-    one.fill(2)?;
-    other.fill(3)?;
+    let one = Scene::filled(2)?;
+    let other = one.beside(3)?;
     Ok((one, other))
 }
 
@@ -81,13 +78,19 @@ fn reclaim_urgently(pool: &PagePool) -> usize {
     freed.unwrap_or(0)
 }
 
-/// Closes a range in a thread of a work queue.
-fn close_meanwhile(range: &Arc<PageRange>) -> Result<Arc<Meanwhile>, Failed> {
-    let range = range.clone();
-    Meanwhile::start(move || {
-        range.close();
+/// Closes `range` in a thread of a work queue, while `busy` is. Returns whether that ends within so
+/// many milliseconds, and how many pages are listed then.
+fn close_while_busy(range: &Scene, busy: &Scene, within: i64) -> Result<(bool, usize), Failed> {
+    let turn = busy.pool.wait_for_turn(busy.range.turn);
+    let closed = range.range.clone();
+    let end = Meanwhile::start(move || {
+        closed.close();
         0
-    })
+    })?;
+    let outcome = (end.ends_within(within), busy.listed());
+    drop(turn);
+    end.result();
+    Ok(outcome)
 }
 
 #[kunit_tests(page_range_turns)]
@@ -100,15 +103,16 @@ mod suite {
         let pool = &busy.pool;
         let turn = pool.wait_for_turn(busy.range.turn);
         ensure_eq!(other.reclaim(5), Some((5, 3)));
-        ensure_eq!((other.range.pages_present(), other.listed()), (0, 2));
-        // Those that are busy are still listed, and were neither asked for nor asked in vain.
+        ensure_eq!((other.present(), other.listed()), (0, 2));
+        // Those that are busy are still listed, and none of them was asked for.
         let control = Scene::control(1);
         let first = pool.take_first(&control, |_| ());
         ensure!(matches!(first, First::Busy(number) if number == busy.range.turn));
         ensure_eq!(busy.reclaim(2), Some((2, 0)));
         ensure_eq!(busy.books.asked.load(ordering::Relaxed), 0);
-        ensure_eq!((pool.in_vain(&control), busy.listed()), (0, 2));
-        ensure_eq!(busy.range.pages_present(), 2);
+        let fruitless = pool.fruitless(&control).load(ordering::Relaxed);
+        ensure_eq!((fruitless, busy.listed()), (0, 2));
+        ensure_eq!(busy.present(), 2);
         // Who cannot go on without memory finds pages of another range, and waits for no turn.
         other.fill(2)?;
         ensure_eq!(reclaim_urgently(pool), 2);
@@ -121,34 +125,22 @@ mod suite {
     #[test]
     fn a_range_ends_while_another_is_busy() -> Result<(), Failed> {
         let (busy, other) = two_ranges()?;
-        let turn = busy.pool.wait_for_turn(busy.range.turn);
-        let end = close_meanwhile(&other.range)?;
-        let has_ended = end.ends_within(Meanwhile::LONG);
-        drop(turn);
-        end.result();
-        ensure!(has_ended);
-        ensure_eq!(busy.listed(), 2);
+        let closed = close_while_busy(&other, &busy, Meanwhile::LONG)?;
+        ensure_eq!(closed, (true, 2));
         Ok(())
     }
 
     #[test]
     fn a_range_does_not_end_while_it_is_busy() -> Result<(), Failed> {
         let (other, busy) = two_ranges()?;
-        let turn = busy.pool.wait_for_turn(busy.range.turn);
-        let end = close_meanwhile(&busy.range)?;
-        let has_ended = end.ends_within(Meanwhile::SHORT);
-        let listed = busy.listed();
-        drop(turn);
-        end.result();
-        ensure_eq!((has_ended, listed), (false, 5));
-        ensure_eq!(other.listed(), 2);
+        let closed = close_while_busy(&busy, &busy, Meanwhile::SHORT)?;
+        ensure_eq!((closed, other.listed()), ((false, 5), 2));
         Ok(())
     }
 
     #[test]
     fn a_page_that_leaves_is_waited_for_by_its_turn() -> Result<(), Failed> {
-        let scene = Scene::mapped(1)?;
-        scene.fill(1)?;
+        let scene = Scene::filled(1)?;
         let (pool, range) = (scene.pool.clone(), scene.range.clone());
         // The range's turn, and the mark of a page that reclaim has begun to remove.
         let step = pool.take_first(&Scene::control(1), |taken| -> Result<_, Failed> {
@@ -156,8 +148,7 @@ mod suite {
             let slot = &space.mapping.as_ref().ok_or(ENOENT)?.slots[0];
             ensure!(slot.withdraw(&taken, || false));
             let there = range.clone();
-            let end =
-                Meanwhile::start(move || usize::from(there.populate_slow(0, 1, &()).is_ok()))?;
+            let end = Meanwhile::start(move || usize::from(there.populate_slow(0, 1).is_ok()))?;
             ensure!(!end.ends_within(Meanwhile::SHORT));
             slot.restore();
             Ok(end)
@@ -166,14 +157,13 @@ mod suite {
             return Err(ENOENT.into());
         };
         ensure_eq!(end?.result(), 1);
-        ensure_eq!((range.pages_present(), scene.listed()), (1, 1));
+        ensure_eq!((scene.present(), scene.listed()), (1, 1));
         Ok(())
     }
 
     #[test]
     fn lesson_s21_who_cannot_go_on_waits_for_the_only_range() -> Result<(), Failed> {
-        let busy = Scene::mapped(2)?;
-        busy.fill(2)?;
+        let busy = Scene::filled(2)?;
         let turn = busy.pool.wait_for_turn(busy.range.turn);
         let pool = busy.pool.clone();
         let reclaim = Meanwhile::start(move || reclaim_urgently(&pool))?;
@@ -181,7 +171,7 @@ mod suite {
         drop(turn);
         ensure_eq!(reclaim.result(), 2);
         ensure!(!has_ended);
-        ensure_eq!((busy.range.pages_present(), busy.listed()), (0, 0));
+        ensure_eq!((busy.present(), busy.listed()), (0, 0));
         Ok(())
     }
 }
