@@ -49,9 +49,9 @@ struct HandleOfNode {
     _counted: Counted,
 }
 
-// As large as the kernel's allocator has room for before the next size. A place among the nodes has
-// the three pointers of a tree besides.
-const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 192);
+// As large as the kernel's allocator has room for before the next size. What is in a tree has the
+// three pointers of a tree besides.
+const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 40);
 const _: () = assert!(size_of::<(NodeKey, HandleOfNode)>() <= 40);
 
 /// The handles of a process.

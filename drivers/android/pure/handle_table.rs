@@ -9,34 +9,40 @@
 //!   handle 4100 = 64 · 64 + 4
 //!
 //!   first      leaf 0
-//!   others     … [ leaf 63: full ] [ leaf 64: used ...010011, entries: 0 1 2 3 4 5 … 63 ]
-//!                                                                      ▲
+//!   full       … leaf 63
+//!   open       leaf 64: used ...010011, entries: 0 1 2 3 4 5 … 63
+//!                                                          ▲
+//!   empty      leaf 65, without entries
 //! ```
 //!
 //! The first leaf, which most processes need and no other, is in the table itself. The others are
-//! in a [`RadixTree`], which finds the first that is not full. Each operation takes a few steps for
-//! each level of that tree, whose number grows with the logarithm of the handles, and no operation
-//! copies entries.
+//! in three trees of the kernel, by their numbers, and move from one to another with their tree
+//! nodes. So the lowest free handle is in the first leaf of `open` or of `empty`, each operation
+//! takes a number of steps that grows with the logarithm of the handles, and no operation copies
+//! entries.
+//!
+//! The kernel has no container for this. `XArray` has no lowest free index, no next index, and
+//! allocates when it stores. `IdPool` copies a bitmap when it grows, and searches it, in as many
+//! steps as there are handles. Such a table took 49 721 instructions under its lock
+//! (`docs/growth.md`).
 //!
 //! The table takes no lock and allocates nothing. When it has no room, [`HandleTable::lowest_free`]
 //! notes the missing memory in a [`Spare`]. The caller releases its lock, calls [`Spare::fill`] to
 //! allocate, and starts again from its first lookup: in the meantime, another thread may have done
 //! the same work (lesson C11, trap 20 of the contract).
 
-use super::radix_tree::{Pieces, RadixTree, NUMBERS};
 use core::mem::{self, ManuallyDrop};
-use kernel::alloc::{AllocError, Flags};
-use kernel::prelude::*;
+use kernel::{
+    alloc::{AllocError, Flags},
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation}, //
+};
 
 /// The number of entries in a leaf: the bits of a word.
-const LEAF: usize = u64::BITS as usize;
+const LEAF: u32 = u64::BITS;
 
-/// The most pieces of the tree that are kept when they are not needed: as many as another leaf
-/// takes in a table of fewer than 4160 handles.
-const MOST_IDLE_PIECES: usize = 2;
-
-// The tree has room for all leaves. This is computed so that it holds also if `usize` has 32 bits.
-const _: () = assert!((NUMBERS as u64 + 1) * LEAF as u64 > u32::MAX as u64);
+/// The highest number of a leaf. Tests reach it with fewer handles.
+const LAST_LEAF: u32 = if cfg!(test) { 9_999 } else { u32::MAX / LEAF };
 
 /// A table of handles and their entries.
 ///
@@ -44,20 +50,27 @@ const _: () = assert!((NUMBERS as u64 + 1) * LEAF as u64 > u32::MAX as u64);
 ///
 /// # Invariants
 ///
-/// - `others` has the leaves behind the first one that have an entry in use, and the leaf whose
-///   number is `n` has the number `n - 1` there. It is marked as full if all of its entries are in
-///   use.
-/// - A leaf without an entry in use has no memory.
+/// - The leaves behind the first one have the numbers from 1 to `count`. Each of them is in one of
+///   the trees: in `full` if all of its entries are in use, in `empty` if none is, and in `open`
+///   otherwise.
+/// - A leaf without an entry in use has no memory for entries.
 /// - `len` is the number of entries in use.
 pub(crate) struct HandleTable<R> {
     first: Leaf<R>,
-    others: RadixTree<Leaf<R>>,
+    full: Leaves<R>,
+    open: Leaves<R>,
+    empty: Leaves<R>,
+    count: u32,
     len: usize,
     /// Entries of a leaf that became empty, kept for the next leaf that needs them.
     idle: Entries<R>,
-    /// Pieces of the tree, likewise.
-    idle_pieces: Pieces<Leaf<R>>,
 }
+
+/// Leaves by their numbers.
+type Leaves<R> = RBTree<u32, Leaf<R>>;
+
+/// The memory of a leaf in a tree.
+type Place<R> = RBTreeNodeReservation<u32, Leaf<R>>;
 
 /// Either empty or [`LEAF`] long. The table drops the entries that are in use; memory that is freed
 /// has none.
@@ -69,21 +82,23 @@ struct Leaf<R> {
 }
 
 impl<R> HandleTable<R> {
-    /// How large the entries of a leaf are, and a piece of the tree of leaves.
+    /// How large the entries of a leaf are, and what a tree has of a leaf.
     #[allow(dead_code)] // Rust 1.85 does not see uses in assertions.
     pub(crate) const BYTES: (usize, usize) = (
-        LEAF * size_of::<ManuallyDrop<Option<R>>>(),
-        RadixTree::<Leaf<R>>::PIECE_BYTES,
+        LEAF as usize * size_of::<ManuallyDrop<Option<R>>>(),
+        size_of::<(u32, Leaf<R>)>(),
     );
 
     /// Returns an empty table, which has no memory of its own.
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             first: Leaf::EMPTY,
-            others: RadixTree::new(),
+            full: RBTree::new(),
+            open: RBTree::new(),
+            empty: RBTree::new(),
+            count: 0,
             len: 0,
             idle: KVec::new(),
-            idle_pieces: Pieces::new(),
         }
     }
 
@@ -99,98 +114,96 @@ impl<R> HandleTable<R> {
         self.leaf_mut(leaf)?.entries.get_mut(entry)?.as_mut()
     }
 
+    /// Returns a leaf, unless it is in `empty`.
     #[inline]
-    fn leaf(&self, at: usize) -> Option<&Leaf<R>> {
-        match at.checked_sub(1) {
-            None => Some(&self.first),
-            Some(number) => self.others.get(number),
+    fn leaf(&self, at: u32) -> Option<&Leaf<R>> {
+        match at {
+            0 => Some(&self.first),
+            // `open` is mostly small.
+            _ => self.open.get(&at).or_else(|| self.full.get(&at)),
         }
     }
 
+    /// Returns a leaf, unless it is in `empty`.
     #[inline]
-    fn leaf_mut(&mut self, at: usize) -> Option<&mut Leaf<R>> {
-        match at.checked_sub(1) {
-            None => Some(&mut self.first),
-            Some(number) => self.others.get_mut(number),
+    fn leaf_mut(&mut self, at: u32) -> Option<&mut Leaf<R>> {
+        match at {
+            0 => Some(&mut self.first),
+            _ => (self.open.get_mut(&at)).or_else(|| self.full.get_mut(&at)),
         }
     }
 
-    /// Returns the lowest free handle that is not below `min`.
+    /// Returns the lowest free handle that is not below `min`, which is one of the first leaf.
     ///
     /// Returns [`None`] if memory is missing: the caller releases its lock, fills `spare`, and
     /// starts again.
     pub(crate) fn lowest_free(&mut self, min: u32, spare: &mut Spare<R>) -> Option<Vacant<'_, R>> {
         let (at, entry, has_entries) = self.first_free(min);
-        let Some(handle) = handle_at(at, entry) else {
-            spare.wanted = Wanted::AnotherHandle;
-            return None;
-        };
         if !has_entries {
             self.take_room(at, spare)?;
         }
         Some(Vacant {
             table: self,
-            handle,
-            is_in_new_leaf: !has_entries,
+            handle: at * LEAF + entry,
+            has_entries,
         })
     }
 
     /// Returns leaf and entry of the lowest free handle that is not below `min`, and whether that
-    /// leaf has memory.
-    fn first_free(&self, min: u32) -> (usize, usize, bool) {
-        let (mut at, mut low) = position(min);
-        // Not more than three turns: the third leaf is chosen because it is not full.
-        loop {
-            let Some(leaf) = self.leaf(at) else {
-                return (at, low, false);
-            };
-            let taken = leaf.used | below(low);
-            if taken != u64::MAX {
-                let entry = taken.trailing_ones() as usize;
-                return (at, entry, !leaf.entries.is_empty());
-            }
-            at = self.others.first_not_full(at) + 1;
-            low = 0;
+    /// leaf has memory. A leaf that does not exist is the next one.
+    fn first_free(&self, min: u32) -> (u32, u32, bool) {
+        let taken = self.first.used | ((1 << min) - 1);
+        if taken != u64::MAX {
+            return (0, taken.trailing_ones(), !self.first.entries.is_empty());
+        }
+        let empty = number_from(&self.empty, 0).unwrap_or(self.count + 1);
+        let open = self.open.cursor_lower_bound(&0);
+        match open.as_ref().map(|open| open.current()) {
+            Some((&at, leaf)) if at < empty => (at, leaf.used.trailing_ones(), true),
+            _ => (empty, 0, false),
         }
     }
 
-    /// Makes sure that the table has what a leaf needs. Returns nothing, and notes it in `spare`,
-    /// if that is not there.
+    /// Makes sure that a leaf exists and that the table has entries for it. Returns nothing, and
+    /// notes it in `spare`, if memory is missing.
     #[cold]
-    fn take_room(&mut self, at: usize, spare: &mut Spare<R>) -> Option<()> {
-        let pieces = at
-            .checked_sub(1)
-            .map_or(0, |number| self.others.missing(number));
-        let pieces = pieces.saturating_sub(self.idle_pieces.len());
-        let entries = self.idle.is_empty();
-        if pieces == 0 && !entries {
+    fn take_room(&mut self, at: u32, spare: &mut Spare<R>) -> Option<()> {
+        if at > LAST_LEAF {
+            spare.wanted = Wanted::AnotherHandle;
+            return None;
+        }
+        let (lacks_entries, lacks_place) = (self.idle.is_empty(), at > self.count);
+        if !lacks_entries && !lacks_place {
             return Some(());
         }
         match &mut spare.room {
-            Some(room) if room.has(pieces, entries) => {
-                room.pieces.give(pieces, &mut self.idle_pieces);
-                if entries {
+            Some(room) if !(lacks_place && room.place.is_none()) => {
+                if let Some(place) = room.place.take_if(|_| lacks_place) {
+                    self.empty.insert(place.into_node(at, Leaf::EMPTY));
+                    self.count = at;
+                }
+                if lacks_entries {
                     mem::swap(&mut self.idle, &mut room.entries);
                 }
-                Some(())
+                (!self.idle.is_empty()).then_some(())
             }
             _ => {
-                spare.wanted = Wanted::Room { pieces, entries };
+                spare.wanted = Wanted::Room { lacks_place };
                 None
             }
         }
     }
 
-    /// Adds a leaf, for which the table has what it needs.
-    fn add_leaf(&mut self, at: usize) {
+    /// Gives a leaf without entries those that the table has for it.
+    fn add_entries(&mut self, at: u32) {
         let entries = mem::take(&mut self.idle);
-        match at.checked_sub(1) {
-            None => discard(mem::replace(&mut self.first.entries, entries)),
-            Some(number) => {
-                let leaf = Leaf { used: 0, entries };
-                self.others.insert(number, leaf, &mut self.idle_pieces);
-            }
+        if at == 0 {
+            return discard(mem::replace(&mut self.first.entries, entries));
         }
+        if let Some(leaf) = self.empty.get_mut(&at) {
+            discard(mem::replace(&mut leaf.entries, entries));
+        }
+        pass(&mut self.empty, &mut self.open, at);
     }
 
     /// Frees a handle and returns its entry. Always inlined, because the result is large and would
@@ -205,9 +218,9 @@ impl<R> HandleTable<R> {
         self.len -= 1;
         let mut outgrown = None;
         if used == 1 << entry {
-            outgrown = self.remove_leaf(at);
-        } else if let (u64::MAX, Some(number)) = (used, at.checked_sub(1)) {
-            self.others.set_full(number, false);
+            outgrown = self.take_entries(at);
+        } else if used == u64::MAX && at > 0 {
+            pass(&mut self.full, &mut self.open, at);
         }
         Some(Removed {
             value,
@@ -215,23 +228,28 @@ impl<R> HandleTable<R> {
         })
     }
 
-    /// Removes a leaf without an entry in use. Returns memory that is not kept.
-    fn remove_leaf(&mut self, at: usize) -> Option<Outgrown<R>> {
-        let mut entries = match at.checked_sub(1) {
-            None => mem::take(&mut self.first.entries),
-            Some(number) => self.others.remove(number, &mut self.idle_pieces)?.entries,
-        };
+    /// Takes the entries of a leaf of which none is in use. Returns memory that is not kept: other
+    /// entries that are idle, and the leaves behind the first one if there are several and all of
+    /// them are empty.
+    fn take_entries(&mut self, at: u32) -> Option<Outgrown<R>> {
+        let mut entries = mem::take(&mut self.leaf_mut(at)?.entries);
+        if at > 0 {
+            pass(&mut self.open, &mut self.empty, at);
+        }
         mem::swap(&mut self.idle, &mut entries);
-        let unneeded = self.idle_pieces.len().saturating_sub(MOST_IDLE_PIECES);
-        if unneeded == 0 && entries.is_empty() {
+        let are_all_empty = self.full.is_empty() && self.open.is_empty();
+        let mut leaves = RBTree::new();
+        if are_all_empty && self.count > 1 {
+            mem::swap(&mut self.empty, &mut leaves);
+            self.count = 0;
+        }
+        if leaves.is_empty() && entries.is_empty() {
             discard(entries);
             return None;
         }
-        let mut pieces = Pieces::new();
-        self.idle_pieces.give(unneeded, &mut pieces);
         Some(Outgrown {
             _entries: entries,
-            _pieces: pieces,
+            _leaves: leaves,
         })
     }
 
@@ -239,11 +257,18 @@ impl<R> HandleTable<R> {
     /// takes as long as a look-up.
     pub(crate) fn first(&self) -> Option<u32> {
         let at = match self.first.used {
-            0 => self.others.first_from(0)? + 1,
+            0 => self.used_from(1)?,
             _ => 0,
         };
         // By the type invariants the leaf has an entry in use.
-        handle_at(at, self.leaf(at)?.used.trailing_zeros() as usize)
+        Some(at * LEAF + self.leaf(at)?.used.trailing_zeros())
+    }
+
+    /// Returns the number of the first leaf from `at` on, behind the first of all, that has an
+    /// entry in use.
+    fn used_from(&self, at: u32) -> Option<u32> {
+        let (full, open) = (number_from(&self.full, at), number_from(&self.open, at));
+        Iterator::chain(full.into_iter(), open).min()
     }
 
     /// Returns handles in use that follow each other, the first from `from` on and the others of
@@ -253,19 +278,17 @@ impl<R> HandleTable<R> {
     pub(crate) fn leaf_from(&self, from: u32) -> Option<(impl Iterator<Item = (u32, &R)>, u64)> {
         let (mut at, mut first) = position(from);
         if at > 0 || self.first.used == 0 {
-            let next = self.others.first_from(at.saturating_sub(1))? + 1;
+            let next = self.used_from(at.max(1))?;
             if next != at {
                 (at, first) = (next, 0);
             }
         }
-        let leaf = self.leaf(at)?;
-        let start = (at * LEAF) as u64;
-        let entries = leaf.entries.iter().enumerate().skip(first);
-        let used = entries.filter_map(move |(entry, value)| {
-            // CAST: There are at most `NUMBERS` leaves.
-            Some(((at * LEAF + entry) as u32, value.as_ref()?))
-        });
-        Some((used, start + LEAF as u64))
+        let entries = self.leaf(at)?.entries.iter().skip(first);
+        // CAST: An entry is one of a leaf.
+        let handles = at * LEAF + first as u32..;
+        let used = Iterator::zip(handles, entries);
+        let used = used.filter_map(|(handle, value)| Some((handle, value.as_ref()?)));
+        Some((used, u64::from(at + 1) * u64::from(LEAF)))
     }
 
     /// Returns the number of handles in use.
@@ -310,14 +333,14 @@ pub(crate) struct Removed<R> {
 /// Memory that a table does not need.
 struct Outgrown<R> {
     _entries: Entries<R>,
-    _pieces: Pieces<Leaf<R>>,
+    _leaves: Leaves<R>,
 }
 
 /// A free handle, for whose entry the table has memory.
 pub(crate) struct Vacant<'a, R> {
     table: &'a mut HandleTable<R>,
     handle: u32,
-    is_in_new_leaf: bool,
+    has_entries: bool,
 }
 
 impl<R> Vacant<'_, R> {
@@ -331,8 +354,8 @@ impl<R> Vacant<'_, R> {
     pub(crate) fn insert(self, value: R) -> u32 {
         let table = self.table;
         let (at, entry) = position(self.handle);
-        if self.is_in_new_leaf {
-            table.add_leaf(at);
+        if !self.has_entries {
+            table.add_entries(at);
         }
         // Exists: if it did not, it was just added.
         let Some(leaf) = table.leaf_mut(at) else {
@@ -343,8 +366,8 @@ impl<R> Vacant<'_, R> {
         leaf.used |= 1 << entry;
         let is_full = leaf.used == u64::MAX;
         table.len += 1;
-        if let (true, Some(number)) = (is_full, at.checked_sub(1)) {
-            table.others.set_full(number, true);
+        if is_full && at > 0 {
+            pass(&mut table.open, &mut table.full, at);
         }
         self.handle
     }
@@ -353,10 +376,9 @@ impl<R> Vacant<'_, R> {
 /// Memory that a table lacks.
 enum Wanted {
     Nothing,
-    /// So many pieces of the tree, and the entries of a leaf if `entries`.
+    /// The entries of a leaf, and its place if `lacks_place`.
     Room {
-        pieces: usize,
-        entries: bool,
+        lacks_place: bool,
     },
     /// No memory helps: there is no handle above the highest one.
     AnotherHandle,
@@ -371,15 +393,8 @@ pub(crate) struct Spare<R> {
 }
 
 struct Room<R> {
-    pieces: Pieces<Leaf<R>>,
+    place: Option<Place<R>>,
     entries: Entries<R>,
-}
-
-impl<R> Room<R> {
-    /// Whether there are so many pieces, and entries if they are wanted.
-    fn has(&self, pieces: usize, entries: bool) -> bool {
-        self.pieces.len() >= pieces && (!entries || !self.entries.is_empty())
-    }
 }
 
 impl<R> Spare<R> {
@@ -394,20 +409,20 @@ impl<R> Spare<R> {
     /// Allocates the memory that was missing. May sleep if `flags` say so. Fails also if all
     /// handles are in use.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
-        let (pieces, wants_entries) = match self.wanted {
+        let lacks_place = match self.wanted {
             Wanted::Nothing => return Ok(()),
-            Wanted::Room { pieces, entries } => (pieces, entries),
+            Wanted::Room { lacks_place } => lacks_place,
             Wanted::AnotherHandle => return Err(AllocError),
         };
         let room = self.room.get_or_insert(Room {
-            pieces: Pieces::new(),
+            place: None,
             entries: KVec::new(),
         });
-        while room.pieces.len() < pieces {
-            room.pieces.allocate(flags)?;
+        if lacks_place && room.place.is_none() {
+            room.place = Some(Place::new(flags).map_err(|_| AllocError)?);
         }
-        if wants_entries && room.entries.is_empty() {
-            let mut entries = KVec::with_capacity(LEAF, flags)?;
+        if room.entries.is_empty() {
+            let mut entries = KVec::with_capacity(LEAF as usize, flags)?;
             for _ in 0..LEAF {
                 entries.push(ManuallyDrop::new(None), flags)?;
             }
@@ -424,6 +439,18 @@ impl<R> Leaf<R> {
     };
 }
 
+/// Moves a leaf from one tree to another.
+fn pass<R>(from: &mut Leaves<R>, to: &mut Leaves<R>, at: u32) {
+    if let Some(leaf) = from.remove_node(&at) {
+        to.insert(leaf);
+    }
+}
+
+/// Returns the number of the first leaf from `at` on.
+fn number_from<R>(leaves: &Leaves<R>, at: u32) -> Option<u32> {
+    Some(*leaves.cursor_lower_bound(&at)?.current().0)
+}
+
 /// Drops entries, without a call of the allocator if the vector is empty.
 fn discard<R>(entries: Entries<R>) {
     if entries.capacity() == 0 {
@@ -432,16 +459,6 @@ fn discard<R>(entries: Entries<R>) {
 }
 
 /// Returns leaf and entry of a handle.
-fn position(handle: u32) -> (usize, usize) {
-    (handle as usize / LEAF, handle as usize % LEAF)
-}
-
-/// Returns the handle of an entry, if there are so many handles.
-fn handle_at(at: usize, entry: usize) -> Option<u32> {
-    u32::try_from(at.checked_mul(LEAF)?.checked_add(entry)?).ok()
-}
-
-/// Returns a word with all bits set below `bit`.
-fn below(bit: usize) -> u64 {
-    (1 << bit) - 1
+fn position(handle: u32) -> (u32, usize) {
+    (handle / LEAF, (handle % LEAF) as usize)
 }

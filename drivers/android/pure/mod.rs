@@ -25,5 +25,4 @@ pub(crate) mod pointer_area;
 pub(crate) mod pool;
 pub(crate) mod printable;
 pub(crate) mod priority_rules;
-pub(crate) mod radix_tree;
 pub(crate) mod registrations;

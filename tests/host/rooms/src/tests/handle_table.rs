@@ -75,7 +75,7 @@ enum Plan {
 fn plan() -> impl Strategy<Value = Plan> {
     prop_oneof![
         8 => (0u32..2).prop_map(Plan::Insert),
-        1 => (0u32..300).prop_map(Plan::Insert),
+        1 => (0u32..64).prop_map(Plan::Insert),
         2 => (1u32..200).prop_map(Plan::InsertMany),
         8 => any::<prop::sample::Index>().prop_map(Plan::RemoveKnown),
         1 => any::<u32>().prop_map(Plan::RemoveAnything),
@@ -220,40 +220,33 @@ fn lesson_c20_a_hundred_thousand_handles() {
     assert_eq!(removed, MANY);
 }
 
-/// Behind the first leaf, the tree of leaves has five levels.
+/// A build for tests has few enough leaves for all handles to be in use.
 #[test]
-fn five_levels_full() {
-    const COUNT: u32 = 600_000;
+fn behind_the_last_handle_there_is_none() {
+    const COUNT: u32 = 640_000;
     let mut table = HandleTable::new();
     for wanted in 0..COUNT {
         assert_eq!(insert(&mut table, 0, ()), wanted);
     }
-    for handle in [
-        COUNT - 1,
-        262_208,
-        262_207,
-        4_160,
-        4_159,
-        320,
-        319,
-        64,
-        63,
-        0,
-    ] {
+    let mut spare = Spare::new();
+    assert!(table.lowest_free(0, &mut spare).is_none());
+    assert!(spare.fill(GFP_KERNEL).is_err());
+    assert_eq!(table.first(), Some(0));
+    for handle in [COUNT - 1, 262_208, 262_207, 320, 319, 64, 63, 0] {
         assert_eq!(remove(&mut table, handle), Some(()));
         assert_eq!(insert(&mut table, 0, ()), handle);
     }
-    assert_eq!(remove(&mut table, 300_000), Some(()));
-    assert_eq!(remove(&mut table, 599_999), Some(()));
-    assert_eq!(insert(&mut table, 0, ()), 300_000);
-    assert_eq!(insert(&mut table, 0, ()), 599_999);
-    assert_eq!(insert(&mut table, 0, ()), COUNT);
+    for handle in [300_000, COUNT - 1] {
+        assert_eq!(remove(&mut table, handle), Some(()));
+    }
+    for handle in [300_000, COUNT - 1] {
+        assert_eq!(insert(&mut table, 0, ()), handle);
+    }
 }
 
 #[test]
 fn a_handle_that_comes_and_goes_at_the_edge_of_a_leaf_does_not_allocate() {
-    // The edges of a leaf, of a piece of the tree of leaves, and of a level of that.
-    for edge in [64, 128, 5 * 64, 9 * 64, 64 * 64] {
+    for edge in [64, 128, 5 * 64] {
         let mut table = HandleTable::new();
         for _ in 0..edge {
             insert(&mut table, 0, ());
@@ -267,23 +260,6 @@ fn a_handle_that_comes_and_goes_at_the_edge_of_a_leaf_does_not_allocate() {
         }
         assert_eq!(total_allocations(), before);
     }
-}
-
-#[test]
-fn behind_the_last_handle_there_is_none() {
-    let mut table = HandleTable::new();
-    assert_eq!(insert(&mut table, u32::MAX, "last"), u32::MAX);
-    assert_eq!(table.first(), Some(u32::MAX));
-    let mut spare = Spare::new();
-    assert!(table.lowest_free(u32::MAX, &mut spare).is_none());
-    assert!(spare.fill(GFP_KERNEL).is_err());
-    assert_eq!(insert(&mut table, u32::MAX - 1, "before"), u32::MAX - 1);
-    assert_eq!(insert(&mut table, 1, "first"), 1);
-    let all: Vec<_> = table.iter().map(|(handle, _)| handle).collect();
-    assert_eq!(all, [1, u32::MAX - 1, u32::MAX]);
-    assert_eq!(remove(&mut table, u32::MAX), Some("last"));
-    assert_eq!(remove(&mut table, u32::MAX - 1), Some("before"));
-    assert_eq!(table.first(), Some(1));
 }
 
 /// `make growth` counts what this comes to: at no size does a handle take a step for each of the others.
@@ -310,8 +286,8 @@ fn a_table_that_was_large_does_not_keep_its_entries() {
     for handle in 1..MANY {
         remove(&mut table, handle);
     }
-    // The first leaf, the idle one, and two pieces of the tree of leaves.
-    assert_eq!(live_allocations() - empty, 4);
+    // The entries of the first leaf, and idle ones.
+    assert_eq!(live_allocations() - empty, 2);
     assert_eq!(table.get(0), Some(&0));
 }
 
@@ -328,15 +304,14 @@ fn handles_that_are_all_closed_free_no_memory_under_the_lock() {
         assert_eq!(live_allocations(), before);
         assert_eq!(removed.unwrap().value, handle);
     }
-    // Of the three leaves' entries, one stays for the next that is needed.
-    assert_eq!(full - live_allocations(), 2);
+    // Of the entries of three leaves, one stays for the next that is needed. Two leaves had a place.
+    assert_eq!(full - live_allocations(), 4);
 }
 
 #[test]
 fn lesson_c11_a_failed_growth_leaves_the_table_as_it_was() {
     let before = live_allocations();
     let mut failures = 0;
-    // Behind the first leaf, four and then 64 others are where the tree of leaves becomes higher.
     for start in [0, 64, 5 * 64, 65 * 64] {
         for allowed in 0.. {
             let value = Arc::new(());

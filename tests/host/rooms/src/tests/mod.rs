@@ -19,7 +19,6 @@ mod owned_by;
 mod pointer_area;
 mod printable;
 mod priority_rules;
-mod radix_tree;
 #[path = "../../../../../drivers/android/range_alloc/conformance.rs"]
 mod range_conformance;
 mod range_lessons;
