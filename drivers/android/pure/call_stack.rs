@@ -10,7 +10,7 @@
 //!
 //! The stack does not depend on what a transaction is, nor on which lock guards it.
 
-use crate::pure::chunked_stack::{Chunk, ChunkedStack, Room, Shortage};
+use crate::pure::chunked_stack::{ChunkedStack, Room, Shortage};
 use kernel::alloc::AllocError;
 
 /// One level of a thread's call stack; `T` is a transaction.
@@ -128,7 +128,7 @@ impl<T> CallStack<T> {
     }
 
     /// Returns memory that became free when calls ended, to be dropped after the lock is released.
-    pub(crate) fn take_surplus(&mut self) -> Option<Chunk<Frame<T>>> {
+    pub(crate) fn take_surplus(&mut self) -> Option<Room<Frame<T>>> {
         self.frames.take_surplus()
     }
 
@@ -239,7 +239,8 @@ impl<T> CallStack<T> {
     /// Returns the call that the thread served when it made the call of this frame, if the thread
     /// still waits for the latter.
     pub(crate) fn served_during(&self, frame: FrameId) -> Option<&T> {
-        match self.frames.get_with_previous(frame.place())? {
+        let previous = self.frames.get(frame.place().checked_sub(1)?)?;
+        match (self.frames.get(frame.place())?, previous) {
             (Frame::Outgoing { serial, .. }, Frame::Incoming(served))
                 if *serial == frame.serial =>
             {

@@ -3,12 +3,12 @@
 //! The stack that grows by chunks next to a vector: items keep their places, and nothing is allocated
 //! or freed where things are pushed and popped, nor at all for the first item.
 
-use crate::pure::chunked_stack::{ChunkedStack, Shortage};
+use crate::pure::chunked_stack::ChunkedStack;
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::{atomic, fail_after, live_allocations, total_allocations};
 use proptest::prelude::*;
 
-/// More than a few chunks.
+/// As many as take nine chunks.
 const MANY: usize = 3000;
 
 /// Pushes as a thread does: room is brought without the lock.
@@ -42,10 +42,6 @@ fn check(stack: &mut ChunkedStack<usize>, model: &[usize]) {
     for place in ends.into_iter().chain(inside) {
         assert_eq!(stack.get(place), model.get(place));
         assert_eq!(stack.get_mut(place).as_deref(), model.get(place));
-        let pair = place
-            .checked_sub(1)
-            .and_then(|before| Some((model.get(place)?, model.get(before)?)));
-        assert_eq!(stack.get_with_previous(place), pair);
     }
 }
 
@@ -75,7 +71,7 @@ fn lesson_s06_growth_moves_nothing() {
     }
     let left = live_allocations() - before;
     assert!(
-        full > 20 && left <= 4,
+        full == 18 && left == 2,
         "{left} of {full} pieces of memory are left"
     );
     drop(stack);
@@ -143,21 +139,6 @@ fn room_that_cannot_be_had_leaves_the_stack_as_it_is() {
         model.push(count);
         check(&mut stack, &model);
     }
-}
-
-#[test]
-fn room_of_the_other_kind_is_given_back() {
-    let mut stack = ChunkedStack::new();
-    push(&mut stack, 0);
-    let chunk = Shortage::Chunk.allocate(GFP_KERNEL).unwrap();
-    assert!(stack.add_room(chunk).is_some());
-    assert_eq!(stack.shortage(), Some(Shortage::Chunks));
-    for item in 1..FEW {
-        push(&mut stack, item);
-    }
-    let chunks = Shortage::Chunks.allocate(GFP_KERNEL).unwrap();
-    assert!(stack.add_room(chunks).is_some());
-    assert_eq!(stack.shortage(), Some(Shortage::Chunk));
 }
 
 proptest! {
