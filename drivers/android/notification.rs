@@ -32,11 +32,7 @@ use crate::{
         park::WakeHint, //
     },
     process::{Process, ProcessState},
-    pure::{
-        death_state::DeathState,
-        freeze_notification_state::FreezeNotificationState,
-        registrations::OfNode, //
-    },
+    pure::{death_state::DeathState, freeze_notification_state::FreezeNotificationState},
     work::{OwnPlace, Work}, //
 };
 use kernel::{
@@ -154,8 +150,10 @@ pub(crate) struct NotificationState<S: Subject> {
 /// refers to it.
 pub(crate) struct SpareNotification<S: Subject>(Pin<UniqueArc<Notification<S>>>);
 
-impl OfNode for FreezeNotification {
-    fn node_pointer(&self) -> u64 {
+impl FreezeNotification {
+    /// Returns the pointer by which the owner names the node. It is the same as long as the
+    /// notification is registered.
+    pub(crate) fn node_pointer(&self) -> u64 {
         self.order.load(Relaxed)
     }
 }

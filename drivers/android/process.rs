@@ -469,7 +469,10 @@ impl Process {
         &self,
         notification: &Arc<FreezeNotification>,
     ) -> Option<Place<FreezeNotification>> {
-        self.lock_state().freeze_registrations.remove(notification)
+        let pointer = notification.node_pointer();
+        self.lock_state()
+            .freeze_registrations
+            .remove(pointer, notification)
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have

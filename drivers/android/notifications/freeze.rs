@@ -202,7 +202,7 @@ fn register(
     notification.order.store(node.name.ptr, Relaxed);
     state
         .freeze_registrations
-        .insert(notification, place.take()?);
+        .insert(node.name.ptr, notification, place.take()?);
     Some(state.freeze.last_event())
 }
 

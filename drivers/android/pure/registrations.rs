@@ -17,19 +17,11 @@ use kernel::{
 /// The key by which notifications are ordered within a tree.
 pub(crate) type RegistrationKey = (u64, u64);
 
-/// A notification of a node.
-pub(crate) trait OfNode {
-    /// Returns the pointer by which the owner names the node. It is the same as long as the
-    /// notification is registered.
-    fn node_pointer(&self) -> u64;
-}
-
-/// Returns the key of a notification. No two notifications have the same address, which only tells
-/// holders of the same node apart: what one holder is notified of comes in the order of the owner's
-/// pointers, as with the C driver.
-fn key_of<N: OfNode>(notification: &N) -> RegistrationKey {
-    let address = core::ptr::from_ref(notification).addr();
-    (notification.node_pointer(), address as u64)
+/// Returns the key of a notification of the node that its owner names by `pointer`. No two
+/// notifications have the same address, which only tells holders of the same node apart: what one
+/// holder is notified of comes in the order of the owner's pointers, as with the C driver.
+fn key_of<N>(pointer: u64, notification: &Arc<N>) -> RegistrationKey {
+    (pointer, Arc::as_ptr(notification).addr() as u64)
 }
 
 /// The tree node of a notification, allocated before a lock is taken.
@@ -37,13 +29,13 @@ pub(crate) type Place<N> = RBTreeNodeReservation<RegistrationKey, Arc<N>>;
 
 /// Notifications that wait for an event. Usually there is one, which needs no tree.
 pub(crate) struct Registrations<N> {
-    /// One notification that is not in `others`, and its tree node, which is unused as long as the
-    /// notification is here.
-    single: Option<(Arc<N>, Place<N>)>,
+    /// One notification that is not in `others`, its key, and its tree node, which is unused as
+    /// long as the notification is here.
+    single: Option<(RegistrationKey, Arc<N>, Place<N>)>,
     others: RBTree<RegistrationKey, Arc<N>>,
 }
 
-impl<N: OfNode> Registrations<N> {
+impl<N> Registrations<N> {
     pub(crate) fn new() -> Self {
         Self {
             single: None,
@@ -51,30 +43,31 @@ impl<N: OfNode> Registrations<N> {
         }
     }
 
-    /// Adds a notification, with the tree node that was allocated for it.
-    pub(crate) fn insert(&mut self, notification: &Arc<N>, place: Place<N>) {
+    /// Adds a notification of the node that its owner names by `pointer`, with the tree node that
+    /// was allocated for it.
+    pub(crate) fn insert(&mut self, pointer: u64, notification: &Arc<N>, place: Place<N>) {
+        let key = key_of(pointer, notification);
         let notification = notification.clone();
         if self.single.is_none() {
-            self.single = Some((notification, place));
+            self.single = Some((key, notification, place));
         } else {
-            self.others
-                .insert(place.into_node(key_of(&*notification), notification));
+            self.others.insert(place.into_node(key, notification));
         }
     }
 
-    /// Removes a notification, unless it was removed already, and returns its tree node. The
-    /// reference that is dropped is not the last one, because the caller has one.
-    pub(crate) fn remove(&mut self, notification: &Arc<N>) -> Option<Place<N>> {
-        if let Some((_, place)) = self
-            .single
-            .take_if(|(single, _)| Arc::ptr_eq(single, notification))
-        {
+    /// Removes a notification that was added with this pointer, unless it was removed already, and
+    /// returns its tree node. The reference that is dropped is not the last one, because the caller
+    /// has one.
+    pub(crate) fn remove(&mut self, pointer: u64, notification: &Arc<N>) -> Option<Place<N>> {
+        let is_it = |single: &mut (_, Arc<N>, _)| Arc::ptr_eq(&single.1, notification);
+        if let Some((_, _, place)) = self.single.take_if(is_it) {
             return Some(place);
         }
         if self.others.is_empty() {
             return None;
         }
-        let removed = self.others.remove_node(&key_of(&**notification))?;
+        let key = key_of(pointer, notification);
+        let removed = self.others.remove_node(&key)?;
         Some(removed.into_reservation())
     }
 
@@ -92,8 +85,7 @@ impl<N: OfNode> Registrations<N> {
     /// Returns the first notification whose key is not less than `from`, and where the next one
     /// begins.
     pub(crate) fn first_from(&self, from: RegistrationKey) -> Option<(Arc<N>, RegistrationKey)> {
-        let single = self.single.as_ref();
-        let single = single.map(|(single, _)| (key_of(&**single), single));
+        let single = self.single.as_ref().map(|(key, single, _)| (*key, single));
         let single = single.filter(|(key, _)| *key >= from);
         let other = self.others.cursor_lower_bound(&from);
         let other = other.as_ref().map(|other| {

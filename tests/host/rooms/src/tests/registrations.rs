@@ -3,7 +3,7 @@
 //! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
 //! the one that was told first.
 
-use crate::pure::registrations::{DeliveredNotifications, OfNode, Place, Registrations};
+use crate::pure::registrations::{DeliveredNotifications, Place, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::atomic;
@@ -14,7 +14,7 @@ struct Link(usize);
 
 const LINKS: usize = 6;
 
-impl OfNode for Link {
+impl Link {
     /// In another order than that of their numbers, and two have the same one.
     fn node_pointer(&self) -> u64 {
         [5, 0, u64::MAX, 5, 1, 9][self.0]
@@ -50,11 +50,11 @@ fn wait(steps: &[Step]) {
             Step::Insert(number) if model.contains(&number) => {}
             Step::Insert(number) => {
                 let place = Place::new(GFP_KERNEL).unwrap();
-                atomic(|| waiting.insert(&all[number], place));
+                atomic(|| waiting.insert(all[number].node_pointer(), &all[number], place));
                 model.push(number);
             }
             Step::Remove(number) => {
-                let removed = atomic(|| waiting.remove(&all[number]));
+                let removed = atomic(|| waiting.remove(all[number].node_pointer(), &all[number]));
                 assert_eq!(removed.is_some(), model.contains(&number));
                 model.retain(|other| *other != number);
             }
