@@ -37,7 +37,7 @@ use crate::{
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
-        pool::Pool,
+        looper::Pool,
         priority_rules::Priority,
         registrations::{DeliveredNotifications, Place, Registrations}, //
     },

@@ -6,10 +6,7 @@
 //! Objects are allocated and freed rarely (a steady stream of calls reuses them), so the counters
 //! cost the transaction path nothing.
 
-use crate::pure::{
-    number_block::{take_numbers, NumberBlock},
-    numbers::{FIRST_COUNT, FIRST_DEBUG_ID}, //
-};
+use crate::pure::numbers::{take_numbers, NumberBlock, FIRST_COUNT, FIRST_DEBUG_ID};
 use kernel::{
     prelude::*,
     sync::atomic::{Acquire, Atomic, Relaxed, Release}, //

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A red-black tree that counts its nodes, so that their number can be limited.
+//! A red-black tree that counts its nodes, so that their number can be limited. The kernel's own
+//! does not, and each thread that is made would have to walk all others of its process under the
+//! lock: `make growth` fails where that grows.
 //!
 //! Every insertion and removal goes through this type, so the count is always right, and reading it
 //! takes constant time. The tree takes no lock and allocates nothing: the caller passes the node of

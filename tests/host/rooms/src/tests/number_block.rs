@@ -2,7 +2,7 @@
 
 //! Numbers that several processes take from one counter, a block at a time.
 
-use crate::pure::number_block::{take_numbers, NumberBlock};
+use crate::pure::numbers::{take_numbers, NumberBlock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
