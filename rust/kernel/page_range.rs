@@ -200,7 +200,7 @@ impl PageRange {
     /// Creates a range for a mapping that will be made in `mm`. `owner` is asked which bytes are
     /// idle when the pool has to return pages to the kernel.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
-        let turn = pool.draw_turn();
+        let turn = pool.turns.draw();
         let space = Space::new(mm, pool.clone(), turn);
         // INVARIANT: No mapping exists yet, and no slots. The space has the same turn.
         pin_init!(Self {

@@ -11,8 +11,7 @@ mod turns;
 use scene::{put, seen, Mapped, Scene};
 
 use super::{
-    slots::{Found, HeldPage, OwnedRecord, Slot},
-    turns::First,
+    slots::{Found, HeldPage},
     PageRange,
 };
 use crate::kernel_ext::expect::{ensure, ensure_eq, Failed};
@@ -357,49 +356,6 @@ mod suite {
         ensure_eq!(scene.reclaim_urgently(1), Some((1, 0)));
         scene.books.chances.store(0, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 3)));
-        Ok(())
-    }
-
-    #[test]
-    fn a_slot_takes_one_page() -> Result<(), Failed> {
-        let scene = Scene::mapped(1)?;
-        let range = &scene.range;
-        let space = range.space.open().ok_or(ENOENT)?;
-        let slot: &Slot = &space.mapping.as_ref().ok_or(ENOENT)?.slots[0];
-        ensure!(!slot.is_filled());
-        // SAFETY: The space is open.
-        ensure!(unsafe { slot.record() }.is_none());
-        range.populate(0, 1)?;
-        let record = OwnedRecord::new(&scene.pool, range, 0)?;
-        ensure!(slot.fill(record).is_err());
-        ensure!(slot.is_filled());
-        // SAFETY: The space is open.
-        ensure!(unsafe { slot.record() }.is_some_and(|record| record.index == 0));
-        range.release(0..1);
-
-        let (pool, control) = (&scene.pool, Scene::control(1));
-        // The record is off the list as long as it is taken, and put back, and taken again.
-        let off = pool.take_first(&control, |_taken| scene.listed());
-        ensure!(matches!(off, First::Taken(0)));
-        ensure_eq!(scene.listed(), 1);
-        // What `is_open` returns is what this tests.
-        let open = pool.take_first(&control, |taken| slot.withdraw(&taken, || true));
-        ensure!(matches!(open, First::Taken(false)));
-        ensure!(slot.is_filled());
-        ensure_eq!(scene.listed(), 1);
-        // A page that leaves is not found. Only this test has the space open, and does not use the
-        // record that it has borrowed any more.
-        let idle = pool.take_first(&control, |taken| {
-            let withdrawn = slot.withdraw(&taken, || false);
-            // SAFETY: The space is open.
-            let is_found = slot.is_filled() || unsafe { slot.record() }.is_some();
-            (withdrawn && !is_found).then(|| slot.take_withdrawn(taken))
-        });
-        ensure!(matches!(idle, First::Taken(Some(_))));
-        ensure!(!slot.is_filled());
-        ensure_eq!(scene.listed(), 0);
-        let none = pool.take_first(&control, |_taken| ());
-        ensure!(matches!(none, First::Nothing));
         Ok(())
     }
 

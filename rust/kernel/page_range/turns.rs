@@ -58,36 +58,22 @@ impl Turns {
     }
 
     /// Returns the number of a turn for a new range.
-    fn draw(&self) -> TurnNumber {
+    pub(super) fn draw(&self) -> TurnNumber {
         TurnNumber(self.next.fetch_add(1, ordering::Relaxed))
     }
 
     fn get(&self, number: TurnNumber) -> &Mutex<()> {
         &self.turns[number.0 as usize % TURNS]
     }
-
-    /// Waits for a turn, whose holder waits for nothing.
-    fn wait(&self, number: TurnNumber) -> Guard<'_, (), MutexBackend> {
-        self.get(number).lock()
-    }
-
-    /// Takes a turn if nobody has it. May be called under a spinlock.
-    fn try_take(&self, number: TurnNumber) -> Option<Guard<'_, (), MutexBackend>> {
-        self.get(number).try_lock()
-    }
 }
 
 impl PagePool {
-    /// Returns the number of the turn of a new range.
-    pub(super) fn draw_turn(&self) -> TurnNumber {
-        self.turns.draw()
-    }
-
-    /// Waits for the right to take records of the ranges with this turn off the list.
+    /// Waits for the right to take records of the ranges with this turn off the list. Its holder
+    /// waits for nothing.
     pub(super) fn wait_for_turn(&self, number: TurnNumber) -> Turn<'_> {
         Turn {
             pool: self,
-            _guard: self.turns.wait(number),
+            _guard: self.turns.get(number).lock(),
         }
     }
 
@@ -245,7 +231,7 @@ unsafe extern "C" fn take(
     // another thread would need the lock of the list, which is held. The turn of a range does not
     // change. No reference to the range is made, whose end may have begun.
     let number = unsafe { (*record.as_ref().range.as_ptr()).turn };
-    let Some(guard) = step.pool.turns.try_take(number) else {
+    let Some(guard) = step.pool.turns.get(number).try_lock() else {
         step.first = First::Busy(number);
         return bindings::lru_status::LRU_ROTATE;
     };
