@@ -81,8 +81,7 @@ def _parser():
     target("install", _install, "lay the driver into a kernel tree")("--kernel", dest="tree", required=True, help="an unpacked Linux tree")
     target("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")
     target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: tables go into docs")(
-        "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")(
-        "--guest", type=_guest, choices=gate.GUESTS, default=stock.NAMES[0], help="where limits are recorded: debian or arm64")
+        "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(
         "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
         "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: the table goes into docs")
@@ -166,7 +165,7 @@ def _report(result, quiet_status=False):
 
 def _goals(arguments):
     if arguments.update:
-        return gate.record(arguments.guest)
+        return gate.record()
     return goals.run(bool(arguments.docs), bool(arguments.again))
 
 

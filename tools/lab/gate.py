@@ -11,20 +11,19 @@ import math
 import tomllib
 import typing
 
-from . import bench, kernel, moves, say
+from . import bench, moves, say
 from .versions import ROOT
 from report import data, plugins
 
 LIMITS = ROOT / bench.CRATE / "limits.toml"
-GUESTS = (bench.COUNTED, "arm64")
 # The objects that are weighed, and what ends, of what was once kept or is likely to be.
 _OBJECTS = "process,mapped-process,thread,node,reference,death-request,call"
 _ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-served"
 _STEPS = 8
 # The events that report calls from their sending to their end.
 _TRACED = "binder_transaction*"
-_COUNT = "$b run --count --carriers binder $words --output /out/count.json"
-_SCRIPT = (f"{_COUNT} && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
+_SCRIPT = ("$b run --count --carriers binder $words --output /out/count.json"
+           f" && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
            f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
            f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
 # What ours may keep of something that has ended, in bytes and more than C. Of a process of which others hold nodes: its record, by
@@ -83,34 +82,28 @@ MEMORY = Kind("memory", "bytes of kernel memory ÷ C", lambda row, was: was * MO
               "takes {now} times the C driver's kernel memory, recorded is {was} (docs/memory.md has what each consists of)")
 LINES = Kind("lines", "lines that move between CPUs", lambda row, was: was * MORE_LINES,
              "is {now}, recorded is {was} (build/bench/lines-2/rust.json has which lines move, and by which code)")
-# What is held of each guest: plugins know x86-64.
-KINDS = {bench.COUNTED: (INSTRUCTIONS, LOCKED, MEMORY, LINES), "arm64": (INSTRUCTIONS,)}
+KINDS = (INSTRUCTIONS, LOCKED, MEMORY, LINES)
 
 
-def weighed(driver, name=bench.COUNTED, again=False):
+def weighed(driver, again=False):
     """What one boot has counted of a driver: {"counts": {operation: [instructions, locked operations]}, "memory": {object: bytes},
     "kept": {what ended: [bytes, doubt]}, "traced": instructions of a null call while calls are traced}."""
-    whole = name == bench.COUNTED
-    script = _SCRIPT if whole else _COUNT
-    boot = bench.Boot(f"counting and weighing on {driver}, {name}", driver, script, ("locked.c",) if whole else (), name=name)
-    return bench.counted("weighed" if whole else f"weighed-{name}", boot, _made, again)
+    boot = bench.Boot(f"counting and weighing on {driver}", driver, _SCRIPT, ("locked.c",))
+    return bench.counted("weighed", boot, _made, again)
 
 
 def _made(files):
-    cells = {name: json.loads(files[f"{name}.json"])["cells"] for name in ("count", "memory", "kept", "traced") if f"{name}.json" in files}
-    if "seen" in files:
-        plugins.count([*cells["count"], *cells["traced"]], files["seen"])
+    cells = {name: json.loads(files[f"{name}.json"])["cells"] for name in ("count", "memory", "kept", "traced")}
+    (traced,) = cells["traced"]
+    plugins.count([*cells["count"], traced], files["seen"])
     counts = {data.Cell.of(cell).name: cell["measured"]["count"] for cell in cells["count"]}
-    found = {"counts": {name: [count["instructions"], count.get("locked")] for name, count in counts.items()}}
-    if "seen" in files:
-        (traced,) = cells["traced"]
-        weights = {cell["case"]: cell["measured"]["memory"] for cell in cells["memory"]}
-        vague = [f"{row}: {each['bytes']:.0f} ± {each['plus_minus']:.0f}" for row, each in weights.items() if each["plus_minus"] > each["bytes"] / 4]
-        if vague:
-            raise say.LabError(f"memory did not come to rest while objects were weighed: {', '.join(vague)}")
-        found |= {"traced": traced["measured"]["count"]["instructions"], "kept": kept(cells["kept"]),
-                  "memory": {row: each["bytes"] for row, each in weights.items()}}
-    return found
+    weights = {cell["case"]: cell["measured"]["memory"] for cell in cells["memory"]}
+    vague = [f"{row}: {each['bytes']:.0f} ± {each['plus_minus']:.0f}" for row, each in weights.items() if each["plus_minus"] > each["bytes"] / 4]
+    if vague:
+        raise say.LabError(f"memory did not come to rest while objects were weighed: {', '.join(vague)}")
+    return {"counts": {name: [count["instructions"], count["locked"]] for name, count in counts.items()},
+            "traced": traced["measured"]["count"]["instructions"], "kept": kept(cells["kept"]),
+            "memory": {row: each["bytes"] for row, each in weights.items()}}
 
 
 def kept(cells):
@@ -120,11 +113,9 @@ def kept(cells):
 
 def figures(ours, base):
     """{table of the record: {row: figure}} from what was counted of both drivers."""
-    found = {"ratios": {row: count[0] / base["counts"][row][0] for row, count in ours["counts"].items()}}
-    if "memory" in ours:
-        found["locked"] = {row: count[1] for row, count in ours["counts"].items()}
-        found["memory"] = {row: size / base["memory"][row] for row, size in ours["memory"].items()}
-    return found
+    return {"ratios": {row: count[0] / base["counts"][row][0] for row, count in ours["counts"].items()},
+            "locked": {row: count[1] for row, count in ours["counts"].items()},
+            "memory": {row: size / base["memory"][row] for row, size in ours["memory"].items()}}
 
 
 def kept_too_much(base, ours):
@@ -167,7 +158,7 @@ def stage_of_weights(tally):
     ours, base = weighed("rust"), weighed("c")
     recorded, found = read(), figures(ours, base)
     for kind in (INSTRUCTIONS, LOCKED, MEMORY):
-        _tell(tally, kind.what, *judge(kind, recorded.get(kind.table, {}), found[kind.table]))
+        _tell(tally, kind.what, *judge(kind, recorded[kind.table], found[kind.table]))
     dearer = [f"a traced null call takes {ours['traced']:.0f} instructions, C's {base['traced']:.0f}"] if ours["traced"] > base["traced"] else []
     _tell(tally, "instructions of a traced call next to C's", [""], dearer)
     _tell(tally, "memory kept", ours["kept"], kept_too_much(base["kept"], ours["kept"]))
@@ -177,7 +168,7 @@ def stage_of_lines(tally):
     """Cache lines that move between CPUs, and whether the plugin sees known cases."""
     known, wrong = moves.known_cases()
     _tell(tally, "lines that move, in known cases", [""] * known, wrong)
-    _tell(tally, LINES.what, *judge(LINES, read().get("lines", {}), moves.held()))
+    _tell(tally, LINES.what, *judge(LINES, read()["lines"], moves.held()))
 
 
 def _tell(tally, title, rows, failures):
@@ -185,12 +176,10 @@ def _tell(tally, title, rows, failures):
     tally.add(title, len(rows) - len(failures), len(failures))
 
 
-def record(name=bench.COUNTED):
-    """Measure guest `name`, and record the figures."""
-    measured = figures(weighed("rust", name), weighed("c", name))
-    if name == bench.COUNTED:
-        measured["lines"] = moves.held()
-    LIMITS.write_text(written(LIMITS.read_text(), name, measured))
+def record():
+    """Measure, and record the figures."""
+    measured = figures(weighed("rust"), weighed("c")) | {"lines": moves.held()}
+    LIMITS.write_text(written(LIMITS.read_text(), measured))
     say.note(f"recorded in {LIMITS.relative_to(ROOT)}: commit it with the reason")
 
 
@@ -217,34 +206,24 @@ def judge(kind, recorded, measured):
     return rows, failures
 
 
-def read(name=bench.COUNTED):
-    """What is recorded of a guest: {table: {row: figure}}."""
-    return _record(LIMITS.read_text()).get(kernel.GUESTS[name].arch, {})
+def read():
+    """What is recorded: {table: {row: figure}}."""
+    return _record(LIMITS.read_text())
 
 
 def _record(text):
-    """{architecture: {table: {row: figure}}}; a line of the file has all figures of a row."""
-    found = {}
-    for row, architectures in tomllib.loads(text).get("gate", {}).items():
-        for arch, figures in architectures.items():
-            for table, figure in figures.items():
-                found.setdefault(arch, {}).setdefault(table, {})[row] = figure
-    return found
+    """A line of the file has all figures of a row."""
+    rows = tomllib.loads(text).get("gate", {})
+    return {kind.table: {row: figures[kind.table] for row, figures in rows.items() if kind.table in figures} for kind in KINDS}
 
 
-def written(text, name, measured):
-    """The record with the figures of guest `name`; a row that scatters keeps its record while it is within its tolerance."""
-    recorded, arch = _record(text), kernel.GUESTS[name].arch
-    new = {}
-    for kind in KINDS[name]:
-        old = recorded.get(arch, {}).get(kind.table, {})
-        new[kind.table] = {row: old[row] if row in old and kind.scatters(row) and not kind.judged(row, old[row], now) else now
-                           for row, now in measured[kind.table].items()}
-    digits = {kind.table: kind.digits for kinds in KINDS.values() for kind in kinds}
-    lines = {}
-    for arch, tables in (recorded | {arch: new}).items():
-        for table, rows in tables.items():
-            for row, figure in rows.items():
-                lines.setdefault(row, []).append(f"{arch}.{table} = {figure:.{digits[table]}f}")
-    before = text[:text.index("\n[gate]") + 1] if "\n[gate]" in text else text.rstrip("\n") + "\n\n"
+def written(text, measured):
+    """The record with figures of now; a row that scatters keeps its record while it is within its tolerance."""
+    recorded, lines = _record(text), {}
+    for kind in KINDS:
+        old = recorded[kind.table]
+        for row, now in measured[kind.table].items():
+            figure = old[row] if row in old and kind.scatters(row) and not kind.judged(row, old[row], now) else now
+            lines.setdefault(row, []).append(f"{kind.table} = {kind.shown(figure)}")
+    before = text[:text.index("\n[gate]") + 1]
     return before + "[gate]\n" + "".join(f"{json.dumps(row)} = {{ {', '.join(figures)} }}\n" for row, figures in sorted(lines.items()))
