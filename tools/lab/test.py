@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make test` and `make torture`: everything is built first, by two threads, then pytest runs the stages of tests/suites in parallel."""
 
+import concurrent.futures
 import os
 import sys
-import threading
 import time
 
 from . import kernel, module, packages, programs, say, stock
@@ -49,22 +49,9 @@ def _prepare():
         for crate in ("tools/binder-bench", "tools/binderctl"):
             programs.build(crate)
 
-    errors = []
-
-    def guarded(job):
-        try:
-            job()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(job,), daemon=True) for job in (with_kernel, without)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(0.5)
-    if errors:
-        raise errors[0]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for done in [pool.submit(with_kernel), pool.submit(without)]:
+            done.result()
 
 
 def _fixed_computation():
