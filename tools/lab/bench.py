@@ -108,6 +108,13 @@ class Step:
         return self.path
 
 
+def step(kind, boot, make, *more):
+    """The step whose result is made of a boot, and of what else it depends on. Other drivers change seldom: theirs are in the cache of all
+    checkouts."""
+    folder = (HOME if boot.driver == "rust" else cache.root()) / kind
+    return Step(boot.title, folder / f"{boot.driver}-{cache.key(*more, boot.inputs)}.json", boot.inputs, make)
+
+
 def put(path, content, **facts):
     """Lay down a result, and beside it when and of what it was made."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -94,11 +94,7 @@ def _boot(driver, quantity, steps):
 
 
 def _step(driver, quantity, steps):
-    boot = _boot(driver, quantity, steps)
-    # Other drivers change seldom: theirs are in the cache of all checkouts.
-    folder = bench.HOME / "growth" if driver == "rust" else cache.root() / "growth"
-    return bench.Step(boot.title, folder / f"{driver}-{cache.key(quantity, steps, boot.inputs)}.json", boot.inputs,
-                      lambda: json.dumps(_measured(driver, quantity, steps)))
+    return bench.step("growth", _boot(driver, quantity, steps), lambda: json.dumps(_measured(driver, quantity, steps)), quantity, steps)
 
 
 def _measured(driver, quantity, steps):

@@ -9,7 +9,7 @@ other drivers. The margin is what waits vary by while nobody is preempted.
 import functools
 import json
 
-from . import bench, cache, growth, marked, say
+from . import bench, growth, marked, say
 from .versions import ROOT
 from report import charts, data, page
 
@@ -66,9 +66,7 @@ def _step(name, driver, attacker, operations):
     chosen = f"--operations '{operations}'" if operations else ""
     script = f"$b inversion --attacker {attacker} {chosen} $words --output /out/result.json"
     boot = bench.Boot(f"inversion {driver}, {attacker}, {name}", driver, script, cpus=3, timeout=1800, name=name, boot=_BOOT)
-    # Other drivers change seldom: theirs are in the cache of all checkouts.
-    folder = bench.HOME / "inversion" if driver == "rust" else cache.root() / "inversion"
-    return bench.Step(boot.title, folder / f"{driver}-{cache.key(boot.inputs)}.json", boot.inputs, functools.partial(_measured, boot))
+    return bench.step("inversion", boot, functools.partial(_measured, boot))
 
 
 def _measured(boot):

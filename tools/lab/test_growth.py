@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a plugin saw, laid to what binder-bench measured, and what is a fault."""
 
+import pytest
+
 from . import growth, inversion
 from report import data
 
@@ -60,29 +62,31 @@ def waits(**series):
     return {CASE: {driver: [QUICK, *found] for driver, found in series.items()}}
 
 
-def test_one_stall_is_worse_than_none():
+def test_a_fault_has_what_is_added_by_ours_and_by_the_better_of_the_others():
     assert inversion.faults(waits(c=[QUICK], rust=[STALLED])) == [
         f"{CASE}: a preempted attacker adds 19 980 µs to the worst wait, and 0 µs on the better of the others"]
-    assert inversion.faults(waits(c=[QUICK], rust=[QUICK])) == []
 
 
-def test_the_better_of_the_others_counts():
-    assert len(inversion.faults(waits(c=[STALLED], upstream=[QUICK], rust=[STALLED]))) == 1
-    assert inversion.faults(waits(c=[STALLED], upstream=[STALLED], rust=[STALLED])) == []
+SLOW, SPREAD = [(230_000, 200)], [(20_000, 199), (190_000, 1)]
 
 
-def test_a_slower_driver_is_not_delayed():
-    found = waits(c=[QUICK], rust=[[(230_000, 200)]])
-    assert len(inversion.faults(found)) == 3
-    found[CASE]["rust"][0] = [(230_000, 20)]
-    assert inversion.faults(found) == []
-
-
-def test_the_margin_is_what_calm_waits_vary_by():
-    found = waits(c=[QUICK], rust=[[(20_000, 199), (190_000, 1)]])
-    assert len(inversion.faults(found)) == 1
-    found[CASE]["c"][0] = [(20_000, 19), (195_000, 1)]
-    assert inversion.faults(found) == []
+@pytest.mark.parametrize("series, calm, faults", [
+    (dict(c=[QUICK], rust=[QUICK]), {}, 0),
+    # The better of the others counts.
+    (dict(c=[STALLED], upstream=[QUICK], rust=[STALLED]), {}, 1),
+    (dict(c=[STALLED], upstream=[STALLED], rust=[STALLED]), {}, 0),
+    # A driver that is slow without preemption is not delayed.
+    (dict(c=[QUICK], rust=[SLOW]), {}, 3),
+    (dict(c=[QUICK], rust=[SLOW]), {"rust": [(230_000, 20)]}, 0),
+    # The margin is what calm waits vary by.
+    (dict(c=[QUICK], rust=[SPREAD]), {}, 1),
+    (dict(c=[QUICK], rust=[SPREAD]), {"c": [(20_000, 19), (195_000, 1)]}, 0),
+])
+def test_what_is_a_fault(series, calm, faults):
+    found = waits(**series)
+    for driver, samples in calm.items():
+        found[CASE][driver][0] = samples
+    assert len(inversion.faults(found)) == faults
 
 
 def test_the_moment_before_the_end_is_nobodys_fault():
