@@ -90,28 +90,3 @@ fn is_simple(node: Node<'_>) -> bool {
     let kinds = "call_expression assignment_expression update_expression";
     node.kind() == "expression_statement" && first_child(node).is_some_and(|inner| is_in(inner.kind(), kinds))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn has(text: &str, operator: &str, mutated: &str) {
-        let found: Vec<_> =
-            faults(&Source::new("a.c", text.into())).into_iter().map(|f| (f.operator, f.mutated)).collect();
-        assert!(found.iter().any(|(o, m)| *o == operator && m == mutated), "{found:?}");
-    }
-
-    #[test]
-    fn operators() {
-        has("int f(int a) { if (a < 2) return -EINVAL; return 0; }", "comparison", "a <= 2");
-        has("int f(int a) { if (a) return -EINVAL; return 0; }", "negate condition", "!(a)");
-        has("int f(int a) { if (a) return -EINVAL; return 0; }", "errno", "EPERM");
-        has("int f(void) { g(); h(); return 0; }", "swap statements", "h(); g();");
-        let apart = faults(&Source::new("a.c", "int f(void) { a->b = c; a->d = &e; return 0; }".into()));
-        assert!(apart.iter().all(|fault| fault.operator != "swap statements"), "{apart:?}");
-        has("static void *f(void) { return g(); }", "return at once", "return NULL;");
-        has("int f(void) { int a = 3; return a; }", "off by one", "(3 + 1)");
-        assert!(faults(&Source::new("a.c", "static int a[4] = { 1 };\n#define B 3\n".into())).is_empty());
-    }
-}

@@ -191,6 +191,62 @@ mod tests {
         assert_eq!(keys("fn f() { g(1 +\n 2); }"), keys("fn f() { g(1 + // one\n 2); }"));
     }
 
+    /// What operators find in a text: their names, and what they make of it.
+    fn found(path: &str, text: &str) -> Vec<(&'static str, String)> {
+        let sites = numbered(&[Source::new(path, text.into())]);
+        sites.into_iter().map(|site| (site.operator, site.mutated)).collect()
+    }
+
+    #[test]
+    fn operators() {
+        for (path, text, operator, mutated) in [
+            ("a.c", "int f(int a) { if (a < 2) return -EINVAL; return 0; }", "comparison", "a <= 2"),
+            ("a.c", "int f(int a) { if (a) return -EINVAL; return 0; }", "negate condition", "!(a)"),
+            ("a.c", "int f(int a) { if (a) return -EINVAL; return 0; }", "errno", "EPERM"),
+            ("a.c", "int f(void) { g(); h(); return 0; }", "swap statements", "h(); g();"),
+            ("a.c", "static void *f(void) { return g(); }", "return at once", "return NULL;"),
+            ("a.c", "int f(void) { int a = 3; return a; }", "off by one", "(3 + 1)"),
+            ("a.rs", "fn f(a: u32) { if a < 2 { g() } }", "comparison", "a <= 2"),
+            ("a.rs", "fn f(a: bool) { if a { g() } }", "negate condition", "!(a)"),
+            ("a.rs", "fn f(a: T) { h(a.is_new()) }", "negate condition", "!a.is_new()"),
+            ("a.rs", "fn f() -> u32 { 4 }", "off by one", "(4 + 1)"),
+            ("a.rs", "fn f() -> Result { Err(EINVAL) }", "errno", "kernel::error::code::EPERM"),
+            ("a.rs", "fn f(q: Q) { q.push_back(1); }", "method", "q.push_front(1)"),
+            ("a.rs", "fn f() { g(); h(); }", "drop statement", ""),
+            ("a.rs", "fn f() { g(); h(); }", "swap statements", "h(); g();"),
+            ("a.rs", "fn f() { a = g(); b = a; }", "swap statements", "b = a; a = g();"),
+            ("a.rs", "fn f() -> Option<u8> { g() }", "return at once", "return None"),
+            ("a.rs", "fn f() -> bool { g() }", "return at once", "return false"),
+            ("a.rs", "fn f(a: u8) { match a { 1 => g(), _ => h() } }", "skip arm", "()"),
+        ] {
+            let found = found(path, text);
+            assert!(found.contains(&(operator, mutated.into())), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_difference_or_is_known_when_it_is_compiled_stays() {
+        for (path, text, operator, count) in [
+            ("a.c", "int f(void) { a->b = c; a->d = &e; return 0; }", "swap statements", 0),
+            ("a.c", "static int a[4] = { 1 };\n#define B 3\n", "", 0),
+            ("a.rs", "fn f() { s.a = 1; s.b += 2; }", "swap statements", 0),
+            ("a.rs", "fn f() { let mut b = g(); drop(b); }", "drop statement", 0),
+            ("a.rs", "fn f() { let b = g(); let c = h(); drop(b); }", "drop statement", 1),
+            ("a.rs", "fn f() { let b = g(); drop(b); i(); }", "drop statement", 2),
+            ("a.rs", "const A: u32 = 1 + 2; static B: [u8; 3] = [0; 3];", "", 0),
+            ("a.rs", "const fn f() -> bool { 1 < 2 }", "", 0),
+            ("a.rs", "#[cfg(test)] mod t { fn f() -> bool { 1 < 2 } }", "", 0),
+            ("a.rs", "fn f(a: T) { match a.0 { 1 => {} _ => {} } }", "off by one", 0),
+        ] {
+            let found = found(path, text);
+            assert_eq!(
+                found.iter().filter(|fault| fault.0.contains(operator)).count(),
+                count,
+                "{text}: {found:?}"
+            );
+        }
+    }
+
     /// Where edits of a text are, and what the places look like after them.
     fn written(path: &str, text: &str, edits: &[(&str, &str)]) -> anyhow::Result<Vec<String>> {
         let source = Source::new(path, text.into());
@@ -201,24 +257,26 @@ mod tests {
 
     #[test]
     fn edits_take_the_narrowest_statement_or_block() {
-        let rust = |text, edits| written("a.rs", text, edits).unwrap();
-        assert_eq!(rust("fn f() { g(); if a { h(); } }", &[("a {", "a || b {")]), ["if a || b { h(); }"]);
-        assert_eq!(rust("fn f() {\n    g();\n    h();\n}", &[("    h();\n", "")]), [""]);
-        assert_eq!(rust("fn f() { g(); h() }", &[("h()", "i(); h()")]), ["i(); h()"]);
-        assert_eq!(rust("fn f() { g(a != 0 && b); }", &[("!= 0 &&", "> 10 &&")]), ["g(a > 10 && b);"]);
-        assert_eq!(rust("fn f() { let a = 1; h(a) }", &[("= 1", "= 2")]), ["{ let a = 2; h(a) }"]);
-        assert_eq!(
-            rust("fn f() { g(); h(); }", &[("g();", "let _a = b(); g();")]),
-            ["{ let _a = b(); g(); h(); }"]
-        );
-        assert_eq!(
-            rust("fn f() { if a { g(); } h(); }", &[("g()", "i()"), ("a {", "b {")]),
-            ["if b { i(); }"]
-        );
-        assert_eq!(rust("fn f() { g() } fn h() { i() }", &[("g()", "j()"), ("i()", "k()")]), ["j()", "k()"]);
-        let c = |text, edits| written("a.c", text, edits).unwrap();
-        assert_eq!(c("void f(void) { g(); if (a) h(); }", &[("h()", "i()")]), ["i();"]);
-        assert_eq!(c("void f(void) { g();\nout:\n\th(); }", &[("h();", "")]), [""]);
+        let places: [(_, _, &[_], &[&str]); 10] = [
+            ("a.rs", "fn f() { g(); if a { h(); } }", &[("a {", "a || b {")], &["if a || b { h(); }"]),
+            ("a.rs", "fn f() {\n    g();\n    h();\n}", &[("    h();\n", "")], &[""]),
+            ("a.rs", "fn f() { g(); h() }", &[("h()", "i(); h()")], &["i(); h()"]),
+            ("a.rs", "fn f() { g(a != 0 && b); }", &[("!= 0 &&", "> 10 &&")], &["g(a > 10 && b);"]),
+            ("a.rs", "fn f() { let a = 1; h(a) }", &[("= 1", "= 2")], &["{ let a = 2; h(a) }"]),
+            (
+                "a.rs",
+                "fn f() { g(); h(); }",
+                &[("g();", "let _a = b(); g();")],
+                &["{ let _a = b(); g(); h(); }"],
+            ),
+            ("a.rs", "fn f() { if a { g(); } h(); }", &[("g()", "i()"), ("a {", "b {")], &["if b { i(); }"]),
+            ("a.rs", "fn f() { g() } fn h() { i() }", &[("g()", "j()"), ("i()", "k()")], &["j()", "k()"]),
+            ("a.c", "void f(void) { g(); if (a) h(); }", &[("h()", "i()")], &["i();"]),
+            ("a.c", "void f(void) { g();\nout:\n\th(); }", &[("h();", "")], &[""]),
+        ];
+        for (path, text, edits, wanted) in places {
+            assert_eq!(written(path, text, edits).unwrap(), wanted);
+        }
     }
 
     #[test]
