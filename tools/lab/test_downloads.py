@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is said of packages that cannot be had, and that the next run goes on where one was interrupted."""
+"""What is said of packages that cannot be had, that the next run goes on where one was interrupted, and what programs out of packages
+need, for whichever processor they are."""
 
 import errno
 import functools
@@ -11,7 +12,7 @@ import threading
 
 import pytest
 
-from . import cache, debian, proc, say, source, stock
+from . import cache, debian, foreign, proc, say, source, stock
 
 KERNEL = {"suite": "trixie-backports", "series": "7.3", "flavour": "amd64", "tested": ""}
 
@@ -125,3 +126,21 @@ def test_what_a_full_disk_leaves_of_a_download_does_not_look_finished(tmp_path, 
     for _ in range(2):
         with pytest.raises(OSError, match="No space left"):
             stock._download(tmp_path / "packages", KERNEL)
+
+
+LISTED = {
+    "program": " 0x0000000000000001 (NEEDED)             Shared library: [libone.so.1]\n 0x000000000000000e (SONAME)  Library soname: [x]\n",
+    "libone.so.1": " 0x0000000000000001 (NEEDED)             Shared library: [libtwo.so.2]\n",
+    "libtwo.so.2": " 0x0000000000000001 (NEEDED)             Shared library: [libone.so.1]\n",
+}
+
+
+def test_libraries_of_libraries_are_there_once_and_a_missing_one_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(foreign.proc, "output", lambda *words: LISTED[pathlib.Path(words[-1]).name])
+    for name in ("program", "libone.so.1"):
+        (tmp_path / name).touch()
+    folders = [tmp_path / "nowhere", tmp_path]
+    with pytest.raises(say.LabError, match="libtwo.so.2 is in none of"):
+        foreign.needed([tmp_path / "program"], folders)
+    (tmp_path / "libtwo.so.2").touch()
+    assert foreign.needed([tmp_path / "program"], folders) == {name: tmp_path / name for name in ("libone.so.1", "libtwo.so.2")}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How what bpftrace prints is compared with the document, what a trace of Perfetto's has to have, what counts as a difference of
-trace events, and as an event that trace-cmd cannot read."""
+"""How what bpftrace and worked examples print is compared with the documents, what a trace of Perfetto's has to have, what counts as a
+difference of trace events, and as an event that trace-cmd cannot read; and what is read from the output of GoogleTest programs."""
 
 import pytest
 
-from . import bpftrace, examples, perfetto, tracing
+from . import aosp, bpftrace, examples, perfetto, tracing
 
 HISTOGRAM = """
 @us[12, contract]:
@@ -87,3 +87,72 @@ def test_differences(c, ours, words):
 def test_what_trace_cmd_reads(report, count, wrong):
     events, found = tracing.judge_report(report)
     assert (events, len(found)) == (count, wrong)
+
+
+GREEN, RED, END = "\x1b[0;32m", "\x1b[0;31m", "\x1b[m"
+
+
+@pytest.mark.parametrize("status, outcomes, lines", [
+    (1, {"Suite.Good": "passed", "Suite.Bad": "failed", "All/Suite.Left/remote": "skipped"}, f"""
+{GREEN}[ RUN      ] {END}Suite.Good
+{GREEN}[       OK ] {END}Suite.Good (3 ms)
+[ RUN      ] Suite.Bad
+{RED}[  FAILED  ] {END}Suite.Bad (12 ms)
+[ RUN      ] All/Suite.Left/remote
+[  SKIPPED ] All/Suite.Left/remote (0 ms)
+[  PASSED  ] 1 test.
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] Suite.Bad"""),
+    (1, {"All/S.T/0": "failed"}, "[ RUN      ] All/S.T/0\n[  FAILED  ] All/S.T/0, where GetParam() = 7 (1 ms)"),
+    (139, {"S.A": "passed", "S.B": "unfinished"}, "[ RUN      ] S.A\n[       OK ] S.A (0 ms)\n[ RUN      ] S.B"),
+    # A failure outside of tests counts, and a program without tests is its status.
+    (1, {"S.A": "passed", "(exit status)": "failed"}, "[ RUN      ] S.A\n[       OK ] S.A (0 ms)"),
+    (0, {"program": "passed"}, "10 per second"),
+    (1, {"program": "failed"}, ""),
+])
+def test_outcomes(status, outcomes, lines):
+    assert aosp.parse(f"@@ begin program -x\n{lines}\n@@ end {status}") == {"program -x": outcomes}
+
+
+def test_a_program_that_never_ended():
+    assert aosp.parse("@@ begin p\n[ RUN      ] S.A\n") == {"p": {"S.A": "unfinished"}}
+
+
+TEXT = """
+<!-- example: one -->
+```sh
+CLIENT=12
+grep $CLIENT log
+```
+```text
+a 7 of 0000000000001234
+```
+<!-- example: one (rust alone) -->
+```sh
+true
+```
+```text
+```
+```sh
+not an example
+```
+"""
+
+
+def test_blocks():
+    assert examples.blocks(TEXT, "c") == {"one": [("grep $CLIENT log\n", "a 7 of 0000000000001234\n")]}
+    assert len(examples.blocks(TEXT, "rust")["one"]) == 2
+
+
+def test_numbers_are_not_compared():
+    scene = examples.blocks(TEXT, "c")["one"]
+    said = "--- begin 0\r\na  99 of 00000000deadbeef\r\n--- end 0\r\n"
+    assert examples.judge(scene, said) == []
+    for wrong in (said.replace("of", "from"), said.replace("--- end", ""), "--- begin 0\n--- end 0\n"):
+        assert examples.judge(scene, wrong)
+
+
+def test_the_documents_have_them():
+    scenes, found = ["buffer", "failed", "node", "slow", "waiting"], examples.blocks(examples.text(), "rust")
+    assert sorted(examples.blocks(examples.text(), "c")) == scenes
+    assert sorted(found) == sorted([*scenes, "machine", "shell"]) and len(found["shell"]) >= 4
