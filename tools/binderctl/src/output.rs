@@ -144,14 +144,3 @@ pub fn complain(error: &Error, json: bool) {
         eprintln!("hint: {}", escape::visible(hint));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_is_no_plural() {
-        let counts = [count(1, "call"), count(0, "call"), count(2, "process")];
-        assert_eq!(counts, ["1 call", "0 calls", "2 processes"]);
-    }
-}

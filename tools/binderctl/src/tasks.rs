@@ -104,9 +104,7 @@ fn comm(path: &str) -> Option<String> {
 /// What a thread does at this moment, in words.
 pub fn activity(pid: i32, tid: i32) -> String {
     let folder = format!("/proc/{pid}/task/{tid}");
-    let Some(state) = fs::read(format!("{folder}/stat")).ok().and_then(|stat| state_of(&stat)) else {
-        return "has ended".to_owned();
-    };
+    let Some(state) = state(&folder) else { return "has ended".to_owned() };
     let place =
         fs::read_to_string(format!("{folder}/wchan")).ok().filter(|name| !name.is_empty() && name != "0");
     let place = place.map(|name| format!(" in {name}")).unwrap_or_default();
@@ -124,8 +122,7 @@ pub fn activity(pid: i32, tid: i32) -> String {
 pub fn has_ended(task: Task) -> bool {
     const FIRST: u64 = 0xefff_fffc;
     let is_in_first = fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == FIRST);
-    let stat = fs::read(format!("/proc/{}/task/{}/stat", task.process, task.thread)).ok();
-    let has_ended = match stat.and_then(|stat| state_of(&stat)) {
+    let has_ended = match state(&format!("/proc/{}/task/{}", task.process, task.thread)) {
         Some(state) => "ZX".contains(state),
         // It may be there and not be shown.
         None => kill(Pid::from_raw(task.thread), None) == Err(Errno::ESRCH),
@@ -143,10 +140,7 @@ pub fn switches(task: Task) -> Option<u64> {
 
 /// Whether a process is stopped, so that it answers nobody.
 pub fn is_stopped(pid: i32) -> bool {
-    fs::read(format!("/proc/{pid}/stat"))
-        .ok()
-        .and_then(|stat| state_of(&stat))
-        .is_some_and(|state| "Tt".contains(state))
+    state(&format!("/proc/{pid}")).is_some_and(|state| "Tt".contains(state))
 }
 
 /// The frozen cgroup that a process is in: the innermost one that is frozen itself.
@@ -162,6 +156,11 @@ pub fn frozen_cgroup(pid: i32) -> Option<PathBuf> {
         return None;
     }
     folder.ancestors().find(|folder| has(folder, "cgroup.freeze", "1")).map(Path::to_owned)
+}
+
+/// The state of a process or a thread, by its folder.
+fn state(folder: &str) -> Option<char> {
+    state_of(&fs::read(format!("{folder}/stat")).ok()?)
 }
 
 /// The state stands behind the name, which may have any characters in it, parentheses too.

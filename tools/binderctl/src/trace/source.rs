@@ -186,13 +186,9 @@ impl Instance {
     /// The rings, one for each CPU.
     fn rings(&self) -> Result<Vec<PathBuf>> {
         let folder = self.folder.join("per_cpu");
-        let failed = |error: io::Error| Error::at("read", &folder, error);
-        let mut rings = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            rings.push(entry.map_err(failed)?.path().join("trace_pipe_raw"));
-        }
-        rings.sort();
-        Ok(rings)
+        let ring = |entry: io::Result<fs::DirEntry>| Ok(entry?.path().join("trace_pipe_raw"));
+        let rings = fs::read_dir(&folder).and_then(|entries| entries.map(ring).collect());
+        rings.map_err(|error| Error::at("read", &folder, error))
     }
 
     fn layout(&self) -> Result<Layout> {
