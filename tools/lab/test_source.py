@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What of Debian's kernel tree is other in ours, and kernels of two configurations that are made of one tree with our driver in it."""
+"""What of Debian's kernel tree is other in ours, and kernels of two configurations that are made of one tree with our driver in it,
+which of Debian's kernels is taken of a suite, and what of the words of a Debian machine counts as checks."""
 
 import os
 
 import pytest
 
-from . import cache, install, kernel, say, source
+from . import cache, deb_test, install, kernel, say, source, stock
 
 KCONFIG = """config ANDROID_BINDER_IPC
 	tristate "Android Binder IPC Driver"
@@ -55,3 +56,65 @@ def test_each_kernel_of_a_tree_has_the_present_driver(tmp_path, monkeypatch):
     driver[0] = "two"
     assert built("second") == "two"
     assert built("first") == "two"
+
+
+class Suite:
+    """A suite whose packages are known."""
+
+    name = "somewhere"
+
+    def __init__(self, *names):
+        self._names = names
+
+    def must_update(self):
+        pass
+
+    def names(self, beginning):
+        return [name for name in self._names if name.startswith(beginning)]
+
+
+FULL = Suite("linux-headers-7.2.9+deb13-amd64", "linux-headers-7.2.12+deb13-amd64", "linux-headers-7.2.12+deb13-cloud-amd64",
+             "linux-headers-7.2.12+deb13-common", "linux-headers-7.20.1+deb13-amd64", "linux-headers-amd64")
+
+
+@pytest.mark.parametrize("series, flavour, release", [
+    ("7.2", "amd64", "7.2.12+deb13-amd64"),
+    ("7.2.12", "cloud-amd64", "7.2.12+deb13-cloud-amd64"),
+])
+def test_the_newest_of_a_series_by_its_numbers(series, flavour, release):
+    assert stock.newest(FULL, {"series": series, "flavour": flavour}) == release
+
+
+def test_a_series_that_is_gone_says_what_is_there():
+    with pytest.raises(say.LabError, match=r"somewhere has no headers of Linux 7.1 amd64 .*7.2.9\+deb13-amd64.*versions.toml"):
+        stock.newest(FULL, {"series": "7.1", "flavour": "amd64"})
+
+
+@pytest.mark.parametrize("later, names, release, then", [
+    ({}, ["7.2.13+deb14-amd64", "7.2.14+deb14-amd64"], "7.2.14+deb14-amd64", None),
+    ({"later": "7.3"}, ["7.2.12+deb13-amd64", "7.3.5+deb13-amd64", "7.3.5+deb13-cloud-amd64"], "7.2.12+deb13-amd64", "7.3.5+deb13-amd64"),
+    ({}, ["7.4.1-amd64"], None, None),
+])
+def test_kernels_of_the_machines_that_packages_are_tried_on(monkeypatch, later, names, release, then):
+    asked = []
+    monkeypatch.setattr(deb_test.debian, "Suite", lambda state, name: asked.append(name) or Suite(*(f"linux-headers-{one}" for one in names)))
+    pin = {"suites": ["old", "new"], "series": "7.2", **later}
+    if release:
+        assert deb_test.releases(pin) == {"suites": ["old", "new"], "release": release, **({"later": then} if then else {})}
+    else:
+        with pytest.raises(say.LabError, match=r"no headers of Linux 7.2 amd64 .*change \[machine\] of versions.toml"):
+            deb_test.releases(pin)
+    assert asked == ["new"]
+
+
+# What systemd writes to a terminal when a service begins.
+BEGUN = "\x1b]3008;start=1;unit=lab.service\x1b\\\x1b[0m\x1b]104\x07\x1b[!p\x1bP+q6E616D65\x1b\\"
+
+
+@pytest.mark.parametrize("words, good, wrong", [
+    ("ok 1 - one\n# more\nnot ok 2 - two\n# why\nok 3 - three\n1..3\n@@ end 1\n", 2, "not ok 2 - two\n# why"),
+    (f"{BEGUN}not ok 1 - one\nok 2 - two\n1..2\n", 1, "not ok 1 - one"),
+    ("Started: ok 1 - one\nok 2 - two\n1..2\n", 1, "of 2 checks 1 are told: 'Started: ok 1 - one\\nok 2 - two\\n1..2\\n'"),
+])
+def test_checks_are_counted_with_what_they_say(words, good, wrong):
+    assert deb_test.checks(deb_test._plain(words)) == (good, [wrong])
