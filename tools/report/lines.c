@@ -26,7 +26,6 @@
  */
 #include "caches.h"
 #include "stacks.h"
-#include "marks.h"
 
 enum what { READ, WRITE, LOCKED, PAUSE };
 static const char *const names[] = { "read", "write", "locked", "pause" };

@@ -14,8 +14,7 @@
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o locked.so locked.c
  *	qemu-system-x86_64 ... -plugin ./locked.so,out=FILE
  */
-#include "decode.h"
-#include "marks.h"
+#include "plugin.h"
 
 struct window {
 	enum kind kind;

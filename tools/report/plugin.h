@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The part of QEMU's interface for TCG plugins, version 1, that the plugins here use. Debian ships a QEMU that loads plugins,
+ * What all plugins here have in common, above all the part of QEMU's interface for TCG plugins, version 1, that they use. Debian ships a QEMU that loads plugins,
  * but not the header, so it is declared after QEMU's documentation.
  */
 #ifndef REPORT_PLUGIN_H
@@ -126,6 +126,116 @@ static inline size_t surely_executed(const struct qemu_plugin_tb *tb)
 static inline bool is_kernel(uint64_t address)
 {
 	return address >> 63;
+}
+
+/* What plugins have to know of an instruction of x86-64. */
+struct decoded {
+	/* It has a LOCK prefix. */
+	bool locked;
+	/* It exchanges a register with memory, which locks without a prefix. */
+	bool exchange;
+	bool call;
+	bool ret;
+	bool pause;
+};
+
+/* Legacy prefixes in any order, LOCK among them, then perhaps REX, then the opcode. */
+static inline struct decoded decode(const struct qemu_plugin_insn *insn)
+{
+	static const uint8_t others[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3 };
+	const uint8_t *byte = qemu_plugin_insn_data(insn);
+	const uint8_t *end = byte + qemu_plugin_insn_size(insn);
+	struct decoded is = { 0 };
+	bool repeats = false;
+
+	for (; byte < end && (*byte == 0xf0 || memchr(others, *byte, sizeof(others))); byte++) {
+		is.locked |= *byte == 0xf0;
+		repeats |= *byte == 0xf3;
+	}
+	is.pause = repeats && byte < end && *byte == 0x90;
+	if (byte < end && (*byte & 0xf0) == 0x40)
+		byte++;
+	if (byte < end) {
+		is.ret = *byte == 0xc3 || *byte == 0xc2;
+		is.call = *byte == 0xe8 || (*byte == 0xff && byte + 1 < end && (byte[1] >> 3 & 7) == 2);
+		is.exchange = (*byte & 0xfe) == 0x86 && byte + 1 < end && byte[1] >> 6 != 3;
+	}
+	return is;
+}
+
+/* What tools/binder-bench tells plugins: NOPs with an operand that nobody else uses (its src/marks.rs and src/growth/meter.rs). */
+
+/* What is measured starts or goes on, and ends or pauses. */
+#define MARK_START 0x42494e01
+#define MARK_END 0x42494e02
+/* The loop of the idle process comes next. */
+#define MARK_IDLE 0x42494e03
+/* What is measured from here on belongs to a short or to a long window; all windows of one thing are done. */
+#define MARK_SHORT_WINDOW 0x42494e04
+#define MARK_LONG_WINDOW 0x42494e05
+#define MARK_WINDOWS_END 0x42494e06
+
+static inline int32_t number(const uint8_t *bytes)
+{
+	int32_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+/* Which mark an instruction is, or 0. */
+static inline int32_t mark(const struct qemu_plugin_insn *insn)
+{
+	static const uint8_t marker[] = { 0x0f, 0x1f, 0x84, 0x00 };
+	const uint8_t *byte = qemu_plugin_insn_data(insn);
+
+	return qemu_plugin_insn_size(insn) == 8 && !memcmp(byte, marker, sizeof(marker)) ? number(byte + 4) : 0;
+}
+
+/* Windows of calls are short ones or long ones. */
+enum kind { SHORT, LONG, KINDS, NEITHER = KINDS };
+static const char *const kind_names[KINDS] = { "short", "long" };
+
+/* What a plugin does at each mark; a window's start is told with its kind. */
+struct at_marks {
+	executed_cb starts;
+	executed_cb ends;
+	executed_cb window_starts;
+	executed_cb windows_end;
+};
+
+/* For each block of user space. */
+static void watch_marks(struct qemu_plugin_tb *tb, const struct at_marks *at)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		executed_cb cb = NULL;
+		uintptr_t data = 0;
+
+		switch (mark(insn)) {
+		case MARK_START:
+			cb = at->starts;
+			break;
+		case MARK_END:
+			cb = at->ends;
+			break;
+		case MARK_SHORT_WINDOW:
+			cb = at->window_starts;
+			data = SHORT;
+			break;
+		case MARK_LONG_WINDOW:
+			cb = at->window_starts;
+			data = LONG;
+			break;
+		case MARK_WINDOWS_END:
+			cb = at->windows_end;
+			break;
+		}
+		if (cb)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, cb, CB_NO_REGS, (void *)data);
+	}
 }
 
 #endif

@@ -13,7 +13,7 @@
 #ifndef REPORT_STACKS_H
 #define REPORT_STACKS_H
 
-#include "decode.h"
+#include "plugin.h"
 
 /* The kernel's THREAD_SIZE: stacks are aligned to it. */
 #define STACK_SHIFT 14

@@ -25,7 +25,7 @@
  *
  * ADDRESS is that of __preempt_count and of entry_SYSCALL_64, in hexadecimal.
  */
-#include "marks.h"
+#include "plugin.h"
 
 /* The kernel's own text is below, and modules are above, wherever the kernel puts them. */
 #define MODULES 0xffffffffa0000000u
