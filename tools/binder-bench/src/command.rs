@@ -11,7 +11,7 @@ use crate::growth::{self, GrowthArgs};
 use crate::inversion::{self, InversionArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::paired::PairedArgs;
-use crate::workload::catalogue::{self, Named, Selected};
+use crate::workload::{self, Named, Selected};
 
 /// Measures Binder drivers over raw ioctls, next to sockets in the same run.
 ///
@@ -68,7 +68,7 @@ pub struct RunArgs {
 impl RunArgs {
     pub fn workloads(&self) -> Vec<Named> {
         let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
-        catalogue::all().into_iter().filter(|(name, _)| wanted(name)).collect()
+        workload::all().into_iter().filter(|(name, _)| wanted(name)).collect()
     }
 }
 
@@ -77,7 +77,7 @@ fn of<T>(all: &'static [T], name: fn(&T) -> &'static str) -> PossibleValuesParse
 }
 
 fn workload_names() -> PossibleValuesParser {
-    let names = catalogue::all().into_iter().map(|(name, _)| name);
+    let names = workload::all().into_iter().map(|(name, _)| name);
     ["all"].into_iter().chain(names).collect::<Vec<_>>().into()
 }
 

@@ -6,7 +6,7 @@
 //! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
 //! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
 //! ([`memory`]), how costs grow with numbers ([`growth`]), how long one waits for whoever loses its CPU ([`inversion`]), and two drivers
-//! in one kernel ([`paired`]). [`command`] is the command line; [`workload::catalogue`] is the only file that knows every workload.
+//! in one kernel ([`paired`]). [`command`] is the command line.
 
 use std::io::Write;
 use std::path::Path;
@@ -46,7 +46,7 @@ use error::{Context, Result};
 use result::{json, Carrier, RunFile};
 use session::Session;
 use stage::Stage;
-use workload::catalogue::Named;
+use workload::Named;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {

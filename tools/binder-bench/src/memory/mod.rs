@@ -126,16 +126,10 @@ mod tests {
     fn what_everyone_pays_is_taken_off() {
         let levels =
             |each: u64| (0..5).map(move |n| Level { objects: n * 10, bytes: 7 + n * 10 * each }).collect();
-        let weighed = |control: Vec<Level>| match cell(
-            Label::new("memory", "x"),
-            levels(500),
-            control,
-            BTreeMap::new(),
-        )
-        .measured
-        {
-            Measured::Memory(memory) => memory,
-            other => panic!("memory was weighed, not {other:?}"),
+        let weighed = |control: Vec<Level>| {
+            let cell = cell(Label::new("memory", "x"), levels(500), control, BTreeMap::new());
+            let Measured::Memory(memory) = cell.measured else { panic!("memory was weighed") };
+            memory
         };
         let memory = weighed(levels(300));
         assert!((memory.bytes - 200.0).abs() < 1e-9 && memory.plus_minus < 1e-9, "{memory:?}");

@@ -46,20 +46,19 @@ fn row<'a>(report: &'a Report, name: &str) -> &'a Row<Times> {
     report.latency.iter().find(|r| r.subject.name() == name).unwrap()
 }
 
+/// What is said of ours next to the base.
+fn ratio(report: &Report) -> stats::Ratio {
+    row(report, "rust").figures.ratios.clone().unwrap().p50.ratio
+}
+
 #[test]
 fn drivers_are_kept_apart_and_yardsticks_merged() {
     let report = merge(&faster(), "c");
-    assert_eq!(
-        (
-            row(&report, "c").figures.boots,
-            row(&report, "rust").figures.boots,
-            row(&report, "seqpacket").figures.boots
-        ),
-        (3, 3, 6)
-    );
-    assert_eq!((row(&report, "c").figures.calls, row(&report, "seqpacket").figures.calls), (3000, 6000));
+    for (who, boots, calls) in [("c", 3, 3000), ("rust", 3, 3000), ("seqpacket", 6, 6000)] {
+        assert_eq!((row(&report, who).figures.boots, row(&report, who).figures.calls), (boots, calls));
+    }
     assert!(row(&report, "c").figures.ratios.is_none());
-    let ratio = row(&report, "rust").figures.ratios.clone().unwrap().p50.ratio;
+    let ratio = ratio(&report);
     assert!((ratio.point - 0.9).abs() < 0.001 && ratio.decides(), "{ratio:?}");
     let text = render(&report);
     assert!(text.contains("10.0 % faster"), "{text}");
@@ -94,8 +93,7 @@ fn a_machine_that_was_slower_for_one_driver_names_no_winner() {
         }
     }
     let report = merge(&files, "c");
-    let ratios = row(&report, "rust").figures.ratios.clone().unwrap();
-    assert!(!ratios.p50.ratio.decides(), "{ratios:?}");
+    assert!(!ratio(&report).decides(), "{report:?}");
     assert!(render(&report).contains("machine disturbed"));
 }
 
@@ -130,11 +128,9 @@ fn a_workload_without_payloads_is_controlled_by_its_yardstick() {
         file.cells[0].label.case = "transient".into();
         file.cells[1].label.case = yardstick::CASE.into();
     }
-    let report = merge(&files, "c");
-    assert!(row(&report, "rust").figures.ratios.clone().unwrap().p50.ratio.control.is_some());
+    assert!(ratio(&merge(&files, "c")).control.is_some());
     for file in &mut files {
         file.cells[1].label.workload = "other".into();
     }
-    let report = merge(&files, "c");
-    assert!(row(&report, "rust").figures.ratios.clone().unwrap().p50.ratio.control.is_none());
+    assert!(ratio(&merge(&files, "c")).control.is_none());
 }

@@ -160,7 +160,7 @@ impl Failure {
             handle: (entry.kind != binder_logs::Kind::Reply).then_some(entry.handle),
             code: None,
             data_size: entry.data_size,
-            meaning: Meaning::new(entry.return_error, Some(entry.errno), causes::of_entry(entry)),
+            meaning: Meaning::of_entry(entry),
             who: format!("from {} to {target}", names.of_thread(from.process, from.thread)),
         }
     }
@@ -173,10 +173,7 @@ impl Failure {
             transaction: logged.map(|entry| entry.id),
             handle: reported.handle.and(logged).map(|entry| entry.handle),
             code: Some(report.code),
-            meaning: match logged {
-                Some(entry) => Meaning::new(entry.return_error, Some(entry.errno), causes::of_entry(entry)),
-                None => Meaning::of(report.entry.return_error, None),
-            },
+            meaning: logged.map_or_else(|| Meaning::of(report.entry.return_error, None), Meaning::of_entry),
             ..reported
         }
     }
@@ -185,6 +182,10 @@ impl Failure {
 impl Meaning {
     fn of(code: u32, errno: Option<i32>) -> Self {
         Self::new(code, errno, causes::of(code, errno))
+    }
+
+    fn of_entry(entry: &LogEntry) -> Self {
+        Self::new(entry.return_error, Some(entry.errno), causes::of_entry(entry))
     }
 
     fn new(code: u32, errno: Option<i32>, cause: causes::Cause) -> Self {
