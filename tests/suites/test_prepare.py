@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from .versions import ROOT
+from lab.versions import ROOT
 
 RELEASE = "7.3.4+deb13-amd64"
 BUILD = f"lib/modules/{RELEASE}/build"
