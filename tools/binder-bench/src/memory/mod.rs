@@ -51,6 +51,7 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     for &Object { name, portion, make, .. } in
         OBJECTS.iter().filter(|object| wants(&args.kinds, object.option))
     {
+        come_to_rest();
         let mut stage = Stage::new(&session, None)?;
         let (maker, control) = make(&mut stage, portion * (args.steps + 1))?;
         let mut weigh = |maker| levels(&mut stage, maker, (portion, portion), args.steps);
@@ -66,6 +67,7 @@ pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
     let mut cells = Vec::new();
     let can_end = |ending: &&Ending| args.run.device.is_none() || ending.option != UNMOUNTED;
     for ending in ENDINGS.iter().filter(|ending| wants(&args.kinds, ending.option)).filter(can_end) {
+        come_to_rest();
         let mut stage = Stage::new(&session, None)?;
         let maker = ending.maker(&mut stage)?;
         let before = referenced()?;
@@ -85,14 +87,19 @@ fn referenced() -> Result<BTreeMap<String, f64>> {
     references::count()
 }
 
+/// Waits for the ends of earlier processes, which otherwise leave slabs that objects of now share.
+fn come_to_rest() {
+    std::thread::sleep(REST);
+    kernel_memory::shrink_slabs();
+}
+
 /// What the kernel uses while a portion of objects after the other is made.
 fn levels(stage: &mut Stage, maker: Worker, (ahead, portion): (u64, u64), steps: u64) -> Result<Vec<Level>> {
     let mut make = |count| {
         stage.workers.order(maker, &Order::Go(count))?;
         stage.workers.collect(&[maker], TIMEOUT)
     };
-    std::thread::sleep(REST);
-    kernel_memory::shrink_slabs();
+    come_to_rest();
     // What is made first fills up slabs that others have begun, and tables that have room.
     make(ahead)?;
     let mut levels = vec![level(0)?];
