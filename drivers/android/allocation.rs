@@ -16,11 +16,11 @@ use crate::{
         traced_pages::trace_all_freed, //
     },
     common::{debug::space_debug, error::TransactionError, reason::Reason},
-    defs::{transaction_flags, Strength, TransactionRequest},
+    defs::{TransactionRequest, TF_CLEAR_BUF},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::{Node, NodeInUse},
     process::Process,
-    pure::one_or_many::OneOrMany,
+    pure::{node_counts::Strength, one_or_many::OneOrMany},
     range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
     trace, //
 };
@@ -281,7 +281,7 @@ impl Process {
             // CAST: the offset is within a space.
             offset: offset as u32,
             layout,
-            is_cleared: request.flags & transaction_flags::CLEAR_BUF != 0,
+            is_cleared: request.flags & TF_CLEAR_BUF != 0,
             is_spam_suspect: reserved.oneway_spam_suspect,
             named: None,
         };

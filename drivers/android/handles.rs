@@ -12,14 +12,14 @@ use crate::{
         limits::limits,
         stats::{next_debug_id, Counted, Kind}, //
     },
-    defs::{NodeInfoForRef, Strength},
+    defs::NodeInfoForRef,
     kernel_ext::sched,
     node::Node,
     notification::{CancelledDeath, CancelledFreeze, DeathNotification, FreezeNotification},
     process::Process,
     pure::{
         handle_table::{self, HandleTable, Spare},
-        node_counts::Uncounted,
+        node_counts::{Strength, Uncounted},
         numbers::MOST_COUNTS, //
     },
     thread::Thread, //
@@ -291,7 +291,7 @@ impl Process {
             handle,
             strong_count,
             weak_count,
-            reserved: [0; 3],
+            ..NodeInfoForRef::default()
         })
     }
 

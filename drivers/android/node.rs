@@ -18,7 +18,7 @@ use lowered::AfterCountChange;
 
 use crate::{
     common::stats::Counted,
-    defs::{NodeDebugInfo, NodeFlags, NodeName, Strength},
+    defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
         box_queue::SmallQueue,
         link::{has_link, Branches, Link},
@@ -30,8 +30,8 @@ use crate::{
     notification::DeathNotification,
     process::{Process, ProcessState},
     pure::{
-        node_counts::{Life, NodeCounts, NodeUpdate, Uncounted},
-        priority_rules::NodePriority, //
+        node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},
+        priority_rules::{NodeFlags, NodePriority}, //
     },
     thread::Thread,
     transaction::{Transaction, TransactionBox, Turn},
@@ -533,16 +533,17 @@ impl Process {
             .checked_add(1)
             .and_then(|next| state.nodes.first_from(next))
             .map(Arc::from);
-        let (name, (has_strong_ref, has_weak_ref)) = match &next {
-            Some(node) => (node.name, node.owner_refs(&mut state)),
-            None => (NodeName::default(), (false, false)),
-        };
+        let info = next.as_ref().map_or(NodeDebugInfo::default(), |node| {
+            let (has_strong, has_weak) = node.owner_refs(&mut state);
+            NodeDebugInfo {
+                ptr: node.name.ptr,
+                cookie: node.name.cookie,
+                has_strong_ref: has_strong.into(),
+                has_weak_ref: has_weak.into(),
+            }
+        });
         // Either the tree still has the node, or `next` is freed here, after the lock is released.
         drop(state);
-        NodeDebugInfo {
-            name,
-            has_strong_ref,
-            has_weak_ref,
-        }
+        info
     }
 }

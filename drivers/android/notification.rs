@@ -26,7 +26,7 @@
 
 use crate::{
     common::stats::{Counted, Kind},
-    defs::Return,
+    defs::{FreezeNotice, Return},
     kernel_ext::{
         link::{has_link, Link},
         park::WakeHint, //
@@ -262,12 +262,14 @@ impl<S: Subject> Notification<S> {
 
     /// Returns the code and the payload that user space reads; of the payload, as many bytes as the
     /// code has.
-    pub(crate) fn encode(&self, message: S::Message) -> (Return, [u8; 16]) {
-        let (code, word) = S::code(message);
-        let mut payload = [0; 16];
-        payload[..8].copy_from_slice(&self.cookie.to_ne_bytes());
-        payload[8..12].copy_from_slice(&word.to_ne_bytes());
-        (code, payload)
+    pub(crate) fn notice(&self, message: S::Message) -> (Return, FreezeNotice) {
+        let (code, is_frozen) = S::code(message);
+        let notice = FreezeNotice {
+            cookie: self.cookie,
+            is_frozen,
+            reserved: 0,
+        };
+        (code, notice)
     }
 
     /// Cancels the notification, because its handle is removed; user space is not notified of that

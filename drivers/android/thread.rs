@@ -13,7 +13,7 @@ use crate::{
         netlink::Party,
         stats::{Counted, Kind}, //
     },
-    defs::{ExtendedError, Return},
+    defs::{no_error, ExtendedError, Return},
     kernel_ext::{
         link::{has_link, Link},
         park::WakeHint,
@@ -133,7 +133,7 @@ impl ThreadState {
             pending_calls: 0,
             unread_error: Return::Ok,
             is_work_urgent: false,
-            extended_error: ExtendedError::none(0),
+            extended_error: no_error(0),
             spare_transaction: None,
             spare_ticket: None,
         }
@@ -210,7 +210,7 @@ impl ThreadState {
 
     /// Records why a transaction failed, unless an unread record exists.
     pub(crate) fn set_error_if_none(&mut self, id: u32, error: TransactionError) {
-        if self.extended_error.command == Return::Ok {
+        if self.extended_error.command == Return::Ok.code() {
             self.set_error(id, error);
         }
     }
@@ -219,7 +219,7 @@ impl ThreadState {
     pub(crate) fn set_error(&mut self, id: u32, error: TransactionError) {
         self.extended_error = ExtendedError {
             id,
-            command: error.return_code(),
+            command: error.return_code().code(),
             param: error.param(),
         };
     }

@@ -33,7 +33,7 @@ use crate::{
         reason::Reason,
         stats::{CountedAs, Kind}, //
     },
-    defs::{transaction_flags, Return, TransactionRequest},
+    defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     kernel_ext::{
         box_queue::{Placed, Ticket},
         park::WakeHint,
@@ -210,7 +210,7 @@ impl Transaction {
 
     /// Whether the caller does not wait for a reply.
     pub(crate) fn is_oneway(&self) -> bool {
-        self.flags & transaction_flags::ONE_WAY != 0
+        self.flags & TF_ONE_WAY != 0
     }
 
     /// Returns the code that the sender of a oneway draft reads once the draft is queued (contract
@@ -224,13 +224,13 @@ impl Transaction {
 
     /// Whether this oneway call may take the place of one that waits.
     pub(crate) fn may_supersede(&self) -> bool {
-        self.flags & transaction_flags::UPDATE_TXN != 0
+        self.flags & TF_UPDATE_TXN != 0
     }
 
     /// Whether `newer`, which is for the same node, is an update of this oneway call and is to take
     /// its place (contract TXN-23). Both are admitted.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
-        let both = transaction_flags::ONE_WAY | transaction_flags::UPDATE_TXN;
+        let both = TF_ONE_WAY | TF_UPDATE_TXN;
         self.flags & both == both
             && self.flags == newer.flags
             && self.code == newer.code

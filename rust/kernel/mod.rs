@@ -27,6 +27,7 @@ pub(crate) mod owned_by;
 pub(crate) mod page_range;
 pub(crate) mod park;
 pub(crate) mod pid;
+pub(crate) mod plain;
 pub(crate) mod poll_queue;
 pub(crate) mod random;
 pub(crate) mod sched;

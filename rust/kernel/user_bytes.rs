@@ -5,6 +5,7 @@
 //! Whoever decodes one item after the other asks for each whether all of it is there. Here that is
 //! one comparison: what is left is counted, instead of where it ends.
 
+use super::plain::Plain;
 use core::mem::MaybeUninit;
 use kernel::{
     bindings,
@@ -51,17 +52,20 @@ impl<const SIZE: usize> UserBytes<SIZE> {
         }
     }
 
-    /// Returns `COUNT` bytes of those that are left, the ones behind the first `AT`, if there are
-    /// as many.
+    /// Returns the value that begins behind the first `AT` of the bytes that are left, if all of it
+    /// is among them.
     #[inline(always)]
-    pub(crate) fn array<const AT: usize, const COUNT: usize>(&self) -> Option<&[u8; COUNT]> {
-        if self.left < const { AT + COUNT } {
+    pub(crate) fn value<const AT: usize, T: Plain>(&self) -> Option<T> {
+        if self.left < const { AT + size_of::<T>() } {
             return None;
         }
         // SAFETY: The bytes are among those that are left, as was checked, which by the type
-        // invariant are within the array and initialised; an array of `u8` may lie anywhere, and
-        // the borrow of `self` keeps them unchanged.
-        Some(unsafe { &*self.bytes.as_ptr().add(self.start).add(AT).cast() })
+        // invariant are within the array and initialised; by the contract of `Plain` they are a
+        // value of the type.
+        Some(unsafe {
+            let start = self.bytes.as_ptr().add(self.start).add(AT);
+            start.cast::<T>().read_unaligned()
+        })
     }
 
     /// Takes `count` bytes from the front, or all if there are fewer.

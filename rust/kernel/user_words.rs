@@ -5,6 +5,7 @@
 //! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
 //! are read and written by an instruction each.
 
+use super::plain::Plain;
 use core::mem::MaybeUninit;
 use kernel::{
     prelude::*,
@@ -23,14 +24,20 @@ extern "C" {
     fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
 }
 
-/// Reads six words. `EFAULT` if they cannot be read. May sleep.
+/// Reads a value of six words. `EFAULT` if they cannot be read. May sleep.
 #[inline(always)]
-pub(crate) fn read_six(from: UserPtr) -> Result<[u64; 6]> {
-    let mut words = MaybeUninit::<[u64; 6]>::uninit();
+pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
+    const {
+        assert!(size_of::<T>() == size_of::<[u64; 6]>());
+        assert!(align_of::<T>() == align_of::<u64>());
+    }
+    let mut words = MaybeUninit::<T>::uninit();
     let to = words.as_mut_ptr().cast();
-    // SAFETY: `to` is valid for writes of six words. The source may be any address at all.
+    // SAFETY: `to` is valid for writes of six words, which the type has the size and the alignment
+    // of. The source may be any address at all.
     match unsafe { kernel_ext_get_six_words(to, from.as_const_ptr().cast()) } {
-        // SAFETY: The function has written all six.
+        // SAFETY: The function has written all six, and by the contract of `Plain` they are a value
+        // of the type.
         true => Ok(unsafe { words.assume_init() }),
         false => Err(EFAULT),
     }

@@ -32,7 +32,7 @@ _PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
 _SLOW = 7000
 # The host's tests, by the room that they are about where they are not called like it.
 _HOST_HOME = ROOT / "tests/host/rooms/src/tests"
-_HOST_TESTS = {"range_alloc": "range_", "defs": "wire"}
+_HOST_TESTS = {"range_alloc": "range_"}
 _HOST_LIMIT = 300
 _NOT_OK = re.compile(r"^(?:<\d+>)?\s*not ok \d+ (?P<name>\S+)")
 

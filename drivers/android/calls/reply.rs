@@ -17,7 +17,7 @@ use crate::{
         reason::Reason,
         transaction_log::{Kind, Sent}, //
     },
-    defs::{transaction_flags, ExtendedError, TransactionRequest},
+    defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::{EndedUse, NodeInUse},
     range_alloc::CallKind,
@@ -117,7 +117,7 @@ fn begin_reply(
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
-    state.extended_error = ExtendedError::none(id);
+    state.extended_error = no_error(id);
     let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
     let transaction = if has_no_objects {
         state.stack.pop_incoming()
@@ -237,7 +237,7 @@ fn copy_reply(
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
     let buffer = caller.reserve_buffer(id, request, 0, CallKind::Sync)?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
-    let accepts_files = transaction.flags & transaction_flags::ACCEPT_FDS != 0;
+    let accepts_files = transaction.flags & TF_ACCEPT_FDS != 0;
     transaction.put_content(Content::Reply {
         buffer,
         from: (sender.thread.process.pid(), sender.thread.id),

@@ -19,14 +19,15 @@ use crate::{
         reason::Reason,
         transaction_log::{Kind, Sent}, //
     },
-    defs::{transaction_flags, ExtendedError, Return, Strength, TransactionRequest},
+    defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::Node,
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
         completions::Completion,
-        freeze_state::Admission, //
+        freeze_state::Admission,
+        node_counts::Strength, //
     },
     range_alloc::CallKind,
     scheduling::priority,
@@ -55,7 +56,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
             let id = thread.process.lock_state().debug_ids.next();
             Err(Failure::early(id, node_id, error))
         }
-        Ok(node) if request.flags & transaction_flags::ONE_WAY != 0 => {
+        Ok(node) if request.flags & TF_ONE_WAY != 0 => {
             call_oneway(sender, request, node)
         }
         Ok(node) => call_and_expect(sender, request, node),
@@ -178,7 +179,7 @@ fn begin_call(
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
-    state.extended_error = ExtendedError::none(id);
+    state.extended_error = no_error(id);
     let unread = match state.work.front().as_deref() {
         Some(Work::Call(_)) => Some(Reason::CallToServe),
         Some(Work::Outcome(outcome)) if outcome.is_reply() => Some(Reason::ReplyUnread),
@@ -276,7 +277,7 @@ fn fill(
     node: Arc<Node>,
     kind: CallKind,
 ) -> Result<(), TransactionError> {
-    let context = if node.flags().wants_security_context() {
+    let context = if node.flags().has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
         Some(context.map_err(|error| TransactionError::failed(Reason::NoContext, error))?)
     } else {
@@ -299,7 +300,7 @@ fn fill(
         id,
         sender,
         receiver: node.owner(),
-        accepts_files: node.flags().accepts_fds(),
+        accepts_files: node.flags().has(ACCEPTS_FDS),
     };
     copy_in(request, route, buffer)
         .and_then(|()| {
@@ -350,7 +351,7 @@ fn begin_oneway(thread: &Thread) -> (u32, Option<WorkTicket>) {
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
-    state.extended_error = ExtendedError::none(id);
+    state.extended_error = no_error(id);
     (id, state.spare_ticket.take())
 }
 

@@ -255,12 +255,12 @@ impl Writer<'_> {
             .reader()
             .read_slice(&mut bytes[..size])
             .map_err(|_| EINVAL)?;
-        Object::decode(&bytes[..size]).ok_or(EINVAL)
+        Object::read(&bytes[..size]).ok_or(EINVAL)
     }
 
     /// Writes the translation of the object that was read, which has the same size.
     fn write_object(&mut self, object: &Object) -> Result {
-        let bytes = &object.encode()[..object.size()];
+        let bytes = object.as_bytes();
         self.receiver.pages.write(self.start + self.done, bytes)?;
         self.done += bytes.len();
         Ok(())

@@ -10,7 +10,7 @@
 
 use crate::{
     common::{error::TransactionError, netlink::Party},
-    defs::{transaction_flags, TransactionRequest},
+    defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
         cpu_rings::{CpuRings, Ring},
         cycles::Cycles, //
@@ -41,7 +41,7 @@ impl Kind {
     /// Returns what a call with these flags is.
     #[inline(always)]
     pub(crate) fn of_call(flags: u32) -> Self {
-        if flags & transaction_flags::ONE_WAY == 0 {
+        if flags & TF_ONE_WAY == 0 {
             Self::Call
         } else {
             Self::Oneway

@@ -14,12 +14,20 @@ use crate::{
         code_counts::Counter,
         debug::{binder_debug, errno_name}, //
     },
-    defs::{Command, HandleCookie, NodeName, Strength, TransactionRequest, WriteRead},
+    defs::{
+        Command,
+        HandleCookie,
+        NodeName,
+        TransactionData,
+        TransactionDataSg,
+        TransactionRequest,
+        WriteRead, //
+    },
     entry::write_buffer::WriteBuffer,
     node::NodeInUse,
     notifications::{death, freeze},
     process::Process,
-    pure::looper::NotRequested,
+    pure::{looper::NotRequested, node_counts::Strength},
     thread::Thread,
     trace, //
 };
@@ -61,16 +69,16 @@ fn execute(sender: &Sender<'_>, command: Command, input: &mut WriteBuffer) -> Re
     let count = |command| sender.thread.count(Counter::of_command(command));
     match command {
         Command::Transaction => {
-            let request = TransactionRequest::decode(input.payload()?);
+            let request = TransactionRequest::from(input.payload::<TransactionData>()?);
             count(Command::Transaction);
             send::call(sender, &request);
         }
         Command::Reply => {
-            let request = TransactionRequest::decode(input.payload()?);
+            let request = TransactionRequest::from(input.payload::<TransactionData>()?);
             run_reply(sender, &request, input, None);
         }
         Command::FreeBuffer => {
-            let address = u64::from_ne_bytes(*input.payload()?);
+            let address = input.payload()?;
             count(Command::FreeBuffer);
             if let Some(node) = free_buffer(sender, address, input) {
                 return Ok(end_use(sender, node, input));
@@ -105,6 +113,7 @@ fn end_use(sender: &Sender<'_>, freed: NodeInUse, input: &mut WriteBuffer) -> Co
         freed.end();
         return Command::FreeBuffer;
     };
+    let request = TransactionRequest::from(request);
     input.advance(Command::FreeBuffer);
     sender.consumed.set(input.consumed());
     trace::command(Command::Reply.code());
@@ -121,11 +130,11 @@ fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> 
         // Run by `execute`.
         Command::Transaction | Command::Reply | Command::FreeBuffer => {}
         Command::TransactionSg => {
-            let request = TransactionRequest::decode_sg(input.payload()?);
+            let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
             send::call(sender, &request);
         }
         Command::ReplySg => {
-            let request = TransactionRequest::decode_sg(input.payload()?);
+            let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
             let is_last = input.is_last(Command::ReplySg);
             reply::reply(sender, &request, is_last, None);
         }
@@ -187,14 +196,10 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
     }
 }
 
-fn handle(input: &WriteBuffer) -> Result<u32> {
-    Ok(u32::from_ne_bytes(*input.payload()?))
-}
-
 /// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
 fn add_count(process: &Arc<Process>, input: &WriteBuffer, strength: Strength) -> Result {
-    let handle = handle(input)?;
+    let handle = input.payload()?;
     let command = match strength {
         Strength::Strong => Command::Acquire,
         Strength::Weak => Command::IncRefs,
@@ -238,7 +243,7 @@ fn add_count(process: &Arc<Process>, input: &WriteBuffer, strength: Strength) ->
 /// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no
 /// effect (contract NODE-9).
 fn drop_count(process: &Process, input: &WriteBuffer, strength: Strength) -> Result {
-    let handle = handle(input)?;
+    let handle = input.payload()?;
     if process.drop_handle(handle, strength).is_none() {
         let command = match strength {
             Strength::Strong => Command::Release,
@@ -254,7 +259,7 @@ fn drop_count(process: &Process, input: &WriteBuffer, strength: Strength) -> Res
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
 fn confirm(process: &Process, input: &WriteBuffer, strength: Strength) -> Result {
-    let NodeName { ptr, cookie } = NodeName::decode(input.payload()?);
+    let NodeName { ptr, cookie } = input.payload()?;
     let command = match strength {
         Strength::Strong => Command::AcquireDone,
         Strength::Weak => Command::IncRefsDone,
@@ -283,7 +288,7 @@ fn confirm(process: &Process, input: &WriteBuffer, strength: Strength) -> Result
 /// Runs `BC_REQUEST_DEATH_NOTIFICATION`. Of all its errors, only `ENOMEM` is answered by a `BR_*`
 /// (contract DN-1).
 fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
-    let HandleCookie { handle, cookie } = HandleCookie::decode(input.payload()?);
+    let HandleCookie { handle, cookie } = input.payload()?;
     match death::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
@@ -300,7 +305,7 @@ fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Resu
 
 /// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
 fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
-    let HandleCookie { handle, cookie } = HandleCookie::decode(input.payload()?);
+    let HandleCookie { handle, cookie } = input.payload()?;
     if death::clear(thread, handle, cookie).is_err() {
         input.refuse(
             Command::ClearDeathNotification,
@@ -312,7 +317,7 @@ fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Result
 
 /// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
 fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
-    let cookie = u64::from_ne_bytes(*input.payload()?);
+    let cookie = input.payload()?;
     if death::confirm(thread, cookie).is_err() {
         input.refuse(
             Command::DeadBinderDone,
@@ -326,11 +331,9 @@ fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
 /// the ioctl when they are invalid (contract FRZN-6).
 fn freeze_notification(process: &Arc<Process>, command: Command, input: &WriteBuffer) -> Result {
     let done = match command {
-        Command::FreezeNotificationDone => {
-            freeze::confirm(process, u64::from_ne_bytes(*input.payload()?))
-        }
+        Command::FreezeNotificationDone => freeze::confirm(process, input.payload()?),
         _ => {
-            let HandleCookie { handle, cookie } = HandleCookie::decode(input.payload()?);
+            let HandleCookie { handle, cookie } = input.payload()?;
             if command == Command::RequestFreezeNotification {
                 freeze::request(process, handle, cookie)
             } else {

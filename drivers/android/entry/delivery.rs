@@ -15,7 +15,7 @@ use crate::{
     },
     defs::{NodeName, Return, TransactionData},
     entry::read_buffer::{transaction_delivered, ReadBuffer},
-    kernel_ext::{park::WakeHint, pid},
+    kernel_ext::{park::WakeHint, pid, plain::Plain},
     process::StateGuard,
     scheduling::priority,
     thread::Thread,
@@ -25,31 +25,38 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::Arc,
-    task::Kuid, //
+    task::Kuid,
+    uapi::binder_transaction_data, //
 };
 
 /// Returns what user space reads of a transaction with this code, these flags and this sender,
-/// whose data is in `buffer`, without the node and the caller's pid.
+/// whose data is in `buffer`, and the address of the data. `node` and `sender_pid` are those of a
+/// call.
 #[inline(always)] // It is most of a delivery, and has two callers.
 fn transaction_data(
     thread: &Thread,
     (code, flags, sender_euid): (u32, u32, Kuid),
     buffer: &Buffer,
-) -> TransactionData {
+    (node, sender_pid): (NodeName, i32),
+) -> (TransactionData, u64) {
     // A process that receives has mapped its space.
     let start = thread.process.pages.address().unwrap_or(0);
     let data = (start + buffer.offset()) as u64;
-    TransactionData {
-        node: NodeName::default(),
+    let fields = binder_transaction_data {
+        cookie: node.cookie,
         code,
         flags,
-        sender_pid: 0,
+        sender_pid,
         sender_euid: pid::uid_here(sender_euid),
         data_size: buffer.layout.data_size() as u64,
         offsets_size: buffer.layout.offsets_size() as u64,
+        ..pin_init::zeroed()
+    };
+    let offsets = data + buffer.layout.offsets_at() as u64;
+    (
+        TransactionData::new(fields, node.ptr, (data, offsets)),
         data,
-        offsets: data + buffer.layout.offsets_at() as u64,
-    }
+    )
 }
 
 /// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
@@ -96,10 +103,10 @@ pub(super) fn deliver_call<'a>(
         sender_euid,
         ..
     } = *transaction;
-    let mut data = transaction_data(thread, (code, flags, sender_euid), buffer);
-    data.node = node.name;
-    data.sender_pid = caller_pid;
-    let code = put_call(output, &data, buffer.context_at());
+    let call = (node.name, caller_pid);
+    let (data, address) = transaction_data(thread, (code, flags, sender_euid), buffer, call);
+    let context = buffer.context_at().map(|at| address + at as u64);
+    let code = put_call(output, data, context);
     if let Err(error) = output.flush() {
         binder_debug!(
             FailedTransaction,
@@ -150,21 +157,17 @@ fn end_oneway_call(
 }
 
 /// Adds a call to the read buffer, with the address of the sender's security context if its buffer
-/// has one, which is at this offset. Returns the code that it is read under.
+/// has one. Returns the code that it is read under.
 #[inline(always)] // It has one caller.
-fn put_call(
-    output: &mut ReadBuffer<'_>,
-    data: &TransactionData,
-    context_at: Option<usize>,
-) -> Return {
-    match context_at {
+fn put_call(output: &mut ReadBuffer<'_>, data: TransactionData, context: Option<u64>) -> Return {
+    match context {
         None => {
-            output.put_transaction(Return::Transaction, &data.encode());
+            output.put_transaction(Return::Transaction, data.as_bytes());
             Return::Transaction
         }
-        Some(at) => {
-            let message = data.encode_with_context(data.data + at as u64);
-            output.put_transaction(Return::TransactionSecCtx, &message);
+        Some(address) => {
+            let data = data.with_context(address);
+            output.put_transaction(Return::TransactionSecCtx, data.as_bytes());
             Return::TransactionSecCtx
         }
     }
@@ -233,12 +236,13 @@ pub(super) fn deliver_reply(
             return output.flush();
         }
     };
-    let data = transaction_data(
+    let (data, _) = transaction_data(
         thread,
         (reply.code, reply.flags, reply.sender_euid),
         &reply.buffer,
+        (NodeName::default(), 0),
     );
-    output.put_transaction(Return::Reply, &data.encode());
+    output.put_transaction(Return::Reply, data.as_bytes());
     if let Err(error) = output.flush() {
         drop(numbers);
         release_reply(thread, reply);

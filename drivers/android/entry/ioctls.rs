@@ -7,20 +7,24 @@ use crate::{
     common::debug,
     defs::{
         ioctl,
-        ExtendedError,
+        no_error,
         FlatObject,
-        FreezeRequest,
         FrozenInfo,
         NodeDebugInfo,
-        NodeFlags,
         NodeInfoForRef,
         NodeName,
         WriteRead,
-        PROTOCOL_VERSION, //
+        BINDER_CURRENT_PROTOCOL_VERSION, //
     },
     entry::{commands, refusals, returns},
     kernel_ext::{
-        callers::Operation, descriptors::Descriptors, park::WakeHint, user_error, user_words,
+        callers::Operation,
+        descriptors::Descriptors,
+        park::WakeHint,
+        plain::Plain,
+        user_bytes::UserBytes,
+        user_error,
+        user_words, //
     },
     lifecycle::{
         freeze,
@@ -28,11 +32,11 @@ use crate::{
         threads::{current_thread, has_returned}, //
     },
     process::Process,
-    pure::node_counts::Uncounted,
+    pure::{node_counts::Uncounted, priority_rules::NodeFlags},
     thread::Thread,
     trace, //
 };
-use core::cell::Cell;
+use core::{cell::Cell, mem::offset_of};
 use kernel::{
     cred::Credential,
     prelude::*,
@@ -77,7 +81,7 @@ pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Res
 fn dispatch(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     let argument = Argument(argument);
     // Asked first: nearly all are this one.
-    if command == ioctl::WRITE_READ {
+    if command == ioctl::BINDER_WRITE_READ {
         return write_read(opened, argument);
     }
     dispatch_other(opened, command, argument)
@@ -95,37 +99,36 @@ fn dispatch_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> 
 fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
     let process = opened.operation.opened();
     match command {
-        ioctl::SET_MAX_THREADS => set_max_threads(&process, argument),
-        ioctl::SET_CONTEXT_MGR => {
+        ioctl::BINDER_SET_MAX_THREADS => set_max_threads(&process, argument),
+        ioctl::BINDER_SET_CONTEXT_MGR => {
             set_context_manager(opened, NodeName::default(), NodeFlags::default())
         }
-        ioctl::SET_CONTEXT_MGR_EXT => {
-            let object = argument.get().map_err(|_| EINVAL)?;
-            let (name, flags) = FlatObject::decode_manager(&object);
-            set_context_manager(opened, name, flags)
+        ioctl::BINDER_SET_CONTEXT_MGR_EXT => {
+            let object: FlatObject = argument.get().map_err(|_| EINVAL)?;
+            set_context_manager(opened, object.node(), NodeFlags::new(object.flags()))
         }
-        ioctl::THREAD_EXIT => {
+        ioctl::BINDER_THREAD_EXIT => {
             let thread = current_thread(process)?;
             opened.operation.give_up_record();
             end_thread(&thread);
             Ok(())
         }
-        ioctl::VERSION => {
-            let version = PROTOCOL_VERSION.to_ne_bytes();
+        ioctl::BINDER_VERSION => {
+            let version = BINDER_CURRENT_PROTOCOL_VERSION;
             argument.put(&version).map_err(|_| EINVAL)
         }
-        ioctl::GET_NODE_DEBUG_INFO => {
-            let ptr = NodeDebugInfo::decode_ptr(&argument.get()?);
-            argument.put(&process.node_debug_info(ptr).encode())
+        ioctl::BINDER_GET_NODE_DEBUG_INFO => {
+            let after: NodeDebugInfo = argument.get()?;
+            argument.put(&process.node_debug_info(after.ptr))
         }
-        ioctl::GET_NODE_INFO_FOR_REF => node_info_for_ref(&process, argument),
-        ioctl::FREEZE => freeze::freeze_or_thaw(&process, &FreezeRequest::decode(&argument.get()?)),
-        ioctl::GET_FROZEN_INFO => {
-            let pid = FrozenInfo::decode_pid(&argument.get()?);
-            argument.put(&freeze::frozen_info(&process, pid)?.encode())
+        ioctl::BINDER_GET_NODE_INFO_FOR_REF => node_info_for_ref(&process, argument),
+        ioctl::BINDER_FREEZE => freeze::freeze_or_thaw(&process, argument.get()?),
+        ioctl::BINDER_GET_FROZEN_INFO => {
+            let asked: FrozenInfo = argument.get()?;
+            argument.put(&freeze::frozen_info(&process, asked.pid)?)
         }
-        ioctl::ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(&process, argument),
-        ioctl::GET_EXTENDED_ERROR => extended_error(&*current_thread(process)?, argument),
+        ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(&process, argument),
+        ioctl::BINDER_GET_EXTENDED_ERROR => extended_error(&*current_thread(process)?, argument),
         _ => Err(EINVAL),
     }
 }
@@ -136,12 +139,10 @@ struct Argument(usize);
 
 impl Argument {
     /// Reads what the argument points to. Fails with `EFAULT`.
-    fn get<const SIZE: usize>(self) -> Result<[u8; SIZE]> {
-        let mut bytes = [0; SIZE];
-        UserSlice::new(self.place(), SIZE)
-            .reader()
-            .read_slice(&mut bytes)?;
-        Ok(bytes)
+    fn get<T: Plain>(self) -> Result<T> {
+        let mut bytes = UserBytes::<{ size_of::<FlatObject>() }>::new();
+        bytes.read(self.place(), size_of::<T>())?;
+        bytes.value::<0, T>().ok_or(EFAULT)
     }
 
     /// Returns where the argument points.
@@ -150,12 +151,16 @@ impl Argument {
     }
 
     /// Writes to where the argument points. Fails with `EFAULT`.
-    fn put(self, bytes: &[u8]) -> Result {
-        UserSlice::new(self.place(), bytes.len())
+    fn put<T: Plain>(self, value: &T) -> Result {
+        UserSlice::new(self.place(), size_of::<T>())
             .writer()
-            .write_slice(bytes)
+            .write_slice(value.as_bytes())
     }
 }
+
+/// Which words of the argument of `BINDER_WRITE_READ` are written.
+const WRITE_CONSUMED: usize = offset_of!(WriteRead, write_consumed) / size_of::<u64>();
+const READ_CONSUMED: usize = offset_of!(WriteRead, read_consumed) / size_of::<u64>();
 
 /// Runs `BINDER_WRITE_READ`. How far each half has come is written even where the other has failed
 /// (contract WR-1, WR-3).
@@ -169,15 +174,14 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
             &found
         }
     };
-    let words = user_words::read_six(argument.place());
-    let words = words.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
-    let mut io = WriteRead::decode(&words);
+    let io = user_words::read_six(argument.place());
+    let mut io: WriteRead = io.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
     user_words::write_two(
         argument.place(),
-        (WriteRead::WRITE_CONSUMED, io.write_consumed),
-        (WriteRead::READ_CONSUMED, io.read_consumed),
+        (WRITE_CONSUMED, io.write_consumed),
+        (READ_CONSUMED, io.read_consumed),
     )?;
     result
 }
@@ -245,8 +249,8 @@ fn set_max_threads(process: &Process, argument: Argument) -> Result {
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    let bytes = argument.get().map_err(|_| EINVAL)?;
-    process.lock_state().pool.max_threads = u32::from_ne_bytes(bytes);
+    let max_threads = argument.get().map_err(|_| EINVAL)?;
+    process.lock_state().pool.max_threads = max_threads;
     Ok(())
 }
 
@@ -255,7 +259,7 @@ fn enable_spam_detection(process: &Process, argument: Argument) -> Result {
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    let is_wanted = u32::from_ne_bytes(argument.get()?) != 0;
+    let is_wanted = argument.get::<u32>()? != 0;
     process.lock_state().detects_oneway_spam = is_wanted;
     Ok(())
 }
@@ -279,8 +283,15 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
 /// Runs `BINDER_GET_NODE_INFO_FOR_REF`, which is for the context manager alone: `EPERM` for other
 /// processes.
 fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
-    let info = NodeInfoForRef::decode(&argument.get()?);
-    if info.strong_count != 0 || info.weak_count != 0 || info.reserved != [0; 3] {
+    let info: NodeInfoForRef = argument.get()?;
+    let others = [
+        info.strong_count,
+        info.weak_count,
+        info.reserved1,
+        info.reserved2,
+        info.reserved3,
+    ];
+    if others != [0; 5] {
         debug::user_error_happened();
         return Err(EINVAL);
     }
@@ -294,7 +305,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
             debug::user_error_happened();
         }
     });
-    argument.put(&found?.encode())
+    argument.put(&found?)
 }
 
 /// Runs `BINDER_GET_EXTENDED_ERROR`. The error is returned once: it is reset even if the answer
@@ -302,7 +313,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
 fn extended_error(thread: &Thread, argument: Argument) -> Result {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
-    let error = core::mem::replace(&mut state.extended_error, ExtendedError::none(0));
+    let error = core::mem::replace(&mut state.extended_error, no_error(0));
     drop(process);
-    argument.put(&error.encode())
+    argument.put(&error)
 }

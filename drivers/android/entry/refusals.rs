@@ -27,7 +27,7 @@ pub(super) fn malformed(at: u64, why: fmt::Arguments<'_>) {
 /// Tells of an ioctl that fails. No lock may be held.
 #[cold]
 pub(super) fn ioctl(process: &Process, command: u32, argument: usize, error: Error) {
-    let name = ioctl_name(command);
+    let name = ioctl::name(command);
     let errno = error.to_errno();
     binder_debug!(
         UserError,
@@ -55,24 +55,6 @@ pub(super) fn mmap(process: &Process, size: usize, error: Error) {
     );
 }
 
-fn ioctl_name(command: u32) -> &'static str {
-    match command {
-        ioctl::WRITE_READ => "BINDER_WRITE_READ",
-        ioctl::SET_MAX_THREADS => "BINDER_SET_MAX_THREADS",
-        ioctl::SET_CONTEXT_MGR => "BINDER_SET_CONTEXT_MGR",
-        ioctl::SET_CONTEXT_MGR_EXT => "BINDER_SET_CONTEXT_MGR_EXT",
-        ioctl::THREAD_EXIT => "BINDER_THREAD_EXIT",
-        ioctl::VERSION => "BINDER_VERSION",
-        ioctl::GET_NODE_DEBUG_INFO => "BINDER_GET_NODE_DEBUG_INFO",
-        ioctl::GET_NODE_INFO_FOR_REF => "BINDER_GET_NODE_INFO_FOR_REF",
-        ioctl::FREEZE => "BINDER_FREEZE",
-        ioctl::GET_FROZEN_INFO => "BINDER_GET_FROZEN_INFO",
-        ioctl::ENABLE_ONEWAY_SPAM_DETECTION => "BINDER_ENABLE_ONEWAY_SPAM_DETECTION",
-        ioctl::GET_EXTENDED_ERROR => "BINDER_GET_EXTENDED_ERROR",
-        _ => "an unknown ioctl",
-    }
-}
-
 /// Returns what the errno of an ioctl means, and what to do.
 fn why(process: &Process, command: u32, error: Error) -> &'static str {
     match (command, error) {
@@ -80,30 +62,30 @@ fn why(process: &Process, command: u32, error: Error) -> &'static str {
             "its argument, or a buffer that the argument names, cannot be accessed or is cut off"
         }
         (_, ENOMEM) => "memory is short, or a limit of the module is reached; try again later",
-        (ioctl::FREEZE | ioctl::GET_FROZEN_INFO, EINVAL) => {
+        (ioctl::BINDER_FREEZE | ioctl::BINDER_GET_FROZEN_INFO, EINVAL) => {
             "no process has that number in the caller's pid namespace and a device of this instance, \
              or of one inside of it, open"
         }
-        (ioctl::FREEZE | ioctl::GET_FROZEN_INFO, EPERM) => {
+        (ioctl::BINDER_FREEZE | ioctl::BINDER_GET_FROZEN_INFO, EPERM) => {
             "the caller may not signal that process; run as its user, or with CAP_KILL"
         }
         (_, EINVAL) if !process.is_callers() => {
             "another process has opened this device; open it anew after fork, and pass no device on"
         }
-        (ioctl::WRITE_READ, EINVAL) => {
+        (ioctl::BINDER_WRITE_READ, EINVAL) => {
             "the command at write_consumed is unknown or not allowed; commands before it have run"
         }
-        (ioctl::SET_CONTEXT_MGR | ioctl::SET_CONTEXT_MGR_EXT, EBUSY) => {
+        (ioctl::BINDER_SET_CONTEXT_MGR | ioctl::BINDER_SET_CONTEXT_MGR_EXT, EBUSY) => {
             "the device has a context manager already; wait for its end, or use another device"
         }
-        (ioctl::SET_CONTEXT_MGR | ioctl::SET_CONTEXT_MGR_EXT, EPERM) => {
+        (ioctl::BINDER_SET_CONTEXT_MGR | ioctl::BINDER_SET_CONTEXT_MGR_EXT, EPERM) => {
             "the first context manager was another user's; run as that user"
         }
-        (ioctl::GET_NODE_INFO_FOR_REF, EPERM) => "only the context manager may ask",
-        (ioctl::GET_NODE_INFO_FOR_REF, EINVAL) => {
+        (ioctl::BINDER_GET_NODE_INFO_FOR_REF, EPERM) => "only the context manager may ask",
+        (ioctl::BINDER_GET_NODE_INFO_FOR_REF, EINVAL) => {
             "there is no such handle with a strong count, or fields other than the handle are not 0"
         }
-        (ioctl::SET_CONTEXT_MGR_EXT | ioctl::SET_MAX_THREADS | ioctl::VERSION, EINVAL) => {
+        (ioctl::BINDER_SET_CONTEXT_MGR_EXT | ioctl::BINDER_SET_MAX_THREADS | ioctl::BINDER_VERSION, EINVAL) => {
             "its argument cannot be accessed"
         }
         (_, EINVAL) => "no ioctl has this number; look at linux/android/binder.h",

@@ -15,6 +15,7 @@ use crate::{
     },
     kernel_ext::{
         park::{self, WakeHint},
+        plain::Plain,
         sched,
         user_error, //
     },
@@ -278,6 +279,7 @@ enum Written<'a> {
 
 /// Writes the queued work until none is left, the buffer is full, or a call or a reply was written.
 /// Releases the state lock in between.
+#[inline(never)] // A thread that waits would have its stack frame.
 fn write_all_work<'a>(
     thread: &'a Arc<Thread>,
     mut process: StateGuard<'a>,
@@ -489,7 +491,7 @@ fn write_node_update(
     ];
     for (is_set, message) in messages {
         if is_set {
-            output.put(message, &node.name.encode());
+            output.put(message, node.name.as_bytes());
         }
     }
     removed
@@ -505,8 +507,8 @@ fn write_notification<S: Subject>(
 ) -> Option<Found> {
     let message = notification.read(process);
     if let Some(message) = message {
-        let (code, payload) = notification.encode(message);
-        output.put(code, &payload[..code.payload_size()]);
+        let (code, notice) = notification.notice(message);
+        output.put(code, &notice.as_bytes()[..code.payload_size()]);
         if S::is_confirmed(message) {
             // The delivered notifications have another reference to it, so this drop is not the
             // last.
@@ -518,4 +520,4 @@ fn write_notification<S: Subject>(
 
 // A node update (at most two messages, because two of the four exclude the other two) fits where
 // the largest item fits, so one check of the room serves both.
-const _: () = assert!(2 * (size_of::<u32>() + NodeName::SIZE) <= LARGEST_RETURN);
+const _: () = assert!(2 * (size_of::<u32>() + size_of::<NodeName>()) <= LARGEST_RETURN);

@@ -9,9 +9,9 @@
 
 use crate::{
     common::code_counts::Counter,
-    defs::{Command, TransactionRequest, WriteRead},
+    defs::{Command, TransactionData, WriteRead},
     entry::refusals,
-    kernel_ext::user_bytes::UserBytes,
+    kernel_ext::{plain::Plain, user_bytes::UserBytes},
     thread::Thread,
     trace, //
 };
@@ -71,15 +71,11 @@ impl WriteBuffer {
     /// Returns the request of the reply that follows the next command, which is to free a buffer,
     /// if one does and has been read.
     #[inline(always)]
-    pub(crate) fn reply_behind(&self) -> Option<TransactionRequest> {
+    pub(crate) fn reply_behind(&self) -> Option<TransactionData> {
         const AT: usize = size(Command::FreeBuffer);
-        const SIZE: usize = size(Command::Reply);
-        let next = self.piece.array::<AT, SIZE>()?;
-        let (code, payload) = next.split_first_chunk()?;
-        if *code != Command::Reply.code().to_ne_bytes() {
-            return None;
-        }
-        Some(TransactionRequest::decode(payload.first_chunk()?))
+        const PAYLOAD_AT: usize = AT + size_of::<u32>();
+        let payload = self.piece.value::<PAYLOAD_AT, _>()?;
+        (self.piece.value::<AT, u32>()? == Command::Reply.code()).then_some(payload)
     }
 
     /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when
@@ -119,10 +115,9 @@ impl WriteBuffer {
     }
 
     /// Returns the payload of the next command.
-    pub(crate) fn payload<const SIZE: usize>(&self) -> Result<&[u8; SIZE]> {
-        self.piece
-            .array::<{ size_of::<u32>() }, SIZE>()
-            .ok_or(EFAULT)
+    #[inline(always)]
+    pub(crate) fn payload<T: Plain>(&self) -> Result<T> {
+        self.piece.value::<{ size_of::<u32>() }, _>().ok_or(EFAULT)
     }
 
     /// Counts the next command, which does not run, if its code could be read.
@@ -135,9 +130,7 @@ impl WriteBuffer {
 
     /// Returns the code of the next command, if it has been read.
     fn code(&self) -> Option<u32> {
-        self.piece
-            .array::<0, _>()
-            .map(|code| u32::from_ne_bytes(*code))
+        self.piece.value::<0, _>()
     }
 
     /// Reads from user space unless the piece has `size` bytes behind `consumed` already. Fails

@@ -50,10 +50,10 @@ kernel::sync::global_lock! {
 ///
 /// Fails as [`targets_of`] does, with `EAGAIN` when the processes are not idle in time, and with
 /// `ERESTARTSYS` on a signal. Then none of them is frozen.
-pub(crate) fn freeze_or_thaw(caller: &Process, request: &FreezeRequest) -> Result {
+pub(crate) fn freeze_or_thaw(caller: &Process, request: FreezeRequest) -> Result {
     let mut targets = targets_of(caller, request.pid)?;
     let targets = targets.as_mut_slice();
-    let result = if request.is_enabled {
+    let result = if request.enable != 0 {
         freeze(targets, request.timeout_ms)
     } else {
         thaw(targets);
@@ -132,21 +132,19 @@ impl FreezeTarget {
 
 /// Runs `BINDER_GET_FROZEN_INFO` on the device that `caller` has open. Fails as [`targets_of`]
 /// does.
-pub(crate) fn frozen_info(caller: &Process, pid: Pid) -> Result<FrozenInfo> {
+pub(crate) fn frozen_info(caller: &Process, pid: u32) -> Result<FrozenInfo> {
     let mut info = FrozenInfo {
         pid,
-        has_rejected_sync: false,
-        is_busy: false,
-        has_received_oneway: false,
+        sync_recv: 0,
+        async_recv: 0,
     };
     for FreezeTarget { process, .. } in targets_of(caller, pid)?.as_slice() {
         let state = process.lock_state();
         let (has_rejected_sync, has_received_oneway) = state.freeze.received();
         let is_busy = is_busy(&state);
         drop(state);
-        info.has_rejected_sync |= has_rejected_sync;
-        info.has_received_oneway |= has_received_oneway;
-        info.is_busy |= is_busy;
+        info.sync_recv |= u32::from(has_rejected_sync) | u32::from(is_busy) << 1;
+        info.async_recv |= u32::from(has_received_oneway);
     }
     Ok(info)
 }
@@ -156,7 +154,9 @@ pub(crate) fn frozen_info(caller: &Process, pid: Pid) -> Result<FrozenInfo> {
 ///
 /// Fails with `EINVAL` when there is none, with `EPERM` when the calling task may not signal the
 /// thread group of that number, and with `ENOMEM`.
-fn targets_of(caller: &Process, pid: Pid) -> Result<OneOrMany<FreezeTarget>> {
+fn targets_of(caller: &Process, pid: u32) -> Result<OneOrMany<FreezeTarget>> {
+    // CAST: a number that is negative is nobody's.
+    let pid = pid as Pid;
     let mut targets = OneOrMany::None;
     for process in registry::opened_by(initial_number(pid)) {
         // An opener that has ended while others keep its file had a number that is now nobody's, or

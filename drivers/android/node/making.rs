@@ -12,7 +12,7 @@ use crate::{
         limits::limits,
         stats::{next_debug_id, Counted, Kind}, //
     },
-    defs::{NodeFlags, NodeName},
+    defs::NodeName,
     kernel_ext::{
         box_queue::SmallQueue,
         link::{Branches, Link},
@@ -22,7 +22,7 @@ use crate::{
     process::{Process, ProcessState},
     pure::{
         node_counts::{Life, NodeCounts, Uncounted},
-        priority_rules::NodePriority, //
+        priority_rules::{NodeFlags, NodePriority}, //
     },
 };
 use kernel::{

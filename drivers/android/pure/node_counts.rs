@@ -17,7 +17,14 @@
 //! of the owner is pending, the owner itself counts as a user of the node, so a release never
 //! overtakes it.
 
-use crate::{defs::Strength, pure::numbers::MOST_COUNTS};
+use crate::pure::numbers::MOST_COUNTS;
+
+/// Whether a count keeps an object in use (strong) or only its name (weak).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strength {
+    Strong,
+    Weak,
+}
 
 /// What the owner knows of one kind of count: the owner's reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,6 @@
 //! make its thread more urgent. A real-time caller counts as real-time only for nodes that inherit
 //! it; for other nodes it counts as nice 0, as on Android's kernels.
 
-use crate::defs::NodeFlags;
-
 /// How a task is scheduled, in one word, so that two priorities are compared at once:
 ///
 /// ```text
@@ -241,6 +239,51 @@ impl Priority {
             _ => self,
         };
         own.with(default.urgency()).unless_like(self)
+    }
+}
+
+/// The flags that the owner of a node sends with it, fixed when the node first becomes known
+/// (contract NODE-1). Those that mean something are in the lower half of the number; those about
+/// priorities have no names in the kernel's header.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NodeFlags {
+    minimum_priority: u8,
+    others: u8,
+}
+
+impl NodeFlags {
+    // Of the second byte.
+    const POLICY_SHIFT: u8 = 1;
+    const POLICY_MASK: u8 = 3;
+    const INHERIT_RT: u8 = 0x8;
+
+    pub(crate) const fn new(flags: u32) -> Self {
+        let [minimum_priority, others, ..] = flags.to_le_bytes();
+        Self {
+            minimum_priority,
+            others,
+        }
+    }
+
+    /// Whether a flag is set that is in the second byte of the number.
+    pub(crate) const fn has(self, flag: u32) -> bool {
+        self.others & Self::new(flag).others != 0
+    }
+
+    /// Returns the least priority at which its calls are served: a nice value, or with a real-time
+    /// policy a real-time priority.
+    pub(crate) const fn minimum_priority(self) -> u8 {
+        self.minimum_priority
+    }
+
+    /// Returns the scheduling policy that belongs to it.
+    pub(crate) const fn policy(self) -> u8 {
+        self.others >> Self::POLICY_SHIFT & Self::POLICY_MASK
+    }
+
+    /// Whether its calls are served at the real-time priority of the caller.
+    pub(crate) const fn inherits_real_time(self) -> bool {
+        self.others & Self::INHERIT_RT != 0
     }
 }
 

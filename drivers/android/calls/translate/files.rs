@@ -35,28 +35,28 @@ impl Translation<'_> {
         at: usize,
         object: FileObject,
     ) -> Result<FileObject, TransactionError> {
-        let file = self.passed_file(object.fd)?;
+        let file = self.passed_file(object.fd())?;
         let at = at + FileObject::FD_AT;
         self.buffer.hold_file(FileSlot {
             at,
             file,
             closer: Closer::Receiver,
         })?;
-        trace::transaction_fd_send(self.route.id, object.fd, at);
-        Ok(FileObject { fd: 0, ..object })
+        trace::transaction_fd_send(self.route.id, object.fd(), at);
+        Ok(object.without_number())
     }
 
     /// Takes references to the files of an array, which lies in a block of an earlier pointer
     /// object. An empty array is allowed even if the receiver does not accept files.
     pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), TransactionError> {
         let bad_array = || TransactionError::failed(Reason::BadArray, EINVAL);
-        let size = array.count.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
+        let size = array.num_fds.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
         let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset()).copier();
         let gap = self
             .pointers
             .claim(array.parent, array.parent_offset, size, &mut copy)
             .map_err(|error| area_error(error, Reason::BadArray))?;
-        if array.count == 0 {
+        if array.num_fds == 0 {
             return Ok(());
         }
         if gap.source % FD_SIZE != 0 {
@@ -65,7 +65,7 @@ impl Translation<'_> {
         let source = UserPtr::from_addr(usize::try_from(gap.source).map_err(|_| bad_array())?);
         // CAST: a gap lies within the buffer.
         let mut numbers = UserSlice::new(source, size as usize).reader();
-        for index in 0..array.count as usize {
+        for index in 0..array.num_fds as usize {
             let fd = numbers.read().map_err(|_| bad_array())?;
             let file = self.passed_file(fd)?;
             let at = gap.at + index * FD_SIZE as usize;

@@ -7,8 +7,9 @@ use super::{Route, Translation};
 use crate::{
     allocation::HeldObject,
     common::{error::TransactionError, reason::Reason},
-    defs::{FlatObject, NodeFlags, NodeName, Strength},
+    defs::{FlatObject, Named, NodeName},
     process::Process,
+    pure::priority_rules::NodeFlags,
     trace::{self, NodeNamed, RefNamed}, //
 };
 use kernel::{
@@ -32,25 +33,16 @@ impl Translation<'_> {
         &self,
         object: FlatObject,
     ) -> Result<(FlatObject, HeldObject), TransactionError> {
-        match object {
-            FlatObject::Binder {
-                strength,
-                flags,
-                name,
-            } => self.node_of_sender(strength, flags, name),
-            FlatObject::Handle {
-                strength,
-                flags,
-                handle,
-            } => self.handle_of_sender(strength, flags, handle),
+        match object.named() {
+            Named::Node(name) => self.node_of_sender(object, name),
+            Named::Handle(handle) => self.handle_of_sender(object, handle),
         }
     }
 
     /// Translates a node of the sender into a handle of the receiver.
     fn node_of_sender(
         &self,
-        strength: Strength,
-        flags: u32,
+        object: FlatObject,
         name: NodeName,
     ) -> Result<(FlatObject, HeldObject), TransactionError> {
         let Route {
@@ -62,11 +54,11 @@ impl Translation<'_> {
         let node = sender
             .thread
             .process
-            .pin_node(name, NodeFlags::new(flags))
+            .pin_node(name, NodeFlags::new(object.flags()))
             .map_err(|error| TransactionError::failed(Reason::BadNode, error))?;
         let handle = self
             .may_transfer_node()
-            .and_then(|()| receiver.hold_node(&node, strength, Some(sender.thread)));
+            .and_then(|()| receiver.hold_node(&node, object.strength(), Some(sender.thread)));
         node.unpin();
         let to = handle.map_err(error)?;
         let ptr = name.ptr;
@@ -74,15 +66,14 @@ impl Translation<'_> {
             let id = node.debug_id;
             (NodeNamed { id, ptr }, named(receiver, to))
         });
-        Ok(as_handle(to, strength, flags))
+        Ok(as_handle(to, object))
     }
 
     /// Translates a handle of the sender into one of the receiver, or into the node if that is the
     /// receiver's.
     fn handle_of_sender(
         &self,
-        strength: Strength,
-        flags: u32,
+        object: FlatObject,
         handle: u32,
     ) -> Result<(FlatObject, HeldObject), TransactionError> {
         let Route {
@@ -91,6 +82,7 @@ impl Translation<'_> {
             receiver,
             ..
         } = self.route;
+        let strength = object.strength();
         let from = &sender.thread.process;
         let node = from
             .node_of_handle(handle, strength)
@@ -104,18 +96,16 @@ impl Translation<'_> {
                 let (id, ptr) = (node.debug_id, name.ptr);
                 (named(from, handle), NodeNamed { id, ptr })
             });
-            let binder = FlatObject::Binder {
-                strength,
-                flags,
-                name,
-            };
-            return Ok((binder, HeldObject::Node(node, strength)));
+            return Ok((
+                object.naming(Named::Node(name)),
+                HeldObject::Node(node, strength),
+            ));
         }
         let to = receiver.hold_node(&node, strength, None).map_err(error)?;
         trace::transaction_ref_to_ref(id, node.debug_id, || {
             (named(from, handle), named(receiver, to))
         });
-        Ok(as_handle(to, strength, flags))
+        Ok(as_handle(to, object))
     }
 
     /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract
@@ -132,14 +122,10 @@ fn named(process: &Process, handle: u32) -> RefNamed {
     RefNamed { id, handle }
 }
 
-/// Returns a handle of the receiver, as object and as held object.
-fn as_handle(handle: u32, strength: Strength, flags: u32) -> (FlatObject, HeldObject) {
-    let object = FlatObject::Handle {
-        strength,
-        flags,
-        handle,
-    };
-    (object, HeldObject::Handle(handle, strength))
+/// Returns a handle of the receiver, in place of what `object` names, and as held object.
+fn as_handle(handle: u32, object: FlatObject) -> (FlatObject, HeldObject) {
+    let held = HeldObject::Handle(handle, object.strength());
+    (object.naming(Named::Handle(handle)), held)
 }
 
 /// Returns the transaction error for a handle that could not be added to the receiver.

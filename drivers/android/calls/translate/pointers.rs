@@ -6,7 +6,7 @@
 use super::{unwritable, Translation};
 use crate::{
     common::{error::TransactionError, reason::Reason},
-    defs::PointerObject,
+    defs::{PointerObject, BINDER_BUFFER_FLAG_HAS_PARENT},
     process::Process,
     pure::pointer_area::{AreaError, Piece}, //
 };
@@ -26,8 +26,8 @@ impl Translation<'_> {
     ) -> Result<PointerObject, TransactionError> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         let copy = &mut pages.copier();
-        let (source, length) = (object.address, object.length);
-        let address = if object.has_parent() {
+        let (source, length) = (object.buffer, object.length);
+        let buffer = if object.flags & BINDER_BUFFER_FLAG_HAS_PARENT != 0 {
             let parent = (object.parent, object.parent_offset);
             let (at, gap) = self
                 .pointers
@@ -42,7 +42,7 @@ impl Translation<'_> {
             let at = at.map_err(|error| area_error(error, Reason::BadPointer))?;
             pages.address_of(at)
         };
-        Ok(PointerObject { address, ..object })
+        Ok(PointerObject { buffer, ..object })
     }
 
     /// Copies what remains to be copied, after the last object.

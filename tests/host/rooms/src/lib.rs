@@ -9,8 +9,6 @@
 // The rooms are complete in themselves; not all that they offer has to be used by a test.
 #![allow(dead_code, unused_imports, unused_macros)]
 
-#[path = "../../../../drivers/android/defs/mod.rs"]
-mod defs;
 #[path = "../../../../drivers/android/pure/mod.rs"]
 mod pure;
 #[path = "../../../../drivers/android/range_alloc.rs"]

@@ -38,6 +38,15 @@ case!(rejected_commands_count, ["LOG-12", "WR-3"], logged_client, |t, (logs, cli
     assert_eq!((counters.count("BC_ACQUIRE_RESULT"), counters.count("BR_FAILED_REPLY")), (1, 1));
 });
 
+case!(lesson_r13_each_command_counts_under_its_name, ["LOG-12", "lesson R13"], Logs::of, |t, logs| {
+    for (code, name) in codes::COMMANDS {
+        let client = t.opened();
+        let payload = vec![0u8; (code >> 16 & 0x3fff) as usize];
+        client.try_write(&stream(|c| c.command(*code, &payload[..])));
+        assert_eq!(named(&logs.stats_of(&client).counters.commands), [(*name, 1)]);
+    }
+});
+
 case!(nothing_done_nothing_said, ["LOG-12"], Logs::of, |t, logs| {
     assert_eq!(logs.stats_of(&t.opened()).counters, Counters::default());
 });

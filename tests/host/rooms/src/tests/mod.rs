@@ -26,7 +26,6 @@ mod range_shared;
 mod registrations;
 mod slot;
 mod small_queue;
-mod wire;
 
 // What the conformance suite imports; KUnit has its own.
 use crate::expect::{ensure, ensure_eq, Failed};

@@ -7,8 +7,7 @@
 //! to two of each kind at a time; after each step the owner's belief has to make sense
 //! (contract NODE-4 to NODE-8).
 
-use crate::defs::Strength;
-use crate::pure::node_counts::{NodeCounts, Uncounted};
+use crate::pure::node_counts::{NodeCounts, Strength, Uncounted};
 use std::collections::{BTreeSet, VecDeque};
 
 /// How many of each kind there may be at once.

@@ -3,8 +3,7 @@
 //! At which priority calls are served, tried with all callers and all nodes, next to a model that says
 //! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
 
-use crate::defs::NodeFlags;
-use crate::pure::priority_rules::{Limits, NodePriority, Priority, SavedPriority};
+use crate::pure::priority_rules::{Limits, NodeFlags, NodePriority, Priority, SavedPriority};
 
 const NORMAL: u32 = 0;
 const FIFO: u32 = 1;
