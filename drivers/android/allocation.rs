@@ -15,7 +15,10 @@ use crate::{
         space::Buffers,
         traced_pages::trace_all_freed, //
     },
-    common::{debug::space_debug, error::TransactionError, reason::Reason},
+    common::{
+        debug::space_debug,
+        failure::{Failure, Reason},
+    },
     defs::{TransactionRequest, TF_CLEAR_BUF},
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::{Node, NodeInUse},
@@ -225,13 +228,13 @@ fn traced(label: Label, size: usize) -> trace::BufferOf {
 /// the caller. (By its name given to `map_err`, it would tell a line of its own: hence the
 /// closures.)
 #[track_caller]
-fn error_of_reservation(error: Error) -> TransactionError {
+fn error_of_reservation(error: Error) -> Failure {
     match error {
-        ESRCH => TransactionError::dead(Reason::NotMapped, error),
-        ENOSPC => TransactionError::failed(Reason::LargerThanSpace, error),
-        EINVAL => TransactionError::failed(Reason::TooLarge, error),
+        ESRCH => Failure::new(Reason::NotMapped, error),
+        ENOSPC => Failure::new(Reason::LargerThanSpace, error),
+        EINVAL => Failure::new(Reason::TooLarge, error),
         // Of these only `ENOMEM` is possible: the pages reach as far as the ranges.
-        _ => TransactionError::failed(Reason::DriverFault, error),
+        _ => Failure::new(Reason::DriverFault, error),
     }
 }
 
@@ -260,9 +263,9 @@ impl Process {
         request: &TransactionRequest,
         context_size: usize,
         kind: CallKind,
-    ) -> Result<Buffer, TransactionError> {
+    ) -> Result<Buffer, Failure> {
         if !self.pages.is_mapped() {
-            return Err(TransactionError::dead(Reason::NotMapped, ESRCH));
+            return Err(Failure::new(Reason::NotMapped, ESRCH));
         }
         // Not `map_err`, with which each call takes ten instructions more.
         let layout = match Layout::of(request, context_size) {
@@ -273,7 +276,7 @@ impl Process {
         let label = layout.label(id);
         let reserved = self.buffers.reserve(total, kind, label, &self.pages);
         let reserved = reserved.map_err(|error| match error {
-            ENOSPC => TransactionError::failed(self.why_no_room(total, kind), error),
+            ENOSPC => Failure::new(self.why_no_room(total, kind), error),
             _ => error_of_reservation(error),
         })?;
         let Reserved { offset, size, .. } = reserved;

@@ -11,9 +11,8 @@ use crate::{
     buffers::space::{self, Buffers},
     common::{
         code_counts::ProcessCounts,
-        error::TransactionError,
+        failure::{Failure, Reason},
         limits::limits,
-        reason::Reason,
         stats::{Counted, DebugIds, Kind},
         transaction_log::TransactionLog, //
     },
@@ -433,9 +432,9 @@ impl Process {
     /// Returns the error of a transaction that cannot be sent to the process: that the process has
     /// died if it has, else `error`.
     #[cold]
-    pub(crate) fn dead_or(&self, error: TransactionError) -> TransactionError {
+    pub(crate) fn dead_or(&self, error: Failure) -> Failure {
         if self.has_ended.load(Relaxed) {
-            TransactionError::died(Reason::ReceiverEnded)
+            Failure::without_errno(Reason::ReceiverEnded)
         } else {
             error
         }

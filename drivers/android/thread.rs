@@ -9,7 +9,7 @@
 use crate::{
     common::{
         code_counts::{Counter, ThreadCounts},
-        error::TransactionError,
+        failure::Failure,
         netlink::Party,
         stats::{Counted, Kind}, //
     },
@@ -209,18 +209,18 @@ impl ThreadState {
     }
 
     /// Records why a transaction failed, unless an unread record exists.
-    pub(crate) fn set_error_if_none(&mut self, id: u32, error: TransactionError) {
+    pub(crate) fn set_error_if_none(&mut self, id: u32, error: Failure) {
         if self.extended_error.command == Return::Ok.code() {
             self.set_error(id, error);
         }
     }
 
     /// Records why a transaction failed.
-    pub(crate) fn set_error(&mut self, id: u32, error: TransactionError) {
+    pub(crate) fn set_error(&mut self, id: u32, error: Failure) {
         self.extended_error = ExtendedError {
             id,
             command: error.return_code().code(),
-            param: error.param(),
+            param: error.errno.into(),
         };
     }
 }
@@ -426,7 +426,7 @@ impl Thread {
 
     /// Queues for the thread the error of its last command, and records the extended error. To be
     /// called with no lock held.
-    pub(crate) fn queue_transaction_error(self: &Arc<Self>, id: u32, error: TransactionError) {
+    pub(crate) fn queue_transaction_error(self: &Arc<Self>, id: u32, error: Failure) {
         let mut process = self.process.lock_state();
         self.state(&mut process).set_error(id, error);
         self.queue_error_and_wake(process, error.return_code());

@@ -28,9 +28,8 @@ use crate::{
     allocation::Buffer,
     common::{
         debug::binder_debug,
-        error::TransactionError,
+        failure::{Failure, Reason},
         netlink::Party,
-        reason::Reason,
         stats::{CountedAs, Kind}, //
     },
     defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
@@ -119,7 +118,7 @@ pub(crate) enum Content {
         is_queued: bool,
     },
     /// The error that the caller reads instead of a reply.
-    Failed(TransactionError),
+    Failed(Failure),
 }
 
 impl Content {
@@ -264,20 +263,20 @@ impl Transaction {
         &mut self,
         target: &mut ProcessState,
         route: Option<&Thread>,
-    ) -> Result<Admission, TransactionError> {
+    ) -> Result<Admission, Failure> {
         let Content::Draft { node, .. } = &self.content else {
-            return Err(TransactionError::failed(Reason::DriverFault, EINVAL));
+            return Err(Failure::new(Reason::DriverFault, EINVAL));
         };
         let admission = target.freeze.admit(self.is_oneway());
         if admission == Admission::Rejected {
-            return Err(TransactionError::frozen());
+            return Err(Failure::without_errno(Reason::ReceiverFrozen));
         }
         let is_route_gone = route.is_some_and(|thread| thread.has_ended.load(Relaxed));
         if node.owner().has_ended.load(Relaxed) || is_route_gone {
-            return Err(TransactionError::died(Reason::ReceiverEnded));
+            return Err(Failure::without_errno(Reason::ReceiverEnded));
         }
         node.begin_call(target)
-            .map_err(|Uncounted| TransactionError::failed(Reason::NoHandle, EINVAL))?;
+            .map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
         target.freeze.add_transaction();
         if let Content::Draft { node, buffer } = self.take_content() {
             let content = if self.is_oneway() {
@@ -456,7 +455,7 @@ impl TransactionBox {
 
     /// Returns the call to its caller with an error in place of a reply; for a oneway call nobody
     /// waits. Sleeps; no lock may be held.
-    pub(crate) fn fail(mut self, error: TransactionError) {
+    pub(crate) fn fail(mut self, error: Failure) {
         let is_oneway = matches!(self.content, Content::Oneway { .. });
         self.release_content();
         if is_oneway {
@@ -474,7 +473,7 @@ impl TransactionBox {
     /// called with the caller, under its lock.
     pub(crate) fn return_to_caller(
         mut self,
-        error: Option<(u32, TransactionError)>,
+        error: Option<(u32, Failure)>,
         hint: WakeHint,
         and: impl FnOnce(&Thread, &StateGuard<'_>),
     ) {

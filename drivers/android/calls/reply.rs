@@ -8,13 +8,12 @@
 
 use crate::{
     calls::{
-        failure::Failure,
+        failure::tell,
         sender::{ReplySent, Sender},
         translate::{copy_in, Route}, //
     },
     common::{
-        error::TransactionError,
-        reason::Reason,
+        failure::{Failure, Reason},
         transaction_log::{Kind, Sent}, //
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
@@ -52,18 +51,16 @@ pub(crate) fn reply(
     let thread = sender.thread;
     let (id, begun) = begin_reply(thread, request, is_last && sender.reads_then, freed);
     let Some((mut transaction, completion)) = begun else {
-        let error = TransactionError::failed(Reason::NoCallToReplyTo, EPROTO);
-        Failure::early(id, 0, error).tell(sender, request, Kind::Reply);
-        return thread.queue_transaction_error(id, error);
+        let failure = Failure::new(Reason::NoCallToReplyTo, EPROTO);
+        tell(sender, request, Kind::Reply, (id, 0), None, failure);
+        return thread.queue_transaction_error(id, failure);
     };
     let error = match fill_reply(&mut transaction, sender, request, id) {
         Ok(()) => None,
         Err(failure) => {
-            failure.tell(sender, request, Kind::Reply);
-            let error = failure.error;
-            transaction.put_content(Content::Failed(error));
+            transaction.put_content(Content::Failed(failure));
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
-            Some((id, error))
+            Some((id, failure))
         }
     };
     match (completion, error) {
@@ -166,7 +163,7 @@ fn begin_reply(
 }
 
 /// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that
-/// the thread has served, owns the buffer afterwards.
+/// the thread has served, owns the buffer afterwards. Tells if that fails.
 fn fill_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
@@ -176,8 +173,9 @@ fn fill_reply(
     let to = transaction.sender();
     let has_ended = |caller: &Arc<Thread>| caller.has_ended.load(Relaxed);
     if transaction.caller().is_none_or(has_ended) {
-        let error = TransactionError::died(Reason::CallerEnded);
-        return Err(Failure::early(id, 0, error));
+        let failure = Failure::without_errno(Reason::CallerEnded);
+        tell(sender, request, Kind::Reply, (id, 0), None, failure);
+        return Err(failure);
     }
     trace::transaction(|| trace::Sent {
         id,
@@ -189,12 +187,12 @@ fn fill_reply(
         flags: request.flags,
     });
     let copied = copy_reply(transaction, sender, request, id);
-    if let Err(error) = copied {
+    if let Err(failure) = copied {
         release_failed(transaction, request, id);
-        return Err(match transaction.caller() {
-            Some(caller) => Failure::on_the_way_to(id, &caller.process, Some(caller), 0, error),
-            None => Failure::early(id, 0, error),
-        });
+        let caller = transaction.caller();
+        let receiver = caller.map(|caller| (&*caller.process, Some(&**caller)));
+        tell(sender, request, Kind::Reply, (id, 0), receiver, failure);
+        return Err(failure);
     }
     trace::txn_latency_free(|| {
         let replier = sender.thread;
@@ -229,9 +227,9 @@ fn copy_reply(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     id: u32,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     let Some(caller) = transaction.caller() else {
-        return Err(TransactionError::died(Reason::CallerEnded));
+        return Err(Failure::without_errno(Reason::CallerEnded));
     };
     let caller = &caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
@@ -244,7 +242,7 @@ fn copy_reply(
         is_queued: false,
     });
     let Some((caller, buffer)) = transaction.reply() else {
-        return Err(TransactionError::failed(Reason::DriverFault, EINVAL));
+        return Err(Failure::new(Reason::DriverFault, EINVAL));
     };
     let receiver = &caller.process;
     let route = Route {

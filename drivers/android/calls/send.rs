@@ -8,15 +8,14 @@
 
 use crate::{
     calls::{
-        failure::{report_queued, Failure},
+        failure::{report_queued, tell},
         sender::Sender,
         translate::{copy_in, unwritable, Route}, //
     },
     common::{
-        error::TransactionError,
+        failure::{Failure, Reason},
         limits::limits,
         netlink::Party,
-        reason::Reason,
         transaction_log::{Kind, Sent}, //
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
@@ -52,19 +51,33 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
     let mut node_id = 0;
     let called = match find_target(sender, request.handle, &mut node_id) {
-        Err(error) => {
+        Err(failure) => {
             let id = thread.process.lock_state().debug_ids.next();
-            Err(Failure::early(id, node_id, error))
+            Err(fail(sender, request, (id, node_id), None, failure))
         }
-        Ok(node) if request.flags & TF_ONE_WAY != 0 => {
-            call_oneway(sender, request, node)
-        }
+        Ok(node) if request.flags & TF_ONE_WAY != 0 => call_oneway(sender, request, node),
         Ok(node) => call_and_expect(sender, request, node),
     };
-    if let Err(failure) = called {
-        failure.tell(sender, request, Kind::of_call(request.flags));
-        thread.queue_transaction_error(failure.id, failure.error);
+    if let Err((id, failure)) = called {
+        thread.queue_transaction_error(id, failure);
     }
+}
+
+/// A call that has failed: its debug id, and why.
+type Failed = (u32, Failure);
+
+/// Tells that a call fails, and returns what its sender is to read. No lock may be held.
+#[cold]
+fn fail(
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+    (id, node): (u32, u32),
+    receiver: Option<(&Process, Option<&Thread>)>,
+    failure: Failure,
+) -> Failed {
+    let kind = Kind::of_call(request.flags);
+    tell(sender, request, kind, (id, node), receiver, failure);
+    (id, failure)
 }
 
 /// Returns the node that a call through `handle` is for. Writes its debug id to `node_id`, if it is
@@ -73,35 +86,31 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
 /// Fails when the handle names no node, when the owner of the node has ended or is the caller
 /// itself (for handle 0: is a process of the same task), and when the security modules deny the
 /// call.
-fn find_target(
-    sender: &Sender<'_>,
-    handle: u32,
-    node_id: &mut u32,
-) -> Result<Arc<Node>, TransactionError> {
+fn find_target(sender: &Sender<'_>, handle: u32, node_id: &mut u32) -> Result<Arc<Node>, Failure> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
-        let manager = manager.ok_or_else(|| TransactionError::dead(Reason::NoManager, EINVAL))?;
+        let manager = manager.ok_or_else(|| Failure::new(Reason::NoManager, EINVAL))?;
         if manager.owner().group.is_that_of(&caller.group) {
-            return Err(TransactionError::failed(Reason::OwnManager, EINVAL));
+            return Err(Failure::new(Reason::OwnManager, EINVAL));
         }
         manager
     } else {
         let node = caller.node_of_handle(handle, Strength::Strong);
-        node.ok_or_else(|| TransactionError::failed(Reason::NoHandle, EINVAL))?
+        node.ok_or_else(|| Failure::new(Reason::NoHandle, EINVAL))?
     };
     if node.owner().has_ended.load(Relaxed) {
-        return Err(TransactionError::dead(Reason::OwnerEnded, EINVAL));
+        return Err(Failure::new(Reason::OwnerEnded, EINVAL));
     }
     if Arc::ptr_eq(node.owner(), caller) {
         *node_id = node.debug_id;
-        return Err(TransactionError::failed(Reason::OwnNode, EINVAL));
+        return Err(Failure::new(Reason::OwnNode, EINVAL));
     }
     let owner = node.owner().credential();
-    let owner = owner.map_err(|_| TransactionError::died(Reason::ReceiverEnded))?;
+    let owner = owner.map_err(|_| Failure::without_errno(Reason::ReceiverEnded))?;
     security::binder_transaction(sender.credential, &owner).map_err(|_| {
         *node_id = node.debug_id;
-        TransactionError::failed(Reason::CallDenied, EPERM)
+        Failure::new(Reason::CallDenied, EPERM)
     })?;
     drop(owner);
     Ok(node)
@@ -112,7 +121,7 @@ fn call_and_expect(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
-) -> Result<(), Failure> {
+) -> Result<(), Failed> {
     let thread = sender.thread;
     let target = node.owner().clone();
     let node_id = node.debug_id;
@@ -121,7 +130,10 @@ fn call_and_expect(
         transaction,
         mut expectation,
         route,
-    } = begin_call(thread, &node, request)?;
+    } = begin_call(thread, &node, request).map_err(|(id, failure)| {
+        // Of the receiver, not more is known than the node.
+        fail(sender, request, (id, node_id), None, failure)
+    })?;
     trace::transaction(|| {
         let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
         sent(request, id, &node, thread)
@@ -139,10 +151,10 @@ fn call_and_expect(
     let hint = sender.hint;
     match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route, hint)) {
         Ok(_) => Ok(()),
-        Err(error) => {
+        Err(failure) => {
             stop_expecting_reply(thread, &expectation);
-            let route = route.map(|waiter| &*waiter.thread);
-            Err(Failure::on_the_way_to(id, &target, route, node_id, error))
+            let receiver = Some((&*target, route.map(|waiter| &*waiter.thread)));
+            Err(fail(sender, request, (id, node_id), receiver, failure))
         }
     }
 }
@@ -174,7 +186,7 @@ fn begin_call(
     thread: &Arc<Thread>,
     node: &Node,
     request: &TransactionRequest,
-) -> Result<Begun, Failure> {
+) -> Result<Begun, Failed> {
     let target = node.owner();
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
@@ -186,15 +198,13 @@ fn begin_call(
         _ => None,
     };
     if let Some(reason) = unread {
-        let error = TransactionError::failed(reason, EPROTO);
-        return Err(Failure::early(id, node.debug_id, error));
+        return Err((id, Failure::new(reason, EPROTO)));
     }
     let caller = match state.stack.innermost() {
         None => None,
         Some(Frame::Incoming(served)) => served.waiter(),
         Some(_) => {
-            let error = TransactionError::failed(Reason::ReplyAwaited, EPROTO);
-            return Err(Failure::early(id, node.debug_id, error));
+            return Err((id, Failure::new(Reason::ReplyAwaited, EPROTO)));
         }
     };
     let transaction = state.spare_transaction.take();
@@ -239,7 +249,7 @@ fn prepare_call(
     target: &Process,
     transaction: Option<TransactionBox>,
     expectation: &mut Expectation,
-) -> Result<TransactionBox, TransactionError> {
+) -> Result<TransactionBox, Failure> {
     let thread = sender.thread;
     let mut transaction = match transaction {
         Some(spare) => spare,
@@ -256,7 +266,7 @@ fn prepare_call(
                 None => WorkTicket::new(GFP_KERNEL)?,
             };
             let room = thread.make_room_on_stack();
-            room.map_err(|error| TransactionError::failed(Reason::NoMemory, error))?;
+            room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
             let mut process = thread.process.lock_state();
             let frame = expect_reply(thread.state(&mut process), ticket, target);
             *expectation = Expectation::Recorded(frame);
@@ -276,10 +286,10 @@ fn fill(
     request: &TransactionRequest,
     node: Arc<Node>,
     kind: CallKind,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     let context = if node.flags().has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
-        Some(context.map_err(|error| TransactionError::failed(Reason::NoContext, error))?)
+        Some(context.map_err(|error| Failure::new(Reason::NoContext, error))?)
     } else {
         None
     };
@@ -294,7 +304,7 @@ fn fill(
     trace::transaction_alloc_buf(|| buffer.traced(id));
     transaction.put_content(Content::Draft { node, buffer });
     let Some((node, buffer)) = transaction.draft() else {
-        return Err(TransactionError::failed(Reason::DriverFault, EINVAL));
+        return Err(Failure::new(Reason::DriverFault, EINVAL));
     };
     let route = Route {
         id,
@@ -337,12 +347,19 @@ fn call_oneway(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: Arc<Node>,
-) -> Result<(), Failure> {
+) -> Result<(), Failed> {
     let target = node.owner().clone();
     let node_id = node.debug_id;
     let (id, ticket) = begin_oneway(sender.thread);
-    queue_oneway(sender, request, node, &target, id, ticket)
-        .map_err(|error| Failure::on_the_way_to(id, &target, None, node_id, error))
+    queue_oneway(sender, request, node, &target, id, ticket).map_err(|failure| {
+        fail(
+            sender,
+            request,
+            (id, node_id),
+            Some((&target, None)),
+            failure,
+        )
+    })
 }
 
 /// Begins a oneway call. Returns its debug id, and a place for what its sender reads of it, if the
@@ -363,7 +380,7 @@ fn queue_oneway(
     target: &Arc<Process>,
     id: u32,
     ticket: Option<WorkTicket>,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     let thread = sender.thread;
     let ticket = match ticket {
         Some(spare) => spare,
@@ -410,7 +427,7 @@ fn submit(
     node: u32,
     route: Option<&Waiter>,
     hint: WakeHint,
-) -> Result<Admission, TransactionError> {
+) -> Result<Admission, Failure> {
     let mut state = target.lock_state();
     let to = Party {
         pid: target.pid(),

@@ -13,7 +13,7 @@
 use crate::{
     allocation::Buffer,
     calls::sender::Sender,
-    common::{error::TransactionError, reason::Reason},
+    common::failure::{Failure, Reason},
     defs::{Object, TransactionRequest},
     kernel_ext::user_bytes::UserBytes,
     process::Process,
@@ -53,7 +53,7 @@ pub(crate) fn copy_in(
     request: &TransactionRequest,
     route: Route<'_>,
     buffer: &mut Buffer,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     let data = usize::try_from(request.data).map_err(|_| unreadable(EFAULT))?;
     if buffer.layout.offsets_size() == 0 {
         check_buffers_size(request)?;
@@ -73,9 +73,9 @@ pub(crate) fn copy_in(
 /// Fails if the size of the pointer area is no multiple of that of a pointer. Offsets are looked at
 /// before that (contract 9.4).
 #[inline(always)]
-fn check_buffers_size(request: &TransactionRequest) -> Result<(), TransactionError> {
+fn check_buffers_size(request: &TransactionRequest) -> Result<(), Failure> {
     if request.buffers_size % size_of::<u64>() as u64 != 0 {
-        return Err(TransactionError::failed(Reason::OddPointers, EINVAL));
+        return Err(Failure::new(Reason::OddPointers, EINVAL));
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ fn copy_objects(
     data: usize,
     route: Route<'_>,
     buffer: &mut Buffer,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     let offsets = Offsets::copy(request, route.receiver, buffer)?;
     check_buffers_size(request)?;
     let (start, end) = buffer.layout.pointers();
@@ -123,11 +123,11 @@ fn copy_object(
     translation: &mut Translation<'_>,
     index: u64,
     offset: u64,
-) -> Result<(), TransactionError> {
+) -> Result<(), Failure> {
     writer.copy_until(offset)?;
     let object = writer
         .read_object()
-        .map_err(|error| TransactionError::failed(Reason::NoObject, error))?;
+        .map_err(|error| Failure::new(Reason::NoObject, error))?;
     let translated = translation.translate(index, writer.done, object)?;
     writer
         .write_object(&translated)
@@ -137,15 +137,14 @@ fn copy_object(
 /// Returns the transaction error of data that cannot be copied, which tells the line of the caller.
 /// (By its name given to `map_err`, it would tell a line of its own: hence the closures.)
 #[track_caller]
-fn unreadable(error: Error) -> TransactionError {
-    TransactionError::failed(Reason::UnreadableData, error)
+fn unreadable(error: Error) -> Failure {
+    Failure::new(Reason::UnreadableData, error)
 }
 
-/// Returns the transaction error of a buffer whose pages are gone, likewise: they go with the
-/// receiver alone.
+/// Returns the failure of a buffer whose pages are gone, likewise.
 #[track_caller]
-pub(crate) fn unwritable(error: Error) -> TransactionError {
-    TransactionError::failed(Reason::ReceiverEnded, error)
+pub(crate) fn unwritable(error: Error) -> Failure {
+    Failure::new(Reason::SpaceGone, error)
 }
 
 /// The offsets of a transaction's objects. For a few of them no memory is allocated.
@@ -165,9 +164,9 @@ impl Offsets {
         request: &TransactionRequest,
         receiver: &Process,
         buffer: &Buffer,
-    ) -> Result<Self, TransactionError> {
+    ) -> Result<Self, Failure> {
         let size = buffer.layout.offsets_size();
-        let unreadable = |error| TransactionError::failed(Reason::UnreadableOffsets, error);
+        let unreadable = |error| Failure::new(Reason::UnreadableOffsets, error);
         let source = usize::try_from(request.offsets).map_err(|_| unreadable(EFAULT))?;
         let source = UserPtr::from_addr(source);
         let offsets = if size <= FEW_OFFSETS {
@@ -182,7 +181,7 @@ impl Offsets {
             Self::Many(bytes)
         };
         if size % size_of::<u64>() != 0 {
-            return Err(TransactionError::failed(Reason::OddOffsets, EINVAL));
+            return Err(Failure::new(Reason::OddOffsets, EINVAL));
         }
         let at = buffer.offset() + buffer.layout.offsets_at();
         let written = receiver.pages.write(at, offsets.as_bytes());
@@ -224,8 +223,8 @@ impl Writer<'_> {
 
     /// Copies the bytes before `offset` unchanged. Fails with `EFAULT` when `offset` is less than
     /// what is written already, or behind the data (contract 9.4).
-    fn copy_until(&mut self, offset: u64) -> Result<(), TransactionError> {
-        let out_of_order = || TransactionError::failed(Reason::OffsetOutOfOrder, EFAULT);
+    fn copy_until(&mut self, offset: u64) -> Result<(), Failure> {
+        let out_of_order = || Failure::new(Reason::OffsetOutOfOrder, EFAULT);
         let offset = usize::try_from(offset).map_err(|_| out_of_order())?;
         if offset < self.done || offset > self.size {
             return Err(out_of_order());
@@ -280,12 +279,7 @@ struct Translation<'a> {
 impl Translation<'_> {
     /// Translates the object that is entry `index` of the array of offsets, and lies at offset `at`
     /// of the data. Its size does not change.
-    fn translate(
-        &mut self,
-        index: u64,
-        at: usize,
-        object: Object,
-    ) -> Result<Object, TransactionError> {
+    fn translate(&mut self, index: u64, at: usize, object: Object) -> Result<Object, Failure> {
         Ok(match object {
             Object::Flat(flat) => Object::Flat(self.node(flat)?),
             Object::File(file) => Object::File(self.file(at, file)?),

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the whole driver uses: transaction errors, limits, counters of objects and codes, debug
+//! What the whole driver uses: failures of transactions, limits, counters of objects and codes, debug
 //! messages, reports over netlink.
 
 pub(crate) mod code_counts;
 pub(crate) mod debug;
-pub(crate) mod error;
+pub(crate) mod failure;
 pub(crate) mod limits;
 pub(crate) mod netlink;
-pub(crate) mod reason;
 pub(crate) mod stats;
 pub(crate) mod transaction_log;

@@ -39,51 +39,32 @@ pub(crate) struct Party {
     pub(crate) tid: i32,
 }
 
-/// One report.
-pub(crate) struct Report<'a> {
-    /// The name of the device.
-    pub(crate) context: &'a CStr,
-    pub(crate) from: Party,
-    /// Whom the data was for; all 0 if the call did not come far enough for that to be known.
-    pub(crate) to: Party,
-    pub(crate) is_reply: bool,
-    pub(crate) request: &'a TransactionRequest,
-    /// What the sender reads.
-    pub(crate) outcome: Return,
-}
-
-impl Report<'_> {
-    /// Sends the report, if anybody listens. Sleeps; no lock may be held. A report for which memory
-    /// is short is lost.
-    pub(crate) fn send(&self) {
-        if !netlink::has_listeners() {
-            return;
-        }
-        trace::netlink_report(|| trace::Report {
-            context: self.context,
-            error: self.outcome.code(),
-            from_pid: self.from.pid,
-            from_tid: self.from.tid,
-            to_pid: self.to.pid,
-            to_tid: self.to.tid,
-            is_reply: self.is_reply,
-            flags: self.request.flags,
-            code: self.request.code,
-            // CAST: the event has the number that the report has.
-            data_size: self.request.data_size as u32 as usize,
-        });
-        netlink::send(&netlink::Report {
-            context: self.context.into(),
-            error: self.outcome.code(),
-            from_pid: self.from.pid as u32,
-            from_tid: self.from.tid as u32,
-            to_pid: self.to.pid as u32,
-            to_tid: self.to.tid as u32,
-            is_reply: self.is_reply.into(),
-            flags: self.request.flags,
-            code: self.request.code,
-            // CAST: the attribute has 32 bits, and more than that no space has room for.
-            data_size: self.request.data_size as u32,
-        });
+/// Reports a call or a reply, of which its sender reads `outcome`, to whoever listens. `context` is
+/// the name of the device. `to` is whom the data was for; all 0 if the call did not come far enough
+/// for that to be known. Sleeps; no lock may be held. A report for which memory is short is lost.
+pub(crate) fn report(
+    context: &CStr,
+    (from, to): (Party, Party),
+    is_reply: bool,
+    request: &TransactionRequest,
+    outcome: Return,
+) {
+    if !netlink::has_listeners() {
+        return;
     }
+    let report = netlink::Report {
+        context: context.into(),
+        error: outcome.code(),
+        from_pid: from.pid as u32,
+        from_tid: from.tid as u32,
+        to_pid: to.pid as u32,
+        to_tid: to.tid as u32,
+        is_reply: is_reply.into(),
+        flags: request.flags,
+        code: request.code,
+        // CAST: the attribute has 32 bits, and more than that no space has room for.
+        data_size: request.data_size as u32,
+    };
+    trace::netlink_report(&report);
+    netlink::send(&report);
 }

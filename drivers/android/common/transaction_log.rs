@@ -9,7 +9,7 @@
 //! process to another. Of two entries with the same id the one in the ring of the device is valid.
 
 use crate::{
-    common::{error::TransactionError, netlink::Party},
+    common::{failure::Failure, netlink::Party},
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
         cpu_rings::{CpuRings, Ring},
@@ -147,7 +147,7 @@ pub(crate) struct Entry {
     pub(crate) is_complete: bool,
 }
 
-/// A [`TransactionError`] in numbers.
+/// A [`Failure`] in numbers.
 #[derive(Default)]
 pub(crate) struct Refusal {
     pub(crate) return_code: u32,
@@ -194,13 +194,13 @@ impl TransactionLog {
 
     /// Logs a call or a reply that has failed.
     #[cold]
-    pub(crate) fn add_failed(&self, id: u32, sent: &Sent, error: TransactionError) {
+    pub(crate) fn add_failed(&self, id: u32, sent: &Sent, error: Failure) {
         let mut words = [0; FAILED_WORDS];
         words[..WORDS].copy_from_slice(&sent.words());
         // CAST: Only the sign changes.
         words[WORDS..].copy_from_slice(&[
             error.return_code().code(),
-            error.param() as u32,
+            i32::from(error.errno) as u32,
             error.line.into(),
         ]);
         let guard = self.failing.lock();

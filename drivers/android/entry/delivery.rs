@@ -11,7 +11,7 @@ use crate::{
     buffers::file_slots::ReservedNumbers,
     common::{
         debug::{self, binder_debug},
-        error::TransactionError, //
+        failure::{Failure, Reason}, //
     },
     defs::{NodeName, Return, TransactionData},
     entry::read_buffer::{transaction_delivered, ReadBuffer},
@@ -181,7 +181,7 @@ pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBo
     if let Some(buffer) = transaction.buffer() {
         trace::transaction_buffer_release(|| buffer.traced(transaction.id));
     }
-    transaction.fail(TransactionError::undeliverable());
+    transaction.fail(Failure::without_errno(Reason::Undeliverable));
     drop(drop_pending_call(thread, thread.process.lock_state()));
     if let Some(saved) = saved_priority {
         priority::end_service(saved);

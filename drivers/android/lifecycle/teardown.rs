@@ -12,7 +12,10 @@
 //! notifications are notified.
 
 use crate::{
-    common::{debug::binder_debug, error::TransactionError, reason::Reason},
+    common::{
+        debug::binder_debug,
+        failure::{Failure, Reason},
+    },
     kernel_ext::{park::WakeHint, sched},
     lifecycle::{code_sums, registry},
     notifications::death::notify_all,
@@ -60,7 +63,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
                 end_service(thread, saved);
             }
             trace::txn_latency_free(|| transaction.ended_at(0, 0));
-            transaction.fail(TransactionError::died(Reason::ReceiverEnded));
+            transaction.fail(Failure::without_errno(Reason::ReceiverEnded));
         }
         // The number of frames is limited only by memory.
         sched::cond_resched();
@@ -181,7 +184,7 @@ impl Leftover {
                     process.pid()
                 );
                 trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
-                call.fail(TransactionError::died(Reason::ReceiverEnded));
+                call.fail(Failure::without_errno(Reason::ReceiverEnded));
             }
             Self::Work(work, ticket) => drop((work, ticket)),
         }

@@ -8,7 +8,7 @@
 //!
 //! Events may be emitted under a spinlock.
 
-use crate::ffi::tracepoints;
+use crate::ffi::{netlink, tracepoints};
 use kernel::prelude::*;
 
 /// The number of a process or thread in the initial pid namespace.
@@ -134,37 +134,21 @@ pub(crate) fn txn_latency_free(ended: impl FnOnce() -> Ended) {
     });
 }
 
-/// What a netlink report says.
-pub(crate) struct Report<'a> {
-    /// The name of the device.
-    pub(crate) context: &'a CStr,
-    pub(crate) error: u32,
-    pub(crate) from_pid: Pid,
-    pub(crate) from_tid: Pid,
-    pub(crate) to_pid: Pid,
-    pub(crate) to_tid: Pid,
-    pub(crate) is_reply: bool,
-    pub(crate) flags: u32,
-    pub(crate) code: u32,
-    pub(crate) data_size: usize,
-}
-
 /// A report is about to be sent to listeners.
 #[inline(always)]
-pub(crate) fn netlink_report<'a>(report: impl FnOnce() -> Report<'a>) {
+pub(crate) fn netlink_report(report: &netlink::Report<'_>) {
     tracepoints::binder_netlink_report(|| {
-        let report = report();
         (
-            report.context.into(),
+            report.context,
             report.error,
-            report.from_pid,
-            report.from_tid,
-            report.to_pid,
-            report.to_tid,
-            report.is_reply,
+            report.from_pid as Pid,
+            report.from_tid as Pid,
+            report.to_pid as Pid,
+            report.to_tid as Pid,
+            report.is_reply != 0,
             report.flags,
             report.code,
-            report.data_size,
+            report.data_size as usize,
         )
     });
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
-    common::{error::TransactionError, reason::Reason},
+    common::failure::{Failure, Reason},
     defs::{FileArrayObject, FileObject},
     process::Process,
     trace, //
@@ -30,11 +30,7 @@ impl Translation<'_> {
     /// Takes a reference to the file of an object that lies at offset `at` of the data. Fails with
     /// `EPERM` when the file may not be passed, and with `EBADF` when the sender has no such
     /// descriptor.
-    pub(super) fn file(
-        &mut self,
-        at: usize,
-        object: FileObject,
-    ) -> Result<FileObject, TransactionError> {
+    pub(super) fn file(&mut self, at: usize, object: FileObject) -> Result<FileObject, Failure> {
         let file = self.passed_file(object.fd())?;
         let at = at + FileObject::FD_AT;
         self.buffer.hold_file(FileSlot {
@@ -48,8 +44,8 @@ impl Translation<'_> {
 
     /// Takes references to the files of an array, which lies in a block of an earlier pointer
     /// object. An empty array is allowed even if the receiver does not accept files.
-    pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), TransactionError> {
-        let bad_array = || TransactionError::failed(Reason::BadArray, EINVAL);
+    pub(super) fn file_array(&mut self, array: &FileArrayObject) -> Result<(), Failure> {
+        let bad_array = || Failure::new(Reason::BadArray, EINVAL);
         let size = array.num_fds.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
         let mut copy = PagesOf::new(self.route.receiver, self.buffer.offset()).copier();
         let gap = self
@@ -82,17 +78,17 @@ impl Translation<'_> {
     /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does
     /// not accept files or the security modules deny it.
     #[inline]
-    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>, TransactionError> {
+    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>, Failure> {
         if !self.route.accepts_files {
-            return Err(TransactionError::failed(Reason::FilesNotTaken, EPERM));
+            return Err(Failure::new(Reason::FilesNotTaken, EPERM));
         }
         let descriptors = self.route.sender.descriptors;
         let file = descriptors
             .file(fd)
-            .map_err(|error| TransactionError::failed(Reason::NoFile, error))?;
+            .map_err(|error| Failure::new(Reason::NoFile, error))?;
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
         security::binder_transfer_file(from, to, &file)
-            .map_err(|_| TransactionError::failed(Reason::FileDenied, EPERM))?;
+            .map_err(|_| Failure::new(Reason::FileDenied, EPERM))?;
         Ok(match descriptors.opened_as(&file) {
             Some(process) => PassedFile::Device(process),
             None => PassedFile::Other(file),

@@ -6,7 +6,7 @@
 use super::{Route, Translation};
 use crate::{
     allocation::HeldObject,
-    common::{error::TransactionError, reason::Reason},
+    common::failure::{Failure, Reason},
     defs::{FlatObject, Named, NodeName},
     process::Process,
     pure::priority_rules::NodeFlags,
@@ -20,7 +20,7 @@ use kernel::{
 
 impl Translation<'_> {
     /// Translates an object for the receiver. The buffer holds what it names.
-    pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, TransactionError> {
+    pub(super) fn node(&mut self, object: FlatObject) -> Result<FlatObject, Failure> {
         self.buffer.expect_held()?;
         let (translated, held) = self.translated_node(object)?;
         self.buffer.hold(held);
@@ -29,10 +29,7 @@ impl Translation<'_> {
 
     /// Returns the translated object, and the count that was taken for it, which the buffer is to
     /// hold.
-    fn translated_node(
-        &self,
-        object: FlatObject,
-    ) -> Result<(FlatObject, HeldObject), TransactionError> {
+    fn translated_node(&self, object: FlatObject) -> Result<(FlatObject, HeldObject), Failure> {
         match object.named() {
             Named::Node(name) => self.node_of_sender(object, name),
             Named::Handle(handle) => self.handle_of_sender(object, handle),
@@ -44,7 +41,7 @@ impl Translation<'_> {
         &self,
         object: FlatObject,
         name: NodeName,
-    ) -> Result<(FlatObject, HeldObject), TransactionError> {
+    ) -> Result<(FlatObject, HeldObject), Failure> {
         let Route {
             id,
             sender,
@@ -55,7 +52,7 @@ impl Translation<'_> {
             .thread
             .process
             .pin_node(name, NodeFlags::new(object.flags()))
-            .map_err(|error| TransactionError::failed(Reason::BadNode, error))?;
+            .map_err(|error| Failure::new(Reason::BadNode, error))?;
         let handle = self
             .may_transfer_node()
             .and_then(|()| receiver.hold_node(&node, object.strength(), Some(sender.thread)));
@@ -75,7 +72,7 @@ impl Translation<'_> {
         &self,
         object: FlatObject,
         handle: u32,
-    ) -> Result<(FlatObject, HeldObject), TransactionError> {
+    ) -> Result<(FlatObject, HeldObject), Failure> {
         let Route {
             id,
             sender,
@@ -86,11 +83,11 @@ impl Translation<'_> {
         let from = &sender.thread.process;
         let node = from
             .node_of_handle(handle, strength)
-            .ok_or_else(|| TransactionError::failed(Reason::BadHandle, EINVAL))?;
+            .ok_or_else(|| Failure::new(Reason::BadHandle, EINVAL))?;
         self.may_transfer_node().map_err(error)?;
         if Arc::ptr_eq(node.owner(), receiver) {
             node.add_local(strength)
-                .map_err(|_| TransactionError::failed(Reason::BadHandle, EINVAL))?;
+                .map_err(|_| Failure::new(Reason::BadHandle, EINVAL))?;
             let name = node.name;
             trace::transaction_ref_to_node(id, || {
                 let (id, ptr) = (node.debug_id, name.ptr);
@@ -129,12 +126,12 @@ fn as_handle(handle: u32, object: FlatObject) -> (FlatObject, HeldObject) {
 }
 
 /// Returns the transaction error for a handle that could not be added to the receiver.
-fn error(error: Error) -> TransactionError {
+fn error(error: Error) -> Failure {
     if error == ESRCH {
-        TransactionError::died(Reason::ReceiverEnded)
+        Failure::without_errno(Reason::ReceiverEnded)
     } else if error == EPERM {
-        TransactionError::failed(Reason::NodeDenied, error)
+        Failure::new(Reason::NodeDenied, error)
     } else {
-        TransactionError::failed(Reason::BadNode, error)
+        Failure::new(Reason::BadNode, error)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{unwritable, Translation};
 use crate::{
-    common::{error::TransactionError, reason::Reason},
+    common::failure::{Failure, Reason},
     defs::{PointerObject, BINDER_BUFFER_FLAG_HAS_PARENT},
     process::Process,
     pure::pointer_area::{AreaError, Piece}, //
@@ -23,7 +23,7 @@ impl Translation<'_> {
         &mut self,
         index: u64,
         object: PointerObject,
-    ) -> Result<PointerObject, TransactionError> {
+    ) -> Result<PointerObject, Failure> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         let copy = &mut pages.copier();
         let (source, length) = (object.buffer, object.length);
@@ -46,7 +46,7 @@ impl Translation<'_> {
     }
 
     /// Copies what remains to be copied, after the last object.
-    pub(super) fn finish(self) -> Result<(), TransactionError> {
+    pub(super) fn finish(self) -> Result<(), Failure> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         let finished = self.pointers.finish(&mut pages.copier());
         finished.map_err(|error| area_error(error, Reason::BadPointer))
@@ -93,11 +93,11 @@ impl<'a> PagesOf<'a> {
 
 /// Returns the transaction error of a block or an array, which is wrong for this reason.
 #[track_caller]
-pub(super) fn area_error(error: AreaError<Error>, reason: Reason) -> TransactionError {
+pub(super) fn area_error(error: AreaError<Error>, reason: Reason) -> Failure {
     let errno = match error {
         AreaError::DoesNotFit => EINVAL,
         AreaError::NoMemory => ENOMEM,
         AreaError::Copy(error) => error,
     };
-    TransactionError::failed(reason, errno)
+    Failure::new(reason, errno)
 }

@@ -9,16 +9,17 @@ use crate::port::give_in_a_reply;
 use zerocopy::IntoBytes;
 
 /// The driver's reasons and their words.
-const SOURCE: &str = include_str!("../../../../drivers/android/common/reason.rs");
+const SOURCE: &str = include_str!("../../../../drivers/android/common/failure.rs");
 
 /// Reasons that no row below reaches: the tests that do, or why none can.
-const ELSEWHERE: [(&str, &str); 10] = [
+const ELSEWHERE: [(&str, &str); 11] = [
     ("CallToServe", "leaving::call_with_a_call_unread"),
     ("ReplyUnread", "leaving::call_with_a_reply_unread"),
     ("CallDenied", "policy::, with a policy of SELinux"),
     ("NodeDenied", "policy::, with a policy of SELinux"),
     ("FileDenied", "policy::, with a policy of SELinux"),
     ("ReceiverEnded", "gaps::target_ends_while_a_call_is_copied"),
+    ("SpaceGone", "userfault::target_unmaps_meanwhile, if a page is taken before it is written"),
     ("Undeliverable", "fds::lesson_c15_undeliverable_call"),
     ("NoMemory", "faults::small_call, at each allocation in turn"),
     ("OwnNode", "none: no process gets a handle on its own node (sync::)"),

@@ -1,6 +1,100 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a call or a reply fails, in words: what is wrong, and what to do about it.
+//! Why a call or a reply does not go through, and what its sender reads.
+//!
+//! An ioctl fails with an errno of the `kernel` crate. A transaction that fails does not make the
+//! ioctl fail: the sender reads a `BR_*` code and may ask for the errno behind it afterwards. A
+//! [`Failure`] has both, with what only messages and logs tell: the reason, the object, and where it
+//! was found.
+
+use crate::defs::Return;
+use core::panic::Location;
+use kernel::{
+    alloc::AllocError,
+    error::Error,
+    prelude::*, //
+};
+
+/// Why a transaction does not go through.
+#[derive(Clone, Copy)]
+pub(crate) struct Failure {
+    pub(crate) reason: Reason,
+    /// The negative errno, or 0 where the contract has none.
+    pub(crate) errno: i16,
+    /// The line of the source that has found it: in the file of the step that fails, so that it
+    /// means something together with the reason alone.
+    pub(crate) line: u16,
+    /// Counted from 1; 0 if it is not about one of the objects. The highest number also means all
+    /// higher ones.
+    object: u16,
+}
+
+// As large as what user space learns of it: calls that succeed return one, too, in a register.
+const _: () = assert!(size_of::<Result<(), Failure>>() == 8);
+
+impl Failure {
+    /// Returns the failure for this reason. `ENOMEM` has one reason, whatever the step that fails.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn new(reason: Reason, error: Error) -> Self {
+        let reason = if error == ENOMEM {
+            Reason::NoMemory
+        } else {
+            reason
+        };
+        Self {
+            // CAST: an errno is not below -4095.
+            errno: error.to_errno() as i16,
+            ..Self::without_errno(reason)
+        }
+    }
+
+    /// Returns the failure for a reason that the contract has no errno for.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn without_errno(reason: Reason) -> Self {
+        Self {
+            reason,
+            errno: 0,
+            // CAST: a file of the driver has fewer lines than 2^16.
+            line: Location::caller().line() as u16,
+            object: 0,
+        }
+    }
+
+    /// Returns the same failure, about the object that is entry `index` of the array of offsets.
+    #[cold]
+    pub(crate) fn of_object(self, index: u64) -> Self {
+        let object = u16::try_from(index + 1).unwrap_or(u16::MAX);
+        Self { object, ..self }
+    }
+
+    /// Returns the index of the object that it is about, if it is about one and that is known.
+    pub(crate) fn object(self) -> Option<u16> {
+        self.object.checked_sub(1)
+    }
+
+    /// Returns the code that the sender reads.
+    pub(crate) fn return_code(self) -> Return {
+        match self.reason {
+            Reason::NoManager
+            | Reason::OwnerEnded
+            | Reason::CallerEnded
+            | Reason::ReceiverEnded
+            | Reason::NotMapped => Return::DeadReply,
+            Reason::ReceiverFrozen => Return::FrozenReply,
+            _ => Return::FailedReply,
+        }
+    }
+}
+
+// There is no conversion from `Error`: an errno is not a reason.
+impl From<AllocError> for Failure {
+    #[track_caller]
+    fn from(_: AllocError) -> Self {
+        Self::new(Reason::NoMemory, ENOMEM)
+    }
+}
 
 /// Defines [`Reason`]: each reason and its words, once, by whose fault it is.
 macro_rules! reasons {
@@ -63,6 +157,7 @@ reasons! {
         CallerEnded: "whoever made the call has ended; nothing is left to do for it";
         ReceiverEnded: "the receiver has ended meanwhile; request death notifications to learn of that";
         ReceiverFrozen: "the receiver is frozen; request freeze notifications to learn when it is thawed";
+        SpaceGone: "the receiver has unmapped its space meanwhile; it has to keep the space as long as others call it";
         NotMapped: "the receiver has mapped no space to receive in, or none any more; it has to mmap the device";
         LargerThanSpace: "the data is larger than the receiver's whole space; send less at once, or pass it in a file";
         LargerThanHalf: "the data is larger than the half of the receiver's space that oneway calls may use; send less at once, or wait for a reply";
