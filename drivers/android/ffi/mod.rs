@@ -4,7 +4,6 @@
 //! [`entry::ffi`](crate::entry::ffi), which C calls.
 
 pub(crate) mod netlink;
-pub(crate) mod tracepoints;
 
 use core::marker::PhantomData;
 use kernel::{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The trace events: one function for each, to be called at the moment that the event is about.
+//! The trace events that `trace/events.c` defines: one function for each moment that some are
+//! about, to be called then.
 //!
 //! The names, fields and moments are those of the C driver (contract section 16), so that what
 //! reads its traces reads ours. What an event says is passed as a closure wherever it has to be
@@ -8,46 +9,62 @@
 //!
 //! Events may be emitted under a spinlock.
 
-use crate::ffi::{netlink, tracepoints};
-use kernel::prelude::*;
+use crate::ffi::{netlink, Text};
+#[cfg(CONFIG_TRACEPOINTS)]
+use kernel::bindings;
+use kernel::{
+    ffi::c_int,
+    prelude::*, //
+};
 
 /// The number of a process or thread in the initial pid namespace.
 type Pid = i32;
 
-/// An ioctl begins.
-#[inline(always)]
-pub(crate) fn ioctl(command: u32, argument: usize) {
-    tracepoints::binder_ioctl(|| (command, argument));
-}
-
-/// An ioctl ends.
-#[inline(always)]
-pub(crate) fn ioctl_done(result: &Result) {
-    tracepoints::binder_ioctl_done(|| (errno(result),));
-}
-
-/// The write half of `BINDER_WRITE_READ` ends.
-#[inline(always)]
-pub(crate) fn write_done(result: &Result) {
-    tracepoints::binder_write_done(|| (errno(result),));
-}
-
-/// The read half of `BINDER_WRITE_READ` ends.
-#[inline(always)]
-pub(crate) fn read_done(result: &Result) {
-    tracepoints::binder_read_done(|| (errno(result),));
-}
-
-/// A `BC_*` was read, whether it exists or not.
-#[inline(always)]
-pub(crate) fn command(code: u32) {
-    tracepoints::binder_command(|| (code,));
-}
-
-/// A `BR_*` was written.
-#[inline(always)]
-pub(crate) fn return_code(code: u32) {
-    tracepoints::binder_return(|| (code,));
+/// Defines functions that emit events: for each event its name, and type and value of each argument
+/// of the function of `events.c`. `[values]` stands for a closure to be called if the event is on.
+///
+/// An event that is off costs one instruction that does nothing, where the kernel can rewrite its
+/// code; without tracepoints in the kernel it costs nothing at all.
+macro_rules! events {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident ($($parameter:ident: $type:ty),*) {
+            $($([$made:ident])? $event:ident($($argument:ident: $of:ty = $value:expr),+);)+
+        }
+    )+) => { ::kernel::macros::paste! { $(
+        $(#[$meta])*
+        #[inline(always)]
+        pub(crate) fn $name ($($parameter: $type),*) {
+            #[cfg(CONFIG_TRACEPOINTS)]
+            #[allow(improper_ctypes)] // Of a tracepoint, nothing but the key is used.
+            extern "C" {
+                $(
+                    static [<__tracepoint_ $event>]: bindings::tracepoint;
+                    #[cold]
+                    fn [<rust_do_trace_ $event>]($($argument: $of),+);
+                )+
+            }
+            $(
+                #[cfg(CONFIG_TRACEPOINTS)]
+                // SAFETY: `events.c` defines the tracepoint, whose key is a static key.
+                if unsafe {
+                    ::kernel::jump_label::static_branch_unlikely!(
+                        [<__tracepoint_ $event>],
+                        bindings::tracepoint,
+                        key
+                    )
+                } {
+                    $(let $made = $made();)?
+                    let ($($argument,)+) = ($($value,)+);
+                    // SAFETY: `events.c` defines the function with these arguments, which it
+                    // copies, and it may be called in any context.
+                    unsafe { [<rust_do_trace_ $event>]($($argument),+) };
+                }
+            )+
+            #[cfg(not(CONFIG_TRACEPOINTS))]
+            let _ = ($($parameter,)*);
+        }
+    )+ } };
 }
 
 /// What a thread that is about to wait has.
@@ -55,19 +72,6 @@ pub(crate) struct Waiting {
     pub(crate) takes_common_work: bool,
     pub(crate) has_calls: bool,
     pub(crate) has_own_work: bool,
-}
-
-/// A thread looks for work, and waits if it finds none.
-#[inline(always)]
-pub(crate) fn wait_for_work(waiting: impl FnOnce() -> Waiting) {
-    tracepoints::binder_wait_for_work(|| {
-        let waiting = waiting();
-        (
-            waiting.takes_common_work,
-            waiting.has_calls,
-            waiting.has_own_work,
-        )
-    });
 }
 
 /// A call or a reply.
@@ -83,29 +87,6 @@ pub(crate) struct Sent {
     pub(crate) flags: u32,
 }
 
-/// The target of a call or a reply is known.
-#[inline(always)]
-pub(crate) fn transaction(sent: impl FnOnce() -> Sent) {
-    tracepoints::binder_transaction(|| {
-        let sent = sent();
-        (
-            sent.id as i32,
-            sent.node as i32,
-            sent.process,
-            sent.thread,
-            sent.is_reply,
-            sent.code,
-            sent.flags,
-        )
-    });
-}
-
-/// A call or a reply was written to its receiver.
-#[inline(always)]
-pub(crate) fn transaction_received(id: u32) {
-    tracepoints::binder_transaction_received(|| (id as i32,));
-}
-
 /// A call or a reply that has ended; numbers of processes and threads that are not known are 0.
 pub(crate) struct Ended {
     pub(crate) id: u32,
@@ -115,42 +96,6 @@ pub(crate) struct Ended {
     pub(crate) to_thread: Pid,
     pub(crate) code: u32,
     pub(crate) flags: u32,
-}
-
-/// A call or a reply has ended.
-#[inline(always)]
-pub(crate) fn txn_latency_free(ended: impl FnOnce() -> Ended) {
-    tracepoints::binder_txn_latency_free(|| {
-        let ended = ended();
-        (
-            ended.id as i32,
-            ended.from_process,
-            ended.from_thread,
-            ended.to_process,
-            ended.to_thread,
-            ended.code,
-            ended.flags,
-        )
-    });
-}
-
-/// A report is about to be sent to listeners.
-#[inline(always)]
-pub(crate) fn netlink_report(report: &netlink::Report<'_>) {
-    tracepoints::binder_netlink_report(|| {
-        (
-            report.context,
-            report.error,
-            report.from_pid as Pid,
-            report.from_tid as Pid,
-            report.to_pid as Pid,
-            report.to_tid as Pid,
-            report.is_reply != 0,
-            report.flags,
-            report.code,
-            report.data_size as usize,
-        )
-    });
 }
 
 /// A node, as its owner names it.
@@ -165,62 +110,6 @@ pub(crate) struct RefNamed {
     pub(crate) handle: u32,
 }
 
-/// A node in the data becomes a handle of the receiver.
-#[inline(always)]
-pub(crate) fn transaction_node_to_ref(id: u32, translated: impl FnOnce() -> (NodeNamed, RefNamed)) {
-    tracepoints::binder_transaction_node_to_ref(|| {
-        let (node, to) = translated();
-        (id as i32, node.id as i32, node.ptr, to.id as i32, to.handle)
-    });
-}
-
-/// A handle in the data becomes a node of the receiver.
-#[inline(always)]
-pub(crate) fn transaction_ref_to_node(id: u32, translated: impl FnOnce() -> (RefNamed, NodeNamed)) {
-    tracepoints::binder_transaction_ref_to_node(|| {
-        let (from, node) = translated();
-        (
-            id as i32,
-            from.id as i32,
-            from.handle,
-            node.id as i32,
-            node.ptr,
-        )
-    });
-}
-
-/// A handle in the data becomes a handle of the receiver, on node `node`.
-#[inline(always)]
-pub(crate) fn transaction_ref_to_ref(
-    id: u32,
-    node: u32,
-    translated: impl FnOnce() -> (RefNamed, RefNamed),
-) {
-    tracepoints::binder_transaction_ref_to_ref(|| {
-        let (from, to) = translated();
-        (
-            id as i32,
-            node as i32,
-            from.id as i32,
-            from.handle,
-            to.id as i32,
-            to.handle,
-        )
-    });
-}
-
-/// The file of descriptor `fd` was taken from the sender; `at` is the place of its number.
-#[inline(always)]
-pub(crate) fn transaction_fd_send(id: u32, fd: u32, at: usize) {
-    tracepoints::binder_transaction_fd_send(|| (id as i32, fd as i32, at));
-}
-
-/// Number `fd` of the receiver was reserved for a file; `at` is the place of the number.
-#[inline(always)]
-pub(crate) fn transaction_fd_recv(id: u32, fd: u32, at: usize) {
-    tracepoints::binder_transaction_fd_recv(|| (id as i32, fd as i32, at));
-}
-
 /// The sizes of a buffer's parts, and the call or reply whose data it has.
 pub(crate) struct BufferOf {
     pub(crate) id: u32,
@@ -229,100 +118,223 @@ pub(crate) struct BufferOf {
     pub(crate) extra_size: usize,
 }
 
-impl BufferOf {
-    fn values(self) -> (i32, usize, usize, usize) {
-        (
-            self.id as i32,
-            self.data_size,
-            self.offsets_size,
-            self.extra_size,
-        )
+events! {
+    /// An ioctl begins.
+    fn ioctl(command: u32, argument: usize) {
+        binder_ioctl(number: u32 = command, word: usize = argument);
     }
-}
 
-/// A buffer was reserved.
-#[inline(always)]
-pub(crate) fn transaction_alloc_buf(buffer: impl FnOnce() -> BufferOf) {
-    tracepoints::binder_transaction_alloc_buf(|| buffer().values());
-}
+    /// An ioctl ends.
+    fn ioctl_done(result: &Result) {
+        binder_ioctl_done(error: c_int = errno(result));
+    }
 
-/// The receiver frees a buffer.
-#[inline(always)]
-pub(crate) fn transaction_buffer_release(buffer: impl FnOnce() -> BufferOf) {
-    tracepoints::binder_transaction_buffer_release(|| buffer().values());
-}
+    /// The write half of `BINDER_WRITE_READ` ends.
+    fn write_done(result: &Result) {
+        binder_write_done(error: c_int = errno(result));
+    }
 
-/// A buffer is freed because its sender fails.
-#[inline(always)]
-pub(crate) fn transaction_failed_buffer_release(buffer: impl FnOnce() -> BufferOf) {
-    tracepoints::binder_transaction_failed_buffer_release(|| buffer().values());
-}
+    /// The read half of `BINDER_WRITE_READ` ends.
+    fn read_done(result: &Result) {
+        binder_read_done(error: c_int = errno(result));
+    }
 
-/// A buffer is freed because a newer call has taken the place of its own.
-#[inline(always)]
-pub(crate) fn transaction_update_buffer_release(buffer: impl FnOnce() -> BufferOf) {
-    tracepoints::binder_transaction_update_buffer_release(|| buffer().values());
-}
+    /// A `BC_*` was read, whether it exists or not.
+    fn command(code: u32) {
+        binder_command(number: u32 = code);
+    }
 
-/// `bytes` bytes of a process's space, whole pages, come into use or are free.
-#[inline(always)]
-pub(crate) fn update_page_range(process: Pid, are_taken: bool, at: usize, bytes: usize) {
-    tracepoints::binder_update_page_range(|| (process, are_taken, at, bytes));
+    /// A `BR_*` was written.
+    fn return_code(code: u32) {
+        binder_return(number: u32 = code);
+    }
+
+    /// A thread looks for work, and waits if it finds none.
+    fn wait_for_work(waiting: impl FnOnce() -> Waiting) {
+        [waiting] binder_wait_for_work(
+            takes_common_work: bool = waiting.takes_common_work,
+            has_calls: bool = waiting.has_calls, has_own_work: bool = waiting.has_own_work
+        );
+    }
+
+    /// The target of a call or a reply is known.
+    fn transaction(sent: impl FnOnce() -> Sent) {
+        [sent] binder_transaction(
+            id: c_int = sent.id as c_int, node: c_int = sent.node as c_int,
+            process: c_int = sent.process, thread: c_int = sent.thread,
+            is_reply: bool = sent.is_reply, code: u32 = sent.code, flags: u32 = sent.flags
+        );
+    }
+
+    /// A call or a reply was written to its receiver.
+    fn transaction_received(id: u32) {
+        binder_transaction_received(number: c_int = id as c_int);
+    }
+
+    /// A call or a reply has ended.
+    fn txn_latency_free(ended: impl FnOnce() -> Ended) {
+        [ended] binder_txn_latency_free(
+            id: c_int = ended.id as c_int, from_process: c_int = ended.from_process,
+            from_thread: c_int = ended.from_thread, to_process: c_int = ended.to_process,
+            to_thread: c_int = ended.to_thread, code: u32 = ended.code, flags: u32 = ended.flags
+        );
+    }
+
+    /// A report is about to be sent to listeners.
+    fn netlink_report(report: &netlink::Report<'_>) {
+        binder_netlink_report(
+            device: Text<'_> = report.context, answer: u32 = report.error,
+            from_process: c_int = report.from_pid as c_int,
+            from_thread: c_int = report.from_tid as c_int,
+            to_process: c_int = report.to_pid as c_int, to_thread: c_int = report.to_tid as c_int,
+            is_reply: bool = report.is_reply != 0, flags: u32 = report.flags,
+            code: u32 = report.code, size: usize = report.data_size as usize
+        );
+    }
+
+    /// A node in the data becomes a handle of the receiver.
+    fn transaction_node_to_ref(id: u32, values: impl FnOnce() -> (NodeNamed, RefNamed)) {
+        [values] binder_transaction_node_to_ref(
+            transaction: c_int = id as c_int, node: c_int = values.0.id as c_int,
+            ptr: u64 = values.0.ptr, to: c_int = values.1.id as c_int,
+            handle: u32 = values.1.handle
+        );
+    }
+
+    /// A handle in the data becomes a node of the receiver.
+    fn transaction_ref_to_node(id: u32, values: impl FnOnce() -> (RefNamed, NodeNamed)) {
+        [values] binder_transaction_ref_to_node(
+            transaction: c_int = id as c_int, from: c_int = values.0.id as c_int,
+            handle: u32 = values.0.handle, node: c_int = values.1.id as c_int,
+            ptr: u64 = values.1.ptr
+        );
+    }
+
+    /// A handle in the data becomes a handle of the receiver, on node `on`.
+    fn transaction_ref_to_ref(id: u32, on: u32, values: impl FnOnce() -> (RefNamed, RefNamed)) {
+        [values] binder_transaction_ref_to_ref(
+            transaction: c_int = id as c_int, node: c_int = on as c_int,
+            from: c_int = values.0.id as c_int, from_handle: u32 = values.0.handle,
+            to: c_int = values.1.id as c_int, to_handle: u32 = values.1.handle
+        );
+    }
+
+    /// The file of descriptor `fd` was taken from the sender; `at` is the place of its number.
+    fn transaction_fd_send(id: u32, fd: u32, at: usize) {
+        binder_transaction_fd_send(
+            transaction: c_int = id as c_int, number: c_int = fd as c_int, place: usize = at
+        );
+    }
+
+    /// Number `fd` of the receiver was reserved for a file; `at` is the place of the number.
+    fn transaction_fd_recv(id: u32, fd: u32, at: usize) {
+        binder_transaction_fd_recv(
+            transaction: c_int = id as c_int, number: c_int = fd as c_int, place: usize = at
+        );
+    }
+
+    /// A buffer was reserved.
+    fn transaction_alloc_buf(buffer: impl FnOnce() -> BufferOf) {
+        [buffer] binder_transaction_alloc_buf(
+            id: c_int = buffer.id as c_int, data: usize = buffer.data_size,
+            offsets: usize = buffer.offsets_size, extra: usize = buffer.extra_size
+        );
+    }
+
+    /// The receiver frees a buffer.
+    fn transaction_buffer_release(buffer: impl FnOnce() -> BufferOf) {
+        [buffer] binder_transaction_buffer_release(
+            id: c_int = buffer.id as c_int, data: usize = buffer.data_size,
+            offsets: usize = buffer.offsets_size, extra: usize = buffer.extra_size
+        );
+    }
+
+    /// A buffer is freed because its sender fails.
+    fn transaction_failed_buffer_release(buffer: impl FnOnce() -> BufferOf) {
+        [buffer] binder_transaction_failed_buffer_release(
+            id: c_int = buffer.id as c_int, data: usize = buffer.data_size,
+            offsets: usize = buffer.offsets_size, extra: usize = buffer.extra_size
+        );
+    }
+
+    /// A buffer is freed because a newer call has taken the place of its own.
+    fn transaction_update_buffer_release(buffer: impl FnOnce() -> BufferOf) {
+        [buffer] binder_transaction_update_buffer_release(
+            id: c_int = buffer.id as c_int, data: usize = buffer.data_size,
+            offsets: usize = buffer.offsets_size, extra: usize = buffer.extra_size
+        );
+    }
+
+    /// `bytes` bytes of a process's space, whole pages, come into use or are free.
+    fn update_page_range(process: Pid, are_taken: bool, at: usize, bytes: usize) {
+        binder_update_page_range(
+            pid: c_int = process, comes: bool = are_taken, start: usize = at, size: usize = bytes
+        );
+    }
+
+    /// A present page comes into use.
+    fn alloc_lru(process: Pid, index: usize) {
+        binder_alloc_lru_start(pid: c_int = process, page: usize = index);
+        binder_alloc_lru_end(pid: c_int = process, page: usize = index);
+    }
+
+    /// A present page is free.
+    fn free_lru(process: Pid, index: usize) {
+        binder_free_lru_start(pid: c_int = process, page: usize = index);
+        binder_free_lru_end(pid: c_int = process, page: usize = index);
+    }
+
+    /// A page is about to be allocated.
+    fn alloc_page_start(process: Pid, index: usize) {
+        binder_alloc_page_start(pid: c_int = process, page: usize = index);
+    }
+
+    /// A page was allocated and mapped.
+    fn alloc_page_end(process: Pid, index: usize) {
+        binder_alloc_page_end(pid: c_int = process, page: usize = index);
+    }
+
+    /// A page was taken from its process.
+    fn unmap_kernel(process: Pid, index: usize) {
+        binder_unmap_kernel_start(pid: c_int = process, page: usize = index);
+        binder_unmap_kernel_end(pid: c_int = process, page: usize = index);
+    }
+
+    /// A page that was taken is about to be unmapped.
+    fn unmap_user_start(process: Pid, index: usize) {
+        binder_unmap_user_start(pid: c_int = process, page: usize = index);
+    }
+
+    /// A page that was taken was unmapped.
+    fn unmap_user_end(process: Pid, index: usize) {
+        binder_unmap_user_end(pid: c_int = process, page: usize = index);
+    }
 }
 
 /// Whether an event is on about pages that come into use or are free.
 #[inline(always)]
 pub(crate) fn are_pages_on() -> bool {
-    tracepoints::are_page_events_on()
-}
-
-/// A present page comes into use.
-#[inline(always)]
-pub(crate) fn alloc_lru(process: Pid, index: usize) {
-    tracepoints::binder_alloc_lru_start(|| (process, index));
-    tracepoints::binder_alloc_lru_end(|| (process, index));
-}
-
-/// A present page is free.
-#[inline(always)]
-pub(crate) fn free_lru(process: Pid, index: usize) {
-    tracepoints::binder_free_lru_start(|| (process, index));
-    tracepoints::binder_free_lru_end(|| (process, index));
-}
-
-/// A page is about to be allocated.
-#[inline(always)]
-pub(crate) fn alloc_page_start(process: Pid, index: usize) {
-    tracepoints::binder_alloc_page_start(|| (process, index));
-}
-
-/// A page was allocated and mapped.
-#[inline(always)]
-pub(crate) fn alloc_page_end(process: Pid, index: usize) {
-    tracepoints::binder_alloc_page_end(|| (process, index));
-}
-
-/// A page was taken from its process.
-#[inline(always)]
-pub(crate) fn unmap_kernel(process: Pid, index: usize) {
-    tracepoints::binder_unmap_kernel_start(|| (process, index));
-    tracepoints::binder_unmap_kernel_end(|| (process, index));
-}
-
-/// A page that was taken is about to be unmapped.
-#[inline(always)]
-pub(crate) fn unmap_user_start(process: Pid, index: usize) {
-    tracepoints::binder_unmap_user_start(|| (process, index));
-}
-
-/// A page that was taken was unmapped.
-#[inline(always)]
-pub(crate) fn unmap_user_end(process: Pid, index: usize) {
-    tracepoints::binder_unmap_user_end(|| (process, index));
+    /// As `events.c` defines it.
+    #[cfg(CONFIG_TRACEPOINTS)]
+    #[repr(C)]
+    struct PageEvents {
+        key: bindings::static_key_false,
+    }
+    #[cfg(CONFIG_TRACEPOINTS)]
+    extern "C" {
+        static rust_binder_page_events: PageEvents;
+    }
+    #[cfg(CONFIG_TRACEPOINTS)]
+    // SAFETY: `events.c` defines the struct, whose key is a static key.
+    return unsafe {
+        ::kernel::jump_label::static_branch_unlikely!(rust_binder_page_events, PageEvents, key)
+    };
+    #[cfg(not(CONFIG_TRACEPOINTS))]
+    false
 }
 
 /// Returns an errno as C functions do: 0 or negative.
-fn errno(result: &Result) -> i32 {
+fn errno(result: &Result) -> c_int {
     match result {
         Ok(()) => 0,
         Err(error) => error.to_errno(),
