@@ -373,15 +373,6 @@ impl Transaction {
         }
     }
 
-    /// Returns the node and the buffer of a call that is not queued yet.
-    #[inline(always)]
-    pub(crate) fn draft(&mut self) -> Option<(&Arc<Node>, &mut Buffer)> {
-        match &mut self.content {
-            Content::Draft { node, buffer } => Some((node, buffer)),
-            _ => None,
-        }
-    }
-
     /// Returns how far the transaction has come.
     pub(crate) fn content(&self) -> &Content {
         &self.content

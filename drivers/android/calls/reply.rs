@@ -231,25 +231,22 @@ fn copy_reply(
     let Some(caller) = transaction.caller() else {
         return Err(Failure::without_errno(Reason::CallerEnded));
     };
-    let caller = &caller.process;
+    let receiver = &caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
-    let buffer = caller.reserve_buffer(id, request, 0, CallKind::Sync)?;
+    let mut buffer = receiver.reserve_buffer(id, request, 0, CallKind::Sync)?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
     let accepts_files = transaction.flags & TF_ACCEPT_FDS != 0;
-    transaction.put_content(Content::Reply {
-        buffer,
-        from: (sender.thread.process.pid(), sender.thread.id),
-        is_queued: false,
-    });
-    let Some((caller, buffer)) = transaction.reply() else {
-        return Err(Failure::new(Reason::DriverFault, EINVAL));
-    };
-    let receiver = &caller.process;
     let route = Route {
         id,
         sender,
         receiver,
         accepts_files,
     };
-    copy_in(request, route, buffer).map_err(|error| receiver.dead_or(error))
+    let copied = copy_in(request, route, &mut buffer).map_err(|error| receiver.dead_or(error));
+    transaction.put_content(Content::Reply {
+        buffer,
+        from: (sender.thread.process.pid(), sender.thread.id),
+        is_queued: false,
+    });
+    copied
 }

@@ -295,30 +295,28 @@ fn fill(
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
     let id = transaction.id;
-    let buffer = node
+    let mut buffer = node
         .owner()
         .reserve_buffer(id, request, context.len(), kind)
         .inspect_err(|_| {
             trace::txn_latency_free(|| transaction.ended_as_draft(node.owner()));
         })?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
-    transaction.put_content(Content::Draft { node, buffer });
-    let Some((node, buffer)) = transaction.draft() else {
-        return Err(Failure::new(Reason::DriverFault, EINVAL));
-    };
     let route = Route {
         id,
         sender,
         receiver: node.owner(),
         accepts_files: node.flags().has(ACCEPTS_FDS),
     };
-    copy_in(request, route, buffer)
+    let copied = copy_in(request, route, &mut buffer)
         .and_then(|()| {
             node.owner()
-                .write_context(buffer, context)
+                .write_context(&buffer, context)
                 .map_err(|error| unwritable(error))
         })
-        .map_err(|error| node.owner().dead_or(error))
+        .map_err(|error| node.owner().dead_or(error));
+    transaction.put_content(Content::Draft { node, buffer });
+    copied
 }
 
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the whole driver uses: failures of transactions, limits, counters of objects and codes, debug
-//! messages, reports over netlink.
+//! What the whole driver uses: failures of transactions, limits, counters of objects and codes,
+//! debug messages, reports over netlink.
 
 pub(crate) mod code_counts;
 pub(crate) mod debug;

@@ -3,14 +3,8 @@
 //! A transaction whose content is a reply, and the reply by itself once it has arrived.
 
 use super::{Content, Transaction};
-use crate::{
-    allocation::Buffer,
-    thread::Thread, //
-};
-use kernel::{
-    sync::Arc,
-    task::Kuid, //
-};
+use crate::allocation::Buffer;
+use kernel::task::Kuid;
 
 /// A reply that its receiver has taken out of the queue.
 pub(crate) struct ArrivedReply {
@@ -25,15 +19,6 @@ impl Transaction {
     /// Whether it is on its way back, with a reply.
     pub(crate) fn is_reply(&self) -> bool {
         matches!(self.content, Content::Reply { .. })
-    }
-
-    /// Returns the caller, and the buffer of a reply to it.
-    #[inline(always)]
-    pub(crate) fn reply(&mut self) -> Option<(&Arc<Thread>, &mut Buffer)> {
-        match &mut self.content {
-            Content::Reply { buffer, .. } => Some((self.caller.as_ref()?, buffer)),
-            _ => None,
-        }
     }
 
     /// Takes out the reply, if the transaction has one.
