@@ -41,19 +41,20 @@ use kernel::{
 /// command follows.
 ///
 /// `freed` is the node of the call whose buffer the command before has freed, if it is in use until
-/// now.
+/// now. Returns the completion if the thread reads it at once instead of its queued work.
 pub(crate) fn reply(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     is_last: bool,
     freed: Option<NodeInUse>,
-) {
+) -> Option<ReplySent> {
     let thread = sender.thread;
     let (id, begun) = begin_reply(thread, request, is_last && sender.reads_then, freed);
     let Some((mut transaction, completion)) = begun else {
         let failure = Failure::new(Reason::NoCallToReplyTo, EPROTO);
         tell(sender, request, Kind::Reply, (id, 0), None, failure);
-        return thread.queue_transaction_error(id, failure);
+        thread.queue_transaction_error(id, failure);
+        return None;
     };
     let error = match fill_reply(&mut transaction, sender, request, id) {
         Ok(()) => None,
@@ -63,11 +64,12 @@ pub(crate) fn reply(
             Some((id, failure))
         }
     };
+    let mut read_at_once = None;
     match (completion, error) {
         // No command is left to be stopped, if the completion is read.
         (Completion::ReadAtOnce(mut sent), error) => {
             sent.has_failed = error.is_some();
-            sender.completion.set(Some(sent));
+            read_at_once = Some(sent);
         }
         (Completion::Queued, None) => {}
         (Completion::Queued, Some(_)) => thread.stop_until_completion(),
@@ -85,6 +87,7 @@ pub(crate) fn reply(
     if let Some(saved) = saved_priority.get() {
         priority::end_service(saved);
     }
+    read_at_once
 }
 
 /// What becomes of the completion of a reply. It must come after node updates of what the reply

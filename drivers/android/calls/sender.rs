@@ -24,8 +24,6 @@ pub(crate) struct Sender<'a> {
     pub(crate) consumed: Cell<u64>,
     /// Whether the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
-    /// What the thread reads instead of its queued work.
-    pub(crate) completion: Cell<Option<ReplySent>>,
 }
 
 /// The completion of a reply that was the last command of its thread, for which no other work was

@@ -8,7 +8,7 @@ use crate::{
     calls::{
         reply,
         send,
-        sender::Sender, //
+        sender::{ReplySent, Sender}, //
     },
     common::{
         code_counts::Counter,
@@ -41,41 +41,49 @@ use kernel::{
 
 /// Runs commands from the write buffer until its end, until the first malformed command, or until
 /// the first command after which the thread has an error to read. [`Sender::consumed`] advances
-/// behind each command that ran (contract WR-2).
+/// behind each command that ran (contract WR-2). Returns what the last one leaves for the read
+/// half.
 ///
 /// `sender` is the calling thread. Fails like [`WriteBuffer::command`] and [`execute`].
-pub(crate) fn run(sender: &Sender<'_>, io: &WriteRead) -> Result {
-    let mut input = WriteBuffer::new(io);
+pub(crate) fn run(sender: &Sender<'_>, io: &WriteRead) -> Result<Option<ReplySent>> {
+    let mut input = WriteBuffer::new(io, &sender.consumed);
+    let mut sent = None;
     while input.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
         let command = input.command().inspect_err(|_| {
             input.count_refused(sender.thread);
             input.tell_malformed();
         })?;
-        let last = execute(sender, command, &mut input)?;
+        let last;
+        (last, sent) = execute(sender, command, &mut input)?;
         input.advance(last);
-        sender.consumed.set(input.consumed());
     }
-    Ok(())
+    Ok(sent)
 }
 
 /// Counts one command and runs it, and a reply behind a buffer that is freed. Returns the last one,
-/// behind which the input is to advance. Fails only where the contract lets the ioctl fail (WR-3).
-/// Other errors of user space have no effect, or are answered by a `BR_*`.
+/// behind which the input is to advance, and what it leaves for the read half. Fails only where the
+/// contract lets the ioctl fail (WR-3). Other errors of user space have no effect, or are answered
+/// by a `BR_*`.
 ///
 /// The commands of which most calls consist are handled here, and inlined. The others are handled
 /// by [`execute_other`], so that they cost these calls nothing.
 #[inline(always)]
-fn execute(sender: &Sender<'_>, command: Command, input: &mut WriteBuffer) -> Result<Command> {
+fn execute(
+    sender: &Sender<'_>,
+    command: Command,
+    input: &mut WriteBuffer<'_>,
+) -> Result<(Command, Option<ReplySent>)> {
     let count = |command| sender.thread.count(Counter::of_command(command));
-    match command {
+    let sent = match command {
         Command::Transaction => {
             let request = TransactionRequest::from(input.payload::<TransactionData>()?);
             count(Command::Transaction);
             send::call(sender, &request);
+            None
         }
         Command::Reply => {
             let request = TransactionRequest::from(input.payload::<TransactionData>()?);
-            run_reply(sender, &request, input, None);
+            run_reply(sender, &request, input, None)
         }
         Command::FreeBuffer => {
             let address = input.payload()?;
@@ -83,13 +91,14 @@ fn execute(sender: &Sender<'_>, command: Command, input: &mut WriteBuffer) -> Re
             if let Some(node) = free_buffer(sender, address, input) {
                 return Ok(end_use(sender, node, input));
             }
+            None
         }
         _ => {
             count(command);
-            execute_other(sender, command, input)?;
+            execute_other(sender, command, input)?
         }
-    }
-    Ok(command)
+    };
+    Ok((command, sent))
 }
 
 /// Counts `BC_REPLY` and runs it.
@@ -97,33 +106,40 @@ fn execute(sender: &Sender<'_>, command: Command, input: &mut WriteBuffer) -> Re
 fn run_reply(
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    input: &WriteBuffer,
+    input: &WriteBuffer<'_>,
     freed: Option<NodeInUse>,
-) {
+) -> Option<ReplySent> {
     sender.thread.count(Counter::of_command(Command::Reply));
-    reply::reply(sender, request, input.is_last(Command::Reply), freed);
+    reply::reply(sender, request, input.is_last(Command::Reply), freed)
 }
 
 /// Ends the use of the node of a call whose buffer was freed by the command that runs. A reply
-/// behind it, for which the state is locked anyway, does that as well. Returns the last command
-/// that has run.
+/// behind it, for which the state is locked anyway, does that as well. Returns what [`execute`]
+/// does.
 #[inline(always)]
-fn end_use(sender: &Sender<'_>, freed: NodeInUse, input: &mut WriteBuffer) -> Command {
+fn end_use(
+    sender: &Sender<'_>,
+    freed: NodeInUse,
+    input: &mut WriteBuffer<'_>,
+) -> (Command, Option<ReplySent>) {
     let Some(request) = input.reply_behind() else {
         freed.end();
-        return Command::FreeBuffer;
+        return (Command::FreeBuffer, None);
     };
     let request = TransactionRequest::from(request);
     input.advance(Command::FreeBuffer);
-    sender.consumed.set(input.consumed());
     trace::command(Command::Reply.code());
-    run_reply(sender, &request, input, Some(freed));
-    Command::Reply
+    let sent = run_reply(sender, &request, input, Some(freed));
+    (Command::Reply, sent)
 }
 
 /// Runs one of the commands that [`execute`] does not run itself. Fails like it.
 #[inline(never)]
-fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> Result {
+fn execute_other(
+    sender: &Sender<'_>,
+    command: Command,
+    input: &WriteBuffer<'_>,
+) -> Result<Option<ReplySent>> {
     let thread = sender.thread;
     let process = &thread.process;
     match command {
@@ -136,7 +152,7 @@ fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> 
         Command::ReplySg => {
             let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
             let is_last = input.is_last(Command::ReplySg);
-            reply::reply(sender, &request, is_last, None);
+            return Ok(reply::reply(sender, &request, is_last, None));
         }
         Command::IncRefs => add_count(process, input, Strength::Weak)?,
         Command::Acquire => add_count(process, input, Strength::Strong)?,
@@ -157,13 +173,13 @@ fn execute_other(sender: &Sender<'_>, command: Command, input: &WriteBuffer) -> 
             thread.state(&mut process).looper.exit();
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for,
 /// if nothing else is left of it.
 #[inline(always)]
-fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer) -> Option<NodeInUse> {
+fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer<'_>) -> Option<NodeInUse> {
     let thread = sender.thread;
     let Some(freed) = thread.process.free_buffer(address) else {
         input.refuse(
@@ -198,7 +214,7 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
 
 /// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
-fn add_count(process: &Arc<Process>, input: &WriteBuffer, strength: Strength) -> Result {
+fn add_count(process: &Arc<Process>, input: &WriteBuffer<'_>, strength: Strength) -> Result {
     let handle = input.payload()?;
     let command = match strength {
         Strength::Strong => Command::Acquire,
@@ -242,7 +258,7 @@ fn add_count(process: &Arc<Process>, input: &WriteBuffer, strength: Strength) ->
 
 /// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no
 /// effect (contract NODE-9).
-fn drop_count(process: &Process, input: &WriteBuffer, strength: Strength) -> Result {
+fn drop_count(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
     let handle = input.payload()?;
     if process.drop_handle(handle, strength).is_none() {
         let command = match strength {
@@ -258,7 +274,7 @@ fn drop_count(process: &Process, input: &WriteBuffer, strength: Strength) -> Res
 }
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
-fn confirm(process: &Process, input: &WriteBuffer, strength: Strength) -> Result {
+fn confirm(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
     let NodeName { ptr, cookie } = input.payload()?;
     let command = match strength {
         Strength::Strong => Command::AcquireDone,
@@ -287,7 +303,7 @@ fn confirm(process: &Process, input: &WriteBuffer, strength: Strength) -> Result
 
 /// Runs `BC_REQUEST_DEATH_NOTIFICATION`. Of all its errors, only `ENOMEM` is answered by a `BR_*`
 /// (contract DN-1).
-fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
+fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let HandleCookie { handle, cookie } = input.payload()?;
     match death::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
@@ -304,7 +320,7 @@ fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Resu
 }
 
 /// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
-fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
+fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let HandleCookie { handle, cookie } = input.payload()?;
     if death::clear(thread, handle, cookie).is_err() {
         input.refuse(
@@ -316,7 +332,7 @@ fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer) -> Result
 }
 
 /// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
-fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
+fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let cookie = input.payload()?;
     if death::confirm(thread, cookie).is_err() {
         input.refuse(
@@ -329,7 +345,11 @@ fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer) -> Result {
 
 /// Runs the commands about freeze notifications. Unlike those about death notifications, they fail
 /// the ioctl when they are invalid (contract FRZN-6).
-fn freeze_notification(process: &Arc<Process>, command: Command, input: &WriteBuffer) -> Result {
+fn freeze_notification(
+    process: &Arc<Process>,
+    command: Command,
+    input: &WriteBuffer<'_>,
+) -> Result {
     let done = match command {
         Command::FreezeNotificationDone => freeze::confirm(process, input.payload()?),
         _ => {
@@ -355,7 +375,7 @@ fn freeze_notification(process: &Arc<Process>, command: Command, input: &WriteBu
 }
 
 /// Runs `BC_REGISTER_LOOPER`. Takes the state lock.
-fn register_looper(thread: &Thread, input: &WriteBuffer) {
+fn register_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     let mut process = thread.process.lock_state();
     let mut pool = process.pool;
     let registered = thread.state(&mut process).looper.register(&mut pool);
@@ -374,7 +394,7 @@ fn register_looper(thread: &Thread, input: &WriteBuffer) {
 }
 
 /// Runs `BC_ENTER_LOOPER`. Takes the state lock.
-fn enter_looper(thread: &Thread, input: &WriteBuffer) {
+fn enter_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     let mut process = thread.process.lock_state();
     let is_valid = thread.state(&mut process).looper.enter();
     drop(process);

@@ -202,14 +202,12 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             hint,
             consumed: Cell::new(io.write_consumed),
             reads_then: returns::has_room_for_completion(io),
-            completion: Cell::new(None),
         };
-        let written = commands::run(&sender, io);
+        let written = commands::run(&sender, io).map(|sent| completion = sent);
         io.write_consumed = sender.consumed.get();
         let written = written.inspect_err(|_| io.read_consumed = 0);
         trace::write_done(&written);
         written?;
-        completion = sender.completion.take();
     }
     if io.read_size > 0 {
         let read = match completion {

@@ -15,6 +15,7 @@ use crate::{
     thread::Thread,
     trace, //
 };
+use core::cell::Cell;
 use kernel::{
     fmt,
     prelude::*,
@@ -26,31 +27,27 @@ use kernel::{
 const PIECE: usize = 128;
 
 /// The write buffer of the calling process.
-pub(crate) struct WriteBuffer {
+pub(crate) struct WriteBuffer<'a> {
     address: u64,
     /// The address behind its end.
     end: u64,
-    /// The offset up to which commands have run.
-    consumed: u64,
+    /// The offset up to which commands have run, which nothing else writes.
+    consumed: &'a Cell<u64>,
     /// What has been read of the buffer from that offset on.
     piece: UserBytes<PIECE>,
 }
 
-impl WriteBuffer {
-    /// Returns the write buffer that `io` describes. Addresses wrap around, as in the C driver: a
-    /// buffer that would end beyond the last address has no commands (contract WR-2).
-    pub(crate) fn new(io: &WriteRead) -> Self {
+impl<'a> WriteBuffer<'a> {
+    /// Returns the write buffer that `io` describes, of which `consumed` bytes have run. Addresses
+    /// wrap around, as in the C driver: a buffer that would end beyond the last address has no
+    /// commands (contract WR-2).
+    pub(crate) fn new(io: &WriteRead, consumed: &'a Cell<u64>) -> Self {
         Self {
             address: io.write_buffer,
             end: io.write_buffer.wrapping_add(io.write_size),
-            consumed: io.write_consumed,
+            consumed,
             piece: UserBytes::new(),
         }
-    }
-
-    /// Returns the offset up to which commands have run.
-    pub(crate) fn consumed(&self) -> u64 {
-        self.consumed
     }
 
     /// Returns how many bytes of commands have not run.
@@ -60,7 +57,7 @@ impl WriteBuffer {
 
     /// Returns the address of the next command.
     fn next(&self) -> u64 {
-        self.address.wrapping_add(self.consumed)
+        self.address.wrapping_add(self.consumed.get())
     }
 
     /// Whether no command follows the next one, which is `command`.
@@ -94,11 +91,11 @@ impl WriteBuffer {
     pub(crate) fn tell_malformed(&self) {
         match self.code() {
             Some(code) if Command::from_code(code).is_none() => refusals::malformed(
-                self.consumed,
+                self.consumed.get(),
                 fmt!("{code:#x} is no command, or none any more; commands before it have run"),
             ),
             _ => refusals::malformed(
-                self.consumed,
+                self.consumed.get(),
                 fmt!(
                     "of {} bytes is unreadable, or ends within a command",
                     self.end.wrapping_sub(self.address)
@@ -111,7 +108,7 @@ impl WriteBuffer {
     /// be held.
     #[cold]
     pub(crate) fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
-        refusals::command(command.name(), self.consumed, why);
+        refusals::command(command.name(), self.consumed.get(), why);
     }
 
     /// Returns the payload of the next command.
@@ -166,7 +163,8 @@ impl WriteBuffer {
         self.piece.skip(size);
         // No more than the size of the buffer: all of the command was in the piece, which ends with
         // the buffer at the latest.
-        self.consumed = self.consumed.wrapping_add(size as u64);
+        let consumed = self.consumed.get().wrapping_add(size as u64);
+        self.consumed.set(consumed);
     }
 }
 

@@ -28,13 +28,13 @@ type Pid = i32;
 macro_rules! events {
     ($(
         $(#[$meta:meta])*
-        fn $name:ident ($($parameter:ident: $type:ty),*) {
+        fn $name:ident($($parameter:ident: $type:ty),*) {
             $($([$made:ident])? $event:ident($($argument:ident: $of:ty = $value:expr),+);)+
         }
     )+) => { ::kernel::macros::paste! { $(
         $(#[$meta])*
         #[inline(always)]
-        pub(crate) fn $name ($($parameter: $type),*) {
+        pub(crate) fn $name($($parameter: $type),*) {
             #[cfg(CONFIG_TRACEPOINTS)]
             #[allow(improper_ctypes)] // Of a tracepoint, nothing but the key is used.
             extern "C" {
