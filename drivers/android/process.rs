@@ -6,6 +6,10 @@
 //! "Process" is Binder's term: a task that opens a device twice has two of them. The end of a
 //! process is described in [`crate::lifecycle::teardown`].
 
+mod idle;
+
+pub(crate) use idle::IdlePlace;
+
 use crate::{
     allocation::Delivered,
     buffers::space::{self, Buffers},
@@ -40,10 +44,7 @@ use crate::{
         priority_rules::Priority,
         registrations::{DeliveredNotifications, Place, Registrations}, //
     },
-    scheduling::{
-        idle::{IdlePlace, IdleThreads},
-        priority, //
-    },
+    scheduling::priority,
     thread::{Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
@@ -135,7 +136,7 @@ has_lock!(impl for Process, state: ProcessState);
 #[repr(C)]
 pub(crate) struct ProcessState {
     /// The newest of the idle threads, which sleep until any work of the process is queued; see
-    /// [`crate::scheduling::idle`]. While an idle thread exists and `work` is not empty, another
+    /// [`idle`]. While an idle thread exists and `work` is not empty, another
     /// thread that was idle is awake and about to read `work`.
     pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work of the process, for the first available thread that reads.
@@ -347,20 +348,6 @@ impl HasRecords for Process {
     #[inline(always)]
     fn records(&self) -> &Records<Thread> {
         &self.callers
-    }
-}
-
-impl IdleThreads for ProcessState {
-    type Thread = Thread;
-
-    #[inline]
-    fn newest(&mut self) -> &mut Option<Arc<Thread>> {
-        &mut self.newest_idle
-    }
-
-    #[inline]
-    fn place<'a>(&'a mut self, thread: &'a Thread) -> &'a mut IdlePlace<Thread> {
-        &mut thread.state(self).idle_place
     }
 }
 

@@ -20,14 +20,14 @@ use crate::{
         pid::ThreadPid, //
     },
     node::Node,
-    process::{Pid, Process, ProcessState, StateGuard},
+    process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, Frame, FrameId},
         completions::{Completion, Completions},
         looper::Looper,
         priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
-    scheduling::{idle::IdlePlace, priority},
+    scheduling::priority,
     transaction::TransactionBox,
     work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
 };
@@ -80,7 +80,7 @@ const _: () = assert!(size_of::<Thread>() <= 184);
 pub(crate) struct ThreadState {
     pub(crate) work: WorkQueue,
     /// Its place among the idle threads, while it waits for any work.
-    pub(crate) idle_place: IdlePlace<Thread>,
+    pub(crate) idle_place: IdlePlace,
     /// Calls that are [reserved](WaitState::Reserved) for the thread or in `work`, or have been
     /// taken out of `work` and are not yet on the stack.
     pub(crate) pending_calls: u32,

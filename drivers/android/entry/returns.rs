@@ -23,7 +23,7 @@ use crate::{
     notification::{Notification, Subject},
     process::{Process, ProcessState, StateGuard},
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
-    scheduling::{idle::IdleThreads, priority},
+    scheduling::priority,
     thread::{Thread, ThreadState, WaitState},
     trace::{self, Waiting},
     transaction::{ArrivedReply, Content, TransactionBox},

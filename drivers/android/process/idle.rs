@@ -9,40 +9,24 @@
 //! the driver and has another reference to itself, and removes itself before it leaves the driver.
 //! Therefore an `Arc` that is dropped here is never the last.
 
+use super::ProcessState;
+use crate::thread::Thread;
 use kernel::sync::Arc;
 
 /// The place of a thread in the list. Both references are `None` while the thread is not in the
 /// list, and while it is the only one.
-pub(crate) struct IdlePlace<T> {
+#[derive(Default)]
+pub(crate) struct IdlePlace {
     /// The thread that became idle next.
-    newer: Option<Arc<T>>,
+    newer: Option<Arc<Thread>>,
     /// The thread that became idle just before.
-    older: Option<Arc<T>>,
+    older: Option<Arc<Thread>>,
 }
 
-impl<T> Default for IdlePlace<T> {
-    fn default() -> Self {
-        Self {
-            newer: None,
-            older: None,
-        }
-    }
-}
-
-/// The data that the lock of such a list guards. All functions are called under that lock.
-pub(crate) trait IdleThreads {
-    /// The type of the threads.
-    type Thread;
-
-    /// Returns the thread that became idle last, if any is idle.
-    fn newest(&mut self) -> &mut Option<Arc<Self::Thread>>;
-
-    /// Returns the place of a thread.
-    fn place<'a>(&'a mut self, thread: &'a Self::Thread) -> &'a mut IdlePlace<Self::Thread>;
-
+impl ProcessState {
     /// Adds a thread as the newest. It must not be in the list.
-    fn push_idle(&mut self, thread: &Arc<Self::Thread>) {
-        let older = self.newest().replace(thread.clone());
+    pub(crate) fn push_idle(&mut self, thread: &Arc<Thread>) {
+        let older = self.newest_idle.replace(thread.clone());
         if let Some(older) = &older {
             self.place(older).newer = Some(thread.clone());
         }
@@ -50,32 +34,37 @@ pub(crate) trait IdleThreads {
     }
 
     /// Takes out the newest thread and returns it, if any is idle.
-    fn pop_idle(&mut self) -> Option<Arc<Self::Thread>> {
-        let thread = self.newest().take()?;
+    pub(super) fn pop_idle(&mut self) -> Option<Arc<Thread>> {
+        let thread = self.newest_idle.take()?;
         let older = self.place(&thread).older.take();
         if let Some(older) = &older {
             self.place(older).newer = None;
         }
-        put(self.newest(), older);
+        put(&mut self.newest_idle, older);
         Some(thread)
     }
 
     /// Takes out a thread, which must be in the list.
-    fn remove_idle(&mut self, thread: &Arc<Self::Thread>) {
+    pub(super) fn remove_idle(&mut self, thread: &Arc<Thread>) {
         let IdlePlace { newer, older } = core::mem::take(self.place(thread));
         if let Some(older) = &older {
             self.place(older).newer = newer.clone();
         }
         match newer {
             Some(newer) => self.place(&newer).older = older,
-            None => *self.newest() = older,
+            None => self.newest_idle = older,
         }
+    }
+
+    #[inline]
+    fn place<'a>(&'a mut self, thread: &'a Thread) -> &'a mut IdlePlace {
+        &mut thread.state(self).idle_place
     }
 }
 
 /// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten,
 /// because the compiler does not know that it is `None`, and would add code that drops it.
 #[inline]
-fn put<T>(place: &mut Option<Arc<T>>, thread: Option<Arc<T>>) {
+fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
     core::mem::forget(core::mem::replace(place, thread));
 }
