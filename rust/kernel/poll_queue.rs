@@ -3,10 +3,11 @@
 //! A condition variable that tasks can poll on, as a part of the object that they poll.
 //!
 //! The kernel's [`PollCondVar`] waits for a grace period of RCU whenever it is dropped: tasks may
-//! poll on it until then, and epoll finds a queue under RCU. A box with a queue alone is freed after
-//! a grace period, but it is one more allocation for each file. Here neither is needed, as a rule:
-//! `poll(2)` and asynchronous I/O hold the file while they are in the queue, and epoll leaves the
-//! queue before the file is released. An object that lives until then drops a queue that is empty.
+//! poll on it until then, and epoll finds a queue under RCU. A box with a queue alone is freed
+//! after a grace period, but it is one more allocation for each file. Here neither is needed, as a
+//! rule: `poll(2)` and asynchronous I/O hold the file while they are in the queue, and epoll leaves
+//! the queue before the file is released. An object that lives until then drops a queue that is
+//! empty.
 
 use core::{
     mem::{needs_drop, size_of},
@@ -56,8 +57,8 @@ impl PollQueue {
 
     /// Has the calling task, which polls `file`, wait on this, too.
     pub(crate) fn register(&self, table: &PollTable<'_>, file: &File) {
-        // SAFETY: The queue is all that a `PollCondVar` has: see the assertions above. It is pinned,
-        // and by the type invariants its drop does what that of a `PollCondVar` has to.
+        // SAFETY: The queue is all that a `PollCondVar` has: see the assertions above. It is
+        // pinned, and by the type invariants its drop does what that of a `PollCondVar` has to.
         let queue = unsafe { &*ptr::from_ref(&self.queue).cast::<PollCondVar>() };
         // INVARIANT: Whoever leaves the queue does so under RCU, as the kernel's pollers do.
         table.register_wait(file, queue);
