@@ -61,8 +61,6 @@ pub(crate) struct Handles {
     by_node: RBTree<NodeKey, HandleOfNode>,
     /// The memory of an entry of `by_node` for the next handle.
     spare_place: Option<Place>,
-    /// The process has ended: no handle is added any more.
-    is_closed: bool,
 }
 
 /// The memory of an entry of [`Handles::by_node`].
@@ -99,7 +97,6 @@ impl Handles {
             table: HandleTable::new(),
             by_node: RBTree::new(),
             spare_place: None,
-            is_closed: false,
         }
     }
 
@@ -211,7 +208,7 @@ impl Process {
         let mut new: Option<(Place, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
-            if handles.is_closed {
+            if handles.table.is_closed {
                 return Err(ESRCH);
             }
             if let Some(handle) = handles.by_node.get(&key).map(|of_node| of_node.handle) {
@@ -300,7 +297,7 @@ impl Process {
     /// is the order in which an owner reads of several nodes (contract REL-2).
     pub(crate) fn close_handles(&self) {
         let mut handles = self.handles.lock();
-        handles.is_closed = true;
+        handles.table.is_closed = true;
         let mut table = core::mem::replace(&mut handles.table, HandleTable::new());
         let by_node = core::mem::replace(&mut handles.by_node, RBTree::new());
         let spare_place = handles.spare_place.take();

@@ -266,8 +266,8 @@ impl RefLine {
     }
 }
 
-/// Writes the two pointers by which a process names a node: as they are, or hashed, so that they can
-/// be told apart, and not used.
+/// Writes the two pointers by which a process names a node: as they are, or hashed, so that readers
+/// can only compare them.
 pub(super) fn write_name(name: &NodeName, is_hashed: bool, out: &SeqFile) {
     if !is_hashed {
         seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);

@@ -290,8 +290,8 @@ impl Snapshot {
         matches!(self.log, Log::StateHashed | Log::TransactionsHashed)
     }
 
-    /// Adds the title, and the dead nodes, each of which is given as often as somebody holds it. One
-    /// that is shown with its owner is left out: the owner has ended in the meantime, or is ending.
+    /// Adds the title, and the dead nodes, each of which is given once for each holder. A node that
+    /// is shown with its owner is left out: the owner has ended in the meantime, or is ending.
     fn add_head(&mut self, title: &'static str, mut dead: KVVec<Arc<Node>>) -> Result {
         self.head.push(Line::Fixed("", title), FLAGS)?;
         let shown = self.node_keys()?;

@@ -50,9 +50,9 @@ const LAST_LEAF: u32 = if cfg!(test) { 9_999 } else { u32::MAX / LEAF };
 ///
 /// # Invariants
 ///
-/// - The leaves behind the first one have the numbers from 1 to `count`. Each of them is in one of
-///   the trees: in `full` if all of its entries are in use, in `empty` if none is, and in `open`
-///   otherwise.
+/// - The leaves behind the first one are numbered from 1 on, without gaps. Each of them is in one
+///   of the trees: in `full` if all of its entries are in use, in `empty` if none is, and in
+///   `open` otherwise.
 /// - A leaf without an entry in use has no memory for entries.
 /// - `len` is the number of entries in use.
 pub(crate) struct HandleTable<R> {
@@ -60,8 +60,9 @@ pub(crate) struct HandleTable<R> {
     full: Leaves<R>,
     open: Leaves<R>,
     empty: Leaves<R>,
-    count: u32,
-    len: usize,
+    len: u32,
+    /// No handle is to be added any more. Here, because a process has no room for it elsewhere.
+    pub(crate) is_closed: bool,
     /// Entries of a leaf that became empty, kept for the next leaf that needs them.
     idle: Entries<R>,
 }
@@ -96,8 +97,8 @@ impl<R> HandleTable<R> {
             full: RBTree::new(),
             open: RBTree::new(),
             empty: RBTree::new(),
-            count: 0,
             len: 0,
+            is_closed: false,
             idle: KVec::new(),
         }
     }
@@ -156,12 +157,20 @@ impl<R> HandleTable<R> {
         if taken != u64::MAX {
             return (0, taken.trailing_ones(), !self.first.entries.is_empty());
         }
-        let empty = number_from(&self.empty, 0).unwrap_or(self.count + 1);
+        let empty = number_from(&self.empty, 0);
         let open = self.open.cursor_lower_bound(&0);
         match open.as_ref().map(|open| open.current()) {
-            Some((&at, leaf)) if at < empty => (at, leaf.used.trailing_ones(), true),
-            _ => (empty, 0, false),
+            Some((&at, leaf)) if empty.is_none_or(|empty| at < empty) => {
+                (at, leaf.used.trailing_ones(), true)
+            }
+            _ => (empty.unwrap_or_else(|| self.last_leaf() + 1), 0, false),
         }
+    }
+
+    /// Returns the number of the last leaf, 0 if there is only the first one.
+    fn last_leaf(&self) -> u32 {
+        let last = |leaves: &Leaves<R>| leaves.cursor_back().map_or(0, |last| *last.current().0);
+        last(&self.full).max(last(&self.open)).max(last(&self.empty))
     }
 
     /// Makes sure that a leaf exists and that the table has entries for it. Returns nothing, and
@@ -172,7 +181,7 @@ impl<R> HandleTable<R> {
             spare.wanted = Wanted::AnotherHandle;
             return None;
         }
-        let (lacks_entries, lacks_place) = (self.idle.is_empty(), at > self.count);
+        let (lacks_entries, lacks_place) = (self.idle.is_empty(), at > self.last_leaf());
         if !lacks_entries && !lacks_place {
             return Some(());
         }
@@ -180,7 +189,6 @@ impl<R> HandleTable<R> {
             Some(room) if !(lacks_place && room.place.is_none()) => {
                 if let Some(place) = room.place.take_if(|_| lacks_place) {
                     self.empty.insert(place.into_node(at, Leaf::EMPTY));
-                    self.count = at;
                 }
                 if lacks_entries {
                     mem::swap(&mut self.idle, &mut room.entries);
@@ -239,9 +247,8 @@ impl<R> HandleTable<R> {
         mem::swap(&mut self.idle, &mut entries);
         let are_all_empty = self.full.is_empty() && self.open.is_empty();
         let mut leaves = RBTree::new();
-        if are_all_empty && self.count > 1 {
+        if are_all_empty && self.last_leaf() > 1 {
             mem::swap(&mut self.empty, &mut leaves);
-            self.count = 0;
         }
         if leaves.is_empty() && entries.is_empty() {
             discard(entries);
@@ -293,7 +300,7 @@ impl<R> HandleTable<R> {
 
     /// Returns the number of handles in use.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Whether no handle is in use.
