@@ -170,7 +170,9 @@ impl<R> HandleTable<R> {
     /// Returns the number of the last leaf, 0 if there is only the first one.
     fn last_leaf(&self) -> u32 {
         let last = |leaves: &Leaves<R>| leaves.cursor_back().map_or(0, |last| *last.current().0);
-        last(&self.full).max(last(&self.open)).max(last(&self.empty))
+        last(&self.full)
+            .max(last(&self.open))
+            .max(last(&self.empty))
     }
 
     /// Makes sure that a leaf exists and that the table has entries for it. Returns nothing, and
