@@ -20,12 +20,12 @@ use crate::{
         failure::{Failure, Reason},
     },
     defs::{TransactionRequest, TF_CLEAR_BUF},
+    ffi::trace, //
     kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
     node::{Node, NodeInUse},
     process::Process,
     pure::{node_counts::Strength, one_or_many::OneOrMany},
     range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
-    trace, //
 };
 use core::mem::size_of;
 use kernel::{

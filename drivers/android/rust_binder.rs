@@ -48,8 +48,6 @@ mod pure;
 mod range_alloc;
 mod scheduling;
 mod thread;
-#[allow(unsafe_code)] // Tracepoints with their static keys.
-mod trace;
 mod transaction;
 mod work;
 

@@ -33,6 +33,7 @@ use crate::{
         stats::{CountedAs, Kind}, //
     },
     defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
+    ffi::trace,
     kernel_ext::{
         box_queue::{Placed, Ticket},
         park::WakeHint,
@@ -48,7 +49,6 @@ use crate::{
         priority_rules::{Priority, SavedPriority}, //
     },
     thread::Thread,
-    trace,
     work::{Urgency, Work}, //
 };
 use kernel::{

@@ -10,8 +10,7 @@ from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
-_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/defs/structs.rs", "drivers/android/entry/ffi.rs", "drivers/android/ffi/",
-                 "drivers/android/trace/")
+_UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 _UNSAFE_TABLE = "docs/architecture.md"
 
 _FENCE = re.compile(r"^```(\w*)$(.*?)^```$", re.M | re.S)

@@ -15,7 +15,7 @@ DRIVER, KERNEL = "drivers/android", "rust/kernel"
 # The crate's root, and what the driver calls rust/kernel/.
 CRATE, BELOW = "rust_binder.rs", "kernel_ext"
 # Files that have a row of their own.
-_ALONE = (CRATE, "range_alloc.rs")
+_ALONE = (CRATE, "range_alloc.rs", "defs.rs")
 
 _ROWS = re.compile(r"<!-- layers -->\n.*\n.*\n((?:\|.*\n)*)<!-- end -->")
 _TYPE = re.compile(r"\b(?:struct|enum|union|trait|type)\s+(\w+)")

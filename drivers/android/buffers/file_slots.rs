@@ -26,9 +26,9 @@
 //! `P` is the type of an open file of a device of Binder: a process.
 
 use crate::{
+    ffi::trace, //
     kernel_ext::{deferred_close::DeferredClose, page_range::PageRange},
     pure::one_or_many::OneOrMany,
-    trace, //
 };
 use kernel::{
     fs::{

@@ -5,8 +5,8 @@
 
 use crate::{
     defs::TransactionRequest,
+    ffi::trace, //
     range_alloc::Label,
-    trace, //
 };
 use kernel::prelude::*;
 

@@ -5,9 +5,9 @@
 
 use crate::{
     buffers::traced_pages::OwnPages,
+    ffi::trace, //
     kernel_ext::page_range::{self, PageEvent, PageRange, Use},
     range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare},
-    trace, //
 };
 use core::ops::Range;
 use kernel::{

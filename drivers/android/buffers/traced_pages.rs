@@ -9,9 +9,9 @@
 //! page comes into use and when it is free.
 
 use crate::{
+    ffi::trace, //
     kernel_ext::page_range::PageRange,
     range_alloc::RangeAllocator,
-    trace, //
 };
 use core::ops::Range;
 use kernel::page::{PAGE_SHIFT, PAGE_SIZE};

@@ -17,12 +17,12 @@ use crate::{
         transaction_log::{Kind, Sent}, //
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
+    ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::{EndedUse, NodeInUse},
     range_alloc::CallKind,
     scheduling::priority,
     thread::Thread,
-    trace,
     transaction::{Content, Transaction, TransactionBox},
     work::ThreadWake, //
 };

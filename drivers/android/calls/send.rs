@@ -19,6 +19,7 @@ use crate::{
         transaction_log::{Kind, Sent}, //
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
+    ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::Node,
     process::{Process, StateGuard},
@@ -31,7 +32,6 @@ use crate::{
     range_alloc::CallKind,
     scheduling::priority,
     thread::{Thread, ThreadState},
-    trace,
     transaction::{Content, Transaction, TransactionBox, Waiter},
     work::{Urgency, Work, WorkTicket}, //
 };

@@ -9,7 +9,7 @@
 use crate::{
     defs::{Return, TransactionRequest},
     ffi::netlink,
-    trace, //
+    ffi::trace, //
 };
 use kernel::prelude::*;
 

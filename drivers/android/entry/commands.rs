@@ -24,12 +24,12 @@ use crate::{
         WriteRead, //
     },
     entry::write_buffer::WriteBuffer,
+    ffi::trace, //
     node::NodeInUse,
     notifications::{death, freeze},
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
     thread::Thread,
-    trace, //
 };
 use kernel::{
     prelude::*,

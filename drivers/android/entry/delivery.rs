@@ -15,11 +15,11 @@ use crate::{
     },
     defs::{NodeName, Return, TransactionData},
     entry::read_buffer::{transaction_delivered, ReadBuffer},
+    ffi::trace,
     kernel_ext::{park::WakeHint, pid, plain::Plain},
     process::StateGuard,
     scheduling::priority,
     thread::Thread,
-    trace,
     transaction::{ArrivedReply, Content, Transaction, TransactionBox}, //
 };
 use kernel::{

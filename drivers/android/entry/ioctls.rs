@@ -17,6 +17,7 @@ use crate::{
         BINDER_CURRENT_PROTOCOL_VERSION, //
     },
     entry::{commands, refusals, returns},
+    ffi::trace, //
     kernel_ext::{
         callers::Operation,
         descriptors::Descriptors,
@@ -34,7 +35,6 @@ use crate::{
     process::Process,
     pure::{node_counts::Uncounted, priority_rules::NodeFlags},
     thread::Thread,
-    trace, //
 };
 use core::{cell::Cell, mem::offset_of};
 use kernel::{

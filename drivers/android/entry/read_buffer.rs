@@ -6,9 +6,9 @@
 use crate::{
     common::code_counts::Counter,
     defs::{Return, WriteRead, LARGEST_RETURN},
+    ffi::trace, //
     kernel_ext::{stack_bytes::StackBytes, user_words},
     thread::Thread,
-    trace, //
 };
 use kernel::{
     prelude::*,

@@ -13,6 +13,7 @@ use crate::{
         delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
         read_buffer::{self, ReadBuffer}, //
     },
+    ffi::trace::{self, Waiting},
     kernel_ext::{
         park::{self, WakeHint},
         plain::Plain,
@@ -25,7 +26,6 @@ use crate::{
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::priority,
     thread::{Thread, ThreadState, WaitState},
-    trace::{self, Waiting},
     transaction::{ArrivedReply, Content, TransactionBox},
     work::{Wake, Work, WorkTicket}, //
 };

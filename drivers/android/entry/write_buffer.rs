@@ -11,9 +11,9 @@ use crate::{
     common::code_counts::Counter,
     defs::{Command, TransactionData, WriteRead},
     entry::refusals,
+    ffi::trace, //
     kernel_ext::{plain::Plain, user_bytes::UserBytes},
     thread::Thread,
-    trace, //
 };
 use core::cell::Cell;
 use kernel::{

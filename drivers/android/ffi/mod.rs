@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What the driver calls of its own C files, each as a safe function: the counterpart of
-//! [`entry::ffi`](crate::entry::ffi), which C calls.
+//! [`entry::ffi`](crate::entry::ffi), which C calls. And the structures that it shares with C.
 
 pub(crate) mod netlink;
+pub(crate) mod structs;
+pub(crate) mod trace;
 
 use core::marker::PhantomData;
 use kernel::{

@@ -16,6 +16,7 @@ use crate::{
         debug::binder_debug,
         failure::{Failure, Reason},
     },
+    ffi::trace,
     kernel_ext::{park::WakeHint, sched},
     lifecycle::{code_sums, registry},
     notifications::death::notify_all,
@@ -26,7 +27,6 @@ use crate::{
     },
     scheduling::priority,
     thread::Thread,
-    trace,
     transaction::TransactionBox,
     work::{Dequeued, ThreadWake, Work, WorkTicket}, //
 };

@@ -4,8 +4,8 @@
 
 use super::{ArrivedReply, Transaction};
 use crate::{
+    ffi::trace, //
     process::{Pid, Process},
-    trace, //
 };
 
 impl Transaction {

@@ -14,8 +14,8 @@ use crate::{
     buffers::file_slots::{Closer, FileSlot, PassedFile},
     common::failure::{Failure, Reason},
     defs::{FileArrayObject, FileObject},
+    ffi::trace, //
     process::Process,
-    trace, //
 };
 use kernel::{
     prelude::*,

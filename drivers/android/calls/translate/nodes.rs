@@ -8,9 +8,9 @@ use crate::{
     allocation::HeldObject,
     common::failure::{Failure, Reason},
     defs::{FlatObject, Named, NodeName},
+    ffi::trace::{self, NodeNamed, RefNamed}, //
     process::Process,
     pure::priority_rules::NodeFlags,
-    trace::{self, NodeNamed, RefNamed}, //
 };
 use kernel::{
     prelude::*,

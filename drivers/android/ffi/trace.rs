@@ -9,7 +9,7 @@
 //!
 //! Events may be emitted under a spinlock.
 
-use crate::ffi::{netlink, Text};
+use super::{netlink, Text};
 #[cfg(CONFIG_TRACEPOINTS)]
 use kernel::bindings;
 use kernel::{

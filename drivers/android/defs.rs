@@ -7,23 +7,10 @@
 //! driver, and the type of what follows it. Everything that depends on a code, its name or its size
 //! derives from them, so no two of them can disagree (lesson R13).
 
-#[allow(unsafe_code)] // Unions, and structures as bytes.
-mod structs;
-
 use kernel::{macros::paste, uapi};
 
+pub(crate) use crate::ffi::structs::*;
 pub(crate) use kernel::uapi::{
-    binder_buffer_object as PointerObject,
-    binder_extended_error as ExtendedError,
-    binder_fd_array_object as FileArrayObject,
-    binder_freeze_info as FreezeRequest,
-    binder_frozen_state_info as FreezeNotice,
-    binder_frozen_status_info as FrozenInfo,
-    binder_handle_cookie as HandleCookie,
-    binder_node_debug_info as NodeDebugInfo,
-    binder_node_info_for_ref as NodeInfoForRef,
-    binder_ptr_cookie as NodeName,
-    binder_write_read as WriteRead,
     flat_binder_object_flags_FLAT_BINDER_FLAG_ACCEPTS_FDS as ACCEPTS_FDS,
     flat_binder_object_flags_FLAT_BINDER_FLAG_TXN_SECURITY_CTX as TXN_SECURITY_CTX,
     transaction_flags_TF_ACCEPT_FDS as TF_ACCEPT_FDS,
@@ -32,16 +19,6 @@ pub(crate) use kernel::uapi::{
     transaction_flags_TF_UPDATE_TXN as TF_UPDATE_TXN,
     BINDER_BUFFER_FLAG_HAS_PARENT,
     BINDER_CURRENT_PROTOCOL_VERSION, //
-};
-pub(crate) use structs::{
-    FileObject,
-    FlatObject,
-    Named,
-    Object,
-    TransactionData,
-    TransactionDataSecctx,
-    TransactionDataSg,
-    TransactionRequest, //
 };
 
 /// Returns the size of what belongs to a code, in bytes: the argument of an ioctl, or what follows

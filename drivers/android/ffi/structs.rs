@@ -5,19 +5,6 @@
 //! A structure of integers is used as it is. One with a union is wrapped, because a union need not
 //! be initialised as a whole.
 
-use super::{
-    ExtendedError,
-    FileArrayObject,
-    FreezeNotice,
-    FreezeRequest,
-    FrozenInfo,
-    HandleCookie,
-    NodeDebugInfo,
-    NodeInfoForRef,
-    NodeName,
-    PointerObject,
-    WriteRead, //
-};
 use crate::{kernel_ext::plain::Plain, pure::node_counts::Strength};
 use core::mem::offset_of;
 use kernel::uapi::{
@@ -27,6 +14,20 @@ use kernel::uapi::{
     binder_transaction_data_secctx,
     binder_transaction_data_sg,
     flat_binder_object, //
+};
+
+pub(crate) use kernel::uapi::{
+    binder_buffer_object as PointerObject,
+    binder_extended_error as ExtendedError,
+    binder_fd_array_object as FileArrayObject,
+    binder_freeze_info as FreezeRequest,
+    binder_frozen_state_info as FreezeNotice,
+    binder_frozen_status_info as FrozenInfo,
+    binder_handle_cookie as HandleCookie,
+    binder_node_debug_info as NodeDebugInfo,
+    binder_node_info_for_ref as NodeInfoForRef,
+    binder_ptr_cookie as NodeName,
+    binder_write_read as WriteRead, //
 };
 
 macro_rules! plain {
