@@ -208,7 +208,7 @@ impl Process {
         let mut new: Option<(Place, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
-            if handles.table.is_closed {
+            if handles.table.is_closed() {
                 return Err(ESRCH);
             }
             if let Some(handle) = handles.by_node.get(&key).map(|of_node| of_node.handle) {
@@ -297,8 +297,7 @@ impl Process {
     /// is the order in which an owner reads of several nodes (contract REL-2).
     pub(crate) fn close_handles(&self) {
         let mut handles = self.handles.lock();
-        handles.table.is_closed = true;
-        let mut table = core::mem::replace(&mut handles.table, HandleTable::new());
+        let mut table = handles.table.close();
         let by_node = core::mem::replace(&mut handles.by_node, RBTree::new());
         let spare_place = handles.spare_place.take();
         drop(handles);

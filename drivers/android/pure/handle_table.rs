@@ -39,7 +39,7 @@ use kernel::{
 };
 
 /// The number of entries in a leaf: the bits of a word.
-const LEAF: u32 = u64::BITS;
+pub(crate) const LEAF: u32 = u64::BITS;
 
 /// The highest number of a leaf. Tests reach it with fewer handles.
 const LAST_LEAF: u32 = if cfg!(test) { 9_999 } else { u32::MAX / LEAF };
@@ -61,8 +61,9 @@ pub(crate) struct HandleTable<R> {
     open: Leaves<R>,
     empty: Leaves<R>,
     len: u32,
-    /// No handle is to be added any more. Here, because a process has no room for it elsewhere.
-    pub(crate) is_closed: bool,
+    /// No handle is added any more. It is a part of the table because a process has no room for it
+    /// elsewhere.
+    is_closed: bool,
     /// Entries of a leaf that became empty, kept for the next leaf that needs them.
     idle: Entries<R>,
 }
@@ -298,6 +299,18 @@ impl<R> HandleTable<R> {
         let used = Iterator::zip(handles, entries);
         let used = used.filter_map(|(handle, value)| Some((handle, value.as_ref()?)));
         Some((used, u64::from(at + 1) * u64::from(LEAF)))
+    }
+
+    /// Takes out all handles, and closes the table: no handle may be added to it any more.
+    pub(crate) fn close(&mut self) -> Self {
+        let mut closed = Self::new();
+        closed.is_closed = true;
+        mem::replace(self, closed)
+    }
+
+    /// Whether the table was [closed](Self::close).
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Returns the number of handles in use.

@@ -140,6 +140,21 @@ case!(target_ends_while_a_call_is_copied, ["REL-2", "TXN-1"], |t| {
     }
 });
 
+// The object is read when the target's handles were taken away already: none may be added.
+case!(object_for_a_target_that_ends_while_it_is_read, ["REL-2", "OBJ-10"], pair, |t, (manager, client)| {
+    let absent = absent(t, &client, 1);
+    let parcel = object(FlatBinderObject::binder(0x10, 0x11));
+    let call = client.place(0, 1, &parcel);
+    client.start_transaction(&BinderTransactionData { buffer: absent.start, ..call });
+    assert_eq!(absent.wait(), 0);
+    manager.kill();
+    // The handles are the last that the driver takes away.
+    std::thread::sleep(Duration::from_millis(200));
+    absent.provide(0, &parcel.data);
+    assert!(matches!(client.wait_refusal(), Return::DeadReply | Return::FailedReply));
+    client.expect_forgotten();
+});
+
 // A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
 // "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
 case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], Logs::of, |t, logs| {

@@ -161,6 +161,17 @@ fn the_context_managers_handle_is_for_those_who_ask_for_it() {
 }
 
 #[test]
+fn a_closed_table_stays_closed_and_gives_its_handles_away() {
+    let mut table = HandleTable::new();
+    let handle = insert(&mut table, 1, 7);
+    assert!(!table.is_closed());
+    let mut taken = table.close();
+    assert!(table.is_closed() && table.is_empty());
+    assert!(!taken.is_closed());
+    assert_eq!(remove(&mut taken, handle), Some(7));
+}
+
+#[test]
 fn handle_0_alone_does_not_make_a_leaf_full() {
     let mut table = HandleTable::new();
     let handles: Vec<_> = (0..64).map(|value| insert(&mut table, 1, value)).collect();
