@@ -26,7 +26,6 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../../../rust/kernel_ext/worker.h"
 #include "../common/name.h"
 #include "rust_binderfs.h"
 #include "internal.h"
@@ -224,7 +223,8 @@ static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 /*
  * A device is closed. A worker removes the file, because that takes the locks
  * that making one takes, and the closing task may get no CPU time. There is one
- * worker for each directory, because it waits for whoever lists the directory.
+ * worker for each directory, because it waits for whoever lists the directory,
+ * and it is one of the kernel's, because the module's own do not wait for memory.
  */
 static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
 {
@@ -239,7 +239,7 @@ static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
 	}
 	xa_unlock(&dir->pids);
 	if (is_first)
-		queue_work(kernel_ext_worker_queue(), &dir->work);
+		queue_work(system_dfl_wq, &dir->work);
 }
 
 /* Removes a pid that has closed its last device, unless it has opened one again. */
@@ -340,6 +340,7 @@ void rust_binder_debugfs_init(void)
 
 void rust_binder_debugfs_exit(void)
 {
+	rust_binder_log_dir_flush(&binder_debugfs_processes);
 	debugfs_remove(binder_debugfs);
 }
 
