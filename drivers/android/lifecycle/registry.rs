@@ -24,10 +24,10 @@ use kernel::{
 };
 
 /// The order of the processes: by pid, and those of one pid in the order of opening.
-pub(crate) type Key = (Pid, i64);
+type Key = (Pid, i64);
 
 /// Not greater than any key.
-pub(crate) const FIRST_KEY: Key = (Pid::MIN, i64::MIN);
+const FIRST_KEY: Key = (Pid::MIN, i64::MIN);
 
 kernel::sync::global_lock! {
     // SAFETY: `ffi::Devices::make` initialises the lock before a device exists that can be opened.
@@ -52,12 +52,6 @@ fn next_opening() -> i64 {
 
 fn key(process: &Process) -> Key {
     (process.pid(), process.opening)
-}
-
-/// Returns a key that is greater than that of `process`, and not greater than that of any other
-/// process behind it.
-pub(crate) fn key_behind(process: &Process) -> Key {
-    (process.pid(), process.opening + 1)
 }
 
 /// Adds `process`, so that [`opened_by`] finds it. Fails with `ENOMEM`.
@@ -86,31 +80,6 @@ fn first_from(from: Key) -> Option<Arc<Process>> {
     Some(cursor.current().1.clone())
 }
 
-/// The processes that had been opened at some moment. A walk over them ends, whatever is opened
-/// meanwhile.
-#[derive(Clone, Copy)]
-pub(crate) struct OpenedUntil(i64);
-
-impl OpenedUntil {
-    /// Returns those that have been opened now.
-    pub(crate) fn now() -> Self {
-        Self(LAST_OPENING.load(Relaxed))
-    }
-
-    /// Returns the first of them whose key is not less than `from`. No lock may be held.
-    pub(crate) fn first_from(self, mut from: Key) -> Option<Arc<Process>> {
-        loop {
-            let process = first_from(from)?;
-            if process.opening < self.0 {
-                return Some(process);
-            }
-            // So are all that follow of its pid, since they are in the order of opening.
-            from = (process.pid().checked_add(1)?, i64::MIN);
-            sched::cond_resched();
-        }
-    }
-}
-
 /// Returns the processes of this pid that have been opened now, in the order of opening. Each step
 /// takes the lock of the registry.
 pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
@@ -122,11 +91,17 @@ pub(crate) fn opened() -> impl Iterator<Item = Arc<Process>> {
     opened_from(FIRST_KEY)
 }
 
+/// The walk ends, whatever is opened in the meantime. No lock may be held.
 fn opened_from(mut from: Key) -> impl Iterator<Item = Arc<Process>> {
-    let opened = OpenedUntil::now();
-    core::iter::from_fn(move || {
-        let process = opened.first_from(from)?;
-        from = key_behind(&process);
-        Some(process)
+    let until = LAST_OPENING.load(Relaxed);
+    core::iter::from_fn(move || loop {
+        let process = first_from(from)?;
+        if process.opening < until {
+            from = (process.pid(), process.opening + 1);
+            return Some(process);
+        }
+        // All that follow of its pid are later, too, since they are in the order of opening.
+        from = (process.pid().checked_add(1)?, i64::MIN);
+        sched::cond_resched();
     })
 }

@@ -7,13 +7,13 @@ use super::{
     lines::{Data, Line},
     pause,
     snapshot::Snapshot,
+    sort_by_key,
     FEW,
     FLAGS, //
 };
 use crate::{
     allocation::Delivered,
     process::Process,
-    pure::heap_sort::sort_by_key,
     range_alloc::{Label, RangeAllocator, State}, //
 };
 use kernel::prelude::*;

@@ -18,7 +18,8 @@ mod transaction_log;
 
 use crate::{
     kernel_ext::sched,
-    process::Pid, //
+    process::Pid,
+    pure::{handle_table::LEAF, heap_sort}, //
 };
 use kernel::{
     alloc::{
@@ -146,8 +147,16 @@ fn pause() -> Result {
     Ok(())
 }
 
+/// Sorts by a key, and lets others have the CPU in between. No lock may be held.
+fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
+    heap_sort::sort_by_key(items, key, sched::cond_resched);
+}
+
 /// How many items are visited while a lock is held, as a rule.
 const FEW: usize = 64;
+
+// Handles are visited by leaves of their table.
+const _: () = assert!(FEW >= LEAF as usize);
 
 /// How memory for snapshots is allocated: charged to who reads.
 const FLAGS: Flags = GFP_KERNEL_ACCOUNT;

@@ -7,6 +7,7 @@ use super::{
     lines::{write_name, Line, Prefixes, RefLine},
     pause,
     snapshot::Snapshot,
+    sort_by_key,
     threads::count,
     FEW,
     FLAGS, //
@@ -17,7 +18,7 @@ use crate::{
     lifecycle::registry,
     node::Node,
     process::{Pid, Process, ProcessState},
-    pure::{heap_sort::sort_by_key, node_counts::NodeCounts}, //
+    pure::node_counts::NodeCounts, //
 };
 use kernel::{
     prelude::*,
@@ -174,6 +175,7 @@ impl Snapshot {
         let mut keys = KVVec::new();
         for line in Iterator::chain(self.head.iter(), self.lines.iter()) {
             if let Line::Node(node) = line {
+                pause()?;
                 keys.push(node.key, FLAGS)?;
             }
         }
@@ -189,20 +191,23 @@ impl Snapshot {
             return Ok(());
         }
         let held = &mut self.holders.0;
+        let mut few = KVVec::with_capacity(FEW, FLAGS)?;
         for process in registry::opened() {
             let mut next = Some(0);
             while let Some(from) = next {
                 pause()?;
-                held.reserve(FEW, FLAGS)?;
+                few.clear();
                 let handles = process.handles.lock();
                 next = handles.visit_leaf(from, |_, reference| {
-                    let key = key_of(&reference.node);
-                    if wanted.binary_search(&key).is_ok() {
-                        // There is room.
-                        let _ = held.push_within_capacity((key, process.pid()));
-                    }
+                    // There is room.
+                    let _ = few.push_within_capacity(key_of(&reference.node));
                 });
                 drop(handles);
+                for key in &few {
+                    if wanted.binary_search(key).is_ok() {
+                        held.push((*key, process.pid()), FLAGS)?;
+                    }
+                }
             }
         }
         sort_by_key(held, |holder| *holder);

@@ -11,6 +11,7 @@ use super::{
     names::Name,
     nodes::{key_of, Holders, NodeLine},
     pause,
+    sort_by_key,
     Log,
     FLAGS, //
 };
@@ -18,7 +19,6 @@ use crate::{
     lifecycle::registry,
     node::Node,
     process::{Pid, Process},
-    pure::heap_sort::sort_by_key,
     transaction::Transaction, //
 };
 use kernel::{
@@ -101,8 +101,8 @@ impl Snapshot {
         let start = self.lines.len();
         self.push(Line::Process(self.processes.len()));
         self.processes.push(process.clone(), FLAGS)?;
-        // In this order a call is served only if its buffer is copied as one that is delivered,
-        // however fast calls come and go.
+        // In this order each buffer that is copied as delivered has a call that is served, or that
+        // has ended, however fast calls come and go.
         let mut buffers = super::buffers::copy(process)?;
         self.threads(process)?;
         self.find_data(process, start, &mut buffers)?;
@@ -141,7 +141,10 @@ impl Snapshot {
         let mut pids = KVVec::new();
         for line in &self.lines {
             match line {
-                Line::Outgoing { target, .. } if *target != pid => pids.push(*target, FLAGS)?,
+                Line::Outgoing { target, .. } if *target != pid => {
+                    pause()?;
+                    pids.push(*target, FLAGS)?;
+                }
                 _ => {}
             }
         }

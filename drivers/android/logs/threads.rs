@@ -84,14 +84,19 @@ impl Snapshot {
                     must_return: thread.must_return.load(Relaxed),
                 });
             }
-            let mut left = place.left.unwrap_or(own.stack.depth());
+            // The stack may have become shorter since its last frames were copied.
+            let depth = own.stack.depth();
+            let mut left = place.left.map_or(depth, |left| left.min(depth));
             while left > 0 && self.lines.len() < end {
                 left -= 1;
                 self.frame(&thread, own.stack.get(left));
             }
             place.left = Some(left);
+            if left > 0 {
+                return Some(FEW);
+            }
             let queued = count(own.work.iter());
-            if left > 0 || self.lines.len() + queued > end {
+            if self.lines.len() + queued > end {
                 return Some(FEW.max(queued));
             }
             let prefixes = Prefixes {

@@ -3,11 +3,10 @@
 //! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices
 //! together, in the order in which they were logged (contract, section 15).
 
-use super::{names::Name, Log, FLAGS};
+use super::{names::Name, sort_by_key, Log, FLAGS};
 use crate::{
     common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
-    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched},
-    pure::heap_sort::sort_by_key, //
+    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
 };
 use core::cmp::Reverse;
 use kernel::{

@@ -3,12 +3,15 @@
 //! Sorts in place. The core library's function takes more of the stack than the kernel has to
 //! spare.
 
-/// Sorts by a key. Items of the same key come in any order.
-pub(crate) fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
+/// Sorts by a key, and calls `rest` between steps, of which there are as many as half as many items
+/// again. Items of the same key come in any order.
+pub(crate) fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K, rest: impl Fn()) {
     for parent in (0..items.len() / 2).rev() {
+        rest();
         sift_down(items, parent, &key);
     }
     for end in (1..items.len()).rev() {
+        rest();
         items.swap(0, end);
         sift_down(&mut items[..end], 0, &key);
     }

@@ -58,7 +58,7 @@ pub struct PagePool {
     #[pin]
     pub(super) turns: Turns,
     /// How many pages of each list were asked for since one of them was idle. A list of a node and
-    /// cgroup shares its counter with others, which only makes its calls end sooner.
+    /// cgroup shares its counter with others, which may make its calls end sooner or later.
     fruitless: [Atomic<c_ulong>; 16],
     charges_owner: bool,
 }

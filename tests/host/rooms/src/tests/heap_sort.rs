@@ -11,7 +11,7 @@ proptest! {
         let mut sorted = items.clone();
         sorted.sort_unstable_by_key(|item| std::cmp::Reverse(*item));
         let mut here = items;
-        sort_by_key(&mut here, |item| std::cmp::Reverse(*item));
+        sort_by_key(&mut here, |item| std::cmp::Reverse(*item), || {});
         prop_assert_eq!(here, sorted);
     }
 }
