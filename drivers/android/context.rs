@@ -88,9 +88,9 @@ impl<N> Context<N> {
         self.owner.close();
     }
 
-    /// Whether a request through this device may name the processes that have `other` open. The
-    /// user namespace that owns this device must own the other device, too, or be an ancestor of
-    /// its owner. A device that is gone reaches none, and none reaches it.
+    /// Returns whether a request through this device may name the processes that have `other` open.
+    /// The user namespace that owns this device must own the other device, too, or be an ancestor
+    /// of its owner. A device that is gone reaches none, and none reaches it.
     pub(crate) fn reaches(&self, other: &Self) -> bool {
         if core::ptr::eq(self, other) {
             return true;

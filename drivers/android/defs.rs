@@ -42,7 +42,7 @@ macro_rules! ioctls {
             }
         }
 
-        // What is copied is as large as the number of the ioctl says (lesson R25).
+        // The copied argument has the size that the number of the ioctl encodes (lesson R25).
         $(const _: () = assert!(size_of::<$argument>() == payload_size(ioctl::$name));)*
     };
 }
@@ -135,7 +135,7 @@ macro_rules! codes {
             }
         }
 
-        // What is copied is as large as the code says (lesson R25).
+        // The copied payload has the size that the code encodes (lesson R25).
         $(const _: () = assert!(size_of::<$payload>() == $table::$variant.payload_size());)*
     } };
 }

@@ -49,8 +49,8 @@ struct HandleOfNode {
     _counted: Counted,
 }
 
-// As large as the kernel's allocator has room for before the next size. What is in a tree has the
-// three pointers of a tree besides.
+// As large as the kernel's allocator has room for before the next size. An item in a tree also has
+// the three pointers of a tree.
 const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 40);
 const _: () = assert!(size_of::<(NodeKey, HandleOfNode)>() <= 40);
 

@@ -129,7 +129,7 @@ impl Node {
         self.state.access(owner).counts.clone()
     }
 
-    /// Whether a oneway call of the node is queued or being handled.
+    /// Returns whether a oneway call of the node is queued or being handled.
     pub(crate) fn is_busy(&self, owner: &ProcessState) -> bool {
         self.state.access(owner).counts.is_busy
     }

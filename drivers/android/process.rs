@@ -110,11 +110,12 @@ pub(crate) struct Process {
     pub(crate) buffers: Arc<Buffers<Delivered>>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
-    /// What tasks that poll the device wait on, tasks that freeze the process, and a thread for
-    /// which a call is [reserved](WaitState::Reserved), if something else wakes it before the call
-    /// is queued. All of them check what they wait for. It is in the process and not in a thread,
-    /// because epoll keeps a pointer to it until the file is closed (lesson R18). In one, so that a
-    /// process has no more than 512 bytes, beyond which the kernel's allocator gives it 1 024.
+    /// The queue of tasks that poll the device, and of tasks that freeze the process. A thread for
+    /// which a call is [reserved](WaitState::Reserved) also waits here, if something else wakes it
+    /// before the call is queued. All of them check what they wait for. The queue is in the process
+    /// and not in a thread, because epoll keeps a pointer to it until the file is closed (lesson
+    /// R18). One queue serves all, so that a process has no more than 512 bytes, beyond which the
+    /// kernel's allocator gives it 1 024.
     #[pin]
     pub(crate) waiters: PollQueue,
     /// Nothing more can be queued for the process. Set under the state lock.

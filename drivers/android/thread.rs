@@ -285,10 +285,9 @@ impl Thread {
         self.task.is_current()
     }
 
-    /// Makes sure that a task that is gone leaves nothing to be found by another one, and closes
-    /// the name of a task that cannot find this record: a call that the thread has made may keep
-    /// the record for long, and a name keeps namespaces. The thread has ended. Sleeps; no lock may
-    /// be held.
+    /// Removes the record of a task that is gone, so that no other task finds it. Closes the name
+    /// of a task that cannot find this record. A call that the thread has made may keep the record
+    /// for long, and a name keeps namespaces. The thread has ended. Sleeps; no lock may be held.
     pub(crate) fn remove_caller(&self) {
         if self.process.callers.remove_gone(&self.task) {
             self.task.close();

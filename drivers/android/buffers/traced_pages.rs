@@ -5,8 +5,8 @@
 //!
 //! A page that a buffer shares with its neighbours is in use as long as any of them. The C driver
 //! takes a page off its list whenever it comes into use. Here a page that is used again stays on
-//! the pool's list (see [`crate::kernel_ext::page_range`]). The events about that list say when a
-//! page comes into use and when it is free.
+//! the pool's list (see [`crate::kernel_ext::page_range`]). The events about that list report when
+//! a page comes into use and when it is free.
 
 use crate::{
     ffi::trace, //

@@ -166,7 +166,7 @@ fn begin_reply(
 }
 
 /// Copies the data of a reply into a buffer of the caller. The transaction, which is the call that
-/// the thread has served, owns the buffer afterwards. Tells if that fails.
+/// the thread has served, owns the buffer afterwards. Reports a failure.
 fn fill_reply(
     transaction: &mut Transaction,
     sender: &Sender<'_>,

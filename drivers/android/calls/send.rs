@@ -66,7 +66,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
 /// A call that has failed: its debug id, and why.
 type Failed = (u32, Failure);
 
-/// Tells that a call fails, and returns what its sender is to read. No lock may be held.
+/// Reports that a call fails, and returns what its sender will read. No lock may be held.
 #[cold]
 fn fail(
     sender: &Sender<'_>,

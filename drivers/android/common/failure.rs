@@ -3,9 +3,9 @@
 //! Why a call or a reply does not go through, and what its sender reads.
 //!
 //! An ioctl fails with an errno of the `kernel` crate. A transaction that fails does not make the
-//! ioctl fail: the sender reads a `BR_*` code and may ask for the errno behind it afterwards. A
-//! [`Failure`] has both, with what only messages and logs tell: the reason, the object, and where
-//! it was found.
+//! ioctl fail: the sender reads a `BR_*` code and may request the errno behind it afterwards. A
+//! [`Failure`] has both. It also has what only messages and logs contain: the reason, the object,
+//! and where it was found.
 
 use crate::defs::Return;
 use core::panic::Location;

@@ -75,9 +75,9 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     finish(thread, io, &mut output, request)
 }
 
-/// Waits for work, as the C driver does before it looks at the numbers of a read, and fails with
-/// `EFAULT`, because the buffer is smaller than what a read begins with or is said to have
-/// consumed. The work stays for the next read. No lock may be held.
+/// Waits for work, and fails with `EFAULT`: the buffer is smaller than the first item of a read, or
+/// than the number of bytes that the caller gives as consumed. The C driver, too, waits before it
+/// checks these numbers. The work stays for the next read. No lock may be held.
 #[cold]
 fn read_without_room(thread: &Arc<Thread>, may_wait: bool) -> Result {
     drop(wait(thread, may_wait)?);

@@ -127,7 +127,7 @@ pub(crate) fn of_all<'a>(
     let number = ended.number;
     drop(ended);
     for (process, of_process) in visited {
-        // What those have counted that had ended is in the sum.
+        // The sum already includes the counters of processes that had ended.
         if !(1..=number).contains(&process.ended.load(Relaxed)) {
             sums.add(of_process);
             processes += 1;

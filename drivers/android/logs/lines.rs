@@ -76,7 +76,7 @@ pub(super) struct RefLine {
     pub(super) is_dead: bool,
     pub(super) strong: u32,
     pub(super) weak: u32,
-    /// The address of the request to be told of the node's death; 0 if there is none.
+    /// The address of the request for a notification of the node's death; 0 if there is none.
     pub(super) death: usize,
 }
 
@@ -91,11 +91,12 @@ pub(super) struct TransactionLine {
     is_oneway: bool,
     is_reply: bool,
     start: Ticks,
-    /// Where its data are in the space of the process whose line it is; nothing if they are freed.
+    /// The place of its data in the space of the process whose line it is; nothing if they are
+    /// freed.
     pub(super) data: Option<Data>,
 }
 
-/// Where the data of a transaction are.
+/// The place and the size of a transaction's data.
 #[derive(Clone, Copy)]
 pub(super) struct Data {
     /// The node that is called; none for a reply.
@@ -118,8 +119,8 @@ impl Data {
 }
 
 impl TransactionLine {
-    /// Returns the line of a transaction that is queued for `to`, or that it serves. Where the data
-    /// are of one that is served, the transaction does not say.
+    /// Returns the line of a transaction that is queued for `to`, or that it serves. Once
+    /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
         let (replier, data) = match transaction.content() {
             Content::Call { node, buffer }
@@ -156,7 +157,7 @@ impl TransactionLine {
     }
 
     /// Writes the line behind a prefix, but for the data. In place of the transaction's address,
-    /// which the C driver hides in its own way, there are zeros: its number says which one it is.
+    /// which the C driver hides in its own way, there are zeros: its number identifies it.
     pub(super) fn write_start(&self, prefix: &str, out: &SeqFile) {
         seq_print!(
             out,
@@ -202,9 +203,9 @@ pub(super) struct Prefixes {
 }
 
 impl Line {
-    /// Returns the line of something that is queued for `to`, in the queue of a process, of one of
-    /// its threads or of one of its nodes; nothing for what user space is not told any more. The
-    /// caller holds the state lock of the process.
+    /// Returns the line of an item that is queued for `to`, in the queue of a process, of one of
+    /// its threads or of one of its nodes. Returns nothing for an item that user space will not
+    /// read any more. The caller holds the state lock of the process.
     pub(super) fn of_work(
         work: &Work,
         process: &ProcessState,
@@ -273,8 +274,8 @@ pub(super) fn write_name(name: &NodeName, is_hashed: bool, out: &SeqFile) {
         seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);
         return;
     }
-    // CAST: Where addresses have 32 bits, what user space names by 64 is told apart by the lower
-    // half of them.
+    // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that user
+    // space gives.
     seq_print!(out, "u");
     hashed::write(out, name.ptr as usize);
     seq_print!(out, " c");

@@ -29,7 +29,8 @@ use kernel::{
     sync::Arc, //
 };
 
-/// The sums of all counters, and whose they are. What each process has is read when it is written.
+/// The sums of all counters, and the processes. The figures of each process are read when its
+/// lines are written.
 pub(super) struct Snapshot {
     sums: ThreadSums,
     /// The processes that have not ended.

@@ -26,7 +26,7 @@ use kernel::{
 /// again there: what was next may be anywhere then.
 const MOST_QUEUED: usize = 1024;
 
-/// What says that a queue has more than that.
+/// The line in place of the items of a queue that are not copied.
 const CUT: &str = "more than 1024";
 
 /// Where the next threads begin.

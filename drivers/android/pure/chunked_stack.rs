@@ -204,13 +204,13 @@ impl<T> ChunkedStack<T> {
             chunk = chunk.below.as_deref_mut()?;
         }
         let item = chunk.items.last_mut()?.take();
-        // What is left in its place has nothing to drop.
+        // Its place now contains `None`, so nothing has to be dropped.
         core::mem::forget(chunk.items.pop());
         item
     }
 
-    /// Sets the last item, which was taken out. What is replaced is forgotten, because the compiler
-    /// does not know that it is `None`, and would add code that drops it.
+    /// Sets the last item, which was taken out. The old value, `None`, is not dropped: the compiler
+    /// cannot prove that it is `None`, and would add code that drops it.
     #[inline(always)]
     fn set_last(&mut self, last: Option<T>) {
         core::mem::forget(core::mem::replace(&mut self.last, last));

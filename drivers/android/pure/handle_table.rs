@@ -17,9 +17,8 @@
 //!
 //! The first leaf, which most processes need and no other, is in the table itself. The others are
 //! in three trees of the kernel, by their numbers, and move from one to another with their tree
-//! nodes. So the lowest free handle is in the first leaf of `open` or of `empty`, each operation
-//! takes a number of steps that grows with the logarithm of the handles, and no operation copies
-//! entries.
+//! nodes. So the lowest free handle is in the first leaf of `open` or of `empty`. The steps of each
+//! operation grow with the logarithm of the number of handles, and no operation copies entries.
 //!
 //! The kernel has no container for this. `XArray` has no lowest free index, no next index, and
 //! allocates when it stores. `IdPool` copies a bitmap when it grows, and searches it, in as many

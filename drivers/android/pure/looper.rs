@@ -8,7 +8,7 @@
 pub(crate) struct Pool {
     /// How many threads the driver may request.
     pub(crate) max_threads: u32,
-    /// Whether a thread was requested that has not registered yet.
+    /// A thread was requested and has not registered yet.
     pub(crate) is_thread_requested: bool,
     /// How many threads have registered because they were requested.
     pub(crate) started: u32,

@@ -56,8 +56,8 @@ impl NumberBlock {
         }
     }
 
-    /// Returns the next number. If none is left, `take` takes as many consecutive ones from the
-    /// counter as it is told, and returns the first.
+    /// Returns the next number. If none is left, `take(count)` takes `count` consecutive numbers
+    /// from the counter, and returns the first.
     #[inline(always)]
     pub(crate) fn next(&mut self, take: impl FnOnce(u32) -> u32) -> u32 {
         if self.next == self.end {

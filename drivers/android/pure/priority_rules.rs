@@ -265,7 +265,7 @@ impl NodeFlags {
         }
     }
 
-    /// Whether a flag is set that is in the second byte of the number.
+    /// Returns whether a flag of the second byte of the number is set.
     pub(crate) const fn has(self, flag: u32) -> bool {
         self.others & Self::new(flag).others != 0
     }
@@ -281,7 +281,7 @@ impl NodeFlags {
         self.others >> Self::POLICY_SHIFT & Self::POLICY_MASK
     }
 
-    /// Whether its calls are served at the real-time priority of the caller.
+    /// Returns whether its calls are served at the real-time priority of the caller.
     pub(crate) const fn inherits_real_time(self) -> bool {
         self.others & Self::INHERIT_RT != 0
     }

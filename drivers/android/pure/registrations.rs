@@ -18,8 +18,8 @@ use kernel::{
 pub(crate) type RegistrationKey = (u64, u64);
 
 /// Returns the key of a notification of the node that its owner names by `pointer`. No two
-/// notifications have the same address, which only tells holders of the same node apart: what one
-/// holder is notified of comes in the order of the owner's pointers, as with the C driver.
+/// notifications have the same address, which only distinguishes holders of the same node. So the
+/// notifications of one holder are in the order of the owner's pointers, as with the C driver.
 fn key_of<N>(pointer: u64, notification: &Arc<N>) -> RegistrationKey {
     (pointer, Arc::as_ptr(notification).addr() as u64)
 }
