@@ -405,23 +405,25 @@ impl<T> Deref for View<'_, T> {
 unsafe fn values<'a, T: Queued + 'a>(
     first: Option<NonNull<Link>>,
 ) -> impl Iterator<Item = View<'a, T>> {
-    // SAFETY: By the type invariants of queues the way leads to their links, which they may use. As
-    // the caller promises, nothing changes them meanwhile.
+    // SAFETY: By the type invariants of queues, `behind` leads from the first link to the links of
+    // the queue, which it may use. As the caller promises, nothing changes them for `'a`.
     let links = core::iter::successors(first, |link| unsafe { (*link.as_ref().ends()).behind });
-    // SAFETY: As above.
+    // SAFETY: Each link is in the queue, which nothing changes for `'a`, as the caller promises.
     links.map(|link| unsafe { BoxQueue::view(link) })
 }
 
-/// Returns the pointer by which a queue knows a link, which is one into the whole object.
+/// Returns the pointer by which a queue refers to a link: a pointer into the whole object.
 ///
 /// # Safety
 ///
-/// The link is of a queue that begins with the link `first`, and is not changed meanwhile.
+/// The link is of a queue that begins with the link `first`. Nothing changes the queue during the
+/// call.
 unsafe fn known(link: &Link, first: Option<NonNull<Link>>) -> Option<NonNull<Link>> {
     // SAFETY: By the type invariants of queues they may use their links.
     let before = unsafe { (*link.ends()).before };
-    // What is before the first link is nothing, or the last link, behind which is nothing.
-    // SAFETY: As above.
+    // The `before` of the first link is `None`, or the last link, whose `behind` is `None`.
+    // SAFETY: By the type invariants of queues, `before` is a link of the same queue, which may use
+    // it.
     let known = before.and_then(|before| unsafe { (*before.as_ref().ends()).behind });
     known.or(first)
 }

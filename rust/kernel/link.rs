@@ -65,7 +65,7 @@ pub(super) fn new_number() -> u64 {
     LAST_NUMBER.fetch_add(1, Relaxed) + 1
 }
 
-/// Who uses a link: a number that no other collection has, or [`NO_NUMBER`], and a [`Kind`].
+/// The user of a link: a number that no other collection has, or [`NO_NUMBER`], and a [`Kind`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct User(u64);
 

@@ -28,10 +28,10 @@
 //! free memory are [secret](PageRange::begin_secret).
 //!
 //! A page is listed when it is [released](PageRange::release), that is when its first use ends. It
-//! stays on the list when it is used again, so that a use costs nothing for the list. Reclaim asks
-//! the range's [`Owner`] whether a listed page is in use. If it is, it is taken off the list until
-//! that use ends. So reclaim asks for a page at most once per use, and a page that stays in use
-//! costs it nothing.
+//! stays on the list when it is used again, so that a use costs nothing for the list. For
+//! reclaim, the range's [`Owner`] checks whether a listed page is in use. If it is, it is taken off
+//! the list until that use ends. So a page is checked at most once per use, and a page that stays
+//! in use costs reclaim nothing.
 //!
 //! # The life of a mapping
 //!
@@ -281,8 +281,8 @@ impl PageRange {
 
     /// Lists pages whose last use has ended, for reclaim to find.
     ///
-    /// To be called after the end of a use if [`has_unlisted`](Self::has_unlisted) says so, for the
-    /// pages that no other use has a byte in.
+    /// To be called after the end of a use if [`has_unlisted`](Self::has_unlisted) returns `true`,
+    /// for the pages that no other use has a byte in.
     pub fn release(&self, pages: Range<usize>) {
         self.with_mapping(|mapping| {
             let slots = mapping.slots.get(pages).unwrap_or_default();
@@ -295,14 +295,14 @@ impl PageRange {
         });
     }
 
-    /// Whether a page is present and not listed. To be read under the owner's lock, under which
-    /// uses end.
+    /// Returns whether a page is present and not listed. To be called under the owner's lock, under
+    /// which uses end.
     #[inline]
     pub fn has_unlisted(&self) -> bool {
         self.unlisted.load(ordering::Relaxed) != 0
     }
 
-    /// Whether a page is present, at this moment. `false` if the range is closed.
+    /// Returns whether a page is present at this moment: `false` if the range is closed.
     pub fn has_page(&self, index: usize) -> bool {
         let slot_has = |mapping: &Mapping| mapping.slots.get(index).is_some_and(Slot::is_filled);
         self.with_mapping(slot_has).unwrap_or(false)

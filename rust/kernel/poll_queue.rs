@@ -33,8 +33,8 @@ extern "C" {
 ///
 /// # Invariants
 ///
-/// Entries are in the queue until they are removed under RCU, or until the drop removes them and
-/// waits for the end of a grace period, as that of a [`PollCondVar`].
+/// An entry is in the queue until it is removed under RCU, or by the drop. The drop then waits for
+/// the end of a grace period, as that of a [`PollCondVar`] does.
 #[pin_data(PinnedDrop)]
 pub(crate) struct PollQueue {
     #[pin]
@@ -76,7 +76,7 @@ impl Deref for PollQueue {
 #[pinned_drop]
 impl PinnedDrop for PollQueue {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: What is pinned is dropped where it is, and not moved.
+        // SAFETY: The queue is dropped in place, and not moved out of `self`.
         let queue = ptr::from_mut(unsafe { &mut self.get_unchecked_mut().queue });
         // SAFETY: The queue begins where the `CondVar` does, and is initialised. The function takes
         // its lock: whoever has removed the last entry has released that before.

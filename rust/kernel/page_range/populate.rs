@@ -181,8 +181,8 @@ impl PageRange {
         let new = ((known + more) << PAGE_SHIFT) as isize;
         // ORDERING: Pairs with `populate`, also for slots that other threads have filled.
         // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
-        // `shrinking` is held. If the exchange fails, the mapping was removed meanwhile, and
-        // `GONE` stays.
+        // `shrinking` is held. If the exchange fails, the mapping was removed after `old` was read,
+        // and `GONE` stays.
         let _ = self.frontier.cmpxchg(old, new, ordering::Release);
     }
 }

@@ -14,10 +14,10 @@
 //!                      └──► off the list, until `release`: used
 //! ```
 //!
-//! The [turn](super::turns) is that of the page's range. It is held until the page is unmapped: who
-//! is preempted meanwhile holds up nobody who looks for pages of other ranges. A page of a range
-//! whose turn another thread has is *busy*: whether it is idle is not known. From the owner's
-//! answer on, the page's slot says that it leaves: a thread that needs it then waits for the turn.
+//! The [turn](super::turns) is that of the page's range. It is held until the page is unmapped. A
+//! task that is preempted while it holds a turn delays no search for pages of other ranges. A page
+//! of a range whose turn another thread has is *busy*, idle or not. From the owner's answer on, the
+//! page's slot is marked as leaving: a thread that needs the page then waits for the turn.
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
 //! period, the OOM killer would come first (lesson S21).
@@ -60,8 +60,8 @@ const ENOUGH: c_ulong = 2048;
 
 /// How many pages in use a call that goes on for [`ENOUGH`] takes off the list.
 ///
-/// It bounds the time that processes with large buffers cost an allocation. The kernel asks again,
-/// for all pages in the end, before it calls the OOM killer.
+/// It bounds the time that processes with large buffers cost an allocation. The kernel calls
+/// reclaim again, in the end for all pages, before it calls the OOM killer.
 const USED: c_ulong = 512;
 
 /// Why pages are asked for.

@@ -150,7 +150,7 @@ mod suite {
             let there = range.clone();
             let end = Meanwhile::start(move || usize::from(there.populate_slow(0, 1).is_ok()))?;
             ensure!(!end.ends_within(Meanwhile::SHORT));
-            // Nor can it be used meanwhile, and it is on no list.
+            // The page cannot be used while it leaves, and is on no list.
             ensure_eq!((scene.listed(), range.write(0, b"x")), (0, Err(EFAULT)));
             slot.restore();
             Ok(end)
