@@ -196,8 +196,8 @@ impl Play {
         writeln!(self.trace, "{} moves a page: {moved}", self.roles[role].name).expect("a string");
     }
 
-    /// A role's thread leaves, whatever it is calling or serving and whatever has come since it has read all, and is another
-    /// one from then on. The C driver forgets counts that it has not read.
+    /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served, and work that came since it
+    /// last read everything. The C driver drops counts that the thread has not read.
     fn leave(&mut self) {
         let Role { name, port, is_drained, .. } = &self.roles[self.random.random_range(0..self.roles.len())];
         if !is_drained {

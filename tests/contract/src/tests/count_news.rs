@@ -8,7 +8,7 @@ use crate::scheduling::{pin, Fifo};
 
 const WEAK: FlatBinderObject = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
 const STRONG: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
-/// What the owner is told of it when it is strong, and that its call is done.
+/// The returns that the owner reads: both counts of the strong node, and the completion of its call.
 const TOLD: [Return; 3] = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
 
 /// Writes a oneway call to the context manager and reads nothing.

@@ -29,7 +29,7 @@ case!(cleared_while_unconfirmed, ["DN-3"], |t| play(
     t,
     &[Request, Kill, Dead, Clear, Silent, Clear, Silent, Done, Cleared]
 ));
-// The second request is told at once.
+// The notification of the second request comes at once.
 case!(cleared_after_done, ["DN-3", "DN-5"], |t| play(
     t,
     &[Request, Kill, Dead, Done, Silent, Clear, Cleared, Request, Dead]
@@ -83,13 +83,13 @@ enum Step {
     Drop,
     /// The owner dies.
     Kill,
-    /// The holder is told of the death, and no more; or twice.
+    /// The holder reads one notification of the death, and nothing else; or two.
     Dead,
     TwoDead,
-    /// The holder is told that the link is cleared, and no more; or three times.
+    /// The holder reads one confirmation that the link is cleared, and nothing else; or three.
     Cleared,
     ThreeCleared,
-    /// The holder is told nothing.
+    /// The holder reads nothing.
     Silent,
 }
 

@@ -174,7 +174,7 @@ impl Party {
 
 const MS: u64 = 1_000_000;
 
-/// The steps that are compared. What is shorter than this cannot be told from what the scheduler does meanwhile.
+/// The steps that are compared, each with a margin: shorter times cannot be distinguished from the scheduler's.
 const STEPS: [(&str, u64); 5] = [
     ("nesting", 20 * MS),
     ("a call to a third process", MS / 2),

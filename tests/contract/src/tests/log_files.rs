@@ -187,8 +187,8 @@ case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], with_logs, |t, logs| 
     until("its file goes", || names().is_empty().then_some(()));
 });
 
-/// A node that several others hold, more than our driver asks for one record: its manager, its owner and those. Its pointer is the
-/// owner's pid: the dead nodes of other tests may be there, too.
+/// A node that [`HOLDERS`] processes hold: its manager, its owner and the holders. Its pointer is the owner's pid, because the dead
+/// nodes of other tests may be in the log, too.
 fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
     let (manager, owner) = (t.manager(), t.server());
     let holders: Vec<_> = (0..HOLDERS).map(|_| t.client()).collect();

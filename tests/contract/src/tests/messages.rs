@@ -45,7 +45,7 @@ impl Log {
         }
     }
 
-    /// What a Binder driver has said since the last time.
+    /// Returns the lines that a Binder driver has logged since the last call.
     pub(super) fn news(&mut self) -> Vec<String> {
         let mut found = Vec::new();
         while let Some(record) = self.record() {

@@ -174,8 +174,8 @@ case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], needs_
     t.known_difference(Driver::C, why, told == 0);
 });
 
-/// How many times the kernel's log says that a right to priorities is denied, until it says that a call is: a thread of the
-/// kernel's writes what is denied, in order. A limit of messages may hold that back for a while.
+/// Returns how often the kernel's log reports that a right to priorities is denied, before it reports a denied call. A kernel
+/// thread logs denials in order. The limit of messages may delay them.
 fn denials_before_that_of(log: &mut Log, refused: &Port) -> usize {
     let mut count = 0;
     let deadline = Instant::now() + messages::WINDOW + patience();

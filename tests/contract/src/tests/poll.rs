@@ -129,7 +129,7 @@ case!(work_of_a_waiting_looper_wakes_no_polling_thread, ["POLL-4", "LOOP-6"], |t
     assert!(matches!(poller.actor.finish(), Answer::Number(IN)));
 });
 
-// News that nobody will hear any more are nothing to read, however many there are.
+// Deaths that will not be notified any more leave nothing to read, however many there are.
 case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], pair, |t, (manager, owner)| {
     let nodes = parcel_of((1..=200).map(|ptr| FlatBinderObject::binder(ptr * 16, 0)));
     let call = owner.call(&manager, 0, 0, &nodes);

@@ -27,7 +27,7 @@ fn pid(port: &Port) -> Pid {
     Pid::from_raw(port.actor.pid())
 }
 
-/// What a port is told after its wait was cut short, or ended with that, or not at all.
+/// Returns the items that a port has read in a wait with a disturbance; none if it failed with `EINTR`.
 fn told_after_a_disturbance(port: &Port) -> Vec<Return> {
     let outcome = port.finish_raw();
     assert!(matches!(outcome.errno as i32, 0 | libc::EINTR), "{:?}", outcome.errno);

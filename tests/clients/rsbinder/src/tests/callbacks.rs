@@ -10,7 +10,7 @@ use nix::unistd::gettid;
 use rsbinder::{BinderResult, Interface};
 use std::sync::{Arc, Mutex};
 
-/// Answers with twice the number, and writes down what it is told.
+/// Answers with twice the number, and records the numbers that need no answer.
 #[derive(Default)]
 pub struct Observer(Arc<Mutex<Vec<i32>>>);
 
