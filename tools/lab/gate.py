@@ -33,12 +33,12 @@ KEPT_OTHERWISE = 64
 # How many references ours may keep more than C: the record of a thread that exits without a word names its task by a struct pid, C's by a
 # number. And what of one is none: the kernel frees some of what has ended a little later.
 KEPT_REFERENCES, NO_REFERENCE = {("thread", "pid"): 1}, 0.25
-# What is kept of what a driver lacks: Debian's C driver has no binderfs.
+# The figures of an ending that a driver lacks: Debian's C driver has no binderfs.
 _NOTHING = 0, 0, {}
 # A share of a ratio of instructions. Locked operations are whole ones, but for those of a tick.
 TOLERANCE, MORE_LOCKED = 0.01, 0.5
-# What rows may move whose operations take different ways: the shape of a tree of nodes follows from addresses, a slab is full in every fifth
-# batch of calls, and Debian's kernel shuffles the free objects of a slab by what was allocated before. Twelve builds of C's tests differed
+# How much the rows of operations that take different ways may move. The shape of a tree of nodes follows from addresses, and a slab is full
+# in every fifth batch of calls. Debian's kernel shuffles the free objects of a slab by earlier allocations. Twelve builds of C's tests differed
 # by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. Three of our driver differed by 17 % and 4.9
 # locked operations, 2.7 % and 0.8, and 3.2 % and 2.1 in the last three rows: a worker ends the process of the last one.
 SCATTERED = {

@@ -140,7 +140,7 @@ def changed(table, **figures):
     # A quotient is of two figures.
     (changed("instructions", deep=0.77), ["met", "not met, +10.0 %", "met"]),
     ({"instructions": {"call": 0.5, "deep": 0.7}}, ["met", "not measured", "not measured"]),
-    # What is counted is rounded to whole things.
+    # Counts are rounded to whole numbers.
     (changed("locked", call=44.6), ["met", "met", "not met, +1.4 %"]),
     ({}, ["not measured"] * 3),
 ])

@@ -67,7 +67,7 @@ COMPLAINTS = (
     "<1>[    1.0] BUG: KASAN: slab-use-after-free in binder_ioctl+0x1/0x2 [binder_rust]",
     "<1>[    1.0] Oops: int3: 0000 [#1] SMP KASAN NOPTI",
     "<3>[    1.0] binder_rust: leaked 1 nodes",
-    # By tags, of memory or by the compiler; a call by another type, also where the kernel is told to go on; what else arm64 finds.
+    # KASAN by tags, of memory or by the compiler; a call by another type, also where the kernel is configured to continue; other faults on arm64.
     "<3>[    1.0] BUG: KASAN: invalid-access in binder_ioctl+0x1/0x2 [binder_rust]",
     "<3>[    1.0] CFI failure at binder_ioctl+0x1/0x2 [binder_rust] (target: binder_poll+0x0/0x2 [binder_rust]; expected type: 0x1234abcd)",
     "<0>[    1.0] Internal error: Oops - CFI: 00000000f2008228 [#1]  SMP",
@@ -77,7 +77,7 @@ COMPLAINTS = (
 INNOCENT = (
     "<6>[    0.1] Linux version 7.3.4-rust-binder",
     "<4>[   12.3] contract: page allocation failure: order:0, mode:0x440dc0(GFP_KERNEL_ACCOUNT)",
-    # What a program writes into the log is its own affair.
+    # Lines that a program writes into the log are no complaints of the kernel.
     "<4>[    1.0] binder_linux: 77:77 transaction failed 29189/-22, code 0 size 0-0 line 3150",
 )
 

@@ -60,7 +60,7 @@ pub enum Placement {
     Free,
 }
 
-/// Whether something is wanted: all is where nothing was chosen.
+/// Returns whether `name` is chosen. An empty choice includes every name.
 pub fn wants(chosen: &[String], name: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|wish| wish == name)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What plugins of QEMU are told: NOPs with an operand that nobody else uses (tools/report/plugin.h knows them, too).
+//! Marks for plugins of QEMU: NOPs with an operand that no other code uses (tools/report/plugin.h defines them, too).
 
 /// What is measured starts, or goes on.
 pub const START: u8 = 1;

@@ -63,7 +63,7 @@ impl Port {
     }
 }
 
-/// What `$then` makes of the return `$wanted`, which has to be the next one.
+/// Evaluates `$then` for the return `$wanted`, which has to be the next one.
 macro_rules! awaited {
     ($talker:expr, $wanted:pat => $then:expr) => {
         match $talker.next()? {

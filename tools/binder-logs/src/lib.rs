@@ -12,9 +12,9 @@
 //! | `stats` | [`Stats`] |
 //! | `transaction_log`, `failed_transaction_log` | [`TransactionLog`] |
 //!
-//! The lines are those of the C driver, which are its interface to whoever reads them. Upstream's Rust driver
-//! says less, and some of it in other words: with [`Mode::Lenient`] its files become values of the same types,
-//! in which [`None`] is what it does not say.
+//! The lines are those of the C driver, which are its interface to programs that read them. Upstream's Rust
+//! driver prints less, and words some lines differently. With [`Mode::Lenient`] its files become values of the
+//! same types, in which a figure that it does not print is [`None`].
 //!
 //! ```
 //! use binder_logs::{Log, Mode, TransactionLog};

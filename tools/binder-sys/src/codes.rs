@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The codes of the two streams: commands `BC_*` to the driver, returns `BR_*` from it.
 //!
-//! A code is built like an ioctl number, so it carries the size of its payload. What each means is in
-//! `include/uapi/linux/android/binder.h`.
+//! A code is built like an ioctl number, so it carries the size of its payload. The meaning of each code
+//! is in `include/uapi/linux/android/binder.h`.
 
 use crate::ioctl::{plain, read, write};
 use crate::structs::*;

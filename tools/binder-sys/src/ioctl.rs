@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Ioctl numbers: two bits of direction, fourteen of size, eight of type, eight of number. What each does is in
-//! `include/uapi/linux/android/binder.h`.
+//! Ioctl numbers: two bits of direction, fourteen of size, eight of type, eight of number. The effect of each
+//! ioctl is in `include/uapi/linux/android/binder.h`.
 
 use crate::structs::*;
 use std::mem::size_of;

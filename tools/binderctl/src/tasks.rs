@@ -118,7 +118,8 @@ pub fn activity(pid: i32, tid: i32) -> String {
     }
 }
 
-/// Whether a thread has ended. Its number is one of the first pid namespace, as logs have it: in another one nobody knows.
+/// Returns whether a thread has ended. Its number is one of the first pid namespace, as in logs. Returns `false` in
+/// any other pid namespace.
 pub fn has_ended(task: Task) -> bool {
     const FIRST: u64 = 0xefff_fffc;
     let is_in_first = fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() == FIRST);

@@ -38,9 +38,9 @@ pub struct Pool {
     pub idle: BTreeSet<i32>,
     /// Calls that no thread has taken: number, and for how long.
     pub pending: Vec<(i64, i64)>,
-    /// The most threads that the driver would ask for.
+    /// The most threads that the driver would request.
     pub max: Option<i64>,
-    /// Whether the driver has asked for a thread that has not come. It asks when a thread of the pool takes a call.
+    /// The driver has requested a thread that has not come. It requests one when a thread of the pool takes a call.
     pub expects_thread: bool,
 }
 
@@ -75,7 +75,7 @@ impl Waiting {
         Ok(found)
     }
 
-    /// Takes it from what the driver says. Without `stats` each pool is taken for one that expects a thread.
+    /// Takes it from the contents of log files. Without `stats` each pool is taken for one that expects a thread.
     pub fn of(state: &State, stats: Option<&Stats>) -> Self {
         let mut found = Self::default();
         let (mut holders, mut openings) = (HashMap::new(), HashMap::new());
@@ -126,7 +126,7 @@ impl Waiting {
         }
     }
 
-    /// Leaves out threads: the driver keeps what it knows of one that has ended until its process closes the device.
+    /// Leaves out threads: the driver keeps the record of one that has ended until its process closes the device.
     pub fn forget(&mut self, is_gone: impl Fn(Task) -> bool) {
         self.calls.retain(|_, call| !is_gone(call.from));
         for ((process, ..), pool) in &mut self.pools {
@@ -144,7 +144,7 @@ impl Waiting {
         }
     }
 
-    /// Where a call is queued.
+    /// Returns the pool in which a call is queued.
     pub fn pool_of(&self, call: &Call) -> Option<&Pool> {
         self.pools.values().find(|pool| pool.pending.iter().any(|(id, _)| *id == call.transaction))
     }
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_pool_that_expects_or_has_a_free_thread_is_no_part_of_a_cycle() {
-        // The driver asks for threads when one of the pool takes a call, which none does.
+        // The driver requests threads when one of the pool takes a call, which none does.
         assert_eq!(crossed("0+0/4").cycles().len(), 1);
         assert!(crossed("1+4/4").cycles().is_empty());
         let mut found = crossed("0+0/0");

@@ -219,7 +219,7 @@ holds "a cycle is reported once, and its calls by nothing else" [ "$(grep -c "wa
 in_scene crossed 1 "on hwbinder) for" watch --slow 1 --count 1
 holds "it is a cycle" grep -q "^cycle: .*none of them can go on" "$log"
 in_scene beside 1 "none of them can go on" watch --slow 1 --count 1
-# What a thread that joined the pool has ended, and a server between calls of its own.
+# A cycle that a thread has ended by joining the pool, and a server between calls of its own.
 in_scene joined 1 "which sleeps" watch --slow 1 --duration 0.5
 holds "no cycle is found" [ "$(grep -c "^cycle" "$log")" = 0 ]
 in_scene nested 1 "which is working on it" watch --slow 1 --count 1

@@ -200,7 +200,7 @@ pub const OPERATIONS: &[Operation] = &[
 struct Opened {
     talker: Talker,
     service: u32,
-    /// What the operation is about: a handle, a buffer, a process.
+    /// The object of the operation: a handle, a buffer or a process.
     thing: u64,
 }
 

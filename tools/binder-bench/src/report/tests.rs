@@ -46,7 +46,7 @@ fn row<'a>(report: &'a Report, name: &str) -> &'a Row<Times> {
     report.latency.iter().find(|r| r.subject.name() == name).unwrap()
 }
 
-/// What is said of ours next to the base.
+/// Returns the ratio of ours to the base in a report.
 fn ratio(report: &Report) -> stats::Ratio {
     row(report, "rust").figures.ratios.clone().unwrap().p50.ratio
 }

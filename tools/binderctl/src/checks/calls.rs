@@ -86,7 +86,7 @@ pub fn long(waiting: &Waiting, again: impl Fn() -> Waiting, wanted: &Wanted, nam
     };
     let chains =
         waiting.longest_chains().into_iter().filter(|(calls, end)| is_wanted(calls) && *end != End::Cycle);
-    // What the last thread does is known if it has not left its CPU from the first reading to the second.
+    // The last thread's activity is valid if that thread has not left its CPU from the first reading to the second.
     let chains: Vec<_> = chains.map(|(calls, end)| (calls, switches(&end), end)).collect();
     let later = if chains.is_empty() { Waiting::default() } else { again() };
     let findings = chains.iter().filter_map(|(calls, before, end)| {

@@ -115,7 +115,7 @@ impl Watch<'_> {
         let (logs, later) = (self.logs.clone(), LATER.min(self.slow));
         let again = || {
             std::thread::sleep(later);
-            // A log that cannot be read again confirms nothing, and the next look says why.
+            // A log that cannot be read again confirms nothing, and the next look reports the reason.
             Waiting::now(&logs).unwrap_or_default()
         };
         let in_cycles = cycles(&waiting, again, &self.wanted, &mut self.names);
@@ -129,7 +129,7 @@ impl Watch<'_> {
 
     fn report_waiting(&mut self, what: &'static str, answer: Answer) -> Result<()> {
         for finding in answer.into_iter().flat_map(|(findings, _)| findings) {
-            // What has been reported once is not reported again when it ends.
+            // A call that was reported once is not reported again when it ends.
             self.wanted.in_chains.extend(finding.calls.iter().map(|call| call.transaction));
             if finding.calls.iter().any(|call| self.options.wants(&call.context)) {
                 self.report(&Slow { what, finding })?;
