@@ -5,7 +5,7 @@
 //! The last item, which is the only one of most stacks, is in the stack itself. Those below it are
 //! in chunks: an item goes there when another one is pushed, and comes back when that is popped.
 //! Each chunk has room for twice as many items as the one below it, so no item is moved when the
-//! stack grows, and few steps lead to any place:
+//! stack grows, and few steps lead to any place.
 //!
 //! ```text
 //!   highest ─► 32: empty ─► 16: places 8 … 11 ─► 8: places 0 … 7        last: place 12
