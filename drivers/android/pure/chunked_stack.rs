@@ -11,9 +11,9 @@
 //!   highest ─► 32: empty ─► 16: places 8 … 11 ─► 8: places 0 … 7        last: place 12
 //! ```
 //!
-//! A `KVVec` alone would copy all items when it grows, while the stack is locked. The caller passes
-//! the memory by which the stack grows and receives the memory that becomes free, so pushing and
-//! popping neither allocate nor free.
+//! A `KVVec` alone copies all items when it grows. A stack would do that under its lock. Here the
+//! caller passes the memory by which the stack grows and receives the memory that becomes free, so
+//! pushing and popping neither allocate nor free.
 
 use kernel::{alloc::Flags, prelude::*};
 
