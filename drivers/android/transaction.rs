@@ -192,7 +192,7 @@ impl Transaction {
             (Some(caller), _) => caller.party(),
             (None, Content::Oneway { from, .. }) => Party {
                 pid: *from,
-                // CAST: As `queue_as_oneway` does.
+                // CAST: It was stored from a `Pid`, by `Self::leave_sender`.
                 tid: self.frame_place as Pid,
             },
             (None, _) => Party::default(),

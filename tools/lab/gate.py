@@ -87,7 +87,7 @@ KINDS = (INSTRUCTIONS, LOCKED, MEMORY, LINES)
 
 def weighed(driver, again=False):
     """What one boot has counted of a driver: {"counts": {operation: [instructions, locked operations]}, "memory": {object: bytes},
-    "kept": {what ended: [bytes, doubt]}, "traced": instructions of a null call while calls are traced}."""
+    "kept": {what ended: [bytes, doubt, {kind: references}]}, "traced": instructions of a null call while calls are traced}."""
     boot = bench.Boot(f"counting and weighing on {driver}", driver, _SCRIPT, ("locked.c",))
     return bench.counted("weighed", boot, _made, again)
 

@@ -140,6 +140,7 @@ struct Argument(usize);
 impl Argument {
     /// Reads what the argument points to. Fails with `EFAULT`.
     fn get<T: Plain>(self) -> Result<T> {
+        const { assert!(size_of::<T>() <= size_of::<FlatObject>()) };
         let mut bytes = UserBytes::<{ size_of::<FlatObject>() }>::new();
         bytes.read(self.place(), size_of::<T>())?;
         bytes.value::<0, T>().ok_or(EFAULT)

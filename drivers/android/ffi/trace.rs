@@ -9,6 +9,9 @@
 //!
 //! Events may be emitted under a spinlock.
 
+// Values are computed for events that the kernel has.
+#![cfg_attr(not(CONFIG_TRACEPOINTS), allow(dead_code, unused_imports))]
+
 use super::{netlink, Text};
 #[cfg(CONFIG_TRACEPOINTS)]
 use kernel::bindings;

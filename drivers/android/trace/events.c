@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The trace events, and for each a function rust_do_trace_... that
- * ffi/tracepoints.rs calls when the event is on.
+ * ffi/trace.rs calls when the event is on.
  */
 #include <linux/android/binder.h>
 #include <linux/jump_label.h>
@@ -101,7 +101,7 @@ static const char *kept_name(const char *name)
 
 /*
  * On while any event is that is about the pages of a buffer.
- * ffi/tracepoints.rs has the struct, too.
+ * ffi/trace.rs has the struct, too.
  */
 struct rust_binder_page_events {
 	struct static_key_false key;
