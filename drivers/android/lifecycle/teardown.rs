@@ -197,7 +197,6 @@ impl Leftover {
 pub(crate) fn end_process(process: &Arc<Process>) {
     // No thread of it is in the driver any more, so this is the last that it has counted.
     code_sums::add_ended(process);
-    registry::remove(process);
     // Before the threads and nodes end: buffers that end below need not free their ranges one by
     // one.
     process.close_buffers();
@@ -212,6 +211,8 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     }
     process.close_handles();
     drop(take_notifications_and_spares(process));
+    // Last, so that whoever does not find it any more knows that all of its end was made known.
+    registry::remove(process);
     close_space_and_names(process);
 }
 

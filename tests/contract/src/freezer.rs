@@ -85,8 +85,8 @@ impl Freezer {
         until("the process goes", || (self.info() == Err(Errno::EINVAL)).then_some(()));
     }
 
-    /// Waits until the process is not found any more, and what it leaves behind has been seen to. C does that with one
-    /// process after the other, each of which is not found from the beginning of that.
+    /// Waits until the process is not found any more, and what it leaves behind has been seen to. Ours is found until the end of
+    /// that. C does it with one process after the other, each of which is not found from the beginning.
     #[track_caller]
     pub fn wait_released(&self, t: &Stage) {
         self.wait_gone();

@@ -234,7 +234,9 @@ case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manag
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.settle_counts();
     holder.send_call(handle, 0, &empty());
+    let freezer = Freezer::of(t, &holder);
     holder.kill();
+    freezer.wait_released(t);
     let told = owner.read_once();
     assert!(matches!(told[..], [Return::Transaction(_)]), "{told:?}");
     let [Return::Transaction(call)] = told[..] else { unreachable!() };
