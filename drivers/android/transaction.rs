@@ -23,7 +23,7 @@ use crate::{
         debug::binder_debug,
         failure::{Failure, Reason},
         netlink::Party,
-        stats::{CountedAs, Kind}, //
+        stats::{Counted, Kind}, //
     },
     defs::{TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
@@ -80,7 +80,7 @@ pub(crate) struct Transaction {
     /// call may supersede it, and of the thread.
     frame_serial: u64,
     frame_place: u32,
-    _counted: CountedAs<{ Kind::Transaction as u8 }>,
+    _counted: Counted,
 }
 
 // With its place, of 24 bytes, as large as the kernel's allocator has room for before the next
@@ -175,7 +175,7 @@ impl Transaction {
             content: Content::Empty,
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,
-            _counted: CountedAs::new(),
+            _counted: Counted::new(Kind::Transaction),
         }))
     }
 

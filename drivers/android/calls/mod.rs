@@ -17,7 +17,7 @@ use crate::{
         transaction_log::{record, CallType}, //
     },
     defs::{Command, Return, TransactionRequest},
-    kernel_ext::{descriptors::Descriptors, park::WakeHint},
+    kernel_ext::{descriptors::Descriptors, park::WakeHint, user_error},
     process::Process,
     thread::Thread, //
 };
@@ -74,7 +74,7 @@ fn tell(
         print_failure(sender, request, call_type, id, (to, receiver), failure);
     }
     if reason.is_user_error() {
-        debug::user_error_happened();
+        user_error::happened();
     }
     let thread = sender.thread;
     let failed = record(call_type, request, thread.party(), to, node);

@@ -92,11 +92,6 @@ pub(crate) fn user_error(message: fmt::Arguments<'_>) {
     if is_wanted(DebugSubject::UserError) {
         print(message);
     }
-    user_error_happened();
-}
-
-/// Stops those who use a device, if `stop_on_user_error` says so.
-pub(crate) fn user_error_happened() {
     user_error::happened();
 }
 

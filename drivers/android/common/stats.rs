@@ -69,32 +69,10 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        count_freed(self.0 as usize);
+        // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it
+        // was created, too.
+        FREED[self.0 as usize].fetch_add(1, Release);
     }
-}
-
-/// The same in no room, for objects whose size matters; `KIND` is the number of a [`Kind`].
-pub(crate) struct CountedAs<const KIND: u8>(());
-
-impl<const KIND: u8> CountedAs<KIND> {
-    /// Counts an object that is being created.
-    pub(crate) fn new() -> Self {
-        CREATED[KIND as usize].add(1, Relaxed);
-        Self(())
-    }
-}
-
-impl<const KIND: u8> Drop for CountedAs<KIND> {
-    fn drop(&mut self) {
-        count_freed(usize::from(KIND));
-    }
-}
-
-/// Counts an object of a kind that is being freed.
-fn count_freed(kind: usize) {
-    // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it was
-    // created, too.
-    FREED[kind].fetch_add(1, Release);
 }
 
 /// How many objects of a kind exist, and have been created.
@@ -107,7 +85,7 @@ pub(crate) struct Objects {
 /// Returns the number of objects of a kind.
 pub(crate) fn objects(kind: Kind) -> Objects {
     // First those that were freed: an object that is created and freed meanwhile only seems to
-    // exist. ORDERING: Pairs with `count_freed`.
+    // exist. ORDERING: Pairs with the drop of `Counted`.
     let freed = FREED[kind as usize].load(Acquire);
     let created = CREATED[kind as usize].load(Relaxed);
     Objects {

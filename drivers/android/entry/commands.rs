@@ -260,12 +260,12 @@ fn execute_other(
             let is_last = input.is_last(Command::ReplySg);
             return Ok(reply(sender, &request, is_last, None));
         }
-        Command::IncRefs => add_count(process, input, Strength::Weak)?,
-        Command::Acquire => add_count(process, input, Strength::Strong)?,
-        Command::Release => drop_count(process, input, Strength::Strong)?,
-        Command::DecRefs => drop_count(process, input, Strength::Weak)?,
-        Command::IncRefsDone => confirm(process, input, Strength::Weak)?,
-        Command::AcquireDone => confirm(process, input, Strength::Strong)?,
+        Command::IncRefs => add_count(process, command, input, Strength::Weak)?,
+        Command::Acquire => add_count(process, command, input, Strength::Strong)?,
+        Command::Release => drop_count(process, command, input, Strength::Strong)?,
+        Command::DecRefs => drop_count(process, command, input, Strength::Weak)?,
+        Command::IncRefsDone => confirm(process, command, input, Strength::Weak)?,
+        Command::AcquireDone => confirm(process, command, input, Strength::Strong)?,
         Command::RequestDeathNotification => request_death_notification(thread, input)?,
         Command::ClearDeathNotification => clear_death_notification(thread, input)?,
         Command::DeadBinderDone => confirm_death(thread, input)?,
@@ -320,12 +320,13 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
 
 /// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
-fn add_count(process: &Arc<Process>, input: &WriteBuffer<'_>, strength: Strength) -> Result {
+fn add_count(
+    process: &Arc<Process>,
+    command: Command,
+    input: &WriteBuffer<'_>,
+    strength: Strength,
+) -> Result {
     let handle = input.payload()?;
-    let command = match strength {
-        Strength::Strong => Command::Acquire,
-        Strength::Weak => Command::IncRefs,
-    };
     let manager = match handle {
         0 => process.context.manager(),
         _ => None,
@@ -364,13 +365,14 @@ fn add_count(process: &Arc<Process>, input: &WriteBuffer<'_>, strength: Strength
 
 /// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no
 /// effect (contract NODE-9).
-fn drop_count(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
+fn drop_count(
+    process: &Process,
+    command: Command,
+    input: &WriteBuffer<'_>,
+    strength: Strength,
+) -> Result {
     let handle = input.payload()?;
     if process.drop_handle(handle, strength).is_none() {
-        let command = match strength {
-            Strength::Strong => Command::Release,
-            Strength::Weak => Command::DecRefs,
-        };
         input.refuse(
             command,
             fmt!("the process has no such count on handle {handle}; give back each count once"),
@@ -380,12 +382,13 @@ fn drop_count(process: &Process, input: &WriteBuffer<'_>, strength: Strength) ->
 }
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
-fn confirm(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
+fn confirm(
+    process: &Process,
+    command: Command,
+    input: &WriteBuffer<'_>,
+    strength: Strength,
+) -> Result {
     let NodeName { ptr, cookie } = input.payload()?;
-    let command = match strength {
-        Strength::Strong => Command::AcquireDone,
-        Strength::Weak => Command::IncRefsDone,
-    };
     match process.node(ptr) {
         Some(node) if node.name.cookie == cookie => {
             if !node.confirm(strength) {

@@ -4,7 +4,7 @@
 
 use crate::{
     calls::Sender,
-    common::debug::{self, binder_debug, errno_name},
+    common::debug::{binder_debug, errno_name},
     defs::{
         ioctl,
         no_error,
@@ -287,7 +287,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         info.reserved3,
     ];
     if others != [0; 5] {
-        debug::user_error_happened();
+        user_error::happened();
         return Err(EINVAL);
     }
     let manager = process.context.manager();
@@ -297,7 +297,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     let found = process.node_info(info.handle).inspect_err(|_| {
         // The handle is held weakly.
         if process.debug_id_of_handle(info.handle).is_some() {
-            debug::user_error_happened();
+            user_error::happened();
         }
     });
     argument.put(&found?)
