@@ -34,7 +34,7 @@ use crate::{
         priority_rules::{NodeFlags, NodePriority}, //
     },
     thread::Thread,
-    transaction::{Transaction, TransactionBox, Turn},
+    transaction::{CallStage, Transaction, TransactionBox},
     work::{Urgency, Wake, Work}, //
 };
 use kernel::{
@@ -331,15 +331,10 @@ impl Node {
         self.state.access_mut(&mut owner).pop_death_registration()
     }
 
-    /// Returns the turn of a oneway call that is about to be queued: taken, if no other one is
-    /// queued or being handled. The node is busy from now on.
-    pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> Turn {
-        let was_busy = core::mem::replace(&mut self.state.access_mut(owner).counts.is_busy, true);
-        if was_busy {
-            Turn::Awaited
-        } else {
-            Turn::Taken
-        }
+    /// Takes the turn of a oneway call that is about to be queued. Returns `false` if it has to
+    /// wait, because another one is queued or being handled. The node is busy from now on.
+    pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> bool {
+        !core::mem::replace(&mut self.state.access_mut(owner).counts.is_busy, true)
     }
 
     /// Queues a oneway call until those before it have ended.
@@ -396,7 +391,7 @@ impl Node {
         let state = self.state.access_mut(owner);
         match state.waiting.pop_front() {
             Some(Work::Call(mut next)) => {
-                next.take_turn();
+                next.set_stage(CallStage::HasTurn);
                 owner.push_to_process(Work::Call(next))
             }
             _ => {

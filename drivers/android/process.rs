@@ -14,10 +14,9 @@ use crate::{
     allocation::Delivered,
     buffers::space::{self, Buffers},
     common::{
-        code_counts::ProcessCounts,
         failure::{Failure, Reason},
         limits::limits,
-        stats::{Counted, DebugIds, Kind},
+        stats::{Counted, DebugIds, Kind, ProcessCounts},
         transaction_log::TransactionLog, //
     },
     context::Context,

@@ -8,10 +8,9 @@
 
 use crate::{
     common::{
-        code_counts::{Counter, ThreadCounts},
         failure::Failure,
         netlink::Party,
-        stats::{Counted, Kind}, //
+        stats::{Counted, Counter, Kind, ThreadCounts}, //
     },
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{

@@ -18,7 +18,7 @@ use kernel::{fmt, prelude::*};
 /// What a message is about; the number is its bit in `debug_mask`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum Subject {
+pub(crate) enum DebugSubject {
     /// User space broke the protocol; its request has no effect.
     UserError = 0,
     /// A call or reply that does not go through.
@@ -49,7 +49,7 @@ pub(crate) enum SpaceSubject {
 /// `binder_debug!(OpenClose, "opens device {name}")`.
 macro_rules! binder_debug {
     ($subject:ident, $($message:tt)*) => {
-        if $crate::common::debug::is_wanted($crate::common::debug::Subject::$subject) {
+        if $crate::common::debug::is_wanted($crate::common::debug::DebugSubject::$subject) {
             $crate::common::debug::print(::kernel::prelude::fmt!($($message)*));
         }
     };
@@ -67,7 +67,7 @@ macro_rules! space_debug {
 pub(crate) use space_debug;
 
 /// Whether `debug_mask` has the subject's bit.
-pub(crate) fn is_wanted(subject: Subject) -> bool {
+pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
     debug_mask::current() & (1 << subject as u32) != 0
 }
 
@@ -89,14 +89,9 @@ pub(crate) fn print(message: fmt::Arguments<'_>) {
 /// `stop_on_user_error` says so.
 #[cold]
 pub(crate) fn user_error(message: fmt::Arguments<'_>) {
-    if is_wanted(Subject::UserError) {
+    if is_wanted(DebugSubject::UserError) {
         print(message);
     }
-    user_error_happened();
-}
-
-/// Stops those who use a device, if `stop_on_user_error` says so.
-pub(crate) fn user_error_happened() {
     user_error::happened();
 }
 

@@ -8,12 +8,14 @@
 
 use crate::{
     buffers::space,
-    common::{netlink, stats, transaction_log},
-    context::Context,
-    entry::{
-        ioctls::{self, Opened},
-        refusals, //
+    common::{
+        debug::{errno_name, space_debug},
+        netlink,
+        stats,
+        transaction_log, //
     },
+    context::Context,
+    entry::ioctls::{self, Opened},
     kernel_ext::{
         callers::Operation,
         descriptors::{Descriptors, OpenedAs},
@@ -346,8 +348,16 @@ unsafe extern "C" fn binder_mmap(
         let process = unsafe { process_of(file) };
         // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
         let vma = unsafe { VmaNew::from_raw(vma) };
-        Process::mmap(&process, vma)
-            .inspect_err(|error| refusals::mmap(&process, vma.end() - vma.start(), *error))?;
+        Process::mmap(&process, vma).inspect_err(|error| {
+            let errno = error.to_errno();
+            space_debug!(
+                UserError,
+                "mmap of {} bytes of {} fails with {} ({errno})",
+                vma.end() - vma.start(),
+                process.context.name(),
+                errno_name(errno)
+            );
+        })?;
         Ok(0)
     })
 }

@@ -3,8 +3,8 @@
 //! The ioctls of a device. Each reads its argument from user space, and writes its answer there.
 
 use crate::{
-    calls::sender::Sender,
-    common::debug,
+    calls::Sender,
+    common::debug::{binder_debug, errno_name},
     defs::{
         ioctl,
         no_error,
@@ -16,8 +16,8 @@ use crate::{
         WriteRead,
         BINDER_CURRENT_PROTOCOL_VERSION, //
     },
-    entry::{commands, refusals, returns},
-    ffi::trace, //
+    entry::{commands, returns},
+    ffi::trace,
     kernel_ext::{
         callers::Operation,
         descriptors::Descriptors,
@@ -36,7 +36,7 @@ use crate::{
     pure::{node_counts::Uncounted, priority_rules::NodeFlags},
     thread::Thread,
 };
-use core::{cell::Cell, mem::offset_of};
+use core::mem::offset_of;
 use kernel::{
     cred::Credential,
     prelude::*,
@@ -63,11 +63,19 @@ pub(crate) struct Opened<'a> {
 pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     trace::ioctl(command, argument);
     let result = user_error::wait_while_stopped().and_then(|()| {
-        let result = dispatch(opened, command, argument);
+        // Asked first: nearly all are this one.
+        let result = if command == ioctl::BINDER_WRITE_READ {
+            write_read(opened, Argument(argument))
+        } else {
+            let result = run_other(opened, command, Argument(argument));
+            // The thread has returned to user space then (contract IOCTL-3).
+            has_returned(opened.operation.opened());
+            result
+        };
         if let Err(error) = result {
             // A wait that ends without work is usual, and not logged.
             if error != EINTR && error != EAGAIN {
-                refusals::ioctl(&opened.operation.opened(), command, argument, error);
+                log_failure(command, argument, error);
             }
         }
         // A signal ends the wait, and leaves the result as it is.
@@ -78,24 +86,20 @@ pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Res
     result
 }
 
-fn dispatch(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
-    let argument = Argument(argument);
-    // Asked first: nearly all are this one.
-    if command == ioctl::BINDER_WRITE_READ {
-        return write_read(opened, argument);
-    }
-    dispatch_other(opened, command, argument)
+/// Logs an ioctl that fails. `docs/observability.md` has what its errno means. No lock may be held.
+#[cold]
+fn log_failure(command: u32, argument: usize, error: Error) {
+    let errno = error.to_errno();
+    binder_debug!(
+        UserError,
+        "{} ({command:#x}) with argument {argument:#x} fails with {} ({errno})",
+        ioctl::name(command),
+        errno_name(errno)
+    );
 }
 
-/// Runs any ioctl but `BINDER_WRITE_READ`. The thread has returned to user space then (contract
-/// IOCTL-3).
+/// Runs any ioctl but `BINDER_WRITE_READ`.
 #[inline(never)]
-fn dispatch_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
-    let result = run_other(opened, command, argument);
-    has_returned(opened.operation.opened());
-    result
-}
-
 fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
     let process = opened.operation.opened();
     match command {
@@ -191,21 +195,21 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
     let mut completion = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
-        let hint = if is_about_to_sleep {
-            hint_of_waiters()
-        } else {
-            WakeHint::Anywhere
+        let hint = match HANDOFF.load(Relaxed) {
+            _ if !is_about_to_sleep => WakeHint::Anywhere,
+            0 => WakeHint::Anywhere,
+            1 => WakeHint::Sync,
+            _ => WakeHint::Here,
         };
-        let sender = Sender {
+        let mut sender = Sender {
             thread,
             credential: opened.credential,
             descriptors: opened.descriptors,
             hint,
-            consumed: Cell::new(io.write_consumed),
+            at: 0,
             reads_then: returns::has_room_for_completion(io),
         };
-        let written = commands::run(&sender, io).map(|sent| completion = sent);
-        io.write_consumed = sender.consumed.get();
+        let written = commands::run(&mut sender, io).map(|sent| completion = sent);
         let written = written.inspect_err(|_| io.read_consumed = 0);
         trace::write_done(&written);
         written?;
@@ -234,14 +238,6 @@ pub(crate) fn set_handoff(handoff: u8) -> Result {
     }
     HANDOFF.store(handoff.into(), Relaxed);
     Ok(())
-}
-
-fn hint_of_waiters() -> WakeHint {
-    match HANDOFF.load(Relaxed) {
-        0 => WakeHint::Anywhere,
-        1 => WakeHint::Sync,
-        _ => WakeHint::Here,
-    }
 }
 
 fn set_max_threads(process: &Process, argument: Argument) -> Result {
@@ -291,7 +287,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         info.reserved3,
     ];
     if others != [0; 5] {
-        debug::user_error_happened();
+        user_error::happened();
         return Err(EINVAL);
     }
     let manager = process.context.manager();
@@ -301,7 +297,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     let found = process.node_info(info.handle).inspect_err(|_| {
         // The handle is held weakly.
         if process.debug_id_of_handle(info.handle).is_some() {
-            debug::user_error_happened();
+            user_error::happened();
         }
     });
     argument.put(&found?)

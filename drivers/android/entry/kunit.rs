@@ -24,16 +24,16 @@ fn apart(test: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     test()
 }
 
-/// Tests a rule with an allocator that always uses a tree, with one that changes between array and
+/// Tests rules with an allocator that always uses a tree, with one that changes between array and
 /// tree, and with ones that have room for many ranges without a tree, in the first array or in the
 /// other one.
 macro_rules! in_every_backend {
-    ($rule:ident) => {{
+    ($($rule:ident)+) => { $(
         super::apart(super::conformance::$rule::<0, 0>)?;
         super::apart(super::conformance::$rule::<2, 5>)?;
         super::apart(super::conformance::$rule::<4, 64>)?;
-        super::apart(super::conformance::$rule::<24, 24>)
-    }};
+        super::apart(super::conformance::$rule::<24, 24>)?;
+    )+ };
 }
 
 #[kunit_tests(binder_range_alloc)]
@@ -46,58 +46,21 @@ mod range_alloc {
     const GRANULE: usize = size_of::<usize>();
 
     #[test]
-    fn alloc_1_sizes_are_rounded_and_gaps_fit_best() -> Result<(), Failed> {
-        in_every_backend!(alloc_1_sizes_are_rounded_and_gaps_fit_best)
-    }
-
-    #[test]
-    fn alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half() -> Result<(), Failed> {
-        in_every_backend!(alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half)
-    }
-
-    #[test]
-    fn sizes_that_do_not_fit_into_anything_are_refused() -> Result<(), Failed> {
-        in_every_backend!(sizes_that_do_not_fit_into_anything_are_refused)
-    }
-
-    #[test]
-    fn a_space_that_is_not_mapped_yet_has_no_room() -> Result<(), Failed> {
-        in_every_backend!(a_space_that_is_not_mapped_yet_has_no_room)
-    }
-
-    #[test]
-    fn lesson_r05_the_request_itself_does_not_count() -> Result<(), Failed> {
-        in_every_backend!(lesson_r05_the_request_itself_does_not_count)
-    }
-
-    #[test]
-    fn alloc_7_fifty_one_ranges_are_one_too_many() -> Result<(), Failed> {
-        in_every_backend!(alloc_7_fifty_one_ranges_are_one_too_many)
-    }
-
-    #[test]
-    fn alloc_7_suspicion_fires_once_until_there_is_space_again() -> Result<(), Failed> {
-        in_every_backend!(alloc_7_suspicion_fires_once_until_there_is_space_again)
-    }
-
-    #[test]
-    fn a_quota_is_for_each_sender() -> Result<(), Failed> {
-        in_every_backend!(a_quota_is_for_each_sender)
-    }
-
-    #[test]
-    fn a_quota_may_be_too_small_for_anything() -> Result<(), Failed> {
-        in_every_backend!(a_quota_may_be_too_small_for_anything)
-    }
-
-    #[test]
-    fn each_state_refuses_what_belongs_to_others() -> Result<(), Failed> {
-        in_every_backend!(each_state_refuses_what_belongs_to_others)
-    }
-
-    #[test]
-    fn books_change_hands_without_losing_a_range() -> Result<(), Failed> {
-        in_every_backend!(books_change_hands_without_losing_a_range)
+    fn each_rule_holds_in_every_backend() -> Result<(), Failed> {
+        in_every_backend! {
+            alloc_1_sizes_are_rounded_and_gaps_fit_best
+            alloc_2_and_3_a_sync_call_may_use_all_and_oneway_calls_half
+            sizes_that_do_not_fit_into_anything_are_refused
+            a_space_that_is_not_mapped_yet_has_no_room
+            lesson_r05_the_request_itself_does_not_count
+            alloc_7_fifty_one_ranges_are_one_too_many
+            alloc_7_suspicion_fires_once_until_there_is_space_again
+            a_quota_is_for_each_sender
+            a_quota_may_be_too_small_for_anything
+            each_state_refuses_what_belongs_to_others
+            books_change_hands_without_losing_a_range
+        }
+        Ok(())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The sums of the counters of codes ([`crate::common::code_counts`]): those of a process, and
+//! The sums of the counters of codes ([`crate::common::stats`]): those of a process, and
 //! those of all processes since the module was loaded.
 //!
 //! Counters are added up while threads and processes come and go, and each is in the sum once, so
@@ -10,7 +10,7 @@
 //! reads at last.
 
 use crate::{
-    common::code_counts::CodeSum,
+    common::stats::CodeSum,
     kernel_ext::sched,
     process::{Pid, Process},
     pure::counted_tree::AT_ONCE,

@@ -123,9 +123,7 @@ impl TransactionLine {
     /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
         let (replier, data) = match transaction.content() {
-            Content::Call { node, buffer }
-            | Content::Oneway { node, buffer, .. }
-            | Content::Draft { node, buffer } => (None, Data::of(buffer, Some(node.debug_id))),
+            Content::Call { node, buffer, .. } => (None, Data::of(buffer, Some(node.debug_id))),
             Content::Reply {
                 buffer,
                 from: (pid, tid),

@@ -9,10 +9,7 @@ use super::{
     FLAGS, //
 };
 use crate::{
-    common::{
-        code_counts::CodeSum,
-        stats::{objects, Kind, Objects}, //
-    },
+    common::stats::{objects, CodeSum, Kind, Objects},
     defs::{Command, Return},
     lifecycle::{
         code_sums::{self, ThreadSums},

@@ -5,7 +5,7 @@
 
 use super::{names::Name, sort_by_key, Log, FLAGS};
 use crate::{
-    common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
+    common::transaction_log::{self, CallType, Entry, TransactionLog},
     kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
 };
 use core::cmp::Reverse;
@@ -69,7 +69,7 @@ impl Newest {
             .find(|(other, _)| other.id == entry.id)
         {
             // What has failed at last was logged as queued before.
-            if entry.refusal.return_code != 0 {
+            if entry.return_code != 0 {
                 let at = same.at;
                 *same = Entry { at, ..entry };
             }
@@ -97,39 +97,28 @@ impl Newest {
 }
 
 fn show_entry(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
-    let Sent {
-        kind,
-        from,
-        to,
-        node,
-        handle,
-        data_size,
-        offsets_size,
-    } = entry.sent;
-    let kind = match kind {
-        Kind::Call => "call ",
-        Kind::Oneway => "async",
-        Kind::Reply => "reply",
+    let call_type = match entry.call_type {
+        CallType::Call => "call ",
+        CallType::Oneway => "async",
+        CallType::Reply => "reply",
     };
-    let Refusal {
-        return_code,
-        param,
-        line,
-    } = entry.refusal;
     // CAST: All numbers are shown as signed ones, as the C driver does.
     seq_print!(
         out,
-        "{}: {kind} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {return_code}/{param} l={line}{}\n",
+        "{}: {call_type} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {}/{} l={}{}\n",
         entry.id as i32,
-        from.pid,
-        from.tid,
-        to.pid,
-        to.tid,
+        entry.from.pid,
+        entry.from.tid,
+        entry.to.pid,
+        entry.to.tid,
         Name(device.device.to_bytes()),
-        node as i32,
-        handle as i32,
-        data_size as i32,
-        offsets_size as i32,
+        entry.node as i32,
+        entry.handle as i32,
+        entry.data_size as i32,
+        entry.offsets_size as i32,
+        entry.return_code,
+        entry.param,
+        entry.line,
         if entry.is_complete { "" } else { " (incomplete)" }
     );
 }
