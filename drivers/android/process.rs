@@ -26,7 +26,7 @@ use crate::{
     kernel_ext::{
         callers::{HasRecords, Records},
         closable::{Closable, Open},
-        linked_tree::LinkedTree,
+        link::LinkedTree,
         open_file::OpenFile,
         owned_by::has_lock,
         page_range::PageRange,
@@ -47,7 +47,7 @@ use crate::{
     scheduling::priority,
     thread::{Thread, WaitState},
     transaction::TransactionBox,
-    work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+    work::{ThreadWake, Urgency, Wake, Work, WorkQueue}, //
 };
 use kernel::{
     cred::Credential,
@@ -207,11 +207,11 @@ impl ProcessState {
     /// an idle thread, which then looks for the work. If another thread takes the work before that
     /// one runs, this is correct too, and faster: it may take long until a sleeping thread runs.
     ///
-    /// The work brings its place, and is queued nowhere.
+    /// The work is queued nowhere.
     pub(crate) fn push_to_process(&mut self, work: Work) -> Wake {
         self.queued_calls += u32::from(matches!(work, Work::Call(_)));
         // What is dropped if it is queued already is not the last reference: the queue has one.
-        let queued = self.work.push_object(work);
+        let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
         self.wake_for_work()
     }
@@ -251,43 +251,24 @@ impl ProcessState {
         };
         let state = thread.state(self);
         state.wait_state = WaitState::Awake;
-        state.push_object(call);
+        state.push(call);
         state.is_work_urgent = true;
         Wake::Thread(thread)
     }
 
-    /// Queues work for one thread. Returns the wake for it.
+    /// Queues work, which is queued nowhere, for one thread. Returns the wake for it.
     #[inline]
     pub(crate) fn push_to_thread(
         &mut self,
         thread: &Arc<Thread>,
-        ticket: WorkTicket,
         work: Work,
         urgency: Urgency,
     ) -> ThreadWake {
-        thread.state(self).work.push_back(ticket, work);
-        self.wake_of_thread(thread, urgency)
-    }
-
-    /// The same for work that brings its place, and is queued nowhere.
-    #[inline]
-    pub(crate) fn push_object_to_thread(
-        &mut self,
-        thread: &Arc<Thread>,
-        work: Work,
-        urgency: Urgency,
-    ) -> ThreadWake {
-        thread.state(self).push_object(work);
-        self.wake_of_thread(thread, urgency)
-    }
-
-    /// Returns the wake for work that was queued for one thread.
-    #[inline]
-    fn wake_of_thread(&mut self, thread: &Arc<Thread>, urgency: Urgency) -> ThreadWake {
+        let state = thread.state(self);
+        state.push(work);
         if urgency == Urgency::Deferred {
             return ThreadWake::Nobody;
         }
-        let state = thread.state(self);
         state.is_work_urgent = true;
         let polls = state.looper.polls();
         if self.stop_waiting(thread) {

@@ -15,7 +15,7 @@ use crate::{
     },
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
-        link::{has_link, Link},
+        link::{has_room, Link},
         park::WakeHint,
         pid::ThreadPid, //
     },
@@ -29,7 +29,7 @@ use crate::{
     },
     scheduling::priority,
     transaction::TransactionBox,
-    work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
+    work::{self, Code, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -70,7 +70,7 @@ pub(crate) struct Thread {
     _counted: Counted,
 }
 
-has_link!(impl for Thread, error_place as Waiting);
+has_room!(impl for Thread, error_place: Link);
 
 // With its reference count as large as the kernel's allocator has room for before the next size.
 const _: () = assert!(size_of::<Thread>() <= 184);
@@ -146,7 +146,7 @@ impl ThreadState {
 
     /// Takes the oldest work out of the thread's own queue.
     #[inline(always)]
-    pub(crate) fn pop_work(&mut self) -> Option<Dequeued> {
+    pub(crate) fn pop_work(&mut self) -> Option<Work> {
         let popped = self.work.pop_front();
         if self.work.is_empty() {
             self.is_work_urgent = false;
@@ -157,7 +157,7 @@ impl ThreadState {
     /// Takes the node update of a node out of the thread's own queue, wherever it is.
     pub(crate) fn take_update(&mut self, node: &Node) {
         // What is dropped is not the last reference: the caller has another.
-        drop(self.work.take_object(node));
+        drop(self.work.take(node));
         if self.work.is_empty() {
             self.is_work_urgent = false;
         }
@@ -169,12 +169,12 @@ impl ThreadState {
         (self.spare_transaction.take(), self.spare_ticket.take())
     }
 
-    /// Queues work for the thread that brings its place, and is queued nowhere.
+    /// Queues work, which is queued nowhere, for the thread.
     #[inline]
-    pub(crate) fn push_object(&mut self, work: Work) {
+    pub(crate) fn push(&mut self, work: Work) {
         self.pending_calls += u32::from(matches!(work, Work::Call(_)));
         // What is dropped if it is queued already is not the last reference: the queue has one.
-        let queued = self.work.push_object(work);
+        let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
     }
 
@@ -346,8 +346,11 @@ impl Thread {
 
     /// Queues the return code `answer` for the thread, in the place that the caller provides. To be
     /// called with no lock held.
-    pub(crate) fn queue_return_code(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
-        self.push_and_wake(self.process.lock_state(), ticket, Work::ReturnCode(answer));
+    pub(crate) fn queue_return_code(self: &Arc<Self>, mut ticket: WorkTicket, answer: Return) {
+        *ticket = Code::Return(answer);
+        let mut process = self.process.lock_state();
+        let wake = process.push_to_thread(self, Work::Code(ticket), Urgency::Now);
+        wake.after(process, self, WakeHint::Anywhere);
     }
 
     /// Queues for the thread the outcome that had to wait for the end of a call that the thread
@@ -366,7 +369,7 @@ impl Thread {
         process: &mut ProcessState,
         outcome: TransactionBox,
     ) -> ThreadWake {
-        process.push_object_to_thread(self, Work::Outcome(outcome), Urgency::Now)
+        process.push_to_thread(self, Work::Outcome(outcome), Urgency::Now)
     }
 
     /// Queues the completion of a reply for the thread, which is replying, in the place that it
@@ -376,10 +379,11 @@ impl Thread {
     pub(crate) fn complete_reply(
         self: &Arc<Self>,
         process: &mut ProcessState,
-        ticket: WorkTicket,
+        mut ticket: WorkTicket,
     ) -> ThreadWake {
         self.state(process).completions.add();
-        let wake = process.push_to_thread(self, ticket, Work::Completion, Urgency::Now);
+        *ticket = Code::Completion;
+        let wake = process.push_to_thread(self, Work::Code(ticket), Urgency::Now);
         // The wake for the one is also that for the other.
         let _ = self.queue_kept_outcome(process);
         wake
@@ -396,7 +400,7 @@ impl Thread {
             ticket = self.state(&mut process).spare_ticket.take();
             if ticket.is_none() {
                 drop(process);
-                ticket = WorkTicket::new(GFP_KERNEL).ok();
+                ticket = work::new_ticket().ok();
                 process = self.process.lock_state();
             }
         }
@@ -451,16 +455,6 @@ impl Thread {
         }
         self.has_unread_error.store(true, Relaxed);
         self.state(process).unread_error = answer;
-        process.push_object_to_thread(self, Work::Error(self.clone()), Urgency::Now)
-    }
-
-    fn push_and_wake(
-        self: &Arc<Self>,
-        mut process: StateGuard<'_>,
-        ticket: WorkTicket,
-        work: Work,
-    ) {
-        let wake = process.push_to_thread(self, ticket, work, Urgency::Now);
-        wake.after(process, self, WakeHint::Anywhere);
+        process.push_to_thread(self, Work::Error(self.clone()), Urgency::Now)
     }
 }

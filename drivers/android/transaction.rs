@@ -35,7 +35,7 @@ use crate::{
     defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
     kernel_ext::{
-        box_queue::{Placed, Ticket},
+        link::Placed,
         park::WakeHint,
         pid,
         ticks::Ticks, //
@@ -139,9 +139,7 @@ pub(crate) enum Turn {
 impl Transaction {
     /// Allocates a transaction for calls of this thread.
     pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox, AllocError> {
-        // Initialised in place: it would be copied otherwise.
-        let place = Ticket::new(GFP_KERNEL)?;
-        Ok(place.fill(Self {
+        let transaction = || Self {
             id: 0,
             code: 0,
             flags: 0,
@@ -154,7 +152,8 @@ impl Transaction {
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,
             _counted: CountedAs::new(),
-        }))
+        };
+        Placed::new(transaction, GFP_KERNEL)
     }
 
     /// Records the request and the sender. While a reply is on its way, this is about the reply.
@@ -482,7 +481,7 @@ impl TransactionBox {
             return self.return_to_outer_call(process, &caller);
         }
         self.count_as_queued(&mut process);
-        let wake = process.push_object_to_thread(&caller, Work::Outcome(self), Urgency::Now);
+        let wake = process.push_to_thread(&caller, Work::Outcome(self), Urgency::Now);
         wake.after(process, &caller, hint);
     }
 

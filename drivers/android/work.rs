@@ -9,7 +9,7 @@
 use crate::{
     defs::Return,
     kernel_ext::{
-        box_queue::{queued, BoxQueue, Ticket},
+        link::{queued, LinkedQueue, OwnNumber, Placed},
         park::WakeHint,
         sched, //
     },
@@ -19,15 +19,15 @@ use crate::{
     thread::Thread,
     transaction::TransactionBox, //
 };
-use kernel::sync::Arc;
+use kernel::{
+    alloc::{flags::GFP_KERNEL, AllocError},
+    sync::Arc, //
+};
 
-/// One thing that user space is to read.
+/// One thing that user space is to read. It brings its place in a queue.
 pub(crate) enum Work {
-    /// A return code without a payload.
-    ReturnCode(Return),
-    /// The call or the reply that the thread made is on its way; see
-    /// [`crate::pure::completions::Completions`].
-    Completion,
+    /// A code without a payload.
+    Code(WorkTicket),
     /// The error of the last command of this thread, whose own queue it is in.
     Error(Arc<Thread>),
     /// A call to be served.
@@ -43,9 +43,9 @@ pub(crate) enum Work {
     Freeze(Arc<FreezeNotification>),
 }
 
-// These are queued in the places that they bring, and all others in the place of a ticket.
 queued!(
     Work,
+    Code(WorkTicket),
     Call(TransactionBox),
     Outcome(TransactionBox),
     Node(Arc<Node>),
@@ -54,18 +54,29 @@ queued!(
     Error(Arc<Thread>)
 );
 
+/// A code without a payload.
+pub(crate) enum Code {
+    /// This one.
+    Return(Return),
+    /// The call or the reply that the thread made is on its way; see
+    /// [`crate::pure::completions::Completions`].
+    Completion,
+}
+
+/// A code and its place, or the memory for the next one.
+pub(crate) type WorkTicket = Placed<Code>;
+
+/// Allocates memory for a code. May sleep.
+pub(crate) fn new_ticket() -> Result<WorkTicket, AllocError> {
+    Placed::new(|| Code::Completion, GFP_KERNEL)
+}
+
 /// The place in a queue that an object brings, as a state machine has it or has given it away.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OwnPlace;
 
 /// A queue of work.
-pub(crate) type WorkQueue = BoxQueue<Work>;
-
-/// The memory of a place in a queue of work.
-pub(crate) type WorkTicket = Ticket<Work>;
-
-/// Work that was taken out of a queue, and its ticket, if it needs one.
-pub(crate) type Dequeued = (Work, Option<WorkTicket>);
+pub(crate) type WorkQueue = LinkedQueue<Work, OwnNumber>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]

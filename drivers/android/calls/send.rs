@@ -33,7 +33,7 @@ use crate::{
     scheduling::priority,
     thread::{Thread, ThreadState},
     transaction::{Content, Transaction, TransactionBox, Waiter},
-    work::{Urgency, Work, WorkTicket}, //
+    work::{self, Code, Urgency, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -263,7 +263,7 @@ fn prepare_call(
         Expectation::Unrecorded(ticket) => {
             let ticket = match ticket.take() {
                 Some(spare) => spare,
-                None => WorkTicket::new(GFP_KERNEL)?,
+                None => work::new_ticket()?,
             };
             let room = thread.make_room_on_stack();
             room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
@@ -322,10 +322,11 @@ fn fill(
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and
 /// pushes a frame, which it returns. The stack must have room. The state lock is held.
 #[inline(always)] // It is short, and most of a call's first lock round.
-fn expect_reply(state: &mut ThreadState, ticket: WorkTicket, target: &Process) -> FrameId {
+fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Process) -> FrameId {
     state.completions.add();
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
-    state.work.push_back(ticket, Work::Completion);
+    *ticket = Code::Completion;
+    state.push(Work::Code(ticket));
     state.stack.push_outgoing(target.pid())
 }
 
@@ -382,7 +383,7 @@ fn queue_oneway(
     let thread = sender.thread;
     let ticket = match ticket {
         Some(spare) => spare,
-        None => WorkTicket::new(GFP_KERNEL)?,
+        None => work::new_ticket()?,
     };
     let node_id = node.debug_id;
     let mut transaction = Transaction::new(thread)?;
@@ -486,7 +487,7 @@ fn queue_admitted<'a>(
         None if is_oneway => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
-            .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)
+            .push_to_thread(thread, Work::Call(transaction), Urgency::Now)
             .of(thread),
     };
     sched::unpreempted_if(reserved_for.is_some(), || {

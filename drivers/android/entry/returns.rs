@@ -25,9 +25,9 @@ use crate::{
     process::{Process, ProcessState, StateGuard},
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::priority,
-    thread::{Thread, ThreadState, WaitState},
+    thread::{Thread, WaitState},
     transaction::{ArrivedReply, Content, TransactionBox},
-    work::{Wake, Work, WorkTicket}, //
+    work::{Code, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -368,10 +368,10 @@ fn write_queued_work(
             None if takes_common_work => process.work.pop_front(),
             own => own,
         };
-        let Some((work, ticket)) = next else {
+        let Some(work) = next else {
             return Found::Nothing;
         };
-        if let Some(found) = write_work(thread, process, output, work, ticket, is_common) {
+        if let Some(found) = write_work(thread, process, output, work, is_common) {
             return found;
         }
     }
@@ -385,25 +385,10 @@ fn write_work(
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
     work: Work,
-    ticket: Option<WorkTicket>,
     is_common: bool,
 ) -> Option<Found> {
     match work {
-        Work::ReturnCode(answer) => {
-            output.put(process.as_delivered(answer), &[]);
-            keep_ticket(thread.state(process), ticket)
-        }
-        Work::Completion => {
-            let own = thread.state(process);
-            let completion = own.completions.read();
-            if completion != Completion::Withdrawn {
-                output.put(Return::TransactionComplete, &[]);
-            }
-            if completion == Completion::StopsCommands {
-                thread.has_unread_error.store(false, Relaxed);
-            }
-            keep_ticket(own, ticket)
-        }
+        Work::Code(ticket) => write_code(thread, process, output, ticket),
         Work::Error(own) => {
             output.put(thread.state(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
@@ -427,6 +412,32 @@ fn write_work(
         }
         Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }
+}
+
+/// Writes a code without a payload. The thread keeps its place for the next one.
+#[inline(always)] // It has one caller.
+fn write_code(
+    thread: &Thread,
+    process: &mut ProcessState,
+    output: &mut ReadBuffer<'_>,
+    ticket: WorkTicket,
+) -> Option<Found> {
+    let own = if let Code::Return(answer) = *ticket {
+        output.put(process.as_delivered(answer), &[]);
+        thread.state(process)
+    } else {
+        let own = thread.state(process);
+        let completion = own.completions.read();
+        if completion != Completion::Withdrawn {
+            output.put(Return::TransactionComplete, &[]);
+        }
+        if completion == Completion::StopsCommands {
+            thread.has_unread_error.store(false, Relaxed);
+        }
+        own
+    };
+    let surplus = own.spare_ticket.replace(ticket);
+    surplus.map(Found::SurplusTicket)
 }
 
 /// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The
@@ -458,13 +469,6 @@ fn write_outcome(
         wakes_pollers: polls && process.pollers_have_to_look(),
     };
     Some(Found::Reply(reply, after))
-}
-
-/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if
-/// any.
-#[inline]
-fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Found> {
-    core::mem::replace(&mut own.spare_ticket, ticket).map(Found::SurplusTicket)
 }
 
 /// Writes how the counts of a node have changed, for its owner. Returns what is removed of the

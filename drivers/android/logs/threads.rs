@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     common::netlink::Party,
-    kernel_ext::box_queue::View,
+    kernel_ext::link::View,
     process::{Pid, Process, ProcessState},
     pure::call_stack::Frame,
     thread::{Thread, WaitState},
