@@ -20,7 +20,7 @@ use crate::{
     common::stats::Counted,
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
-        link::{has_room, Branches, Keyed, Link, LinkedQueue},
+        link::{has_field, Branches, Keyed, Link, LinkedQueue},
         owned_by::OwnedBy,
         park::WakeHint,
         sched, //
@@ -33,7 +33,7 @@ use crate::{
     },
     thread::Thread,
     transaction::{Transaction, TransactionBox, Turn},
-    work::{Urgency, Wake, Work}, //
+    work::{Wake, Waking, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -57,11 +57,11 @@ pub(crate) struct Node {
     /// Its place in the owner's tree, in which no other node has its name.
     place: Branches,
     /// What changes, and the process that offers the node.
-    state: OwnedBy<NodeState, Process>,
+    state: OwnedBy<NodeState, Process, ProcessState>,
 }
 
-has_room!(impl for Node, link: Link);
-has_room!(impl for Node, place: Branches);
+has_field!(impl for Node, link: Link);
+has_field!(impl for Node, place: Branches);
 
 /// The owner's nodes are ordered by the pointer in their name.
 impl Keyed for Node {
@@ -507,7 +507,7 @@ impl Node {
         }
         self.unqueue_update(owner, Some(sender.clone()));
         // Deferred work wakes no thread, and the sender is running.
-        let _ = owner.push_to_thread(sender, Work::Node(self.clone()), Urgency::Deferred);
+        let _ = owner.push_to_thread(sender, Work::Node(self.clone()), Waking::Deferred);
     }
 
     /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread

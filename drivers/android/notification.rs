@@ -28,7 +28,7 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::{FreezeNotice, Return},
     kernel_ext::{
-        link::{has_room, Link},
+        link::{has_field, Link},
         park::WakeHint, //
     },
     process::{Process, ProcessState},
@@ -135,7 +135,7 @@ pub(crate) struct Notification<S: Subject> {
     state: LockedBy<NotificationState<S>, ProcessState>,
 }
 
-has_room!(impl<S: Subject> for Notification<S>, link: Link);
+has_field!(impl<S: Subject> for Notification<S>, link: Link);
 
 /// The state of a notification that changes, guarded by the holder's state lock.
 pub(crate) struct NotificationState<S: Subject> {

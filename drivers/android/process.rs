@@ -26,9 +26,8 @@ use crate::{
     kernel_ext::{
         callers::{HasRecords, Records},
         closable::{Closable, Open},
-        link::LinkedTree,
+        link::{has_field, LinkedTree},
         open_file::OpenFile,
-        owned_by::has_lock,
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
@@ -47,7 +46,7 @@ use crate::{
     scheduling::priority,
     thread::{Thread, WaitState},
     transaction::TransactionBox,
-    work::{ThreadWake, Urgency, Wake, Work, WorkQueue}, //
+    work::{ThreadWake, Wake, Waking, Work, WorkQueue}, //
 };
 use kernel::{
     cred::Credential,
@@ -132,7 +131,7 @@ pub(crate) struct Process {
 #[cfg(not(CONFIG_DEBUG_LOCK_ALLOC))]
 const _: () = assert!(size_of::<Process>() <= 504);
 
-has_lock!(impl for Process, state: ProcessState);
+has_field!(impl for Process, state: SpinLock<ProcessState>);
 
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
@@ -258,21 +257,21 @@ impl ProcessState {
 
     /// Queues work, which is queued nowhere, for one thread. Returns the wake for it.
     #[inline]
-    pub(crate) fn push_to_thread(
+    pub(crate) fn push_to_thread<'a>(
         &mut self,
-        thread: &Arc<Thread>,
+        thread: &'a Arc<Thread>,
         work: Work,
-        urgency: Urgency,
-    ) -> ThreadWake {
+        waking: Waking,
+    ) -> ThreadWake<'a> {
         let state = thread.state(self);
         state.push(work);
-        if urgency == Urgency::Deferred {
+        if waking == Waking::Deferred {
             return ThreadWake::Nobody;
         }
         state.is_work_urgent = true;
         let polls = state.looper.polls();
         if self.stop_waiting(thread) {
-            ThreadWake::Thread
+            ThreadWake::Thread(thread)
         } else if polls && self.has_pollers {
             ThreadWake::Pollers
         } else {

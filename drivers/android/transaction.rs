@@ -49,7 +49,7 @@ use crate::{
         priority_rules::{Priority, SavedPriority}, //
     },
     thread::Thread,
-    work::{Urgency, Work}, //
+    work::{Waking, Work}, //
 };
 use kernel::{
     alloc::AllocError,
@@ -481,8 +481,8 @@ impl TransactionBox {
             return self.return_to_outer_call(process, &caller);
         }
         self.count_as_queued(&mut process);
-        let wake = process.push_to_thread(&caller, Work::Outcome(self), Urgency::Now);
-        wake.after(process, &caller, hint);
+        let wake = process.push_to_thread(&caller, Work::Outcome(self), Waking::Now);
+        wake.after(process, &caller.process, hint);
     }
 
     /// The same if the thread has a call to serve that was made in the course of this one: it reads

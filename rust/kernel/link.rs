@@ -207,46 +207,44 @@ impl TreeRoom for Branches {
     }
 }
 
-/// A type whose values have such room; see [`has_room`].
+/// A type whose values have an `F`, by which the place of an object or its lock is found; see
+/// [`has_field`].
 ///
 /// # Safety
 ///
-/// Each value has an `R` at `OFFSET`.
-pub(crate) unsafe trait HasRoom<R>: Sized {
+/// Each value has an `F` at `OFFSET`.
+pub(crate) unsafe trait HasField<F>: Sized {
     /// Where it is in a value, in bytes.
     const OFFSET: usize;
 
-    /// Returns the room.
-    #[inline]
-    fn room(&self) -> &R {
+    /// Returns the field.
+    #[inline(always)]
+    fn field(&self) -> &F {
         let this = core::ptr::from_ref(self);
-        // SAFETY: By the requirement of the trait the room is there, and it is borrowed with the
+        // SAFETY: By the requirement of the trait the field is there, and it is borrowed with the
         // value.
-        unsafe { &*this.byte_add(Self::OFFSET).cast::<R>() }
+        unsafe { &*this.byte_add(Self::OFFSET).cast::<F>() }
     }
 }
 
-/// Implements [`HasRoom`] for a type, by the name and the type of the field.
-macro_rules! has_room {
-    (impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty, $field:ident: $room:ident) => {
+/// Implements [`HasField`] for a type, by the name and the type of the field.
+macro_rules! has_field {
+    (impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty, $field:ident: $of:ty) => {
         // SAFETY: `OFFSET` is that of the field, whose type is checked without any coercion.
         #[allow(unsafe_code)]
-        unsafe impl$(<$($parameter: $bound),*>)?
-            $crate::kernel_ext::link::HasRoom<$crate::kernel_ext::link::$room> for $type
-        {
+        unsafe impl$(<$($parameter: $bound),*>)? $crate::kernel_ext::link::HasField<$of> for $type {
             const OFFSET: usize = {
-                let _: fn(&Self) -> *const $crate::kernel_ext::link::$room =
-                    |object| &raw const object.$field;
+                let _: fn(&Self) -> *const $of = |value| &raw const value.$field;
                 core::mem::offset_of!(Self, $field)
             };
         }
     };
 }
-pub(crate) use has_room;
+pub(crate) use has_field;
 
 /// Gives up a reference for the room of its object.
 #[inline]
-fn into_room<R, O: HasRoom<R>>(object: Arc<O>) -> NonNull<R> {
+fn into_field<R, O: HasField<R>>(object: Arc<O>) -> NonNull<R> {
     let object = Arc::into_raw(object);
     // SAFETY: By the requirement of the trait the offset lies in the object.
     let room = unsafe { object.byte_add(O::OFFSET) };
@@ -258,20 +256,20 @@ fn into_room<R, O: HasRoom<R>>(object: Arc<O>) -> NonNull<R> {
 ///
 /// # Safety
 ///
-/// The room comes from [`into_room`] for this type.
+/// The room comes from [`into_field`] for this type.
 #[inline]
-unsafe fn object_of<R, O: HasRoom<R>>(room: NonNull<R>) -> *const O {
+unsafe fn object_of<R, O: HasField<R>>(room: NonNull<R>) -> *const O {
     // SAFETY: The room is so far behind the beginning of its object.
     unsafe { room.as_ptr().cast_const().byte_sub(O::OFFSET).cast() }
 }
 
-/// Makes a reference again of what [`into_room`] returned.
+/// Makes a reference again of what [`into_field`] returned.
 ///
 /// # Safety
 ///
-/// The room comes from [`into_room`] for this type, and this is done once.
+/// The room comes from [`into_field`] for this type, and this is done once.
 #[inline]
-unsafe fn from_room<R, O: HasRoom<R>>(room: NonNull<R>) -> Arc<O> {
+unsafe fn from_field<R, O: HasField<R>>(room: NonNull<R>) -> Arc<O> {
     // SAFETY: The object was made a pointer by `Arc::into_raw`, and the caller owns that reference.
     unsafe { Arc::from_raw(object_of(room)) }
 }

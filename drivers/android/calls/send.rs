@@ -25,7 +25,6 @@ use crate::{
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
-        completions::Completion,
         freeze_state::Admission,
         node_counts::Strength, //
     },
@@ -33,7 +32,7 @@ use crate::{
     scheduling::priority,
     thread::{Thread, ThreadState},
     transaction::{Content, Transaction, TransactionBox, Waiter},
-    work::{self, Code, Urgency, Work, WorkTicket}, //
+    work::{self, Code, CompletionRead, Waking, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -200,7 +199,7 @@ fn begin_call(
     if let Some(reason) = unread {
         return Err((id, Failure::new(reason, EPROTO)));
     }
-    let caller = match state.stack.innermost() {
+    let caller = match state.stack.frames.last() {
         None => None,
         Some(Frame::Incoming(served)) => served.waiter(),
         Some(_) => {
@@ -212,7 +211,7 @@ fn begin_call(
     // (contract NODE-7). They are not known before the data is translated; a call without objects
     // has none.
     let expectation = match state.spare_ticket.take() {
-        Some(ticket) if state.stack.has_room() && request.offsets_size == 0 => {
+        Some(ticket) if state.stack.frames.has_room() && request.offsets_size == 0 => {
             Expectation::Recorded(expect_reply(state, ticket, target))
         }
         ticket => Expectation::Unrecorded(ticket),
@@ -323,7 +322,7 @@ fn fill(
 /// pushes a frame, which it returns. The stack must have room. The state lock is held.
 #[inline(always)] // It is short, and most of a call's first lock round.
 fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Process) -> FrameId {
-    state.completions.add();
+    state.completions.unread += 1;
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
     *ticket = Code::Completion;
     state.push(Work::Code(ticket));
@@ -336,7 +335,7 @@ fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
         let mut process = thread.process.lock_state();
         let state = thread.state(&mut process);
         state.stack.pop_outgoing(frame);
-        state.completions.fail(Completion::Withdrawn);
+        state.completions.last = CompletionRead::Withdrawn;
     }
 }
 
@@ -487,7 +486,7 @@ fn queue_admitted<'a>(
         None if is_oneway => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
-            .push_to_thread(thread, Work::Call(transaction), Urgency::Now)
+            .push_to_thread(thread, Work::Call(transaction), Waking::Now)
             .of(thread),
     };
     sched::unpreempted_if(reserved_for.is_some(), || {

@@ -23,11 +23,11 @@ use crate::{
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
     process::{Process, ProcessState, StateGuard},
-    pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
+    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::priority,
     thread::{Thread, WaitState},
     transaction::{ArrivedReply, Content, TransactionBox},
-    work::{Code, Wake, Work, WorkTicket}, //
+    work::{Code, CompletionRead, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -165,7 +165,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         let own = thread.state(&mut process);
         Waiting {
             takes_common_work,
-            has_calls: !own.stack.is_empty(),
+            has_calls: !own.stack.frames.is_empty(),
             has_own_work: !own.work.is_empty(),
         }
     });
@@ -333,7 +333,7 @@ fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
     match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
-        Some(wake) => wake.after(process, thread, WakeHint::Anywhere),
+        Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
     }
     if sent.has_failed {
@@ -408,7 +408,7 @@ fn write_work(
             let own = thread.state(process);
             own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take_saved();
-            Some(Found::Call(call, own.stack.has_room()))
+            Some(Found::Call(call, own.stack.frames.has_room()))
         }
         Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }
@@ -428,10 +428,10 @@ fn write_code(
     } else {
         let own = thread.state(process);
         let completion = own.completions.read();
-        if completion != Completion::Withdrawn {
+        if completion != CompletionRead::Withdrawn {
             output.put(Return::TransactionComplete, &[]);
         }
-        if completion == Completion::StopsCommands {
+        if completion == CompletionRead::StopsCommands {
             thread.has_unread_error.store(false, Relaxed);
         }
         own

@@ -109,7 +109,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
         true => ThreadWake::Pollers,
         false => ThreadWake::Nobody,
     };
-    wake.after(process, thread, WakeHint::Anywhere);
+    wake.after(process, &thread.process, WakeHint::Anywhere);
     Some(((record, spare), raised_from))
 }
 
@@ -117,7 +117,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
 /// any more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     let mut process = thread.process.lock_state();
-    let stack = &mut thread.state(&mut process).stack;
+    let stack = &mut thread.state(&mut process).stack.frames;
     let frame = stack.pop();
     let surplus = stack.take_surplus();
     if !matches!(frame, Some(Frame::Incoming(_))) {

@@ -3,7 +3,13 @@
 //! A first-in, first-out queue, from whose middle objects are taken without a search.
 
 use super::{
-    from_room, into_room, new_number, HasRoom, Kind, Link, ONLY_KIND, //
+    from_field,
+    into_field,
+    new_number,
+    HasField,
+    Kind,
+    Link,
+    ONLY_KIND, //
 };
 use core::{
     marker::PhantomData,
@@ -110,16 +116,16 @@ unsafe impl<T> Queued for Placed<T> {
 }
 
 // SAFETY: The link is that of the object, which the reference that is given up keeps.
-unsafe impl<O: HasRoom<Link>> Queued for Arc<O> {
+unsafe impl<O: HasField<Link>> Queued for Arc<O> {
     #[inline]
     fn into_link(self) -> (NonNull<Link>, Kind) {
-        (into_room(self), ONLY_KIND)
+        (into_field(self), ONLY_KIND)
     }
 
     #[inline]
     unsafe fn from_link(link: NonNull<Link>, _kind: Kind) -> Self {
         // SAFETY: As the caller promises.
-        unsafe { from_room(link) }
+        unsafe { from_field(link) }
     }
 
     #[inline]
@@ -314,8 +320,8 @@ impl<T: Queued, N> LinkedQueue<T, N> {
     }
 
     /// Takes an object out, wherever it is, if it is in this queue.
-    pub(crate) fn take(&mut self, object: &impl HasRoom<Link>) -> Option<T> {
-        let (first, link) = (self.first?, object.room());
+    pub(crate) fn take(&mut self, object: &impl HasField<Link>) -> Option<T> {
+        let (first, link) = (self.first?, object.field());
         // A free link has another number. Whether the link is one of this queue can change neither
         // way meanwhile, because a change takes a `&mut` of the queue.
         if self.link(first).number() != link.number() {

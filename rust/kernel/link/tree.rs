@@ -20,7 +20,15 @@
 //! ```
 
 use super::{
-    from_room, into_room, new_number, object_of, Branches, HasRoom, Link, TreeRoom, ONLY_KIND, //
+    from_field,
+    into_field,
+    new_number,
+    object_of,
+    Branches,
+    HasField,
+    Link,
+    TreeRoom,
+    ONLY_KIND, //
 };
 use core::{
     cell::Cell,
@@ -35,7 +43,7 @@ use kernel::sync::{
 };
 
 /// What has a place in a tree.
-pub(crate) trait Keyed: HasRoom<Self::Room> {
+pub(crate) trait Keyed: HasField<Self::Room> {
     /// What it has its place in.
     type Room: TreeRoom;
 
@@ -51,7 +59,7 @@ pub(crate) trait Keyed: HasRoom<Self::Room> {
 ///
 /// - Each object that is reached from `root` by the ends of rooms is reached in one way only.
 /// - The tree has claimed the links of these objects, or no other tree has them. Their rooms come
-///   from [`into_room`], and the tree owns that reference. The number of a link is that of the
+///   from [`into_field`], and the tree owns that reference. The number of a link is that of the
 ///   insertion, which no other user of links has.
 /// - `len` is the number of these objects.
 pub(crate) struct LinkedTree<O: Keyed> {
@@ -141,7 +149,7 @@ impl<O: Keyed> LinkedTree<O> {
     /// the tree has another one of the same key.
     pub(crate) fn take(&mut self, object: &O) -> Option<Arc<O>> {
         // If another collection has it, that has another number.
-        let order = |object: &O| (object.key(), object.room().link().map_or(0, Link::number));
+        let order = |object: &O| (object.key(), object.field().link().map_or(0, Link::number));
         let wanted = order(object);
         let is_it = |found: &O| core::ptr::eq(found, object);
         self.take_if(|object| order(object) >= wanted, is_it)
@@ -166,9 +174,9 @@ impl<O: Keyed> LinkedTree<O> {
             let object = self.object(at);
             branch = if is_behind(object) {
                 found = Some(branch);
-                &object.room().ends().before
+                &object.field().ends().before
             } else {
-                &object.room().ends().behind
+                &object.field().ends().behind
             };
         }
         found
@@ -177,7 +185,7 @@ impl<O: Keyed> LinkedTree<O> {
     /// Returns the object of a room of the tree.
     #[inline]
     fn object(&self, at: NonNull<O::Room>) -> &O {
-        // SAFETY: By the type invariants the room comes from `into_room`, and its reference keeps
+        // SAFETY: By the type invariants the room comes from `into_field`, and its reference keeps
         // the object at least as long as the tree is borrowed: what removes it borrows it
         // exclusively, and drops none.
         unsafe { &*object_of(at) }
@@ -198,7 +206,11 @@ impl<O: Keyed> LinkedTree<O> {
         while let Some(at) = rest {
             let is_smaller = self.object(at).key() <= key;
             let side = self.side(at, is_smaller);
-            let divided = if is_smaller { &mut smaller } else { &mut larger };
+            let divided = if is_smaller {
+                &mut smaller
+            } else {
+                &mut larger
+            };
             divided.set(rest);
             *divided = side;
             rest = side.get();
@@ -218,13 +230,14 @@ impl<O: Keyed> LinkedTree<O> {
         if !is_it(self.object(taken)) {
             return None;
         }
-        self.join(branch, self.side(taken, false).get(), self.side(taken, true).get());
+        let (smaller, larger) = (self.side(taken, false), self.side(taken, true));
+        self.join(branch, smaller.get(), larger.get());
         self.len -= 1;
-        if let Some(link) = self.object(taken).room().link() {
+        if let Some(link) = self.object(taken).field().link() {
             link.release();
         }
         // SAFETY: The room was in one tree, and has left that, so this is done once.
-        Some(unsafe { from_room(taken) })
+        Some(unsafe { from_field(taken) })
     }
 
     /// Has a branch lead to what was below an object, on either side, instead of to the object.
@@ -252,7 +265,7 @@ impl<O: Keyed> LinkedTree<O> {
     /// Returns the branch to what comes behind an object, or before it.
     #[inline]
     fn side(&self, at: NonNull<O::Room>, is_behind: bool) -> &Branch<O> {
-        let ends = self.object(at).room().ends();
+        let ends = self.object(at).field().ends();
         if is_behind {
             &ends.behind
         } else {
@@ -264,10 +277,10 @@ impl<O: Keyed> LinkedTree<O> {
 impl<O: Keyed<Room = Link>> LinkedTree<O> {
     /// Inserts an object behind those of the same key. Returns it if its link is not free.
     pub(crate) fn insert(&mut self, object: Arc<O>) -> Result<(), Arc<O>> {
-        if !object.room().claim(new_number(), ONLY_KIND) {
+        if !object.field().claim(new_number(), ONLY_KIND) {
             return Err(object);
         }
-        self.add(into_room(object));
+        self.add(into_field(object));
         Ok(())
     }
 }
@@ -277,7 +290,7 @@ impl<O: Keyed<Room = Branches>> LinkedTree<O> {
     pub(crate) fn insert_unplaced(&mut self, object: Unplaced<O>) {
         // By the type invariants no tree has the object, and with the value that is given up for
         // this no other one can get it.
-        self.add(into_room(object.0));
+        self.add(into_field(object.0));
     }
 }
 

@@ -29,7 +29,7 @@ mod slot;
 
 /// What differs between kernels, of which the shim is one; and names by which macros find things.
 mod kernel_ext {
-    pub(crate) use super::{link, owned_by};
+    pub(crate) use super::link;
 
     pub(crate) mod versions {
         pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};

@@ -2,7 +2,7 @@
 
 //! The queue whose objects bring their places, of both kinds, next to deques. Clean under Miri as well.
 
-use crate::link::{has_room, queued, Link, LinkedQueue, NewNumber, Numbering, OwnNumber, Placed};
+use crate::link::{has_field, queued, Link, LinkedQueue, NewNumber, Numbering, OwnNumber, Placed};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations, total_allocations};
@@ -22,8 +22,8 @@ struct Small {
     number: u32,
 }
 
-has_room!(impl for Large, link: Link);
-has_room!(impl for Small, link: Link);
+has_field!(impl for Large, link: Link);
+has_field!(impl for Small, link: Link);
 
 #[derive(Clone)]
 enum Object {

@@ -3,7 +3,7 @@
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
 use crate::link::{
-    has_room, weight_at, Branches, Keyed, Link, LinkedQueue, LinkedTree, OwnNumber, Unplaced,
+    has_field, weight_at, Branches, Keyed, Link, LinkedQueue, LinkedTree, OwnNumber, Unplaced,
 };
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, UniqueArc};
@@ -22,7 +22,7 @@ struct Object {
     link: Link,
 }
 
-has_room!(impl for Object, link: Link);
+has_field!(impl for Object, link: Link);
 
 impl Keyed for Object {
     type Room = Link;
@@ -323,7 +323,7 @@ struct Leaf {
     place: Branches,
 }
 
-has_room!(impl for Leaf, place: Branches);
+has_field!(impl for Leaf, place: Branches);
 
 impl Keyed for Leaf {
     type Room = Branches;
