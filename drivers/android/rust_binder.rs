@@ -53,7 +53,7 @@ mod work;
 
 use entry::{ffi::Devices, ioctls::set_handoff};
 use kernel::prelude::*;
-use kernel_ext::{linked_tree, random, versions::value_of};
+use kernel_ext::{link, versions::value_of};
 
 module! {
     type: BinderModule,
@@ -81,7 +81,7 @@ struct BinderModule {
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
-        linked_tree::set_secret(random::number());
+        link::set_secret();
         set_handoff(value_of(module_parameters::handoff.value()))?;
         Ok(Self {
             _devices: Devices::make(value_of(module_parameters::charge_buffers.value()) != 0)?,

@@ -133,7 +133,7 @@ fn begin_reply(
         }
         return (id, None);
     };
-    let surplus = state.stack.take_surplus();
+    let surplus = state.stack.frames.take_surplus();
     let mut wake = ThreadWake::Nobody;
     let completion = if !has_no_objects {
         ReplyCompletion::Later
@@ -160,7 +160,7 @@ fn begin_reply(
         if let Some(freed) = &freed {
             freed.wake();
         }
-        wake.now(thread, WakeHint::Anywhere);
+        wake.now(&thread.process, WakeHint::Anywhere);
         thread.process.wake_freezers(freezers);
     });
     drop((surplus, freed));

@@ -289,7 +289,7 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     thread.state(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
-        wake.after(process, thread, WakeHint::Anywhere);
+        wake.after(process, &thread.process, WakeHint::Anywhere);
         process = thread.process.lock_state();
     }
     process

@@ -31,11 +31,11 @@ use crate::{
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
     process::{ProcessState, StateGuard},
-    pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
+    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::priority,
-    thread::{Thread, ThreadState, WaitState},
+    thread::{Thread, WaitState},
     transaction::{ArrivedReply, Content, Transaction, TransactionBox},
-    work::{Wake, Work, WorkTicket}, //
+    work::{Code, CompletionRead, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -181,7 +181,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         let own = thread.state(&mut process);
         Waiting {
             takes_common_work,
-            has_calls: !own.stack.is_empty(),
+            has_calls: !own.stack.frames.is_empty(),
             has_own_work: !own.work.is_empty(),
         }
     });
@@ -298,10 +298,10 @@ fn write_all_work<'a>(
             None if takes_common_work => process.work.pop_front(),
             own => own,
         };
-        let Some((work, ticket)) = next else {
+        let Some(work) = next else {
             return Ok(Written::Other(process));
         };
-        match write_work(thread, &mut process, output, work, ticket, is_common) {
+        match write_work(thread, &mut process, output, work, is_common) {
             None => continue,
             Some(Unlocked::Last) => return Ok(Written::Other(process)),
             Some(Unlocked::Call(transaction, has_room)) => {
@@ -373,7 +373,7 @@ fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
     match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
-        Some(wake) => wake.after(process, thread, WakeHint::Anywhere),
+        Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
     }
     if sent.has_failed {
@@ -395,25 +395,10 @@ fn write_work(
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
     work: Work,
-    ticket: Option<WorkTicket>,
     is_common: bool,
 ) -> Option<Unlocked> {
     match work {
-        Work::ReturnCode(answer) => {
-            output.put(process.as_delivered(answer), &[]);
-            keep_ticket(thread.state(process), ticket)
-        }
-        Work::Completion => {
-            let own = thread.state(process);
-            let completion = own.completions.read();
-            if completion != Completion::Withdrawn {
-                output.put(Return::TransactionComplete, &[]);
-            }
-            if completion == Completion::StopsCommands {
-                thread.has_unread_error.store(false, Relaxed);
-            }
-            keep_ticket(own, ticket)
-        }
+        Work::Code(ticket) => write_code(thread, process, output, ticket),
         Work::Error(own) => {
             output.put(thread.state(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
@@ -436,10 +421,36 @@ fn write_work(
             let own = thread.state(process);
             own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take_saved();
-            Some(Unlocked::Call(call, own.stack.has_room()))
+            Some(Unlocked::Call(call, own.stack.frames.has_room()))
         }
         Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }
+}
+
+/// Writes a code without a payload. The thread keeps its place for the next one.
+#[inline(always)] // It has one caller.
+fn write_code(
+    thread: &Thread,
+    process: &mut ProcessState,
+    output: &mut ReadBuffer<'_>,
+    ticket: WorkTicket,
+) -> Option<Unlocked> {
+    let own = if let Code::Return(answer) = *ticket {
+        output.put(process.as_delivered(answer), &[]);
+        thread.state(process)
+    } else {
+        let own = thread.state(process);
+        let completion = own.completions.read();
+        if completion != CompletionRead::Withdrawn {
+            output.put(Return::TransactionComplete, &[]);
+        }
+        if completion == CompletionRead::StopsCommands {
+            thread.has_unread_error.store(false, Relaxed);
+        }
+        own
+    };
+    let surplus = own.spare_ticket.replace(ticket);
+    surplus.map(Unlocked::Ticket)
 }
 
 /// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The
@@ -471,13 +482,6 @@ fn write_outcome(
         wakes_pollers: polls && process.pollers_have_to_look(),
     };
     Some(Unlocked::Reply(reply, after))
-}
-
-/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if
-/// any.
-#[inline]
-fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Unlocked> {
-    core::mem::replace(&mut own.spare_ticket, ticket).map(Unlocked::Ticket)
 }
 
 /// Writes how the counts of a node have changed, for its owner. Returns what is removed of the

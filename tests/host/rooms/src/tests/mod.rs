@@ -2,7 +2,6 @@
 
 //! One file for each room or part of one, and the models that they are compared with.
 
-mod box_queue;
 mod call_stack;
 mod chunked_stack;
 mod counted_tree;
@@ -11,6 +10,7 @@ mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
 mod heap_sort;
+mod linked_queue;
 mod linked_tree;
 mod looper;
 mod node_counts;
@@ -25,7 +25,6 @@ mod range_lessons;
 mod range_shared;
 mod registrations;
 mod slot;
-mod small_queue;
 
 // What the conformance suite imports; KUnit has its own.
 use crate::expect::{ensure, ensure_eq, Failed};
