@@ -178,7 +178,7 @@ pub(crate) struct Delivered {
 
 // See [`crate::range_alloc::FIRST`] and [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 256);
-const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_BOOKS <= 2048);
+const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_MORE <= 2048);
 
 impl Delivered {
     /// Returns the node of the call that the buffer belongs to, if its caller waits for a reply, or
@@ -297,7 +297,7 @@ impl Process {
                 Ok(buffer)
             }
             Err(error) => {
-                self.buffers.abort(offset, size, &self.pages);
+                self.buffers.release(offset, size, &self.pages);
                 Err(error_of_reservation(error))
             }
         }
@@ -372,7 +372,7 @@ impl Process {
             let _ = self.pages.zero(offset, layout.size());
             self.pages.end_secret();
         }
-        self.buffers.abort(offset, layout.size(), &self.pages);
+        self.buffers.release(offset, layout.size(), &self.pages);
     }
 
     /// Frees the buffer at this address for the calling task, which belongs to this process. If it
@@ -386,21 +386,21 @@ impl Process {
         let ranges = (*buffers).as_mut()?;
         let (size, delivered) = ranges.take(offset)?;
         trace::transaction_buffer_release(|| {
-            let range = ranges.first_from(offset);
+            let range = ranges.first_behind(offset);
             traced(range.map_or(Label::NONE, |range| range.label), size)
         });
         if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
-            self.buffers.release_taken(offset, size, &self.pages);
+            self.buffers.release(offset, size, &self.pages);
         } else if self.pages.has_unlisted() || trace::are_pages_on() {
             drop(buffers);
-            self.buffers.release_taken(offset, size, &self.pages);
+            self.buffers.release(offset, size, &self.pages);
         } else {
-            let leftover = ranges.release(offset);
+            let unused = ranges.release(offset);
             drop(buffers);
-            if let Ok(leftover) = leftover {
-                leftover.discard();
+            if let Some(unused) = unused {
+                unused.discard();
             }
         }
         let node = match delivered.node {

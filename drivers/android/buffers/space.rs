@@ -7,7 +7,7 @@ use crate::{
     buffers::traced_pages::OwnPages,
     ffi::trace, //
     kernel_ext::page_range::{self, PageEvent, PageRange, Use},
-    range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare},
+    range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, SpareMemory},
 };
 use core::ops::Range;
 use kernel::{
@@ -83,9 +83,7 @@ impl<D> Buffers<D> {
 
     /// Creates the space, with this size.
     pub(crate) fn set_space(&self, mut ranges: Ranges<D>, size: usize) {
-        // Nothing has been reserved yet.
-        let is_set = ranges.set_space(size);
-        debug_assert!(is_set.is_ok());
+        ranges.set_space(size);
         let replaced = self.ranges.lock().replace(ranges);
         drop(replaced);
     }
@@ -147,7 +145,7 @@ impl<D> Buffers<D> {
         label: Label,
         look: impl Fn(&RangeAllocator<D>, &Reserved) -> T,
     ) -> Result<(Reserved, T)> {
-        let mut spare = Spare::new();
+        let mut spare = SpareMemory::new();
         loop {
             let reserved = match &mut *self.ranges.lock() {
                 Some(ranges) => ranges
@@ -163,35 +161,19 @@ impl<D> Buffers<D> {
         }
     }
 
-    /// Ends a reservation whose buffer was not delivered; nothing if the space has ended meanwhile,
-    /// and the reservation with it.
+    /// Frees a range whose buffer was not delivered, or was [taken](RangeAllocator::take); nothing
+    /// if the space has ended meanwhile, and all ranges with it.
     #[cold]
-    pub(crate) fn abort(&self, offset: usize, size: usize, pages: &PageRange) {
-        self.end(offset, size, pages, RangeAllocator::abort);
-    }
-
-    /// Ends a range that was taken by [`RangeAllocator::take`].
-    #[cold]
-    pub(crate) fn release_taken(&self, offset: usize, size: usize, pages: &PageRange) {
-        self.end(offset, size, pages, RangeAllocator::release);
-    }
-
-    fn end<T>(
-        &self,
-        offset: usize,
-        size: usize,
-        pages: &PageRange,
-        end: impl FnOnce(&mut RangeAllocator<D>, usize) -> T,
-    ) {
+    pub(crate) fn release(&self, offset: usize, size: usize, pages: &PageRange) {
         let mut buffers = self.ranges.lock();
-        let ended = (*buffers).as_mut().map(|ranges| {
-            let leftover = end(ranges, offset);
+        let released = (*buffers).as_mut().map(|ranges| {
+            let unused = ranges.release(offset);
             let is_wanted = pages.has_unlisted() || trace::are_pages_on();
             let own = is_wanted.then(|| OwnPages::of(ranges, offset, size));
-            (leftover, own)
+            (unused, own)
         });
         drop(buffers);
-        if let Some((_leftover, Some(own))) = ended {
+        if let Some((_unused, Some(own))) = released {
             pages.release(own.pages.clone());
             if trace::are_pages_on() {
                 own.trace_freed(self.pid, pages);

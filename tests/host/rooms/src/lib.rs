@@ -18,9 +18,6 @@ mod range_alloc;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/box_queue.rs"]
 mod box_queue;
-#[cfg(test)]
-#[path = "../../../../rust/kernel/expect.rs"]
-mod expect;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/link.rs"]
 mod link;
