@@ -11,8 +11,7 @@ mod idle;
 pub(crate) use idle::IdlePlace;
 
 use crate::{
-    allocation::Delivered,
-    buffers::space::{self, Buffers},
+    allocation::space::{self, Buffers},
     common::{
         code_counts::ProcessCounts,
         failure::{Failure, Reason},
@@ -37,6 +36,7 @@ use crate::{
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
+    priority,
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
@@ -44,7 +44,6 @@ use crate::{
         priority_rules::Priority,
         registrations::{DeliveredNotifications, Place, Registrations}, //
     },
-    scheduling::priority,
     thread::{Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
@@ -107,7 +106,7 @@ pub(crate) struct Process {
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
     /// Which ranges of `pages` hold buffers.
-    pub(crate) buffers: Arc<Buffers<Delivered>>,
+    pub(crate) buffers: Arc<Buffers>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
     /// The queue of tasks that poll the device, and of tasks that freeze the process. A thread for

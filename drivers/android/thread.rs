@@ -20,6 +20,7 @@ use crate::{
         pid::ThreadPid, //
     },
     node::Node,
+    priority,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, Frame, FrameId},
@@ -27,7 +28,6 @@ use crate::{
         looper::Looper,
         priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
-    scheduling::priority,
     transaction::TransactionBox,
     work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
 };

@@ -20,8 +20,8 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::{EndedUse, NodeInUse},
+    priority,
     range_alloc::CallKind,
-    scheduling::priority,
     thread::Thread,
     transaction::{Content, Transaction, TransactionBox},
     work::ThreadWake, //

@@ -22,6 +22,7 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::Node,
+    priority,
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
@@ -30,7 +31,6 @@ use crate::{
         node_counts::Strength, //
     },
     range_alloc::CallKind,
-    scheduling::priority,
     thread::{Thread, ThreadState},
     transaction::{Content, Transaction, TransactionBox, Waiter},
     work::{Urgency, Work, WorkTicket}, //

@@ -7,7 +7,7 @@
 //! these guarantees, and does nothing else.
 
 use crate::{
-    buffers::space,
+    allocation::space,
     common::{netlink, stats, transaction_log},
     context::Context,
     entry::{

@@ -11,11 +11,10 @@ use super::{
     Translation,
 };
 use crate::{
-    buffers::file_slots::{Closer, FileSlot, PassedFile},
+    allocation::files::{FileSlot, PassedFile},
     common::failure::{Failure, Reason},
     defs::{FileArrayObject, FileObject},
     ffi::trace, //
-    process::Process,
 };
 use kernel::{
     prelude::*,
@@ -36,7 +35,7 @@ impl Translation<'_> {
         self.buffer.hold_file(FileSlot {
             at,
             file,
-            closer: Closer::Receiver,
+            is_closed_with_buffer: false,
         })?;
         trace::transaction_fd_send(self.route.id, object.fd(), at);
         Ok(object.without_number())
@@ -68,7 +67,7 @@ impl Translation<'_> {
             self.buffer.hold_file(FileSlot {
                 at,
                 file,
-                closer: Closer::Driver,
+                is_closed_with_buffer: true,
             })?;
             trace::transaction_fd_send(self.route.id, fd, at);
         }
@@ -78,7 +77,7 @@ impl Translation<'_> {
     /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does
     /// not accept files or the security modules deny it.
     #[inline]
-    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>, Failure> {
+    fn passed_file(&self, fd: u32) -> Result<PassedFile, Failure> {
         if !self.route.accepts_files {
             return Err(Failure::new(Reason::FilesNotTaken, EPERM));
         }
