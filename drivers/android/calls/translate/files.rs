@@ -6,10 +6,7 @@
 //! The numbers of the files in the receiver are not known before delivery. Until then their places
 //! in the data stay zero or unwritten, and a [`FileSlot`] holds each place together with its file.
 
-use super::{
-    pointers::{area_error, PagesOf},
-    Translation,
-};
+use super::{pointers::PagesOf, Translation};
 use crate::{
     allocation::files::{FileSlot, PassedFile},
     common::failure::{Failure, Reason},
@@ -50,7 +47,7 @@ impl Translation<'_> {
         let gap = self
             .pointers
             .claim(array.parent, array.parent_offset, size, &mut copy)
-            .map_err(|error| area_error(error, Reason::BadArray))?;
+            .map_err(|error| Failure::new(Reason::BadArray, error))?;
         if array.num_fds == 0 {
             return Ok(());
         }

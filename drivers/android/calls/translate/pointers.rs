@@ -8,7 +8,7 @@ use crate::{
     common::failure::{Failure, Reason},
     defs::{PointerObject, BINDER_BUFFER_FLAG_HAS_PARENT},
     process::Process,
-    pure::pointer_area::{AreaError, Piece}, //
+    pure::pointer_area::Piece, //
 };
 use kernel::{
     prelude::*,
@@ -32,14 +32,14 @@ impl Translation<'_> {
             let (at, gap) = self
                 .pointers
                 .add_child(index, source, length, parent, copy)
-                .map_err(|error| area_error(error, Reason::BadPointer))?;
+                .map_err(|error| Failure::new(Reason::BadPointer, error))?;
             let address = pages.address_of(at);
             let written = pages.write(gap.at, &address.to_ne_bytes());
             written.map_err(|error| unwritable(error))?;
             address
         } else {
             let at = self.pointers.add_root(index, source, length, copy);
-            let at = at.map_err(|error| area_error(error, Reason::BadPointer))?;
+            let at = at.map_err(|error| Failure::new(Reason::BadPointer, error))?;
             pages.address_of(at)
         };
         Ok(PointerObject { buffer, ..object })
@@ -49,7 +49,7 @@ impl Translation<'_> {
     pub(super) fn finish(self) -> Result<(), Failure> {
         let pages = PagesOf::new(self.route.receiver, self.buffer.offset());
         let finished = self.pointers.finish(&mut pages.copier());
-        finished.map_err(|error| area_error(error, Reason::BadPointer))
+        finished.map_err(|error| Failure::new(Reason::BadPointer, error))
     }
 }
 
@@ -89,15 +89,4 @@ impl<'a> PagesOf<'a> {
         let start = self.receiver.pages.address().unwrap_or(0);
         (start + self.start + at) as u64
     }
-}
-
-/// Returns the transaction error of a block or an array, which is wrong for this reason.
-#[track_caller]
-pub(super) fn area_error(error: AreaError<Error>, reason: Reason) -> Failure {
-    let errno = match error {
-        AreaError::DoesNotFit => EINVAL,
-        AreaError::NoMemory => ENOMEM,
-        AreaError::Copy(error) => error,
-    };
-    Failure::new(reason, errno)
 }
