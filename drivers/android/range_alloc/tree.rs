@@ -35,7 +35,7 @@ pub(super) type AccountNode = RBTreeNodeReservation<i32, Holding>;
 
 /// The memory that describes one range and the gap behind it.
 pub(super) struct RangeNodes<T> {
-    range: RBTreeNodeReservation<u32, Entry<T>>,
+    range: RBTreeNodeReservation<u32, TreeRange<T>>,
     gap: GapNode,
 }
 
@@ -47,7 +47,7 @@ impl<T> RangeNodes<T> {
     }
 }
 
-struct Entry<T> {
+struct TreeRange<T> {
     claim: Claim,
     state: State<T>,
     /// The memory of the gap behind the range, if there is no gap.
@@ -62,6 +62,11 @@ fn key_of(offset: u32) -> u32 {
     offset.saturating_add(1)
 }
 
+/// Returns where an entry begins; that with [`FIRST_KEY`] is at the start of the space.
+fn offset_of(key: u32) -> u32 {
+    key.saturating_sub(1)
+}
+
 /// All ranges of a space.
 ///
 /// # Invariants
@@ -73,7 +78,7 @@ fn key_of(offset: u32) -> u32 {
 /// - Each sender of a oneway range has an account with the number and the sum of its ranges, and no
 ///   other account exists.
 pub(super) struct Tree<T> {
-    ranges: RBTree<u32, Entry<T>>,
+    ranges: RBTree<u32, TreeRange<T>>,
     gaps: RBTree<GapKey, ()>,
     accounts: RBTree<i32, Holding>,
     len: usize,
@@ -109,24 +114,11 @@ impl<T> Tree<T> {
         let mut next = space;
         while let Some((offset, claim, state)) = array.pop() {
             tree.charge(claim, spare)?;
-            tree.add(
-                key_of(offset),
-                offset,
-                claim,
-                state,
-                next,
-                spare.take_range()?,
-            );
+            tree.add(key_of(offset), claim, state, next, spare.take_range()?);
             next = offset;
         }
-        tree.add(
-            FIRST_KEY,
-            0,
-            Claim::NOTHING,
-            State::Freeing,
-            next,
-            spare.take_range()?,
-        );
+        let nodes = spare.take_range()?;
+        tree.add(FIRST_KEY, Claim::NOTHING, State::Freeing, next, nodes);
         Ok(tree)
     }
 
@@ -135,7 +127,7 @@ impl<T> Tree<T> {
     pub(super) fn move_to<const N: usize>(&mut self, array: &mut Array<T, N>) {
         for (&key, entry) in self.ranges.iter_mut().skip(1) {
             let state = core::mem::replace(&mut entry.state, State::Freeing);
-            array.put(array.len(), key - 1, entry.claim, state);
+            array.put(array.len(), offset_of(key), entry.claim, state);
         }
     }
 
@@ -170,7 +162,7 @@ impl<T> Tree<T> {
 
         let gap = self.gaps.remove_node(&(room, offset));
         let key = key_of(offset);
-        self.add(key, offset, claim, State::Reserved, offset + room, nodes);
+        self.add(key, claim, State::Reserved, offset + room, nodes);
         self.len += 1;
         // No gap is behind the entry before any more.
         if let Some(mut at) = self.ranges.cursor_lower_bound_mut(&key) {
@@ -182,23 +174,15 @@ impl<T> Tree<T> {
     }
 
     /// Adds an entry, and the gap between its end and the next one, which begins at `next`.
-    fn add(
-        &mut self,
-        key: u32,
-        offset: u32,
-        claim: Claim,
-        state: State<T>,
-        next: u32,
-        nodes: RangeNodes<T>,
-    ) {
-        let end = offset + claim.size;
+    fn add(&mut self, key: u32, claim: Claim, state: State<T>, next: u32, nodes: RangeNodes<T>) {
+        let end = offset_of(key) + claim.size;
         let gap = if end == next {
             Some(nodes.gap)
         } else {
             self.gaps.insert(nodes.gap.into_node((next - end, end), ()));
             None
         };
-        let entry = Entry { claim, state, gap };
+        let entry = TreeRange { claim, state, gap };
         self.ranges.insert(nodes.range.into_node(key, entry));
     }
 
@@ -220,9 +204,11 @@ impl<T> Tree<T> {
         let claim = entry.claim;
         let own_gap = entry.gap.take();
         let end = offset + claim.size;
-        let next = at.peek_next().map_or(self.space, |(&key, _)| key - 1);
+        let next = at
+            .peek_next()
+            .map_or(self.space, |(&key, _)| offset_of(key));
         let (&key, before) = at.peek_prev_mut()?;
-        let start = key.saturating_sub(1) + before.claim.size;
+        let start = offset_of(key) + before.claim.size;
 
         // The gaps before and behind the range become one.
         let mut take = |kept: Option<GapNode>, gap: GapKey| match kept {
@@ -290,14 +276,14 @@ impl<T> Tree<T> {
     /// Returns all ranges, by ascending offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
         let entries = self.ranges.iter().skip(1);
-        entries.map(|(&key, entry)| Range::new(key - 1, entry.claim, &entry.state))
+        entries.map(|(&key, entry)| Range::new(offset_of(key), entry.claim, &entry.state))
     }
 
     /// Returns the first range that ends behind `start`.
     pub(super) fn first_behind(&self, start: u32) -> Option<Range<'_, T>> {
         let begin = key_of(start);
         let reaches_it =
-            |(&key, entry): (&u32, &Entry<T>)| (key + entry.claim.size > begin).then_some(key);
+            |(&key, entry): (&u32, &TreeRange<T>)| (key + entry.claim.size > begin).then_some(key);
         let key = match self.ranges.cursor_lower_bound(&begin) {
             Some(at) => match at.peek_prev().and_then(reaches_it) {
                 Some(before) => before,
@@ -306,6 +292,6 @@ impl<T> Tree<T> {
             None => reaches_it(self.ranges.cursor_back()?.current())?,
         };
         let entry = self.ranges.get(&key)?;
-        Some(Range::new(key - 1, entry.claim, &entry.state))
+        Some(Range::new(offset_of(key), entry.claim, &entry.state))
     }
 }
