@@ -11,8 +11,7 @@ mod idle;
 pub(crate) use idle::IdlePlace;
 
 use crate::{
-    allocation::Delivered,
-    buffers::space::{self, Buffers},
+    allocation::space::{self, Buffers},
     common::{
         failure::{Failure, Reason},
         limits::limits,
@@ -35,6 +34,7 @@ use crate::{
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
+    priority,
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
@@ -42,7 +42,6 @@ use crate::{
         priority_rules::Priority,
         registrations::{DeliveredNotifications, Place, Registrations}, //
     },
-    scheduling::priority,
     thread::{Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Wake, Waking, Work, WorkQueue}, //
@@ -105,7 +104,7 @@ pub(crate) struct Process {
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
     /// Which ranges of `pages` hold buffers.
-    pub(crate) buffers: Arc<Buffers<Delivered>>,
+    pub(crate) buffers: Arc<Buffers>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
     /// The queue of tasks that poll the device, and of tasks that freeze the process. A thread for

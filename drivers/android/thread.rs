@@ -19,13 +19,13 @@ use crate::{
         pid::ThreadPid, //
     },
     node::Node,
+    priority,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::{CallStack, Frame, FrameId},
         looper::Looper,
         priority_rules::{NodePriority, Priority, SavedPriority}, //
     },
-    scheduling::priority,
     transaction::TransactionBox,
     work::{
         self, Code, CompletionRead, Completions, ThreadWake, Waking, Work, WorkQueue, WorkTicket,

@@ -22,8 +22,8 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::{EndedUse, NodeInUse},
+    priority,
     range_alloc::CallKind,
-    scheduling::priority,
     thread::Thread,
     transaction::{Content, Transaction, TransactionBox},
     work::ThreadWake, //

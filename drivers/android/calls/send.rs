@@ -23,13 +23,13 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::Node,
+    priority,
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
         node_counts::Strength, //
     },
     range_alloc::CallKind,
-    scheduling::priority,
     thread::{Thread, ThreadState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{self, Code, CompletionRead, Waking, Work, WorkTicket}, //

@@ -9,7 +9,7 @@
 //! what was read last.
 
 use crate::{
-    allocation::{AfterFree, BufferObjects, Freed},
+    allocation::{BufferObjects, Freed},
     calls::{
         reply::reply,
         send::call,
@@ -313,7 +313,7 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
     }
     let thread = sender.thread;
     let descriptors = Some(sender.descriptors);
-    if let AfterFree::ReturnSoon = thread.process.release_objects(named, descriptors) {
+    if thread.process.release_objects(named, descriptors) {
         thread.must_return.store(true, Relaxed);
     }
 }

@@ -10,8 +10,7 @@
 //! whole or not at all (lesson C15).
 
 use crate::{
-    allocation::{Buffer, Purpose},
-    buffers::file_slots::ReservedNumbers,
+    allocation::{files::ReservedNumbers, Buffer},
     common::{
         debug::{self, binder_debug},
         failure::{Failure, Reason},
@@ -26,8 +25,9 @@ use crate::{
         stack_bytes::StackBytes,
         user_words, //
     },
+    node::Node,
+    priority,
     process::StateGuard,
-    scheduling::priority,
     thread::Thread,
     transaction::{ArrivedReply, Content, TransactionBox}, //
 };
@@ -233,12 +233,12 @@ pub(super) fn deliver_call<'a>(
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
-            deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
+            deliver_buffer(thread, buffer, numbers, Some(node), true);
             return Ok(end_oneway_call(thread, transaction, flag_is_lent));
         }
         let own = priority::begin_service(transaction.caller_priority, &node.priority);
         transaction.saved_priority.keep_first(own);
-        deliver_buffer(thread, buffer, numbers, Purpose::Call(node));
+        deliver_buffer(thread, buffer, numbers, Some(node), false);
     }
     let mut process = thread.process.lock_state();
     thread.state(&mut process).serve(transaction);
@@ -302,12 +302,13 @@ fn deliver_buffer(
     thread: &Thread,
     mut buffer: Buffer,
     numbers: Option<KBox<ReservedNumbers>>,
-    purpose: Purpose,
+    node: Option<Arc<Node>>,
+    is_oneway: bool,
 ) {
     if let Some(numbers) = numbers {
         buffer.install_files(numbers);
     }
-    thread.process.deliver_buffer(buffer, purpose);
+    thread.process.deliver_buffer(buffer, node, is_oneway);
 }
 
 /// Delivers a reply to the thread that made the call. No lock may be held.
@@ -344,7 +345,7 @@ pub(super) fn deliver_reply(
     }
     transaction_delivered(thread, reply.id, Return::Reply);
     trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
-    deliver_buffer(thread, reply.buffer, numbers, Purpose::Reply);
+    deliver_buffer(thread, reply.buffer, numbers, None, false);
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 //! these guarantees, and does nothing else.
 
 use crate::{
-    buffers::space,
+    allocation::space,
     common::{
         debug::{errno_name, space_debug},
         netlink,

@@ -7,7 +7,7 @@
 //! [`crate::entry::delivery`].
 
 use crate::{
-    buffers::file_slots::ReservedNumbers,
+    allocation::files::ReservedNumbers,
     calls::ReplySent,
     defs::{NodeName, Return, WriteRead, LARGEST_RETURN},
     entry::delivery::{
@@ -30,9 +30,9 @@ use crate::{
     },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
+    priority,
     process::{ProcessState, StateGuard},
     pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
-    scheduling::priority,
     thread::{Thread, WaitState},
     transaction::{ArrivedReply, Content, Transaction, TransactionBox},
     work::{Code, CompletionRead, Wake, Work, WorkTicket}, //

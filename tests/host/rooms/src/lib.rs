@@ -15,9 +15,6 @@ mod pure;
 mod range_alloc;
 
 // From the floor below the driver, where `unsafe` is at home.
-#[cfg(test)]
-#[path = "../../../../rust/kernel/expect.rs"]
-mod expect;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/link.rs"]
 mod link;

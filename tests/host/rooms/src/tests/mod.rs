@@ -19,16 +19,13 @@ mod owned_by;
 mod pointer_area;
 mod printable;
 mod priority_rules;
-#[path = "../../../../../drivers/android/range_alloc/conformance.rs"]
-mod range_conformance;
 mod range_lessons;
-mod range_shared;
+mod range_model;
+mod range_rules;
 mod registrations;
 mod slot;
 
-// What the conformance suite imports; KUnit has its own.
-use crate::expect::{ensure, ensure_eq, Failed};
-use kernel::testing::{atomic, live_allocations};
+use kernel::testing::live_allocations;
 use proptest::test_runner::Config;
 
 /// How many random sequences the tests of places in objects try: few in Miri, which takes much longer.

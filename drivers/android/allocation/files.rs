@@ -22,15 +22,16 @@
 //!
 //! Where the numbers are written and which are to be closed again is recorded here and in the
 //! buffer's descriptor, and never read from memory that the receiver maps (lesson R04).
-//!
-//! `P` is the type of an open file of a device of Binder: a process.
 
+use super::Buffer;
 use crate::{
     ffi::trace, //
-    kernel_ext::{deferred_close::DeferredClose, page_range::PageRange},
+    kernel_ext::deferred_close::DeferredClose,
+    process::Process,
     pure::one_or_many::OneOrMany,
 };
 use kernel::{
+    alloc::AllocError,
     fs::{
         file::{flags, FileDescriptorReservation},
         File, //
@@ -40,31 +41,24 @@ use kernel::{
 };
 
 /// A file, and the place of its number in the data.
-pub(crate) struct FileSlot<P> {
+pub(crate) struct FileSlot {
     /// The offset of the number's four bytes from the start of the buffer.
     pub(crate) at: usize,
-    pub(crate) file: PassedFile<P>,
-    pub(crate) closer: Closer,
+    pub(crate) file: PassedFile,
+    /// Whether the driver closes the descriptor when the receiver frees the buffer, and not the
+    /// receiver at any time (contract OBJ-11).
+    pub(crate) is_closed_with_buffer: bool,
 }
 
 /// The files of a transaction.
-pub(crate) type FileSlots<P> = OneOrMany<FileSlot<P>, 8>;
+pub(super) type FileSlots = OneOrMany<FileSlot, 8>;
 
 /// What is passed.
-pub(crate) enum PassedFile<P> {
+pub(crate) enum PassedFile {
     /// A file, which is held.
     Other(ARef<File>),
     /// A device of this driver, by the process that it was opened as.
-    Device(Arc<P>),
-}
-
-/// What closes a descriptor that was delivered (contract OBJ-11).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closer {
-    /// The receiver, at any time.
-    Receiver,
-    /// The driver, when the receiver frees the buffer.
-    Driver,
+    Device(Arc<Process>),
 }
 
 /// Numbers in the calling task's file descriptor table for all files of a buffer; released when
@@ -77,37 +71,54 @@ pub(crate) struct ReservedNumbers {
     to_close: Option<DeferredClose>,
 }
 
-impl ReservedNumbers {
-    /// Reserves a number for each file of transaction `id`, whose buffer lies at `start` of the
-    /// receiver's `pages`, in the table of the calling task, and writes the numbers into the data.
-    /// `file_of` returns the file of a device that is open.
+impl Buffer {
+    /// Records a file that the data names.
+    pub(crate) fn hold_file(&mut self, slot: FileSlot) -> Result<(), AllocError> {
+        self.named()?.files.push(slot)
+    }
+
+    /// Reserves a number for each file in the data of transaction `id`, in the file descriptor
+    /// table of the calling task, which belongs to `receiver`, and writes the numbers into the
+    /// data. `None` if there are no files.
     ///
     /// `EMFILE` if the task may not have that many, `EBADF` if a device is closed.
-    #[cold]
-    pub(crate) fn reserve<P>(
+    pub(crate) fn reserve_numbers(
+        &self,
         id: u32,
-        slots: &[FileSlot<P>],
-        pages: &PageRange,
-        start: usize,
-        file_of: impl Fn(&P) -> Option<ARef<File>>,
-    ) -> Result<KBox<Self>> {
+        receiver: &Process,
+    ) -> Result<Option<KBox<ReservedNumbers>>> {
+        match &self.named {
+            Some(named) if !named.files.as_slice().is_empty() => self
+                .reserve_numbers_of(named.files.as_slice(), id, receiver)
+                .map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn reserve_numbers_of(
+        &self,
+        slots: &[FileSlot],
+        id: u32,
+        receiver: &Process,
+    ) -> Result<KBox<ReservedNumbers>> {
         let mut numbers = OneOrMany::with_capacity(slots.len())?;
         let mut devices = OneOrMany::None;
         for slot in slots {
             if let PassedFile::Device(device) = &slot.file {
-                devices.push(file_of(device).ok_or(EBADF)?)?;
+                devices.push(device.file.get().ok_or(EBADF)?)?;
             }
             let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
             trace::transaction_fd_recv(id, number.reserved_fd(), slot.at);
             numbers.push(number)?;
         }
-        let pages = pages.open_pages()?;
+        let pages = receiver.pages.open_pages()?;
         for (slot, number) in slots.iter().zip(numbers.as_slice()) {
-            pages.write(start + slot.at, &number.reserved_fd().to_ne_bytes())?;
+            pages.write(self.offset() + slot.at, &number.reserved_fd().to_ne_bytes())?;
         }
         drop(pages);
-        let to_close = Self::to_close(slots, numbers.as_slice())?;
-        let reserved = Self {
+        let to_close = to_close(slots, numbers.as_slice())?;
+        let reserved = ReservedNumbers {
             numbers,
             devices,
             to_close,
@@ -115,34 +126,19 @@ impl ReservedNumbers {
         Ok(KBox::new(reserved, GFP_KERNEL)?)
     }
 
-    /// Returns those of the numbers that the driver closes.
-    fn to_close<P>(
-        slots: &[FileSlot<P>],
-        numbers: &[FileDescriptorReservation],
-    ) -> Result<Option<DeferredClose>> {
-        let is_closed = |slot: &FileSlot<P>| slot.closer == Closer::Driver;
-        let count = slots.iter().filter(|slot| is_closed(slot)).count();
-        if count == 0 {
-            return Ok(None);
-        }
-        let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
-        for (slot, number) in slots.iter().zip(numbers) {
-            if is_closed(slot) {
-                closing.push(number.reserved_fd());
-            }
-        }
-        Ok(Some(closing))
-    }
-
-    /// Installs the files under their numbers. Returns the descriptors that are to be closed with
-    /// the buffer.
-    pub(crate) fn install<P>(self: KBox<Self>, slots: FileSlots<P>) -> Option<DeferredClose> {
-        let Self {
+    /// Installs the files under their numbers. The descriptors that are to be closed with the
+    /// buffer are recorded in it.
+    pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
+        let Some(named) = &mut self.named else {
+            return;
+        };
+        let ReservedNumbers {
             numbers,
             devices,
             to_close,
-        } = KBox::into_inner(self);
+        } = KBox::into_inner(reserved);
         let mut devices = devices.into_items();
+        let slots = core::mem::replace(&mut named.files, OneOrMany::None);
         // There are as many numbers as slots, and as many devices as slots of devices, in the same
         // order.
         for (number, slot) in numbers.into_items().zip(slots.into_items()) {
@@ -154,6 +150,27 @@ impl ReservedNumbers {
                 number.fd_install(file);
             }
         }
-        to_close
+        named.to_close = to_close;
     }
+}
+
+/// Returns those of the numbers that the driver closes.
+fn to_close(
+    slots: &[FileSlot],
+    numbers: &[FileDescriptorReservation],
+) -> Result<Option<DeferredClose>> {
+    let count = slots
+        .iter()
+        .filter(|slot| slot.is_closed_with_buffer)
+        .count();
+    if count == 0 {
+        return Ok(None);
+    }
+    let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
+    for (slot, number) in slots.iter().zip(numbers) {
+        if slot.is_closed_with_buffer {
+            closing.push(number.reserved_fd());
+        }
+    }
+    Ok(Some(closing))
 }
