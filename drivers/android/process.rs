@@ -26,14 +26,13 @@ use crate::{
     kernel_ext::{
         callers::{HasRecords, Records},
         closable::{Closable, Open},
+        files::OpenFile,
         linked_tree::LinkedTree,
-        open_file::OpenFile,
         owned_by::has_lock,
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
-        sched,
-        versions::tgid, //
+        sched, //
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
@@ -368,7 +367,7 @@ impl Process {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
-        let buffers = Buffers::new(tgid(task))?;
+        let buffers = Buffers::new(task.tgid())?;
         let code_counts = ProcessCounts::new()?;
         let log = context.log()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
@@ -378,7 +377,7 @@ impl Process {
                 log,
                 context: context.clone(),
                 file: OpenFile::new(),
-                pid: tgid(task),
+                pid: task.tgid(),
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),
                 opening,

@@ -4,10 +4,6 @@
 
 use kernel::bindings;
 
-extern "C" {
-    fn kernel_ext_milliseconds(ticks: u64) -> u64;
-}
-
 /// A moment, in ticks of the kernel's timer modulo 2^32, which take 49 days or more.
 #[derive(Clone, Copy)]
 pub(crate) struct Ticks(u32);
@@ -27,6 +23,6 @@ impl Ticks {
     pub(crate) fn elapsed_milliseconds(self) -> u64 {
         let ticks = Self::now().0.wrapping_sub(self.0);
         // SAFETY: This computes; any number may be passed.
-        unsafe { kernel_ext_milliseconds(ticks.into()) }
+        unsafe { bindings::jiffies64_to_msecs(ticks.into()) }
     }
 }

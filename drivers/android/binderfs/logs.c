@@ -26,8 +26,6 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../common/name.h"
-#include "rust_binderfs.h"
 #include "internal.h"
 
 /* Files */

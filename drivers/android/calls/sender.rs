@@ -3,7 +3,7 @@
 //! The thread that sends a call or a reply, and what it may use for that.
 
 use crate::{
-    kernel_ext::{descriptors::Descriptors, park::WakeHint},
+    kernel_ext::{files::Descriptors, park::WakeHint},
     process::Process,
     thread::Thread, //
 };

@@ -15,7 +15,7 @@ use crate::{
     calls::sender::Sender,
     common::failure::{Failure, Reason},
     defs::{Object, TransactionRequest},
-    kernel_ext::user_bytes::UserBytes,
+    kernel_ext::user::UserBytes,
     process::Process,
     pure::pointer_area::PointerArea, //
 };

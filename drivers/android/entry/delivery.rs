@@ -16,7 +16,7 @@ use crate::{
     defs::{NodeName, Return, TransactionData},
     entry::read_buffer::{transaction_delivered, ReadBuffer},
     ffi::trace,
-    kernel_ext::{park::WakeHint, pid, plain::Plain},
+    kernel_ext::{park::WakeHint, pid, user::Plain},
     process::StateGuard,
     scheduling::priority,
     thread::Thread,

@@ -7,7 +7,7 @@ use crate::{
     common::code_counts::Counter,
     defs::{Return, WriteRead, LARGEST_RETURN},
     ffi::trace, //
-    kernel_ext::{stack_bytes::StackBytes, user_words},
+    kernel_ext::{stack_bytes::StackBytes, user},
     thread::Thread,
 };
 use kernel::{
@@ -90,7 +90,7 @@ impl<'a> ReadBuffer<'a> {
     pub(crate) fn put_first(&mut self, code: Return) -> Result {
         match self.piece.as_mut_slice().first_chunk_mut() {
             Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
-            _ => user_words::write_u32(place(self.address)?, code.code())?,
+            _ => user::write_u32(place(self.address)?, code.code())?,
         }
         self.reader.count(Counter::of_return(code));
         trace::return_code(code.code());
@@ -131,7 +131,7 @@ pub(crate) fn begin(io: &WriteRead) -> Result<u64> {
     if io.read_consumed > 0 {
         return Ok(io.read_consumed);
     }
-    user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    user::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
     Ok(SIZE_OF_CODE)
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn begin(io: &WriteRead) -> Result<u64> {
 #[inline(always)]
 pub(crate) fn end_with(reader: &Thread, io: &mut WriteRead, at: u64, code: Return) -> Result {
     let address = io.read_buffer.checked_add(at).ok_or(EFAULT)?;
-    user_words::write_u32(place(address)?, code.code())?;
+    user::write_u32(place(address)?, code.code())?;
     reader.count(Counter::of_return(code));
     trace::return_code(code.code());
     io.read_consumed = at + SIZE_OF_CODE;

@@ -13,12 +13,14 @@ use crate::{
         delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
         read_buffer::{self, ReadBuffer}, //
     },
-    ffi::trace::{self, Waiting},
+    ffi::{
+        self,
+        trace::{self, Waiting}, //
+    },
     kernel_ext::{
         park::{self, WakeHint},
-        plain::Plain,
         sched,
-        user_error, //
+        user::Plain, //
     },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
@@ -156,7 +158,7 @@ fn finish(
 /// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
 /// No lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
-    if user_error::is_armed() {
+    if ffi::may_stop() {
         stop_outside_of_pool(thread);
     }
     let mut process = thread.process.lock_state();
@@ -213,9 +215,9 @@ fn stop_outside_of_pool(thread: &Thread) {
     let is_error = own.is_available() && !own.looper.is_in_pool();
     drop(process);
     if is_error {
-        user_error::happened();
+        ffi::user_error_happened();
         // A signal ends the wait, and is noticed by whoever waits for work.
-        let _ = user_error::wait_while_stopped();
+        let _ = ffi::wait_while_stopped();
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     defs::{Command, TransactionData, WriteRead},
     entry::refusals,
     ffi::trace, //
-    kernel_ext::{plain::Plain, user_bytes::UserBytes},
+    kernel_ext::user::{Plain, UserBytes},
     thread::Thread,
 };
 use core::cell::Cell;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes and offsets of the kernel's structs as the C compiler sees them, with the names that
- * rust/kernel/layouts.rs uses for them. Nothing in here knows of Binder.
+ * Sizes and offsets of the kernel's structs as the C compiler sees them, in the order in which
+ * rust/kernel/layouts.rs has them.
  */
 
 #include <linux/cred.h>
@@ -21,12 +21,16 @@
 #include <linux/tracepoint-defs.h>
 #include <linux/wait.h>
 
-#include "layouts.h"
-
 /* bindgen then takes fields of task_struct for others: see rust/kernel/layouts.rs. */
 #ifndef CONFIG_SCHEDSTATS
 #error "Rust reads task_struct in the wrong places without CONFIG_SCHEDSTATS: enable it"
 #endif
+
+/* The name of a struct or field, and its size or offset in bytes. */
+struct kernel_ext_layout {
+	const char *name;
+	size_t bytes;
+};
 
 #define SIZE(type) { #type, sizeof(struct type) }
 #define FIELD(type, field) { #type "." #field, offsetof(struct type, field) }
