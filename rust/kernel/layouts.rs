@@ -7,9 +7,10 @@
 //! from the wrong place. Then a task has number 0 and no memory, and the data that is read instead
 //! is used as a pointer.
 //!
-//! The table lists what a module relies on: the fields that it, or the `kernel` crate inlined
-//! into it, reads or writes by itself, and the sizes of the structs that it allocates and C fills.
-//! Everything else is read through C functions, which the compiler made for this very kernel.
+//! The table lists what a module relies on: the structs of which it, or the `kernel` crate inlined
+//! into it, reads or writes fields by itself, or that it allocates and C fills. Of each it has the
+//! size, or the fields that are behind most others: a member that is laid out wrongly moves all
+//! behind it. Everything else is read through C functions, which the compiler made for this kernel.
 
 use core::mem::{offset_of, size_of};
 use kernel::{
@@ -41,13 +42,6 @@ const OF_RUST: &[usize] = &[
     offset_of!(file, f_op),
     offset_of!(file, private_data),
     size_of::<file_operations>(),
-    offset_of!(file_operations, owner),
-    offset_of!(file_operations, poll),
-    offset_of!(file_operations, unlocked_ioctl),
-    offset_of!(file_operations, compat_ioctl),
-    offset_of!(file_operations, mmap),
-    offset_of!(file_operations, open),
-    offset_of!(file_operations, flush),
     offset_of!(file_operations, release),
     size_of::<kmem_cache_args>(),
     size_of::<list_head>(),
@@ -58,12 +52,7 @@ const OF_RUST: &[usize] = &[
     size_of::<poll_table_struct>(),
     size_of::<rb_node>(),
     size_of::<shrink_control>(),
-    offset_of!(shrink_control, nid),
-    offset_of!(shrink_control, memcg),
-    offset_of!(shrink_control, nr_to_scan),
     offset_of!(shrink_control, nr_scanned),
-    offset_of!(shrinker, count_objects),
-    offset_of!(shrinker, scan_objects),
     offset_of!(shrinker, private_data),
     size_of::<spinlock>(),
     offset_of!(task_struct, group_leader),
@@ -73,15 +62,11 @@ const OF_RUST: &[usize] = &[
     offset_of!(tracepoint, key),
     offset_of!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1.vm_end),
     offset_of!(vm_area_struct, __bindgen_anon_2.vm_flags),
-    offset_of!(vm_area_struct, vm_mm),
-    offset_of!(vm_area_struct, vm_ops),
     offset_of!(vm_area_struct, vm_pgoff),
     offset_of!(vm_area_struct, vm_private_data),
     offset_of!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1.vm_start),
     size_of::<vm_operations_struct>(),
-    offset_of!(vm_operations_struct, close),
     offset_of!(vm_operations_struct, fault),
-    offset_of!(vm_operations_struct, open),
     size_of::<wait_queue_entry>(),
     size_of::<wait_queue_head>(),
 ];

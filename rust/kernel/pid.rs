@@ -29,8 +29,8 @@ use kernel::{
 // Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
 // of the calling task, compare pointers, or accept any number. What is at the place of a
 // `CountedPid` they read once, in a section that no grace period of RCU ends in: so by its
-// invariants it is null, or stays valid for as long as they use it. All may be called in any
-// context.
+// invariants it is null, or stays valid for as long as they use it. A `UserNamespace` is valid by
+// its invariants, and keeps its parent. All may be called in any context.
 unsafe extern "C" {
     /// Finds out what [`WakeHint::Sync`] means to the scheduler. At the module's initialisation.
     #[link_name = "kernel_ext_wake_init"]
@@ -66,13 +66,13 @@ unsafe extern "C" {
     safe fn kernel_ext_pid_group_nr(place: &CountedPid) -> i32;
     safe fn kernel_ext_pid_may_signal(place: &CountedPid) -> c_int;
     safe fn kernel_ext_uid_here(uid: u32) -> u32;
+    safe fn kernel_ext_user_ns_contains(outer: &UserNamespace, inner: &UserNamespace) -> bool;
 
     fn kernel_ext_pid_put(pid: *mut c_void);
     fn kernel_ext_pid_put_later(pid: *mut c_void);
     fn kernel_ext_pid_wake_and_enable(place: &CountedPid, is_sync: bool);
     fn kernel_ext_user_ns_get(ns: *mut c_void);
     fn kernel_ext_user_ns_put(ns: *mut c_void);
-    fn kernel_ext_user_ns_contains(outer: *const c_void, inner: *const c_void) -> bool;
 }
 
 /// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at
@@ -234,6 +234,7 @@ impl GroupPid {
 /// # Invariants
 ///
 /// `self.0` is a valid `struct user_namespace`, to which this owns a reference.
+#[repr(transparent)]
 pub(crate) struct UserNamespace(NonNull<c_void>);
 
 // SAFETY: A `struct user_namespace` is counted atomically, and may be used and put by any thread.
@@ -256,8 +257,7 @@ impl UserNamespace {
 
     /// Whether `inner` is this namespace or a descendant of it.
     pub(crate) fn contains(&self, inner: &Self) -> bool {
-        // SAFETY: By the type invariants both namespaces are valid. A namespace keeps its parent.
-        unsafe { kernel_ext_user_ns_contains(self.0.as_ptr(), inner.0.as_ptr()) }
+        kernel_ext_user_ns_contains(self, inner)
     }
 }
 

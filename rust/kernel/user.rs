@@ -15,16 +15,18 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-extern "C" {
+// Why two are safe to call: `helpers/memory.c` defines them with these arguments, and writes to
+// memory of user space, of which any address may be passed.
+unsafe extern "C" {
     fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
-    fn kernel_ext_put_two_of_six_words(
+    safe fn kernel_ext_put_two_of_six_words(
         to: *mut u64,
         one: usize,
         first: u64,
         two: usize,
         second: u64,
     ) -> bool;
-    fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
+    safe fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
 }
 
 /// A type whose values are exchanged as bytes.
@@ -171,8 +173,7 @@ pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
 #[inline]
 pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
     let to = to.as_mut_ptr().cast();
-    // SAFETY: The target may be any address at all.
-    match unsafe { kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) } {
+    match kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) {
         true => Ok(()),
         false => Err(EFAULT),
     }
@@ -181,8 +182,7 @@ pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) 
 /// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
 #[inline]
 pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
-    // SAFETY: The target may be any address at all.
-    match unsafe { kernel_ext_put_u32(to.as_mut_ptr().cast(), value) } {
+    match kernel_ext_put_u32(to.as_mut_ptr().cast(), value) {
         true => Ok(()),
         false => Err(EFAULT),
     }

@@ -358,12 +358,14 @@ void kernel_ext_user_ns_put(struct user_namespace *ns)
 }
 
 /* Whether @inner is @outer or a descendant of it. */
-bool kernel_ext_user_ns_contains(const struct user_namespace *outer,
-				 const struct user_namespace *inner)
+bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
+				 const struct user_namespace *const *inner)
 {
-	while (inner->level > outer->level)
-		inner = inner->parent;
-	return inner == outer;
+	const struct user_namespace *ns = *inner;
+
+	while (ns->level > (*outer)->level)
+		ns = ns->parent;
+	return ns == *outer;
 }
 
 /* How tasks are scheduled: rust/kernel/sched.rs */
