@@ -24,13 +24,12 @@ use crate::{
     kernel_ext::{
         callers::{HasRecords, Records},
         closable::{Closable, Open},
+        files::OpenFile,
         link::{has_field, LinkedTree},
-        open_file::OpenFile,
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
-        sched,
-        versions::tgid, //
+        sched, //
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
@@ -346,7 +345,7 @@ impl Process {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
-        let buffers = Buffers::new(tgid(task))?;
+        let buffers = Buffers::new(task.tgid())?;
         let code_counts = ProcessCounts::new()?;
         let log = context.log()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
@@ -356,7 +355,7 @@ impl Process {
                 log,
                 context: context.clone(),
                 file: OpenFile::new(),
-                pid: tgid(task),
+                pid: task.tgid(),
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),
                 opening,

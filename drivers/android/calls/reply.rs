@@ -20,7 +20,7 @@ use crate::{
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
+    kernel_ext::{park::WakeHint, sched},
     node::{EndedUse, NodeInUse},
     priority,
     range_alloc::CallKind,

@@ -35,7 +35,7 @@ use crate::{
         BINDER_BUFFER_FLAG_HAS_PARENT, //
     },
     ffi::trace::{self, NodeNamed, RefNamed},
-    kernel_ext::user_bytes::UserBytes,
+    kernel_ext::user::UserBytes,
     process::Process,
     pure::{
         pointer_area::{Piece, PointerArea},

@@ -30,7 +30,7 @@ use crate::{
         WriteRead, //
     },
     ffi::trace,
-    kernel_ext::{plain::Plain, user_bytes::UserBytes},
+    kernel_ext::user::{Plain, UserBytes},
     node::NodeInUse,
     notifications::{death, freeze},
     process::Process,

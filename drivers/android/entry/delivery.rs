@@ -21,9 +21,8 @@ use crate::{
     kernel_ext::{
         park::WakeHint,
         pid,
-        plain::Plain,
         stack_bytes::StackBytes,
-        user_words, //
+        user::{self, Plain}, //
     },
     node::Node,
     priority,
@@ -109,7 +108,7 @@ impl<'a> ReadBuffer<'a> {
     pub(super) fn put_first(&mut self, code: Return) -> Result {
         match self.piece.as_mut_slice().first_chunk_mut() {
             Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
-            _ => user_words::write_u32(place(self.address)?, code.code())?,
+            _ => user::write_u32(place(self.address)?, code.code())?,
         }
         count_return(self.reader, code);
         Ok(())
@@ -137,7 +136,7 @@ pub(super) fn begin(io: &WriteRead) -> Result<u64> {
     if io.read_consumed > 0 {
         return Ok(io.read_consumed);
     }
-    user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    user::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
     Ok(SIZE_OF_CODE)
 }
 

@@ -20,13 +20,14 @@ use crate::{
         ReadBuffer,
         SIZE_OF_CODE, //
     },
-    ffi::trace::{self, Waiting},
+    ffi::{
+        self,
+        trace::{self, Waiting}, //
+    },
     kernel_ext::{
         park::{self, WakeHint},
-        plain::Plain,
         sched,
-        user_error,
-        user_words, //
+        user::{self, Plain}, //
     },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
@@ -120,7 +121,7 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
         return read_completion_and_request(thread, io);
     }
     let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
-    user_words::write_u32(place(address)?, Return::TransactionComplete.code())?;
+    user::write_u32(place(address)?, Return::TransactionComplete.code())?;
     count_return(thread, Return::TransactionComplete);
     io.read_consumed = written + SIZE_OF_CODE;
     Ok(())
@@ -172,7 +173,7 @@ fn finish(
 /// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
 /// No lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
-    if user_error::is_armed() {
+    if ffi::may_stop() {
         stop_outside_of_pool(thread);
     }
     let mut process = thread.process.lock_state();
@@ -229,9 +230,9 @@ fn stop_outside_of_pool(thread: &Thread) {
     let is_error = own.is_available() && !own.looper.is_in_pool();
     drop(process);
     if is_error {
-        user_error::happened();
+        ffi::user_error_happened();
         // A signal ends the wait, and is noticed by whoever waits for work.
-        let _ = user_error::wait_while_stopped();
+        let _ = ffi::wait_while_stopped();
     }
 }
 

@@ -300,18 +300,13 @@ impl<O: Keyed> Drop for LinkedTree<O> {
     }
 }
 
-extern "C" {
-    fn get_random_u64() -> u64;
-}
-
 /// What weights depend on besides addresses, so that user space cannot choose objects whose weights
 /// make a tree deep, even if it has found out where they are.
 static SECRET: Atomic<u64> = Atomic::new(0);
 
 /// Sets what weights depend on, once, before the first object is inserted anywhere.
-pub(crate) fn set_secret() {
-    // SAFETY: The function takes no argument and may be called in any context.
-    SECRET.store(unsafe { get_random_u64() }, Relaxed);
+pub(crate) fn set_secret(secret: u64) {
+    SECRET.store(secret, Relaxed);
 }
 
 /// Returns the weight of an object. No two objects have the same.

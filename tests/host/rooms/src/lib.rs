@@ -24,13 +24,9 @@ mod owned_by;
 #[path = "../../../../rust/kernel/cpu_rings/slot.rs"]
 mod slot;
 
-/// What differs between kernels, of which the shim is one; and names by which macros find things.
+/// Names by which macros find things.
 mod kernel_ext {
     pub(crate) use super::link;
-
-    pub(crate) mod versions {
-        pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sizes and offsets of the kernel's structs as the C compiler sees them, with the names that
- * rust/kernel/layouts.rs uses for them. Nothing in here knows of Binder.
+ * Sizes and offsets of the kernel's structs as the C compiler sees them, in the order in which
+ * rust/kernel/layouts.rs has them.
  */
 
 #include <linux/cred.h>
@@ -21,12 +21,16 @@
 #include <linux/tracepoint-defs.h>
 #include <linux/wait.h>
 
-#include "layouts.h"
-
 /* bindgen then takes fields of task_struct for others: see rust/kernel/layouts.rs. */
 #ifndef CONFIG_SCHEDSTATS
 #error "Rust reads task_struct in the wrong places without CONFIG_SCHEDSTATS: enable it"
 #endif
+
+/* The name of a struct or field, and its size or offset in bytes. */
+struct kernel_ext_layout {
+	const char *name;
+	size_t bytes;
+};
 
 #define SIZE(type) { #type, sizeof(struct type) }
 #define FIELD(type, field) { #type "." #field, offsetof(struct type, field) }
@@ -39,13 +43,6 @@ const struct kernel_ext_layout kernel_ext_layouts[] = {
 	FIELD(file, f_op),
 	FIELD(file, private_data),
 	SIZE(file_operations),
-	FIELD(file_operations, owner),
-	FIELD(file_operations, poll),
-	FIELD(file_operations, unlocked_ioctl),
-	FIELD(file_operations, compat_ioctl),
-	FIELD(file_operations, mmap),
-	FIELD(file_operations, open),
-	FIELD(file_operations, flush),
 	FIELD(file_operations, release),
 	SIZE(kmem_cache_args),
 	SIZE(list_head),
@@ -56,12 +53,7 @@ const struct kernel_ext_layout kernel_ext_layouts[] = {
 	SIZE(poll_table_struct),
 	SIZE(rb_node),
 	SIZE(shrink_control),
-	FIELD(shrink_control, nid),
-	FIELD(shrink_control, memcg),
-	FIELD(shrink_control, nr_to_scan),
 	FIELD(shrink_control, nr_scanned),
-	FIELD(shrinker, count_objects),
-	FIELD(shrinker, scan_objects),
 	FIELD(shrinker, private_data),
 	SIZE(spinlock),
 	FIELD(task_struct, group_leader),
@@ -71,15 +63,11 @@ const struct kernel_ext_layout kernel_ext_layouts[] = {
 	FIELD(tracepoint, key),
 	FIELD(vm_area_struct, vm_end),
 	FIELD(vm_area_struct, vm_flags),
-	FIELD(vm_area_struct, vm_mm),
-	FIELD(vm_area_struct, vm_ops),
 	FIELD(vm_area_struct, vm_pgoff),
 	FIELD(vm_area_struct, vm_private_data),
 	FIELD(vm_area_struct, vm_start),
 	SIZE(vm_operations_struct),
-	FIELD(vm_operations_struct, close),
 	FIELD(vm_operations_struct, fault),
-	FIELD(vm_operations_struct, open),
 	SIZE(wait_queue_entry),
 	SIZE(wait_queue_head),
 };
