@@ -283,7 +283,7 @@ impl Process {
         let node = self
             .node_of_handle(handle, Strength::Strong)
             .ok_or(EINVAL)?;
-        let (strong_count, weak_count) = node.totals();
+        let (strong_count, weak_count) = node.counts(&node.owner().lock_state()).totals();
         Ok(NodeInfoForRef {
             handle,
             strong_count,

@@ -8,13 +8,7 @@
 //! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
 //! by the owner's state lock, also after the owner's death.
 
-mod lowered;
 mod making;
-
-pub(crate) use lowered::{EndedUse, NodeInUse};
-pub(crate) use making::SpareNode;
-
-use lowered::AfterCountChange;
 
 use crate::{
     common::stats::Counted,
@@ -103,35 +97,45 @@ enum Fell {
     Name,
 }
 
-/// A death notification that was taken out to be notified.
-pub(crate) struct FirstToNotify {
-    pub(crate) notification: Arc<DeathNotification>,
-    /// Whether no other notification was left.
-    pub(crate) is_last: bool,
+impl NodeState {
+    /// Takes out a death notification to be notified. Returns also whether another one is left.
+    fn pop_death_registration(&mut self) -> Option<(Arc<DeathNotification>, bool)> {
+        let notification = self.death_registrations.pop_front()?;
+        Some((notification, !self.death_registrations.is_empty()))
+    }
 }
 
-/// A node that was removed from the owner's tree: to be dropped after the lock is released.
-pub(crate) type RemovedNode = Arc<Node>;
+/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use
+/// by the call until one of the functions is called.
+#[must_use]
+pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 
-impl NodeState {
-    fn pop_death_registration(&mut self) -> Option<FirstToNotify> {
-        let notification = self.death_registrations.pop_front()?;
-        Some(FirstToNotify {
-            notification,
-            is_last: self.death_registrations.is_empty(),
-        })
+impl NodeInUse {
+    /// Ends the use. No lock may be held.
+    pub(crate) fn end(self) {
+        let mut owner = self.0.owner().lock_state();
+        let wake = self.0.end_use_locked(&mut owner);
+        wake.after(owner, self.0.owner(), WakeHint::Anywhere);
+    }
+
+    /// Ends the use, under the state lock of the owner. Returns the node, to be dropped without the
+    /// lock, and the wake.
+    #[inline(always)] // It has one caller.
+    pub(crate) fn end_locked(self, owner: &mut ProcessState) -> (Arc<Node>, Wake) {
+        let wake = self.0.end_use_locked(owner);
+        (self.0, wake)
     }
 }
 
 impl Node {
-    /// Returns a copy of the counts.
-    pub(crate) fn counts(&self, owner: &ProcessState) -> NodeCounts {
-        self.state.access(owner).counts.clone()
+    /// Returns the counts.
+    pub(crate) fn counts<'a>(&'a self, owner: &'a ProcessState) -> &'a NodeCounts {
+        &self.state.access(owner).counts
     }
 
-    /// Returns whether a oneway call of the node is queued or being handled.
-    pub(crate) fn is_busy(&self, owner: &ProcessState) -> bool {
-        self.state.access(owner).counts.is_busy
+    /// Returns the counts, to be changed in a way from which nothing follows for the owner.
+    pub(crate) fn counts_mut<'a>(&'a self, owner: &'a mut ProcessState) -> &'a mut NodeCounts {
+        &mut self.state.access_mut(owner).counts
     }
 
     /// Returns the oneway calls that wait until those before them have ended.
@@ -150,20 +154,9 @@ impl Node {
         self.priority.flags()
     }
 
-    /// Adds a pin, which keeps the node from being forgotten while a transaction that names it is
-    /// under construction. Fails if the count is full.
-    pub(crate) fn pin(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
-        self.state.access_mut(owner).counts.pin()
-    }
-
-    /// Removes a pin that [`Self::pin`] added.
+    /// Removes a [pin](NodeCounts::pin).
     pub(crate) fn unpin(self: &Arc<Self>) {
         self.lower(|counts| counts.unpin());
-    }
-
-    /// Makes this the node that handle 0 means. Fails if a count is full.
-    pub(crate) fn become_manager(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
-        self.state.access_mut(owner).counts.become_manager()
     }
 
     /// Adds the strong local count of a call that is about to be queued for this node, which keeps
@@ -204,11 +197,10 @@ impl Node {
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner().lock_state();
         let freezers = owner.freeze.end_transaction();
-        let after = self.end_use_locked(&mut owner);
-        let is_needed = freezers.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
-        sched::unpreempted_if(is_needed, || {
+        let wake = self.end_use_locked(&mut owner);
+        sched::unpreempted_if(freezers.is_needed() || wake.is_needed(), || {
             drop(owner);
-            AfterCountChange::wake(after.as_ref(), self.owner());
+            wake.now(self.owner(), WakeHint::Anywhere);
             self.owner().wake_freezers(freezers);
         });
     }
@@ -245,8 +237,8 @@ impl Node {
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
         let fell = if was_last { Fell::Name } else { Fell::Use };
-        let after = self.settle(&mut owner, fell);
-        AfterCountChange::finish(after, owner, self.owner());
+        let wake = self.settle(&mut owner, fell);
+        wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
 
     /// Confirms a count: the owner has read of it and answers. Returns `false` if no confirmation
@@ -257,24 +249,26 @@ impl Node {
         is_pending
     }
 
-    /// Takes the node update, which the owner reads: returns what to write for it and, if the node
-    /// is to be forgotten, its entry of the owner's tree.
-    pub(crate) fn take_update(
-        &self,
-        owner: &mut ProcessState,
-    ) -> (NodeUpdate, Option<RemovedNode>) {
+    /// Takes the node update, which the owner reads, and returns what to write for it. The node may
+    /// be forgotten then.
+    pub(crate) fn take_update(&self, owner: &mut ProcessState) -> NodeUpdate {
         let state = self.state.access_mut(owner);
         state.updated_thread = None;
         if state.counts.life != Life::Known {
-            return (NodeUpdate::default(), None);
+            return NodeUpdate::default();
         }
         let update = state.counts.take_update();
-        let mut removed = None;
         if update.forget {
-            state.counts.life = Life::Forgotten;
-            removed = owner.nodes.take(self);
+            self.forget(owner);
         }
-        (update, removed)
+        update
+    }
+
+    /// Removes the node, to which no reference is left, from the owner's tree. The reference of the
+    /// tree is not the last one: the caller has another.
+    fn forget(&self, owner: &mut ProcessState) {
+        self.state.access_mut(owner).counts.life = Life::Forgotten;
+        drop(owner.nodes.take(self));
     }
 
     /// Records that the node update moves from the queue of an ending thread to that of the
@@ -289,7 +283,7 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (SmallQueue<Work>, Option<FirstToNotify>) {
+    ) -> (SmallQueue<Work>, Option<(Arc<DeathNotification>, bool)>) {
         let state = self.state.access_mut(owner);
         // A node that was forgotten after the owner began to end stays so: no handle on it exists.
         if state.counts.life == Life::Known {
@@ -325,8 +319,8 @@ impl Node {
             .take_object(notification)
     }
 
-    /// Takes out the next registered death notification.
-    pub(crate) fn pop_death_registration(&self) -> Option<FirstToNotify> {
+    /// Takes out the next registered death notification. Returns also whether another one is left.
+    pub(crate) fn pop_death_registration(&self) -> Option<(Arc<DeathNotification>, bool)> {
         let mut owner = self.owner().lock_state();
         self.state.access_mut(&mut owner).pop_death_registration()
     }
@@ -383,12 +377,11 @@ impl Node {
     pub(crate) fn end_oneway_use(self: &Arc<Self>) {
         let mut owner = self.owner().lock_state();
         let wake = self.begin_next_oneway(&mut owner);
-        let after = self.end_use_locked(&mut owner);
-        let is_needed = wake.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
-        sched::unpreempted_if(is_needed, || {
+        let update = self.end_use_locked(&mut owner);
+        sched::unpreempted_if(wake.is_needed() || update.is_needed(), || {
             drop(owner);
             wake.now(self.owner(), WakeHint::Anywhere);
-            AfterCountChange::wake(after.as_ref(), self.owner());
+            update.now(self.owner(), WakeHint::Anywhere);
         });
     }
 
@@ -406,28 +399,17 @@ impl Node {
         }
     }
 
-    /// Returns whether the owner knows that strong and weak references exist.
-    pub(crate) fn owner_refs(&self, owner: &mut ProcessState) -> (bool, bool) {
-        self.state.access_mut(owner).counts.owner_refs()
-    }
-
-    /// Returns the number of strong counts of all kinds, and of local weak counts.
-    pub(crate) fn totals(&self) -> (u32, u32) {
-        let mut owner = self.owner().lock_state();
-        self.state.access_mut(&mut owner).counts.totals()
-    }
-
     /// Applies `change`, which lowers counts of the owner itself by which it has the name, and does
     /// what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().lock_state();
-        let after = self.lower_locked(&mut owner, change, Fell::Name);
-        AfterCountChange::finish(after, owner, self.owner());
+        let wake = self.lower_locked(&mut owner, change, Fell::Name);
+        wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
 
-    /// Removes the strong local count of a call.
+    /// Removes the strong local count of a call. Returns the wake for what follows.
     #[inline]
-    fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
+    fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Wake {
         let end_use = |counts: &mut NodeCounts| counts.drop_local(Strength::Strong);
         self.lower_locked(owner, end_use, Fell::Use)
     }
@@ -438,7 +420,7 @@ impl Node {
         owner: &mut ProcessState,
         change: impl FnOnce(&mut NodeCounts),
         fell: Fell,
-    ) -> Option<AfterCountChange> {
+    ) -> Wake {
         let state = self.state.access_mut(owner);
         // The owner's counts ended with the owner, and a node that has any is not forgotten.
         if state.counts.life == Life::Known {
@@ -447,30 +429,27 @@ impl Node {
         self.settle(owner, fell)
     }
 
-    /// Queues a node update for the owner after counts went down, or forgets the node. Returns what
-    /// is left to do, if anything.
+    /// Queues a node update for the owner after counts went down, or forgets the node. Returns the
+    /// wake for the update.
     #[inline]
-    fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Option<AfterCountChange> {
+    fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
         let state = self.state.access_mut(owner);
         if state.counts.life != Life::Known || state.counts.is_known_to_be_held() {
             // No owner reads of it, or there is nothing to read.
-            return None;
+            return Wake::Nobody;
         }
         self.update(owner, fell)
     }
 
     /// The same if there may be something to do.
     #[inline(never)]
-    fn update(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Option<AfterCountChange> {
+    fn update(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
         let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
             // Nobody has read of it, so an update that is queued goes with it, as in the C driver.
-            state.counts.life = Life::Forgotten;
             self.unqueue_update(owner, None);
-            return Some(AfterCountChange {
-                wake: Wake::Nobody,
-                _removed: owner.nodes.take(self),
-            });
+            self.forget(owner);
+            return Wake::Nobody;
         }
         // The release has its place among what the owner reads when the last name goes, even if
         // calls use the node until it is read (contract NODE-7).
@@ -478,12 +457,9 @@ impl Node {
             || (fell == Fell::Name && state.counts.is_only_used());
         // An update that is queued already shows the counts of the time when it is read.
         if self.link.is_used() || !is_due {
-            return None;
+            return Wake::Nobody;
         }
-        Some(AfterCountChange {
-            wake: owner.push_to_process(Work::Node(self.clone())),
-            _removed: None,
-        })
+        owner.push_to_process(Work::Node(self.clone()))
     }
 
     /// Queues the node update for the thread that sends the node, so that it reads the update no
@@ -528,13 +504,13 @@ impl Process {
     /// Returns what this process, as the owner, has read of the references to the first of its
     /// nodes whose pointer is greater than `ptr`.
     pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
-        let mut state = self.lock_state();
+        let state = self.lock_state();
         let next = ptr
             .checked_add(1)
             .and_then(|next| state.nodes.first_from(next))
             .map(Arc::from);
         let info = next.as_ref().map_or(NodeDebugInfo::default(), |node| {
-            let (has_strong, has_weak) = node.owner_refs(&mut state);
+            let (has_strong, has_weak) = node.counts(&state).owner_refs();
             NodeDebugInfo {
                 ptr: node.name.ptr,
                 cookie: node.name.cookie,

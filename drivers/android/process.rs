@@ -35,7 +35,7 @@ use crate::{
         sched,
         versions::tgid, //
     },
-    node::{Node, SpareNode},
+    node::Node,
     notification::{DeathNotification, FreezeNotification, SpareDeath},
     pure::{
         counted_tree::CountedTree,
@@ -60,7 +60,8 @@ use kernel::{
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::PollTable,
         Arc,
-        SpinLock, //
+        SpinLock,
+        UniqueArc, //
     }, //
 };
 
@@ -156,8 +157,9 @@ pub(crate) struct ProcessState {
     pub(crate) debug_ids: DebugIds,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: LinkedTree<Node>,
-    /// A node for the next object that the process sends.
-    pub(crate) spare_node: Option<SpareNode>,
+    /// A node that the process has forgotten, and to which nothing else refers, for the next object
+    /// that it sends.
+    pub(crate) spare_node: Option<Pin<UniqueArc<Node>>>,
     /// Death notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_deaths: LinkedTree<DeathNotification>,
     /// A death notification for the next request of the process.

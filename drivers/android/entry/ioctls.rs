@@ -271,7 +271,7 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
     let vacancy = process.context.vacancy(opened.credential)?;
     // The cookie is not compared, as in the C driver: the node keeps the one that it has.
     let node = process.pin_node_of_pointer(name, flags)?;
-    let counted = node.become_manager(&mut process.lock_state());
+    let counted = node.counts_mut(&mut process.lock_state()).become_manager();
     if counted.is_ok() {
         vacancy.fill(node.clone());
     }

@@ -20,7 +20,7 @@ use crate::{
         sched,
         user_error, //
     },
-    node::{Node, RemovedNode},
+    node::Node,
     notification::{Notification, Subject},
     process::{Process, ProcessState, StateGuard},
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
@@ -230,9 +230,9 @@ enum Found {
     SurplusTicket(WorkTicket),
     /// A transaction that the thread does not need, to be freed without the lock.
     SurplusTransaction(TransactionBox),
-    /// A node whose node update was written, and its entry of the tree if it was forgotten, to be
-    /// dropped or kept for the next object without the lock.
-    NodeUpdate(Arc<Node>, Option<RemovedNode>),
+    /// A node whose node update was written, and whether it was forgotten: to be dropped, or kept
+    /// for the next object, without the lock.
+    NodeUpdate(Arc<Node>, bool),
     /// A notification that was written, or is not to be written any more, to be dropped without the
     /// lock.
     Notification(Work),
@@ -298,8 +298,8 @@ fn write_all_work<'a>(
             Found::FullPiece => output.flush()?,
             Found::SurplusTicket(ticket) => drop(ticket),
             Found::SurplusTransaction(transaction) => drop(transaction),
-            Found::NodeUpdate(node, None) => drop(node),
-            Found::NodeUpdate(node, Some(removed)) => thread.process.keep_node(node, removed),
+            Found::NodeUpdate(node, false) => drop(node),
+            Found::NodeUpdate(node, true) => thread.process.keep_node(node),
             Found::Notification(work) => drop(work),
             Found::Call(transaction, has_room) => {
                 let numbers = prepare(thread, &transaction, has_room);
@@ -413,8 +413,8 @@ fn write_work(
             None
         }
         Work::Node(node) => {
-            let removed = write_node_update(&node, process, output);
-            Some(Found::NodeUpdate(node, removed))
+            let is_forgotten = write_node_update(&node, process, output);
+            Some(Found::NodeUpdate(node, is_forgotten))
         }
         Work::Death(death) => write_notification(death, process, output),
         Work::Freeze(freeze) => write_notification(freeze, process, output),
@@ -467,22 +467,21 @@ fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Foun
     core::mem::replace(&mut own.spare_ticket, ticket).map(Found::SurplusTicket)
 }
 
-/// Writes how the counts of a node have changed, for its owner. Returns what is removed of the
-/// node, to be dropped without the lock.
+/// Writes how the counts of a node have changed, for its owner. Returns whether the node is
+/// forgotten.
 #[inline(always)] // It has one caller.
 fn write_node_update(
     node: &Node,
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
-) -> Option<RemovedNode> {
-    let (node_update, removed) = node.take_update(process);
+) -> bool {
     let NodeUpdate {
         increfs,
         acquire,
         release,
         decrefs,
-        forget: _,
-    } = node_update;
+        forget,
+    } = node.take_update(process);
     let messages = [
         (increfs, Return::IncRefs),
         (acquire, Return::Acquire),
@@ -494,7 +493,7 @@ fn write_node_update(
             output.put(message, node.name.as_bytes());
         }
     }
-    removed
+    forget
 }
 
 /// Writes one message of a notification (contract WR-9), if it still has one. Returns the

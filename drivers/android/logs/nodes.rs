@@ -48,7 +48,7 @@ impl NodeLine {
         Self {
             key: key_of(node),
             name: node.name,
-            counts: node.counts(owner),
+            counts: node.counts(owner).clone(),
         }
     }
 
@@ -126,7 +126,7 @@ impl Snapshot {
         for _ in 0..FEW {
             let node = state.nodes.first_from(from)?;
             from = node.name.ptr;
-            if self.is_complete || node.is_busy(state) {
+            if self.is_complete || node.counts(state).is_busy {
                 let waiting = node.waiting(state);
                 let lines = 1 + count(waiting.iter());
                 if self.lines.len() + lines > end {

@@ -6,7 +6,7 @@
 //! An object that is sent, dropped by all its receivers, and sent again would otherwise allocate
 //! and free memory each time.
 
-use super::{Node, NodeState, RemovedNode};
+use super::{Node, NodeState};
 use crate::{
     common::{
         limits::limits,
@@ -30,38 +30,36 @@ use kernel::{
     sync::{Arc, UniqueArc}, //
 };
 
-/// A node that its owner has forgotten, for the next object that it sends. Nothing else refers to
-/// it.
-pub(crate) struct SpareNode(Pin<UniqueArc<Node>>);
+impl ProcessState {
+    /// Adds a node whose name no other one has. Returns another reference.
+    fn add_node(&mut self, node: Unplaced<Node>) -> Arc<Node> {
+        let added = node.object().clone();
+        self.nodes.insert_unplaced(node);
+        added
+    }
 
-impl SpareNode {
-    /// Returns the node under this name.
-    fn renew(self, name: NodeName, flags: NodeFlags, owner: &mut ProcessState) -> Unplaced<Node> {
-        let Self(mut node) = self;
+    /// Adds the spare node, if there is one, under a name that no other one has.
+    fn add_spare_node(&mut self, name: NodeName, flags: NodeFlags) -> Option<Arc<Node>> {
+        let mut node = self.spare_node.take()?;
         node.debug_id = next_debug_id();
         node.name = name;
         node.priority = NodePriority::new(flags);
         node.counted = Some(Counted::new(Kind::Node));
         // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
-        node.state.access_mut(owner).counts.life = Life::Known;
-        Unplaced::new(Pin::into_inner(node))
-    }
-}
-
-impl NodeState {
-    fn new() -> Self {
-        Self {
-            counts: NodeCounts::new(),
-            updated_thread: None,
-            waiting: SmallQueue::new(),
-            death_registrations: SmallQueue::new(),
-        }
+        node.state.access_mut(self).counts.life = Life::Known;
+        Some(self.add_node(Unplaced::new(Pin::into_inner(node))))
     }
 }
 
 impl Node {
     /// Allocates a node without references.
     fn new(owner: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result<Unplaced<Self>> {
+        let state = NodeState {
+            counts: NodeCounts::new(),
+            updated_thread: None,
+            waiting: SmallQueue::new(),
+            death_registrations: SmallQueue::new(),
+        };
         // Initialised in place, because it is large.
         let node = init!(Self {
             debug_id: next_debug_id(),
@@ -70,36 +68,24 @@ impl Node {
             counted: Some(Counted::new(Kind::Node)),
             link: Link::new(),
             place: Branches::new(),
-            state: OwnedBy::new(owner.clone(), NodeState::new()),
+            state: OwnedBy::new(owner.clone(), state),
         });
         Ok(Unplaced::new(UniqueArc::init(node, GFP_KERNEL)?))
     }
 }
 
-impl ProcessState {
-    /// Adds a node whose name no other one has. Returns another reference.
-    fn add_node(&mut self, node: Unplaced<Node>) -> Arc<Node> {
-        let added = node.object().clone();
-        self.nodes.insert_unplaced(node);
-        added
-    }
-}
-
 impl Process {
-    /// Keeps a node that was just forgotten, with what was removed from the tree, for the next
-    /// object that the process sends, unless something else refers to it. To be called by a thread
-    /// that reads, with no lock held: so the process has not ended, and its end drops the spare
-    /// node.
+    /// Keeps a node that was just forgotten for the next object that the process sends, unless
+    /// something else refers to it. To be called by a thread that reads, with no lock held: so the
+    /// process has not ended, and its end drops the spare node.
     #[inline(never)] // Where it is called, calls without objects would pay for it.
-    pub(crate) fn keep_node(&self, node: Arc<Node>, removed: RemovedNode) {
-        // First, because it refers to the node.
-        drop(removed);
+    pub(crate) fn keep_node(&self, node: Arc<Node>) {
         let Some(mut node) = Arc::into_unique_or_drop(node) else {
             return;
         };
         node.counted = None;
         let mut state = self.lock_state();
-        let before = state.spare_node.replace(SpareNode(node));
+        let before = state.spare_node.replace(node);
         drop(state);
         drop(before);
     }
@@ -142,14 +128,14 @@ impl Process {
             Some(node) => Arc::from(node),
             None => {
                 limits().nodes.check(state.nodes.len())?;
-                let Some(spare) = state.spare_node.take() else {
-                    return Ok(None);
-                };
-                let node = spare.renew(name, flags, &mut state);
-                state.add_node(node)
+                match state.add_spare_node(name, flags) {
+                    Some(node) => node,
+                    None => return Ok(None),
+                }
             }
         };
-        node.pin(&mut state).map_err(|Uncounted| EINVAL)?;
+        let pinned = node.counts_mut(&mut state).pin();
+        pinned.map_err(|Uncounted| EINVAL)?;
         Ok(Some(node))
     }
 
@@ -165,7 +151,7 @@ impl Process {
                 (state.add_node(ours), None)
             }
         };
-        let pinned = node.pin(&mut state);
+        let pinned = node.counts_mut(&mut state).pin();
         drop(state);
         drop(unused);
         pinned.map(|()| node).map_err(|Uncounted| EINVAL)

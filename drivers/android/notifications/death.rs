@@ -9,7 +9,7 @@ use crate::{
     common::stats::Kind,
     defs::Return,
     kernel_ext::{linked_tree::Keyed, park::WakeHint, sched},
-    node::{FirstToNotify, Node},
+    node::Node,
     notification::{DeathNotification, Notification, SpareDeath, Subject},
     process::{Process, ProcessState},
     pure::death_state::{DeathReturn, DeathState},
@@ -200,22 +200,16 @@ fn step_as_holder(
 }
 
 /// Notifies the holders of all death notifications of a node whose owner is dead, one by one
-/// (lesson R01), beginning with `first`, which was taken out already. Nothing can be registered any
-/// more. To be called with no lock held.
-pub(crate) fn notify_all(node: &Node, first: Option<FirstToNotify>) {
-    let mut next = first;
-    while let Some(FirstToNotify {
-        notification,
-        is_last,
-    }) = next
-    {
+/// (lesson R01), beginning with `next`, which was taken out already, with whether another one is
+/// left. Nothing can be registered any more. To be called with no lock held.
+pub(crate) fn notify_all(node: &Node, mut next: Option<(Arc<DeathNotification>, bool)>) {
+    while let Some((notification, is_another_left)) = next {
         notify(&notification, ());
-        next = if is_last {
-            None
-        } else {
-            // The number of holders is limited only by memory.
-            sched::cond_resched();
-            node.pop_death_registration()
-        };
+        if !is_another_left {
+            return;
+        }
+        // The number of holders is limited only by memory.
+        sched::cond_resched();
+        next = node.pop_death_registration();
     }
 }
