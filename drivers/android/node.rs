@@ -12,6 +12,7 @@ mod making;
 
 use crate::{
     common::stats::Counted,
+    death_notification::DeathNotification,
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
         box_queue::SmallQueue,
@@ -21,7 +22,6 @@ use crate::{
         park::WakeHint,
         sched, //
     },
-    notification::DeathNotification,
     process::{Process, ProcessState},
     pure::{
         node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},

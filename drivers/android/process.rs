@@ -21,7 +21,9 @@ use crate::{
         transaction_log::TransactionLog, //
     },
     context::Context,
+    death_notification::DeathNotification,
     defs::Return,
+    freeze_notification::FreezeNotification,
     handles::Handles,
     kernel_ext::{
         callers::{HasRecords, Records},
@@ -36,13 +38,12 @@ use crate::{
         versions::tgid, //
     },
     node::Node,
-    notification::{DeathNotification, FreezeNotification, SpareDeath},
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
         priority_rules::Priority,
-        registrations::{DeliveredNotifications, Place, Registrations}, //
+        registrations::{DeliveredNotifications, Registrations}, //
     },
     scheduling::priority,
     thread::{Thread, WaitState},
@@ -162,8 +163,8 @@ pub(crate) struct ProcessState {
     pub(crate) spare_node: Option<Pin<UniqueArc<Node>>>,
     /// Death notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_deaths: LinkedTree<DeathNotification>,
-    /// A death notification for the next request of the process.
-    pub(crate) spare_death: Option<SpareDeath>,
+    /// A death notification for the next request of the process, to which nothing else refers.
+    pub(crate) spare_death: Option<Pin<UniqueArc<DeathNotification>>>,
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
     pub(crate) freeze_registrations: Registrations<FreezeNotification>,
     /// Freeze notifications that are delivered to the process and not confirmed yet.
@@ -455,18 +456,6 @@ impl Process {
             drop(locks);
             self.waiters.notify_all();
         });
-    }
-
-    /// Removes the registration of a freeze notification with this process. Returns its place, or
-    /// nothing if it is not registered.
-    pub(crate) fn remove_freeze_registration(
-        &self,
-        notification: &Arc<FreezeNotification>,
-    ) -> Option<Place<FreezeNotification>> {
-        let pointer = notification.node_pointer();
-        self.lock_state()
-            .freeze_registrations
-            .remove(pointer, notification)
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have

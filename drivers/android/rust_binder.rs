@@ -32,16 +32,16 @@ mod buffers;
 mod calls;
 mod common;
 mod context;
+mod death_notification;
 mod defs;
 mod entry;
 #[allow(unsafe_code)]
 mod ffi;
+mod freeze_notification;
 mod handles;
 mod lifecycle;
 mod logs;
 mod node;
-mod notification;
-mod notifications;
 mod process;
 mod pure;
 #[allow(dead_code)] // Its tests use more of it than the driver does.

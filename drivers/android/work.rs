@@ -7,14 +7,15 @@
 //! is chosen for the work is asleep, and nobody else would be woken for it (lesson T03).
 
 use crate::{
+    death_notification::DeathNotification,
     defs::Return,
+    freeze_notification::FreezeNotification,
     kernel_ext::{
         box_queue::{queued, BoxQueue, Ticket},
         park::WakeHint,
         sched, //
     },
     node::Node,
-    notification::{DeathNotification, FreezeNotification},
     process::Process,
     thread::Thread,
     transaction::TransactionBox, //
@@ -53,10 +54,6 @@ queued!(
     Freeze(Arc<FreezeNotification>),
     Error(Arc<Thread>)
 );
-
-/// The place in a queue that an object brings, as a state machine has it or has given it away.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OwnPlace;
 
 /// A queue of work.
 pub(crate) type WorkQueue = BoxQueue<Work>;

@@ -14,6 +14,7 @@ use crate::{
         code_counts::Counter,
         debug::{binder_debug, errno_name}, //
     },
+    death_notification,
     defs::{
         Command,
         HandleCookie,
@@ -24,12 +25,12 @@ use crate::{
         WriteRead, //
     },
     entry::write_buffer::WriteBuffer,
-    ffi::trace, //
+    ffi::trace,
+    freeze_notification,
     node::NodeInUse,
-    notifications::{death, freeze},
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
-    thread::Thread,
+    thread::Thread, //
 };
 use kernel::{
     prelude::*,
@@ -305,7 +306,7 @@ fn confirm(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Re
 /// (contract DN-1).
 fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let HandleCookie { handle, cookie } = input.payload()?;
-    match death::request(&thread.process, handle, cookie) {
+    match death_notification::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
             "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
@@ -322,7 +323,7 @@ fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> 
 /// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
 fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let HandleCookie { handle, cookie } = input.payload()?;
-    if death::clear(thread, handle, cookie).is_err() {
+    if death_notification::clear(thread, handle, cookie).is_err() {
         input.refuse(
             Command::ClearDeathNotification,
             fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
@@ -334,7 +335,7 @@ fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Re
 /// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
 fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let cookie = input.payload()?;
-    if death::confirm(thread, cookie).is_err() {
+    if death_notification::confirm(thread, cookie).is_err() {
         input.refuse(
             Command::DeadBinderDone,
             fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
@@ -351,13 +352,13 @@ fn freeze_notification(
     input: &WriteBuffer<'_>,
 ) -> Result {
     let done = match command {
-        Command::FreezeNotificationDone => freeze::confirm(process, input.payload()?),
+        Command::FreezeNotificationDone => freeze_notification::confirm(process, input.payload()?),
         _ => {
             let HandleCookie { handle, cookie } = input.payload()?;
             if command == Command::RequestFreezeNotification {
-                freeze::request(process, handle, cookie)
+                freeze_notification::request(process, handle, cookie)
             } else {
-                freeze::clear(process, handle, cookie)
+                freeze_notification::clear(process, handle, cookie)
             }
         }
     };

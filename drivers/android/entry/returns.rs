@@ -8,7 +8,7 @@
 
 use crate::{
     calls::sender::ReplySent,
-    defs::{NodeName, Return, WriteRead, LARGEST_RETURN},
+    defs::{FreezeNotice, NodeName, Return, WriteRead, LARGEST_RETURN},
     entry::{
         delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
         read_buffer::{self, ReadBuffer}, //
@@ -21,7 +21,6 @@ use crate::{
         user_error, //
     },
     node::Node,
-    notification::{Notification, Subject},
     process::{Process, ProcessState, StateGuard},
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
     scheduling::priority,
@@ -416,8 +415,14 @@ fn write_work(
             let is_forgotten = write_node_update(&node, process, output);
             Some(Found::NodeUpdate(node, is_forgotten))
         }
-        Work::Death(death) => write_notification(death, process, output),
-        Work::Freeze(freeze) => write_notification(freeze, process, output),
+        Work::Death(death) => match write_notification(death.read(process), output) {
+            true => Some(Found::Nothing),
+            false => death.keep(process).map(|rest| Found::Notification(Work::Death(rest))),
+        },
+        Work::Freeze(freeze) => match write_notification(freeze.read(process), output) {
+            true => Some(Found::Nothing),
+            false => Some(Found::Notification(Work::Freeze(freeze))),
+        },
         Work::Call(mut call) => {
             process.queued_calls -= u32::from(is_common);
             let own = thread.state(process);
@@ -496,25 +501,18 @@ fn write_node_update(
     forget
 }
 
-/// Writes one message of a notification (contract WR-9), if it still has one. Returns the
-/// notification if it is to be dropped without the lock. A notification that user space is to
-/// confirm ends the read.
-fn write_notification<S: Subject>(
-    notification: Arc<Notification<S>>,
-    process: &mut ProcessState,
+/// Writes one message of a notification (contract WR-9), if it still has one. Returns whether user
+/// space is to confirm it, which ends the read: then the delivered notifications have a reference
+/// to the notification, so what is dropped under the lock is not the last.
+fn write_notification(
+    message: Option<(Return, FreezeNotice)>,
     output: &mut ReadBuffer<'_>,
-) -> Option<Found> {
-    let message = notification.read(process);
-    if let Some(message) = message {
-        let (code, notice) = notification.notice(message);
-        output.put(code, &notice.as_bytes()[..code.payload_size()]);
-        if S::is_confirmed(message) {
-            // The delivered notifications have another reference to it, so this drop is not the
-            // last.
-            return Some(Found::Nothing);
-        }
-    }
-    S::keep(notification, process).map(|rest| Found::Notification(S::work(rest)))
+) -> bool {
+    let Some((code, notice)) = message else {
+        return false;
+    };
+    output.put(code, &notice.as_bytes()[..code.payload_size()]);
+    matches!(code, Return::DeadBinder | Return::FrozenBinder)
 }
 
 // A node update (at most two messages, because two of the four exclude the other two) fits where

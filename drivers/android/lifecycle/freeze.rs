@@ -21,9 +21,9 @@
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
+    freeze_notification::notify_all,
     kernel_ext::pid::initial_number,
     lifecycle::registry,
-    notifications::freeze::notify_all,
     process::{Pid, Process, ProcessState},
     pure::{
         freeze_state::{Attempt, FreezeEvent, FreezeProgress},

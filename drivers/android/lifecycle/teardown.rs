@@ -16,10 +16,10 @@ use crate::{
         debug::binder_debug,
         failure::{Failure, Reason},
     },
+    death_notification::notify_all,
     ffi::trace,
     kernel_ext::{park::WakeHint, sched},
     lifecycle::{code_sums, registry},
-    notifications::death::notify_all,
     process::{Pid, Process},
     pure::{
         call_stack::{CallStack, Frame},

@@ -12,7 +12,7 @@ use crate::{
         ticks::Ticks, //
     },
     process::{Pid, ProcessState},
-    pure::death_state::{Cleared, DeathState},
+    pure::notification_state::{DeathState, Message},
     range_alloc::Label,
     transaction::{Content, Transaction},
     work::Work, //
@@ -232,20 +232,16 @@ impl Line {
             Work::ReturnCode(Return::OnewaySpamSuspect) => fixed("unknown work: type 4"),
             Work::Completion | Work::ReturnCode(_) => fixed("transaction complete"),
             Work::Node(node) => Some(Self::NodeWork(prefixes.work, node.debug_id, node.name)),
-            Work::Death(death) => match death.state_shared(process).subject {
-                DeathState::Queued(Cleared::No) => fixed("has dead binder"),
-                DeathState::Queued(Cleared::Yes) => fixed("has cleared dead binder"),
+            Work::Death(death) => match death.state(process) {
+                DeathState::Queued { is_cleared: false } => fixed("has dead binder"),
+                DeathState::Queued { is_cleared: true } => fixed("has cleared dead binder"),
                 DeathState::Clearing => fixed("has cleared death notification"),
                 _ => None,
             },
-            Work::Freeze(freeze) => {
-                let subject = &freeze.state_shared(process).subject;
-                match (subject.is_queued(), subject.is_withdrawn()) {
-                    (false, _) => None,
-                    (true, false) => fixed("has frozen binder"),
-                    (true, true) => fixed("has cleared freeze notification"),
-                }
-            }
+            Work::Freeze(freeze) => match freeze.queued(process)? {
+                Message::Event => fixed("has frozen binder"),
+                Message::ClearDone => fixed("has cleared freeze notification"),
+            },
         }
     }
 }

@@ -147,10 +147,10 @@ impl Snapshot {
             self.make_room(FEW)?;
             dead.reserve(FEW, FLAGS)?;
             let handles = process.handles.lock();
-            next = handles.visit_leaf(from, |handle, reference| {
+            next = handles.table.visit_leaf(from, |handle, reference| {
                 let is_dead = reference.node.owner().has_ended.load(Relaxed);
                 let death = reference.death.as_ref();
-                let (strong, weak) = reference.counts();
+                let (strong, weak) = (reference.strong, reference.weak);
                 self.push(Line::Ref(RefLine {
                     id: handles.debug_id(reference),
                     handle,
@@ -198,7 +198,7 @@ impl Snapshot {
                 pause()?;
                 few.clear();
                 let handles = process.handles.lock();
-                next = handles.visit_leaf(from, |_, reference| {
+                next = handles.table.visit_leaf(from, |_, reference| {
                     // There is room.
                     let _ = few.push_within_capacity(key_of(&reference.node));
                 });

@@ -188,8 +188,8 @@ fn count_refs(process: &Process) -> Result<(u32, u64, u64)> {
     while let Some(from) = next {
         pause()?;
         let handles = process.handles.lock();
-        next = handles.visit_leaf(from, |_, reference| {
-            let (strong, weak) = reference.counts();
+        next = handles.table.visit_leaf(from, |_, reference| {
+            let (strong, weak) = (reference.strong, reference.weak);
             refs += 1;
             strong_sum += u64::from(strong);
             weak_sum += u64::from(weak);
