@@ -19,7 +19,7 @@ use crate::{
     node::Node,
     process::Process,
     pure::{
-        handle_table::{HandleTable, Room},
+        handle_table::{HandleTable, RoomForLeaf},
         node_counts::{Strength, Uncounted},
         numbers::MOST_COUNTS, //
     },
@@ -212,7 +212,7 @@ impl Process {
             };
             let Some(handle) = handles.table.lowest_free(lowest, &mut room)? else {
                 drop(handles);
-                room = Some(Room::new(GFP_KERNEL)?);
+                room = Some(RoomForLeaf::new(GFP_KERNEL)?);
                 continue;
             };
             // If this fails, the place is freed after the lock is released.

@@ -417,7 +417,9 @@ fn write_work(
         }
         Work::Death(death) => match write_notification(death.read(process), output) {
             true => Some(Found::Nothing),
-            false => death.keep(process).map(|rest| Found::Notification(Work::Death(rest))),
+            false => death
+                .keep(process)
+                .map(|rest| Found::Notification(Work::Death(rest))),
         },
         Work::Freeze(freeze) => match write_notification(freeze.read(process), output) {
             true => Some(Found::Nothing),
@@ -475,11 +477,7 @@ fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Foun
 /// Writes how the counts of a node have changed, for its owner. Returns whether the node is
 /// forgotten.
 #[inline(always)] // It has one caller.
-fn write_node_update(
-    node: &Node,
-    process: &mut ProcessState,
-    output: &mut ReadBuffer<'_>,
-) -> bool {
+fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadBuffer<'_>) -> bool {
     let NodeUpdate {
         increfs,
         acquire,

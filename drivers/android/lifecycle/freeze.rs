@@ -23,7 +23,7 @@ use crate::{
     defs::{FreezeRequest, FrozenInfo},
     freeze_notification::notify_all,
     kernel_ext::pid::initial_number,
-    lifecycle::registry,
+    lifecycle::processes::opened_by,
     process::{Pid, Process, ProcessState},
     pure::{
         freeze_state::{Attempt, FreezeEvent, FreezeProgress},
@@ -158,7 +158,7 @@ fn targets_of(caller: &Process, pid: u32) -> Result<OneOrMany<FreezeTarget>> {
     // CAST: a number that is negative is nobody's.
     let pid = pid as Pid;
     let mut targets = OneOrMany::None;
-    for process in registry::opened_by(initial_number(pid)) {
+    for process in opened_by(initial_number(pid)) {
         // An opener that has ended while others keep its file had a number that is now nobody's, or
         // that of another thread group.
         let is_named = process.group.number_for_current() == pid;

@@ -25,7 +25,7 @@
 //! (`docs/growth.md`).
 //!
 //! The table takes no lock and allocates nothing. When [`HandleTable::lowest_free`] lacks memory,
-//! the caller releases its lock, allocates a [`Room`], and starts again from its first lookup: in
+//! the caller releases its lock, allocates a [`RoomForLeaf`], and starts again from its first lookup: in
 //! the meantime, another thread may have done the same work (lesson C11, trap 20 of the contract).
 
 use core::mem::{self, ManuallyDrop};
@@ -83,13 +83,13 @@ impl<R> Leaf<R> {
 }
 
 /// Memory for one more leaf, allocated while the table is not locked.
-pub(crate) struct Room<R> {
+pub(crate) struct RoomForLeaf<R> {
     /// Its place in a tree, until a leaf has it.
     place: Option<RBTreeNodeReservation<u32, Leaf<R>>>,
     entries: Entries<R>,
 }
 
-impl<R> Room<R> {
+impl<R> RoomForLeaf<R> {
     /// Allocates the memory. May sleep if `flags` say so.
     pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
         let mut entries = KVec::with_capacity(LEAF as usize, flags)?;
@@ -162,7 +162,7 @@ impl<R> HandleTable<R> {
     pub(crate) fn lowest_free(
         &mut self,
         min: u32,
-        room: &mut Option<Room<R>>,
+        room: &mut Option<RoomForLeaf<R>>,
     ) -> Result<Option<u32>, AllocError> {
         let taken = self.first.used | ((1 << min) - 1);
         let (at, entry, has_entries) = if taken != u64::MAX {
@@ -184,7 +184,7 @@ impl<R> HandleTable<R> {
     /// Adds entries to a leaf, and the leaf if it does not exist. Returns `false` if memory is
     /// missing.
     #[cold]
-    fn add_entries(&mut self, at: u32, room: &mut Option<Room<R>>) -> bool {
+    fn add_entries(&mut self, at: u32, room: &mut Option<RoomForLeaf<R>>) -> bool {
         if at > self.last {
             let Some(place) = room.as_mut().and_then(|room| room.place.take()) else {
                 return false;

@@ -278,7 +278,14 @@ fn what_comes_too_late_changes_nothing() {
         assert_eq!(state, before);
     };
     // A node dies once; should it be said twice, it is heard once.
-    for state in [Queued { is_cleared }, Delivered { is_cleared }, Done, Clearing, Cleared, Over] {
+    for state in [
+        Queued { is_cleared },
+        Delivered { is_cleared },
+        Done,
+        Clearing,
+        Cleared,
+        Over,
+    ] {
         unchanged(state, DeathState::node_died);
     }
     for state in [Clearing, Cleared, Over] {

@@ -2,7 +2,7 @@
 
 //! A handle table next to a map, in long random lives and at sizes that matter (lesson C20).
 
-use crate::pure::handle_table::{HandleTable, Room};
+use crate::pure::handle_table::{HandleTable, RoomForLeaf};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::{
     atomic, fail_after, failure_is_pending, live_allocations, total_allocations,
@@ -23,7 +23,7 @@ fn insert<R>(table: &mut HandleTable<R>, min: u32, value: R) -> u32 {
         });
         match inserted {
             Some(handle) => return handle,
-            None => room = Some(Room::new(GFP_KERNEL).unwrap()),
+            None => room = Some(RoomForLeaf::new(GFP_KERNEL).unwrap()),
         }
     }
     panic!("room for a leaf is not enough");
@@ -41,7 +41,9 @@ fn all(table: &HandleTable<u64>, from: u32) -> Vec<(u32, u64)> {
         next = table.visit_leaf(first, |handle, value| seen.push((handle, *value)));
         let behind = next.unwrap_or(u32::MAX);
         let leaf = &seen[before..];
-        assert!(leaf.iter().all(|(handle, _)| (first..behind).contains(handle)));
+        assert!(leaf
+            .iter()
+            .all(|(handle, _)| (first..behind).contains(handle)));
     }
     seen
 }
@@ -327,7 +329,7 @@ fn lesson_c11_a_failed_growth_leaves_the_table_as_it_was() {
             }
             assert_eq!(table.lowest_free(0, &mut None), Ok(None));
             fail_after(allowed);
-            let result = Room::<Arc<()>>::new(GFP_KERNEL);
+            let result = RoomForLeaf::<Arc<()>>::new(GFP_KERNEL);
             let was_enough = failure_is_pending();
             assert_eq!(result.is_ok(), was_enough);
             failures += usize::from(!was_enough);
