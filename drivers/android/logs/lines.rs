@@ -342,7 +342,7 @@ impl Snapshot {
     fn write_node(&self, node: &LineOfNode, out: &SeqFile) {
         let (knows_strong, knows_weak) = node.counts.owner_refs();
         let (local_strong, local_weak) = node.counts.locals();
-        let (strong_refs, refs) = node.counts.refs();
+        let (strong_refs, refs) = (node.counts.strong_refs, node.counts.refs);
         seq_print!(out, "  node {}: ", node.key.0 as i32);
         self.write_name(&node.name, out);
         seq_print!(
@@ -350,7 +350,7 @@ impl Snapshot {
             " hs {} hw {} ls {local_strong} lw {local_weak} is {strong_refs} iw {refs} tr {}",
             u8::from(knows_strong),
             u8::from(knows_weak),
-            node.counts.pins()
+            node.counts.pins
         );
         // The pids of those that hold it, once for each device.
         let first = self.holders.partition_point(|(held, _)| *held < node.key);
