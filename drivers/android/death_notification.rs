@@ -261,6 +261,6 @@ pub(crate) fn notify_all(node: &Node, mut next: Option<(Arc<DeathNotification>, 
         }
         // The number of holders is limited only by memory.
         sched::cond_resched();
-        next = node.pop_death_registration();
+        next = node.pop_death_registration(&mut node.owner().lock_state());
     }
 }

@@ -8,16 +8,17 @@
 //! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
 //! by the owner's state lock, also after the owner's death.
 
-mod making;
-
 use crate::{
-    common::stats::Counted,
+    common::{
+        limits::limits,
+        stats::{next_debug_id, Counted, Kind}, //
+    },
     death_notification::DeathNotification,
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
         box_queue::SmallQueue,
         link::{has_link, Branches, Link},
-        linked_tree::Keyed,
+        linked_tree::{Keyed, Unplaced},
         owned_by::OwnedBy,
         park::WakeHint,
         sched, //
@@ -33,7 +34,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{Arc, UniqueArc}, //
 };
 
 /// An object that a process offers.
@@ -97,14 +98,6 @@ enum Fell {
     Name,
 }
 
-impl NodeState {
-    /// Takes out a death notification to be notified. Returns also whether another one is left.
-    fn pop_death_registration(&mut self) -> Option<(Arc<DeathNotification>, bool)> {
-        let notification = self.death_registrations.pop_front()?;
-        Some((notification, !self.death_registrations.is_empty()))
-    }
-}
-
 /// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use
 /// by the call until one of the functions is called.
 #[must_use]
@@ -128,6 +121,27 @@ impl NodeInUse {
 }
 
 impl Node {
+    /// Allocates a node without references.
+    fn new(owner: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result<Unplaced<Self>> {
+        let state = NodeState {
+            counts: NodeCounts::new(),
+            updated_thread: None,
+            waiting: SmallQueue::new(),
+            death_registrations: SmallQueue::new(),
+        };
+        // Initialised in place, because it is large.
+        let node = init!(Self {
+            debug_id: next_debug_id(),
+            name,
+            priority: NodePriority::new(flags),
+            counted: Some(Counted::new(Kind::Node)),
+            link: Link::new(),
+            place: Branches::new(),
+            state: OwnedBy::new(owner.clone(), state),
+        });
+        Ok(Unplaced::new(UniqueArc::init(node, GFP_KERNEL)?))
+    }
+
     /// Returns the counts.
     pub(crate) fn counts<'a>(&'a self, owner: &'a ProcessState) -> &'a NodeCounts {
         &self.state.access(owner).counts
@@ -290,7 +304,7 @@ impl Node {
             state.counts.orphan();
         }
         let waiting = core::mem::replace(&mut state.waiting, SmallQueue::new());
-        (waiting, state.pop_death_registration())
+        (waiting, self.pop_death_registration(owner))
     }
 
     /// Registers a death notification, whose place is free. Returns `false` if the node is dead
@@ -320,9 +334,13 @@ impl Node {
     }
 
     /// Takes out the next registered death notification. Returns also whether another one is left.
-    pub(crate) fn pop_death_registration(&self) -> Option<(Arc<DeathNotification>, bool)> {
-        let mut owner = self.owner().lock_state();
-        self.state.access_mut(&mut owner).pop_death_registration()
+    pub(crate) fn pop_death_registration(
+        &self,
+        owner: &mut ProcessState,
+    ) -> Option<(Arc<DeathNotification>, bool)> {
+        let registered = &mut self.state.access_mut(owner).death_registrations;
+        let notification = registered.pop_front()?;
+        Some((notification, !registered.is_empty()))
     }
 
     /// Returns the turn of a oneway call that is about to be queued: taken, if no other one is
@@ -500,7 +518,91 @@ impl Node {
     }
 }
 
+impl ProcessState {
+    /// Adds a node whose name no other one has. Returns another reference.
+    fn add_node(&mut self, node: Unplaced<Node>) -> Arc<Node> {
+        let added = node.object().clone();
+        self.nodes.insert_unplaced(node);
+        added
+    }
+
+    /// Adds the spare node, if there is one, under a name that no other one has.
+    fn add_spare_node(&mut self, name: NodeName, flags: NodeFlags) -> Option<Arc<Node>> {
+        let mut node = self.spare_node.take()?;
+        node.debug_id = next_debug_id();
+        node.name = name;
+        node.priority = NodePriority::new(flags);
+        node.counted = Some(Counted::new(Kind::Node));
+        // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
+        node.state.access_mut(self).counts.life = Life::Known;
+        Some(self.add_node(Unplaced::new(Pin::into_inner(node))))
+    }
+}
+
 impl Process {
+    /// Keeps a node that was just forgotten for the next object that the process sends, unless
+    /// something else refers to it: an object that is sent, dropped by all its receivers, and sent
+    /// again does not allocate each time. To be called by a thread that reads, with no lock held: so the
+    /// process has not ended, and its end drops the spare node.
+    #[inline(never)] // Where it is called, calls without objects would pay for it.
+    pub(crate) fn keep_node(&self, node: Arc<Node>) {
+        let Some(mut node) = Arc::into_unique_or_drop(node) else {
+            return;
+        };
+        node.counted = None;
+        let mut state = self.lock_state();
+        let before = state.spare_node.replace(node);
+        drop(state);
+        drop(before);
+    }
+
+    /// Returns the node of this pointer, pinned. Makes it with this name and these flags if the
+    /// process has not sent it before: of the spare node, or a new one.
+    ///
+    /// Fails with `EINVAL` if a count is full, with `ENOMEM` also if the process has as many nodes
+    /// as its limit allows.
+    pub(crate) fn pin_node_of_pointer(
+        self: &Arc<Self>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result<Arc<Node>> {
+        // Freed without the lock if another thread inserts this node meanwhile.
+        let mut new = None;
+        loop {
+            let mut state = self.lock_state();
+            let known = state.nodes.get(name.ptr).map(Arc::from);
+            if known.is_none() {
+                limits().nodes.check(state.nodes.len())?;
+            }
+            let made = || match new.take() {
+                Some(new) => Some(state.add_node(new)),
+                None => state.add_spare_node(name, flags),
+            };
+            let Some(node) = known.or_else(made) else {
+                drop(state);
+                new = Some(Node::new(self, name, flags)?);
+                continue;
+            };
+            let pinned = node.counts_mut(&mut state).pin();
+            return pinned.map(|()| node).map_err(|Uncounted| EINVAL);
+        }
+    }
+
+    /// The same for an object that is sent: fails with `EINVAL` also if the node has another cookie
+    /// (contract NODE-1).
+    pub(crate) fn pin_node(
+        self: &Arc<Self>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result<Arc<Node>> {
+        let node = self.pin_node_of_pointer(name, flags)?;
+        if node.name.cookie != name.cookie {
+            node.unpin();
+            return Err(EINVAL);
+        }
+        Ok(node)
+    }
+
     /// Returns what this process, as the owner, has read of the references to the first of its
     /// nodes whose pointer is greater than `ptr`.
     pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
