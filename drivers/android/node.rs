@@ -542,8 +542,8 @@ impl ProcessState {
 impl Process {
     /// Keeps a node that was just forgotten for the next object that the process sends, unless
     /// something else refers to it: an object that is sent, dropped by all its receivers, and sent
-    /// again does not allocate each time. To be called by a thread that reads, with no lock held: so the
-    /// process has not ended, and its end drops the spare node.
+    /// again does not allocate each time. To be called by a thread that reads, with no lock held:
+    /// so the process has not ended, and its end drops the spare node.
     #[inline(never)] // Where it is called, calls without objects would pay for it.
     pub(crate) fn keep_node(&self, node: Arc<Node>) {
         let Some(mut node) = Arc::into_unique_or_drop(node) else {

@@ -25,8 +25,9 @@
 //! (`docs/growth.md`).
 //!
 //! The table takes no lock and allocates nothing. When [`HandleTable::lowest_free`] lacks memory,
-//! the caller releases its lock, allocates a [`RoomForLeaf`], and starts again from its first lookup: in
-//! the meantime, another thread may have done the same work (lesson C11, trap 20 of the contract).
+//! the caller releases its lock, allocates a [`RoomForLeaf`], and starts again from its first
+//! lookup: in the meantime, another thread may have done the same work (lesson C11, trap 20 of the
+//! contract).
 
 use core::mem::{self, ManuallyDrop};
 use kernel::{
