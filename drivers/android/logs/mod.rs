@@ -132,7 +132,9 @@ struct Snapshot {
     lines: KVVec<Line>,
     /// How many of them are shown.
     shown: usize,
-    /// Whether the last item that was copied needs more room than there was.
+    /// How many there may be, as long as a lock is held.
+    most: usize,
+    /// Whether the item that is copied needs more room than there is.
     is_cut: bool,
     processes: KVVec<Arc<Process>>,
     /// The calls that are queued or served, with the places of their lines.
@@ -156,6 +158,7 @@ impl Snapshot {
             head: KVVec::new(),
             lines: KVVec::new(),
             shown: 0,
+            most: 0,
             is_cut: false,
             processes: KVVec::new(),
             calls: KVVec::new(),
@@ -201,12 +204,15 @@ impl Snapshot {
         }
         self.lines.reserve(lines, FLAGS)?;
         self.calls.reserve(lines, FLAGS)?;
+        self.most = self.lines.len() + lines;
         Ok(())
     }
 
-    /// Adds a line, if there is room for it.
+    /// Adds a line, if there is room for it. Memory that is there by chance is no room: a lock would
+    /// be held for long.
     fn push(&mut self, line: Line) {
-        self.is_cut |= self.lines.push_within_capacity(line).is_err();
+        let has_room = self.lines.len() < self.most;
+        self.is_cut |= !has_room || self.lines.push_within_capacity(line).is_err();
     }
 
     /// Copies the items of a process one by one: a few, then a few more after the state lock was
@@ -232,7 +238,11 @@ impl Snapshot {
                     room *= 2;
                     break;
                 }
-                (next, room) = (behind, FEW);
+                next = behind;
+                if room > FEW {
+                    room = FEW;
+                    break;
+                }
             }
         }
         Ok(())
