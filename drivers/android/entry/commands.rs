@@ -20,6 +20,7 @@ use crate::{
         debug::{self, binder_debug, errno_name},
         stats::Counter, //
     },
+    death_notification,
     defs::{
         Command,
         HandleCookie,
@@ -30,12 +31,12 @@ use crate::{
         WriteRead, //
     },
     ffi::trace,
+    freeze_notification,
     kernel_ext::user::{Plain, UserBytes},
     node::NodeInUse,
-    notifications::{death, freeze},
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
-    thread::Thread,
+    thread::Thread, //
 };
 use kernel::{
     fmt,
@@ -414,7 +415,7 @@ fn confirm(
 /// (contract DN-1).
 fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let HandleCookie { handle, cookie } = input.payload()?;
-    match death::request(&thread.process, handle, cookie) {
+    match death_notification::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
             "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
@@ -431,7 +432,7 @@ fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> 
 /// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
 fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let HandleCookie { handle, cookie } = input.payload()?;
-    if death::clear(thread, handle, cookie).is_err() {
+    if death_notification::clear(thread, handle, cookie).is_err() {
         input.refuse(
             Command::ClearDeathNotification,
             fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
@@ -443,7 +444,7 @@ fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Re
 /// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
 fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
     let cookie = input.payload()?;
-    if death::confirm(thread, cookie).is_err() {
+    if death_notification::confirm(thread, cookie).is_err() {
         input.refuse(
             Command::DeadBinderDone,
             fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
@@ -460,13 +461,13 @@ fn freeze_notification(
     input: &WriteBuffer<'_>,
 ) -> Result {
     let done = match command {
-        Command::FreezeNotificationDone => freeze::confirm(process, input.payload()?),
+        Command::FreezeNotificationDone => freeze_notification::confirm(process, input.payload()?),
         _ => {
             let HandleCookie { handle, cookie } = input.payload()?;
             if command == Command::RequestFreezeNotification {
-                freeze::request(process, handle, cookie)
+                freeze_notification::request(process, handle, cookie)
             } else {
-                freeze::clear(process, handle, cookie)
+                freeze_notification::clear(process, handle, cookie)
             }
         }
     };
