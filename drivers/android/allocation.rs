@@ -329,12 +329,13 @@ impl Process {
             }
             Err(error) => {
                 self.buffers.release(offset, size, &self.pages);
-                Err(Failure::new(Reason::DriverFault, error))
+                Err(self.why_not_reserved(total, kind, error))
             }
         }
     }
 
-    /// Returns why [`Buffers::reserve`] has failed for `size` bytes.
+    /// Returns the failure of a buffer of `size` bytes for which no range or no pages could be
+    /// reserved.
     #[cold]
     #[track_caller]
     fn why_not_reserved(&self, size: usize, kind: CallKind, error: Error) -> Failure {
@@ -347,6 +348,7 @@ impl Process {
             (ENOSPC, CallKind::Oneway { .. }) if size > space / 2 => Reason::LargerThanHalf,
             (ENOSPC, CallKind::Oneway { .. }) => Reason::NoOnewaySpace,
             (ENOSPC, CallKind::Sync) => Reason::NoSpace,
+            // Of these only `ENOMEM` is possible: the pages reach as far as the ranges.
             _ => Reason::DriverFault,
         };
         Failure::new(reason, error)
