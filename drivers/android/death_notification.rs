@@ -28,8 +28,7 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::{FreezeNotice, Return},
     kernel_ext::{
-        link::{has_link, Link},
-        linked_tree::Keyed,
+        link::{has_field, Keyed, Link},
         park::WakeHint,
         sched, //
     },
@@ -37,7 +36,7 @@ use crate::{
     process::{Process, ProcessState},
     pure::notification_state::{DeathState, Message},
     thread::Thread,
-    work::{Urgency, Wake, Work}, //
+    work::{Wake, Waking, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -60,8 +59,7 @@ pub(crate) struct DeathNotification {
     state: LockedBy<(DeathState, Option<Counted>), ProcessState>,
 }
 
-has_link!(impl for DeathNotification, link as Waiting);
-has_link!(impl for DeathNotification, link as Sorted);
+has_field!(impl for DeathNotification, link: Link);
 
 // With its reference count as large as the kernel's allocator has room for before the next size.
 const _: () =
@@ -69,6 +67,8 @@ const _: () =
 
 /// Those that are delivered are ordered by what user space confirms them with.
 impl Keyed for DeathNotification {
+    type Room = Link;
+
     fn key(&self) -> u64 {
         self.cookie
     }
@@ -170,7 +170,7 @@ impl DeathNotification {
         *self.state_mut(&mut holder) = DeathState::Over;
         drop(holder.delivered_deaths.take(self));
         // A notification that still has its handle is queued in the work queue of the process only.
-        drop(holder.work.take_object(self));
+        drop(holder.work.take(self));
     }
 }
 
@@ -243,7 +243,7 @@ fn step_as_holder(
     }
     let work = Work::Death(notification.clone());
     if thread.state(holder).looper.is_in_pool() {
-        let wake = holder.push_object_to_thread(thread, work, Urgency::Now);
+        let wake = holder.push_to_thread(thread, work, Waking::Now);
         wake.of(thread)
     } else {
         holder.push_to_process(work)

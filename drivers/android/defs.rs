@@ -76,14 +76,19 @@ macro_rules! codes {
         }
 
         impl $table {
+            /// The codes and their names in C.
+            const ALL: &'static [(Self, &'static str)] =
+                &[$((Self::$variant, stringify!($code)),)*];
+
             /// One more than the highest running number.
             pub(crate) const NUMBERS: usize = {
-                let mut highest = 0;
-                $(
-                    if Self::$variant.number() > highest {
-                        highest = Self::$variant.number();
+                let (mut highest, mut at) = (0, 0);
+                while at < Self::ALL.len() {
+                    if Self::ALL[at].0.number() > highest {
+                        highest = Self::ALL[at].0.number();
                     }
-                )*
+                    at += 1;
+                }
                 highest + 1
             };
 
@@ -92,24 +97,12 @@ macro_rules! codes {
             pub(crate) const NAMES: [&'static str; Self::NUMBERS] = {
                 let mut names = [""; Self::NUMBERS];
                 $(names[number(uapi::[<$protocol _ $gone>])] = stringify!($gone);)*
-                $(
-                    if names[Self::$variant.number()].is_empty() {
-                        names[Self::$variant.number()] = stringify!($code);
-                    }
-                )*
+                let mut at = Self::ALL.len();
+                while at > 0 {
+                    at -= 1;
+                    names[Self::ALL[at].0.number()] = Self::ALL[at].1;
+                }
                 names
-            };
-
-            /// The entries by running number, likewise.
-            #[allow(dead_code)] // Codes of returns are never read.
-            const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
-                let mut entries = [None; Self::NUMBERS];
-                $(
-                    if entries[Self::$variant.number()].is_none() {
-                        entries[Self::$variant.number()] = Some(Self::$variant);
-                    }
-                )*
-                entries
             };
 
             /// Returns the name in C.
@@ -173,6 +166,17 @@ codes! {
 }
 
 impl Command {
+    /// The commands by running number; of two with one number it is the first.
+    const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
+        let mut commands = [None; Self::NUMBERS];
+        let mut at = Self::ALL.len();
+        while at > 0 {
+            at -= 1;
+            commands[Self::ALL[at].0.number()] = Some(Self::ALL[at].0);
+        }
+        commands
+    };
+
     /// Returns the command of a code, if there is one.
     #[inline(always)]
     pub(crate) fn from_code(code: u32) -> Option<Self> {

@@ -15,7 +15,7 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::{FreezeNotice, Return},
     kernel_ext::{
-        link::{has_link, Link},
+        link::{has_field, Link},
         park::WakeHint,
         sched, //
     },
@@ -49,7 +49,7 @@ pub(crate) struct FreezeNotification {
     _counted: Counted,
 }
 
-has_link!(impl for FreezeNotification, link as Waiting);
+has_field!(impl for FreezeNotification, link: Link);
 
 /// What of a freeze notification changes, guarded by the holder's state lock.
 struct FreezeDelivery {
@@ -179,7 +179,7 @@ impl FreezeNotification {
         if let Some(delivered) = delivered {
             own.place = Some(delivered.into_reservation());
         }
-        drop(holder.work.take_object(&**self));
+        drop(holder.work.take(&**self));
     }
 }
 

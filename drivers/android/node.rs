@@ -16,9 +16,7 @@ use crate::{
     death_notification::DeathNotification,
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
-        box_queue::SmallQueue,
-        link::{has_link, Branches, Link},
-        linked_tree::{Keyed, Unplaced},
+        link::{has_field, Branches, Keyed, Link, LinkedQueue, Unplaced},
         owned_by::OwnedBy,
         park::WakeHint,
         sched, //
@@ -29,8 +27,8 @@ use crate::{
         priority_rules::{NodeFlags, NodePriority}, //
     },
     thread::Thread,
-    transaction::{Transaction, TransactionBox, Turn},
-    work::{Urgency, Wake, Work}, //
+    transaction::{CallStage, Transaction, TransactionBox},
+    work::{Wake, Waking, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -54,14 +52,16 @@ pub(crate) struct Node {
     /// Its place in the owner's tree, in which no other node has its name.
     place: Branches,
     /// What changes, and the process that offers the node.
-    state: OwnedBy<NodeState, Process>,
+    state: OwnedBy<NodeState, Process, ProcessState>,
 }
 
-has_link!(impl for Node, link as Waiting);
-has_link!(impl for Node, place: Branches as Sorted);
+has_field!(impl for Node, link: Link);
+has_field!(impl for Node, place: Branches);
 
 /// The owner's nodes are ordered by the pointer in their name.
 impl Keyed for Node {
+    type Room = Branches;
+
     fn key(&self) -> u64 {
         self.name.ptr
     }
@@ -83,9 +83,9 @@ struct NodeState {
     /// reference.
     updated_thread: Option<Arc<Thread>>,
     /// The oneway calls that wait until those before them have ended.
-    waiting: SmallQueue<Work>,
+    waiting: LinkedQueue<Work>,
     /// Death notifications of the holders that are notified when the owner dies.
-    death_registrations: SmallQueue<Arc<DeathNotification>>,
+    death_registrations: LinkedQueue<Arc<DeathNotification>>,
 }
 
 /// Which count of a node went down.
@@ -126,8 +126,8 @@ impl Node {
         let state = NodeState {
             counts: NodeCounts::new(),
             updated_thread: None,
-            waiting: SmallQueue::new(),
-            death_registrations: SmallQueue::new(),
+            waiting: LinkedQueue::new(),
+            death_registrations: LinkedQueue::new(),
         };
         // Initialised in place, because it is large.
         let node = init!(Self {
@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// Returns the oneway calls that wait until those before them have ended.
-    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a SmallQueue<Work> {
+    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a LinkedQueue<Work> {
         &self.state.access(owner).waiting
     }
 
@@ -297,13 +297,13 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (SmallQueue<Work>, Option<(Arc<DeathNotification>, bool)>) {
+    ) -> (LinkedQueue<Work>, Option<(Arc<DeathNotification>, bool)>) {
         let state = self.state.access_mut(owner);
         // A node that was forgotten after the owner began to end stays so: no handle on it exists.
         if state.counts.life == Life::Known {
             state.counts.orphan();
         }
-        let waiting = core::mem::replace(&mut state.waiting, SmallQueue::new());
+        let waiting = core::mem::replace(&mut state.waiting, LinkedQueue::new());
         (waiting, self.pop_death_registration(owner))
     }
 
@@ -315,7 +315,7 @@ impl Node {
         if state.counts.life == Life::Orphaned {
             return false;
         }
-        let registered = state.death_registrations.push_object(notification.clone());
+        let registered = state.death_registrations.push(notification.clone());
         debug_assert!(registered.is_ok());
         true
     }
@@ -330,7 +330,7 @@ impl Node {
         self.state
             .access_mut(&mut owner)
             .death_registrations
-            .take_object(notification)
+            .take(notification)
     }
 
     /// Takes out the next registered death notification. Returns also whether another one is left.
@@ -343,15 +343,10 @@ impl Node {
         Some((notification, !registered.is_empty()))
     }
 
-    /// Returns the turn of a oneway call that is about to be queued: taken, if no other one is
-    /// queued or being handled. The node is busy from now on.
-    pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> Turn {
-        let was_busy = core::mem::replace(&mut self.state.access_mut(owner).counts.is_busy, true);
-        if was_busy {
-            Turn::Awaited
-        } else {
-            Turn::Taken
-        }
+    /// Takes the turn of a oneway call that is about to be queued. Returns `false` if it has to
+    /// wait, because another one is queued or being handled. The node is busy from now on.
+    pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> bool {
+        !core::mem::replace(&mut self.state.access_mut(owner).counts.is_busy, true)
     }
 
     /// Queues a oneway call until those before it have ended.
@@ -361,7 +356,7 @@ impl Node {
         transaction: TransactionBox,
     ) {
         let waiting = &mut self.state.access_mut(owner).waiting;
-        let queued = waiting.push_object(Work::Call(transaction));
+        let queued = waiting.push(Work::Call(transaction));
         debug_assert!(queued.is_ok());
     }
 
@@ -407,7 +402,7 @@ impl Node {
         let state = self.state.access_mut(owner);
         match state.waiting.pop_front() {
             Some(Work::Call(mut next)) => {
-                next.take_turn();
+                next.set_stage(CallStage::HasTurn);
                 owner.push_to_process(Work::Call(next))
             }
             _ => {
@@ -501,7 +496,7 @@ impl Node {
         }
         self.unqueue_update(owner, Some(sender.clone()));
         // Deferred work wakes no thread, and the sender is running.
-        let _ = owner.push_object_to_thread(sender, Work::Node(self.clone()), Urgency::Deferred);
+        let _ = owner.push_to_thread(sender, Work::Node(self.clone()), Waking::Deferred);
     }
 
     /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread
@@ -512,7 +507,7 @@ impl Node {
         // another.
         match core::mem::replace(&mut state.updated_thread, next) {
             Some(thread) => thread.state(owner).take_update(self),
-            None if self.link.is_used() => drop(owner.work.take_object(self)),
+            None if self.link.is_used() => drop(owner.work.take(self)),
             None => {}
         }
     }

@@ -17,31 +17,24 @@
 //! holds on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly
 //! that.
 
-mod reply;
-mod traced;
-mod waiter;
-
-pub(crate) use reply::ArrivedReply;
-pub(crate) use waiter::Waiter;
-
 use crate::{
     allocation::Buffer,
     common::{
         debug::binder_debug,
         failure::{Failure, Reason},
         netlink::Party,
-        stats::{CountedAs, Kind}, //
+        stats::{Counted, Kind}, //
     },
-    defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
+    defs::{TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
     kernel_ext::{
-        box_queue::{Placed, Ticket},
+        link::Placed,
         park::WakeHint,
         pid,
         ticks::Ticks, //
     },
     node::Node,
-    process::{Pid, ProcessState, StateGuard},
+    process::{Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::FrameId,
         freeze_state::Admission,
@@ -49,7 +42,7 @@ use crate::{
         priority_rules::{Priority, SavedPriority}, //
     },
     thread::Thread,
-    work::{Urgency, Work}, //
+    work::{Waking, Work}, //
 };
 use kernel::{
     alloc::AllocError,
@@ -87,28 +80,23 @@ pub(crate) struct Transaction {
     /// call may supersede it, and of the thread.
     frame_serial: u64,
     frame_place: u32,
-    _counted: CountedAs<{ Kind::Transaction as u8 }>,
+    _counted: Counted,
 }
 
 // With its place, of 24 bytes, as large as the kernel's allocator has room for before the next
 // size, which is half as large again.
 const _: () = assert!(size_of::<Transaction>() <= 104);
 
-/// How far a transaction has come, and what it holds on to.
+/// What a transaction holds on to.
 pub(crate) enum Content {
     /// Nothing: not in use, or delivered and being served.
     Empty,
-    /// A call that is not queued yet.
-    Draft { node: Arc<Node>, buffer: Buffer },
-    /// A call that is queued; its node is in use.
-    Call { node: Arc<Node>, buffer: Buffer },
-    /// A oneway call that is queued; its node is in use, and busy with it unless it has to wait.
-    Oneway {
+    /// A call, and the number of the process that it is from.
+    Call {
         node: Arc<Node>,
         buffer: Buffer,
-        turn: Turn,
-        /// The number of the process that it is from.
         from: Pid,
+        stage: CallStage,
     },
     /// A reply on its way back, the numbers of the process and the thread that it is from, and
     /// whether it is queued for the caller.
@@ -127,21 +115,53 @@ impl Content {
     fn free(self) {}
 }
 
-/// Whether a oneway call is the one that its node is busy with (contract TXN-22).
+/// How far a call has come that is not delivered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It is, until its buffer is freed.
-    Taken,
-    /// It waits behind another.
-    Awaited,
+pub(crate) enum CallStage {
+    /// It is a draft.
+    Draft,
+    /// It is queued, and its node in use. A oneway call waits behind another one to the same node.
+    Queued,
+    /// It is queued, its node in use, and busy with it until its buffer is freed: it is oneway
+    /// (contract TXN-22).
+    HasTurn,
+}
+
+/// A thread that waited for the outcome of a call when it was looked up, and the frame in which it
+/// waits.
+pub(crate) struct Waiter {
+    pub(crate) thread: Arc<Thread>,
+    pub(crate) frame: FrameId,
+}
+
+impl Waiter {
+    /// Whether the thread still waits. The caller holds the state lock of its process.
+    pub(crate) fn waits(&self, process: &mut ProcessState) -> bool {
+        self.thread.state(process).stack.waits_for(self.frame)
+    }
+
+    /// Returns the thread that waits for a reply to what this thread served when it made the call:
+    /// the next one up the chain of calls.
+    pub(crate) fn next_up(&self) -> Option<Self> {
+        let mut process = self.thread.process.lock_state();
+        let stack = &self.thread.state(&mut process).stack;
+        stack.served_during(self.frame)?.waiter()
+    }
+}
+
+/// A reply that its receiver has taken out of the queue.
+pub(crate) struct ArrivedReply {
+    pub(crate) id: u32,
+    pub(crate) code: u32,
+    pub(crate) flags: u32,
+    pub(crate) sender_euid: Kuid,
+    pub(crate) buffer: Buffer,
 }
 
 impl Transaction {
     /// Allocates a transaction for calls of this thread.
     pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox, AllocError> {
-        // Initialised in place: it would be copied otherwise.
-        let place = Ticket::new(GFP_KERNEL)?;
-        Ok(place.fill(Self {
+        let transaction = || Self {
             id: 0,
             code: 0,
             flags: 0,
@@ -153,8 +173,9 @@ impl Transaction {
             content: Content::Empty,
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,
-            _counted: CountedAs::new(),
-        }))
+            _counted: Counted::new(Kind::Transaction),
+        };
+        Placed::new(transaction, GFP_KERNEL)
     }
 
     /// Records the request and the sender. While a reply is on its way, this is about the reply.
@@ -190,7 +211,7 @@ impl Transaction {
     pub(crate) fn sender(&self) -> Party {
         match (&self.caller, &self.content) {
             (Some(caller), _) => caller.party(),
-            (None, Content::Oneway { from, .. }) => Party {
+            (None, Content::Call { from, .. }) => Party {
                 pid: *from,
                 // CAST: It was stored from a `Pid`, by `Self::leave_sender`.
                 tid: self.frame_place as Pid,
@@ -212,15 +233,6 @@ impl Transaction {
         self.flags & TF_ONE_WAY != 0
     }
 
-    /// Returns the code that the sender of a oneway draft reads once the draft is queued (contract
-    /// TXN-16).
-    pub(crate) fn acknowledgement(&self) -> Return {
-        match &self.content {
-            Content::Draft { buffer, .. } if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
-            _ => Return::TransactionComplete,
-        }
-    }
-
     /// Whether this oneway call may take the place of one that waits.
     pub(crate) fn may_supersede(&self) -> bool {
         self.flags & TF_UPDATE_TXN != 0
@@ -236,23 +248,22 @@ impl Transaction {
             && self.frame_serial == newer.frame_serial
     }
 
-    /// Returns the node, if it is busy with another oneway call whose end this one has to wait for.
-    pub(crate) fn node_to_wait_for(&self) -> Option<Arc<Node>> {
-        match &self.content {
-            Content::Oneway {
-                node,
-                turn: Turn::Awaited,
+    /// Whether this call, which is admitted, waits until the oneway call before it has ended.
+    pub(crate) fn awaits_turn(&self) -> bool {
+        let is_queued = matches!(
+            self.content,
+            Content::Call {
+                stage: CallStage::Queued,
                 ..
-            } => Some(node.clone()),
-            _ => None,
-        }
+            }
+        );
+        is_queued && self.is_oneway()
     }
 
-    /// Records that the oneway call before this one has ended, and the node is busy with this one
-    /// now.
-    pub(crate) fn take_turn(&mut self) {
-        if let Content::Oneway { turn, .. } = &mut self.content {
-            *turn = Turn::Taken;
+    /// Records how far this call has come.
+    pub(crate) fn set_stage(&mut self, to: CallStage) {
+        if let Content::Call { stage, .. } = &mut self.content {
+            *stage = to;
         }
     }
 
@@ -261,12 +272,10 @@ impl Transaction {
     /// thawed.
     pub(crate) fn admit(
         &mut self,
+        node: &Node,
         target: &mut ProcessState,
-        route: Option<&Thread>,
-    ) -> Result<Admission, Failure> {
-        let Content::Draft { node, .. } = &self.content else {
-            return Err(Failure::new(Reason::DriverFault, EINVAL));
-        };
+        route: Option<&Arc<Thread>>,
+    ) -> Result<bool, Failure> {
         let admission = target.freeze.admit(self.is_oneway());
         if admission == Admission::Rejected {
             return Err(Failure::without_errno(Reason::ReceiverFrozen));
@@ -278,53 +287,44 @@ impl Transaction {
         node.begin_call(target)
             .map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
         target.freeze.add_transaction();
-        if let Content::Draft { node, buffer } = self.take_content() {
-            let content = if self.is_oneway() {
-                let from = self.leave_sender();
-                let turn = node.take_turn(target);
-                Content::Oneway {
-                    node,
-                    buffer,
-                    turn,
-                    from,
-                }
-            } else {
-                Content::Call { node, buffer }
-            };
-            self.put_content(content);
+        let mut stage = CallStage::Queued;
+        if self.is_oneway() {
+            self.leave_sender();
+            if node.take_turn(target) {
+                stage = CallStage::HasTurn;
+            }
         }
-        Ok(admission)
+        self.set_stage(stage);
+        Ok(admission == Admission::Pending)
     }
 
-    /// Replaces the calling thread, which sends this oneway call, by its numbers. Returns that of
-    /// its process.
+    /// Replaces the calling thread, which sends this oneway call, by its number.
     #[inline]
-    fn leave_sender(&mut self) -> Pid {
-        let sender = self.sender();
+    fn leave_sender(&mut self) {
+        // CAST: The bits are kept.
+        self.frame_place = self.sender().tid as u32;
         // Not the last reference: the thread is in an operation, which has another.
         self.caller = None;
         self.frame_serial = match self.may_supersede() {
             true => pid::current_group_number(),
             false => FrameId::NONE.serial,
         };
-        // CAST: The bits are kept.
-        self.frame_place = sender.tid as u32;
-        sender.pid
     }
 
-    /// Reserves this call for the sleeping thread that is going to serve it, if one exists and its
-    /// priority has to be raised before. Returns that thread. A call that is served while sharing
-    /// the CPU with other threads (not at a real-time priority) is never reserved, because such
-    /// priorities differ by little.
+    /// Reserves this call to `node` for the sleeping thread that is going to serve it, if one
+    /// exists and its priority has to be raised before. Returns that thread. A call that is served
+    /// while sharing the CPU with other threads (not at a real-time priority) is never reserved,
+    /// because such priorities differ by little.
     pub(crate) fn reserve_thread(
         &self,
+        node: &Node,
         target: &mut ProcessState,
         route: Option<&Arc<Thread>>,
     ) -> Option<Arc<Thread>> {
-        let is_served_as_sharing = match &self.content {
-            Content::Call { node, .. } => node.priority.is_served_as_sharing(self.caller_priority),
-            Content::Oneway { node, .. } => !node.priority.demands_real_time(),
-            _ => true,
+        let is_served_as_sharing = if self.is_oneway() {
+            !node.priority.demands_real_time()
+        } else {
+            node.priority.is_served_as_sharing(self.caller_priority)
         };
         if is_served_as_sharing {
             return None;
@@ -340,16 +340,6 @@ impl Transaction {
         Some(server)
     }
 
-    /// Raises the priority of the thread that the call is reserved for as far as serving it
-    /// requires. Returns the former priority if that changes it.
-    pub(crate) fn raise(&self, server: &Thread) -> Option<Priority> {
-        match &self.content {
-            Content::Call { node, .. } => server.raise(Some(self.caller_priority), &node.priority),
-            Content::Oneway { node, .. } => server.raise(None, &node.priority),
-            _ => None,
-        }
-    }
-
     /// Returns the number of the process that made the call, as the calling task sees it; 0 if the
     /// calling task cannot see that process or the caller has ended (contract TXN-5).
     pub(crate) fn caller_pid(&self) -> Pid {
@@ -358,6 +348,26 @@ impl Transaction {
                 caller.process.group.number_for_current()
             }
             _ => 0,
+        }
+    }
+
+    /// Returns what trace events say of the end of this call or reply, which was for thread
+    /// `thread` of process `process`. From whom it was is not known then, as in the C driver.
+    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
+        ended_at(self.id, (self.code, self.flags), process, thread)
+    }
+
+    /// The same for a call that is not queued, because something fails.
+    pub(crate) fn ended_as_draft(&self, target: &Process) -> trace::Ended {
+        let ended = self.ended_at(target.pid(), 0);
+        if self.is_oneway() {
+            return ended;
+        }
+        let sender = self.sender();
+        trace::Ended {
+            from_process: sender.pid,
+            from_thread: sender.tid,
+            ..ended
         }
     }
 
@@ -381,10 +391,7 @@ impl Transaction {
     /// Returns the buffer that is to be delivered, if the transaction has one.
     pub(crate) fn buffer(&self) -> Option<&Buffer> {
         match &self.content {
-            Content::Draft { buffer, .. }
-            | Content::Call { buffer, .. }
-            | Content::Oneway { buffer, .. }
-            | Content::Reply { buffer, .. } => Some(buffer),
+            Content::Call { buffer, .. } | Content::Reply { buffer, .. } => Some(buffer),
             Content::Empty | Content::Failed(_) => None,
         }
     }
@@ -398,18 +405,18 @@ impl Transaction {
     pub(crate) fn release_content(&mut self) {
         match self.take_content() {
             Content::Empty | Content::Failed(_) => {}
-            Content::Draft { node, buffer } => node.owner().give_back_buffer(buffer),
-            Content::Call { node, buffer } => {
-                node.end_call();
-                node.owner().give_back_buffer(buffer);
-            }
-            Content::Oneway {
-                node, buffer, turn, ..
+            Content::Call {
+                node,
+                buffer,
+                stage,
+                ..
             } => {
-                if turn == Turn::Taken {
+                if stage == CallStage::HasTurn {
                     node.end_oneway();
                 }
-                node.end_call();
+                if stage != CallStage::Draft {
+                    node.end_call();
+                }
                 node.owner().give_back_buffer(buffer);
             }
             Content::Reply {
@@ -421,6 +428,29 @@ impl Transaction {
                         caller.process.end_transaction();
                     }
                 }
+            }
+        }
+    }
+
+    /// Whether it is on its way back, with a reply.
+    pub(crate) fn is_reply(&self) -> bool {
+        matches!(self.content, Content::Reply { .. })
+    }
+
+    /// Takes out the reply, if the transaction has one.
+    #[inline(always)] // Otherwise it would be copied twice.
+    pub(crate) fn take_reply(&mut self) -> Option<ArrivedReply> {
+        match self.take_content() {
+            Content::Reply { buffer, .. } => Some(ArrivedReply {
+                id: self.id,
+                code: self.code,
+                flags: self.flags,
+                sender_euid: self.sender_euid,
+                buffer,
+            }),
+            other => {
+                self.put_content(other);
+                None
             }
         }
     }
@@ -447,11 +477,7 @@ impl TransactionBox {
     /// Returns the call to its caller with an error in place of a reply; for a oneway call nobody
     /// waits. Sleeps; no lock may be held.
     pub(crate) fn fail(mut self, error: Failure) {
-        let is_oneway = matches!(self.content, Content::Oneway { .. });
         self.release_content();
-        if is_oneway {
-            return;
-        }
         self.content = Content::Failed(error);
         self.return_to_caller(None, WakeHint::Anywhere, |_, _| {});
     }
@@ -482,8 +508,8 @@ impl TransactionBox {
             return self.return_to_outer_call(process, &caller);
         }
         self.count_as_queued(&mut process);
-        let wake = process.push_object_to_thread(&caller, Work::Outcome(self), Urgency::Now);
-        wake.after(process, &caller, hint);
+        let wake = process.push_to_thread(&caller, Work::Outcome(self), Waking::Now);
+        wake.after(process, &caller.process, hint);
     }
 
     /// The same if the thread has a call to serve that was made in the course of this one: it reads
@@ -522,13 +548,18 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         match &self.content {
             Content::Empty | Content::Failed(_) => {}
-            Content::Draft { node, buffer } => {
+            Content::Call {
+                node,
+                buffer,
+                stage: CallStage::Draft,
+                ..
+            } => {
                 trace::transaction_failed_buffer_release(|| buffer.traced(self.id));
                 let to = node.owner().clone();
                 self.release_content();
                 trace::txn_latency_free(|| self.ended_as_draft(&to));
             }
-            Content::Call { node, .. } | Content::Oneway { node, .. } => {
+            Content::Call { node, .. } => {
                 trace::txn_latency_free(|| self.ended_at(node.owner().pid(), 0));
                 self.release_content();
             }
@@ -538,5 +569,24 @@ impl Drop for Transaction {
                 self.release_content();
             }
         }
+    }
+}
+
+impl ArrivedReply {
+    /// Returns what trace events say of its end, as thread `thread` of process `process` has it.
+    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
+        ended_at(self.id, (self.code, self.flags), process, thread)
+    }
+}
+
+fn ended_at(id: u32, (code, flags): (u32, u32), process: Pid, thread: Pid) -> trace::Ended {
+    trace::Ended {
+        id,
+        from_process: 0,
+        from_thread: 0,
+        to_process: process,
+        to_thread: thread,
+        code,
+        flags,
     }
 }

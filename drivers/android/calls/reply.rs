@@ -7,21 +7,23 @@
 //! the call.
 
 use crate::{
+    allocation::Buffer,
     calls::{
-        failure::tell,
-        sender::{ReplySent, Sender},
-        translate::{copy_in, Route}, //
+        tell,
+        translate::{copy_in, Route},
+        ReplySent,
+        Sender, //
     },
     common::{
         failure::{Failure, Reason},
-        transaction_log::{Kind, Sent}, //
+        transaction_log::{record, CallType}, //
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
+    kernel_ext::{park::WakeHint, sched},
     node::NodeInUse,
+    priority,
     range_alloc::CallKind,
-    scheduling::priority,
     thread::Thread,
     transaction::{Content, Transaction, TransactionBox},
     work::{ThreadWake, Wake}, //
@@ -52,7 +54,7 @@ pub(crate) fn reply(
     let (id, begun) = begin_reply(thread, request, is_last && sender.reads_then, freed);
     let Some((mut transaction, completion)) = begun else {
         let failure = Failure::new(Reason::NoCallToReplyTo, EPROTO);
-        tell(sender, request, Kind::Reply, (id, 0), None, failure);
+        tell(sender, request, CallType::Reply, (id, 0), None, failure);
         thread.queue_transaction_error(id, failure);
         return None;
     };
@@ -67,20 +69,20 @@ pub(crate) fn reply(
     let mut read_at_once = None;
     match (completion, error) {
         // No command is left to be stopped, if the completion is read.
-        (Completion::ReadAtOnce(mut sent), error) => {
+        (ReplyCompletion::ReadAtOnce(mut sent), error) => {
             sent.has_failed = error.is_some();
             read_at_once = Some(sent);
         }
-        (Completion::Queued, None) => {}
-        (Completion::Queued, Some(_)) => thread.stop_until_completion(),
-        (Completion::Later, _) => thread.end_reply(error.is_some()),
+        (ReplyCompletion::Queued, None) => {}
+        (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
+        (ReplyCompletion::Later, _) => thread.end_reply(error.is_some()),
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, sender.hint, |caller, guard| {
         if error.is_none() {
             let (from, to) = (thread.party(), caller.party());
-            let sent = Sent::new(Kind::Reply, request, from, to, 0);
-            caller.process.log.add(guard, id, &sent);
+            let sent = record(CallType::Reply, request, from, to, 0);
+            caller.process.log.add(guard, id, sent);
         }
     });
     // The priority is restored only now: until the caller runs, it waits for this thread.
@@ -90,9 +92,9 @@ pub(crate) fn reply(
     read_at_once
 }
 
-/// What becomes of the completion of a reply. It must come after node updates of what the reply
+/// What becomes of the completion of a reply, which must come after node updates of what the reply
 /// names.
-enum Completion {
+enum ReplyCompletion {
     /// It is queued.
     Queued,
     /// The thread reads it when its command has run.
@@ -113,7 +115,7 @@ fn begin_reply(
     request: &TransactionRequest,
     reads_then: bool,
     freed: Option<NodeInUse>,
-) -> (u32, Option<(TransactionBox, Completion)>) {
+) -> (u32, Option<(TransactionBox, ReplyCompletion)>) {
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
@@ -131,15 +133,15 @@ fn begin_reply(
         }
         return (id, None);
     };
-    let surplus = state.stack.take_surplus();
+    let surplus = state.stack.frames.take_surplus();
     let mut wake = ThreadWake::Nobody;
     let completion = if !has_no_objects {
-        Completion::Later
+        ReplyCompletion::Later
     } else if reads_then && state.work.is_empty() && !state.has_kept_outcome() {
         if state.looper.polls() && process.pollers_have_to_look() {
             wake = ThreadWake::Pollers;
         }
-        Completion::ReadAtOnce(ReplySent {
+        ReplyCompletion::ReadAtOnce(ReplySent {
             needs_thread: process.needs_thread(thread),
             has_failed: false,
         })
@@ -147,7 +149,7 @@ fn begin_reply(
         if let Some(ticket) = state.spare_ticket.take() {
             wake = thread.complete_reply(&mut process, ticket);
         }
-        Completion::Queued
+        ReplyCompletion::Queued
     };
     let freezers = process.freeze.end_transaction();
     let (freed, update) = match freed.map(|freed| freed.end_locked(&mut process)) {
@@ -158,7 +160,7 @@ fn begin_reply(
     sched::unpreempted_if(is_needed, || {
         drop(process);
         update.now(&thread.process, WakeHint::Anywhere);
-        wake.now(thread, WakeHint::Anywhere);
+        wake.now(&thread.process, WakeHint::Anywhere);
         thread.process.wake_freezers(freezers);
     });
     drop((surplus, freed, update));
@@ -173,83 +175,78 @@ fn fill_reply(
     request: &TransactionRequest,
     id: u32,
 ) -> Result<(), Failure> {
-    let to = transaction.sender();
-    let has_ended = |caller: &Arc<Thread>| caller.has_ended.load(Relaxed);
-    if transaction.caller().is_none_or(has_ended) {
-        let failure = Failure::without_errno(Reason::CallerEnded);
-        tell(sender, request, Kind::Reply, (id, 0), None, failure);
-        return Err(failure);
-    }
+    let thread = sender.thread;
+    let caller = match transaction.caller() {
+        Some(caller) if !caller.has_ended.load(Relaxed) => caller,
+        _ => {
+            let failure = Failure::without_errno(Reason::CallerEnded);
+            tell(sender, request, CallType::Reply, (id, 0), None, failure);
+            return Err(failure);
+        }
+    };
+    let receiver = &caller.process;
     trace::transaction(|| trace::Sent {
         id,
         node: 0,
-        process: to.pid,
-        thread: to.tid,
+        process: receiver.pid(),
+        thread: caller.id,
         is_reply: true,
         code: request.code,
         flags: request.flags,
     });
-    let copied = copy_reply(transaction, sender, request, id);
-    if let Err(failure) = copied {
-        release_failed(transaction, request, id);
-        let caller = transaction.caller();
-        let receiver = caller.map(|caller| (&*caller.process, Some(&**caller)));
-        tell(sender, request, Kind::Reply, (id, 0), receiver, failure);
-        return Err(failure);
-    }
-    trace::txn_latency_free(|| {
-        let replier = sender.thread;
-        transaction.ended_at(replier.process.pid(), replier.id)
-    });
-    transaction.describe(id, request);
-    Ok(())
-}
-
-/// Releases what is left of reply `id`, which cannot be copied to its receiver.
-#[cold]
-fn release_failed(transaction: &mut Transaction, request: &TransactionRequest, id: u32) {
-    if let Some(buffer) = transaction.buffer() {
-        trace::transaction_failed_buffer_release(|| buffer.traced(id));
-    }
-    transaction.release_content();
-    let to = transaction.sender();
-    trace::txn_latency_free(|| trace::Ended {
-        id,
-        from_process: 0,
-        from_thread: 0,
-        to_process: to.pid,
-        to_thread: to.tid,
-        code: request.code,
-        flags: request.flags,
-    });
-}
-
-/// Copies the data. The transaction owns the buffer, even if the copy fails.
-fn copy_reply(
-    transaction: &mut Transaction,
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-    id: u32,
-) -> Result<(), Failure> {
-    let Some(caller) = transaction.caller() else {
-        return Err(Failure::without_errno(Reason::CallerEnded));
-    };
-    let receiver = &caller.process;
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
-    let mut buffer = receiver.reserve_buffer(id, request, 0, CallKind::Sync)?;
+    let reserved = receiver.reserve_buffer(id, request, 0, CallKind::Sync);
+    let mut buffer = match reserved {
+        Ok(buffer) => buffer,
+        Err(failure) => return Err(give_up(sender, request, id, caller, None, failure)),
+    };
     trace::transaction_alloc_buf(|| buffer.traced(id));
-    let accepts_files = transaction.flags & TF_ACCEPT_FDS != 0;
     let route = Route {
         id,
         sender,
         receiver,
-        accepts_files,
+        accepts_files: transaction.flags & TF_ACCEPT_FDS != 0,
     };
-    let copied = copy_in(request, route, &mut buffer).map_err(|error| receiver.dead_or(error));
+    if let Err(failure) = copy_in(request, route, &mut buffer) {
+        let failure = receiver.dead_or(failure);
+        return Err(give_up(sender, request, id, caller, Some(buffer), failure));
+    }
     transaction.put_content(Content::Reply {
         buffer,
-        from: (sender.thread.process.pid(), sender.thread.id),
+        from: (thread.process.pid(), thread.id),
         is_queued: false,
     });
-    copied
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
+    transaction.describe(id, request);
+    Ok(())
+}
+
+/// Gives back the buffer of reply `id`, which cannot be copied to `caller`, and reports that.
+/// Returns the failure.
+#[cold]
+fn give_up(
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+    id: u32,
+    caller: &Thread,
+    buffer: Option<Buffer>,
+    failure: Failure,
+) -> Failure {
+    let receiver = &caller.process;
+    if let Some(buffer) = buffer {
+        trace::transaction_failed_buffer_release(|| buffer.traced(id));
+        receiver.give_back_buffer(buffer);
+    }
+    trace::txn_latency_free(|| trace::Ended {
+        id,
+        from_process: 0,
+        from_thread: 0,
+        to_process: receiver.pid(),
+        to_thread: caller.id,
+        code: request.code,
+        flags: request.flags,
+    });
+    let to = Some((&**receiver, Some(caller)));
+    tell(sender, request, CallType::Reply, (id, 0), to, failure);
+    failure
 }

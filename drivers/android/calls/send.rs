@@ -8,32 +8,31 @@
 
 use crate::{
     calls::{
-        failure::{report_queued, tell},
-        sender::Sender,
-        translate::{copy_in, unwritable, Route}, //
+        report,
+        tell,
+        translate::{copy_in, unwritable, Route},
+        Sender, //
     },
     common::{
         failure::{Failure, Reason},
         limits::limits,
         netlink::Party,
-        transaction_log::{Kind, Sent}, //
+        transaction_log::{record, CallType}, //
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
+    kernel_ext::{park::WakeHint, sched},
     node::Node,
+    priority,
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
-        completions::Completion,
-        freeze_state::Admission,
         node_counts::Strength, //
     },
     range_alloc::CallKind,
-    scheduling::priority,
     thread::{Thread, ThreadState},
-    transaction::{Content, Transaction, TransactionBox, Waiter},
-    work::{Urgency, Work, WorkTicket}, //
+    transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
+    work::{self, Code, CompletionRead, Waking, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -48,25 +47,18 @@ use kernel::{
 /// fails (contract TXN-1). No lock may be held.
 #[inline]
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
-    let thread = sender.thread;
-    let mut node_id = 0;
-    let called = match find_target(sender, request.handle, &mut node_id) {
-        Err(failure) => {
-            let id = thread.process.lock_state().debug_ids.next();
-            Err(fail(sender, request, (id, node_id), None, failure))
+    match find_target(sender, request.handle) {
+        Ok(node) if request.flags & TF_ONE_WAY != 0 => call_oneway(sender, request, &node),
+        Ok(node) => call_and_expect(sender, request, &node),
+        Err((node, failure)) => {
+            let id = sender.thread.process.lock_state().debug_ids.next();
+            fail(sender, request, (id, node), None, failure);
         }
-        Ok(node) if request.flags & TF_ONE_WAY != 0 => call_oneway(sender, request, node),
-        Ok(node) => call_and_expect(sender, request, node),
-    };
-    if let Err((id, failure)) = called {
-        thread.queue_transaction_error(id, failure);
     }
 }
 
-/// A call that has failed: its debug id, and why.
-type Failed = (u32, Failure);
-
-/// Reports that a call fails, and returns what its sender will read. No lock may be held.
+/// Reports that a call fails, and queues the transaction error. Both numbers are debug ids: that of
+/// the call, and that of its node, or 0. No lock may be held.
 #[cold]
 fn fail(
     sender: &Sender<'_>,
@@ -74,119 +66,94 @@ fn fail(
     (id, node): (u32, u32),
     receiver: Option<(&Process, Option<&Thread>)>,
     failure: Failure,
-) -> Failed {
-    let kind = Kind::of_call(request.flags);
-    tell(sender, request, kind, (id, node), receiver, failure);
-    (id, failure)
+) {
+    let call_type = CallType::of_call(request.flags);
+    tell(sender, request, call_type, (id, node), receiver, failure);
+    sender.thread.queue_transaction_error(id, failure);
 }
 
-/// Returns the node that a call through `handle` is for. Writes its debug id to `node_id`, if it is
-/// found, but may not be called.
+/// Returns the node that a call through `handle` is for.
 ///
 /// Fails when the handle names no node, when the owner of the node has ended or is the caller
 /// itself (for handle 0: is a process of the same task), and when the security modules deny the
-/// call.
-fn find_target(sender: &Sender<'_>, handle: u32, node_id: &mut u32) -> Result<Arc<Node>, Failure> {
+/// call. The error has the debug id of the node, if that is found, but may not be called.
+fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Failure)> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
-        let manager = manager.ok_or_else(|| Failure::new(Reason::NoManager, EINVAL))?;
+        let manager = manager.ok_or_else(|| (0, Failure::new(Reason::NoManager, EINVAL)))?;
         if manager.owner().group.is_that_of(&caller.group) {
-            return Err(Failure::new(Reason::OwnManager, EINVAL));
+            return Err((0, Failure::new(Reason::OwnManager, EINVAL)));
         }
         manager
     } else {
         let node = caller.node_of_handle(handle, Strength::Strong);
-        node.ok_or_else(|| Failure::new(Reason::NoHandle, EINVAL))?
+        node.ok_or_else(|| (0, Failure::new(Reason::NoHandle, EINVAL)))?
     };
     if node.owner().has_ended.load(Relaxed) {
-        return Err(Failure::new(Reason::OwnerEnded, EINVAL));
+        return Err((0, Failure::new(Reason::OwnerEnded, EINVAL)));
     }
     if Arc::ptr_eq(node.owner(), caller) {
-        *node_id = node.debug_id;
-        return Err(Failure::new(Reason::OwnNode, EINVAL));
+        return Err((node.debug_id, Failure::new(Reason::OwnNode, EINVAL)));
     }
     let owner = node.owner().credential();
-    let owner = owner.map_err(|_| Failure::without_errno(Reason::ReceiverEnded))?;
-    security::binder_transaction(sender.credential, &owner).map_err(|_| {
-        *node_id = node.debug_id;
-        Failure::new(Reason::CallDenied, EPERM)
-    })?;
+    let owner = owner.map_err(|_| (0, Failure::without_errno(Reason::ReceiverEnded)))?;
+    security::binder_transaction(sender.credential, &owner)
+        .map_err(|_| (node.debug_id, Failure::new(Reason::CallDenied, EPERM)))?;
     drop(owner);
     Ok(node)
 }
 
 /// Makes a call for whose reply the thread waits afterwards.
-fn call_and_expect(
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-    node: Arc<Node>,
-) -> Result<(), Failed> {
+fn call_and_expect(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Node>) {
     let thread = sender.thread;
-    let target = node.owner().clone();
-    let node_id = node.debug_id;
-    let Begun {
-        id,
-        transaction,
-        mut expectation,
-        route,
-    } = begin_call(thread, &node, request).map_err(|(id, failure)| {
+    let (id, begun) = begin_call(thread, node, request);
+    let mut begun = match begun {
+        Ok(begun) => begun,
         // Of the receiver, not more is known than the node.
-        fail(sender, request, (id, node_id), None, failure)
-    })?;
+        Err(failure) => return fail(sender, request, (id, node.debug_id), None, failure),
+    };
     trace::transaction(|| {
-        let thread = route.as_ref().map_or(0, |waiter| waiter.thread.id);
-        sent(request, id, &node, thread)
+        let thread = begun.route.as_ref().map_or(0, |waiter| waiter.thread.id);
+        sent(request, id, node, thread)
     });
-    let draft = prepare_call(
-        sender,
-        request,
-        node,
-        id,
-        &target,
-        transaction,
-        &mut expectation,
-    );
-    let route = route.as_ref();
-    let hint = sender.hint;
-    match draft.and_then(|draft| submit(draft, thread, request, &target, node_id, route, hint)) {
-        Ok(_) => Ok(()),
-        Err(failure) => {
-            stop_expecting_reply(thread, &expectation);
-            let receiver = Some((&*target, route.map(|waiter| &*waiter.thread)));
-            Err(fail(sender, request, (id, node_id), receiver, failure))
+    let queued = prepare_call(sender, request, node, id, &mut begun).and_then(|transaction| {
+        let route = begun.route.as_ref();
+        submit(transaction, thread, request, node, route, sender.hint)
+    });
+    if let Err(failure) = queued {
+        if let Some(frame) = begun.frame {
+            stop_expecting_reply(thread, frame);
         }
+        let route = begun.route.as_ref().map(|waiter| &*waiter.thread);
+        let receiver = Some((&**node.owner(), route));
+        fail(sender, request, (id, node.debug_id), receiver, failure);
     }
 }
 
 /// A call whose data is not copied yet.
 struct Begun {
-    /// Its debug id.
-    id: u32,
     /// The spare transaction of the thread, if it has one, so that none need be allocated.
-    transaction: Option<TransactionBox>,
-    expectation: Expectation,
+    spare: Option<TransactionBox>,
+    /// The frame on the stack of the caller, if it has one already: then the completion of the call
+    /// is queued.
+    frame: Option<FrameId>,
+    /// A place for the completion, if the thread has one and does not use it yet.
+    ticket: Option<WorkTicket>,
     /// The thread of the target that waits for the outcome of this chain of calls, if one exists.
     route: Option<Waiter>,
 }
 
-/// Whether the stack of the caller has a frame for the call already.
-enum Expectation {
-    /// It has this frame, and the completion of the call is queued.
-    Recorded(FrameId),
-    /// It has none yet. The ticket, if any, is for the completion.
-    Unrecorded(Option<WorkTicket>),
-}
-
 /// Checks that the thread may call `node` now (contract TXN-10), and finds the thread of the target
-/// that waits for the outcome of this chain of calls (TXN-11). No lock may be held.
+/// that waits for the outcome of this chain of calls (TXN-11). Returns the debug id of the call as
+/// well. No lock may be held.
 ///
 /// Fails with `EPROTO` when the thread waits for a reply, or has a call or a reply to read first.
 fn begin_call(
     thread: &Arc<Thread>,
     node: &Node,
     request: &TransactionRequest,
-) -> Result<Begun, Failed> {
+) -> (u32, Result<Begun, Failure>) {
     let target = node.owner();
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
@@ -198,32 +165,32 @@ fn begin_call(
         _ => None,
     };
     if let Some(reason) = unread {
-        return Err((id, Failure::new(reason, EPROTO)));
+        return (id, Err(Failure::new(reason, EPROTO)));
     }
-    let caller = match state.stack.innermost() {
+    let caller = match state.stack.frames.last() {
         None => None,
         Some(Frame::Incoming(served)) => served.waiter(),
-        Some(_) => {
-            return Err((id, Failure::new(Reason::ReplyAwaited, EPROTO)));
-        }
+        Some(_) => return (id, Err(Failure::new(Reason::ReplyAwaited, EPROTO))),
     };
-    let transaction = state.spare_transaction.take();
+    let spare = state.spare_transaction.take();
+    let mut ticket = state.spare_ticket.take();
+    let mut frame = None;
     // Node updates of nodes that the data names are queued before the completion of the call
     // (contract NODE-7). They are not known before the data is translated; a call without objects
     // has none.
-    let expectation = match state.spare_ticket.take() {
-        Some(ticket) if state.stack.has_room() && request.offsets_size == 0 => {
-            Expectation::Recorded(expect_reply(state, ticket, target))
+    if state.stack.frames.has_room() && request.offsets_size == 0 {
+        if let Some(ticket) = ticket.take() {
+            frame = Some(expect_reply(state, ticket, target));
         }
-        ticket => Expectation::Unrecorded(ticket),
-    };
+    }
     drop(process);
-    Ok(Begun {
-        id,
-        transaction,
-        expectation,
+    let begun = Begun {
+        spare,
+        frame,
+        ticket,
         route: caller.and_then(|caller| find_waiting_thread(caller, target)),
-    })
+    };
+    (id, Ok(begun))
 }
 
 /// Follows a chain of calls up, from a caller to the thread whose call it serves, until it reaches
@@ -244,33 +211,33 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
 fn prepare_call(
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    node: Arc<Node>,
+    node: &Arc<Node>,
     id: u32,
-    target: &Process,
-    transaction: Option<TransactionBox>,
-    expectation: &mut Expectation,
+    begun: &mut Begun,
 ) -> Result<TransactionBox, Failure> {
     let thread = sender.thread;
-    let mut transaction = match transaction {
+    let mut transaction = match begun.spare.take() {
         Some(spare) => spare,
         None => Transaction::new(thread)?,
     };
     transaction.describe(id, request);
     fill(&mut transaction, sender, request, node, CallKind::Sync)?;
     transaction.caller_priority = priority::current_priority();
-    let frame = match expectation {
-        Expectation::Recorded(frame) => *frame,
-        Expectation::Unrecorded(ticket) => {
-            let ticket = match ticket.take() {
+    let frame = match begun.frame {
+        Some(frame) => frame,
+        None => {
+            let ticket = match begun.ticket.take() {
                 Some(spare) => spare,
-                None => WorkTicket::new(GFP_KERNEL)?,
+                None => work::new_ticket()?,
             };
             let room = thread.make_room_on_stack();
             room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
             let mut process = thread.process.lock_state();
-            let frame = expect_reply(thread.state(&mut process), ticket, target);
-            *expectation = Expectation::Recorded(frame);
-            frame
+            *begun.frame.insert(expect_reply(
+                thread.state(&mut process),
+                ticket,
+                node.owner(),
+            ))
         }
     };
     transaction.set_frame(frame);
@@ -278,15 +245,16 @@ fn prepare_call(
 }
 
 /// Reserves a buffer in the space of the node's owner and copies the data of a call into it. The
-/// transaction owns the node and the buffer afterwards, even if the copy fails.
+/// transaction owns a reference to the node and the buffer afterwards, even if the copy fails.
 #[inline]
 fn fill(
     transaction: &mut Transaction,
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    node: Arc<Node>,
+    node: &Arc<Node>,
     kind: CallKind,
 ) -> Result<(), Failure> {
+    let receiver = node.owner();
     let context = if node.flags().has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
         Some(context.map_err(|error| Failure::new(Reason::NoContext, error))?)
@@ -295,198 +263,185 @@ fn fill(
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
     let id = transaction.id;
-    let mut buffer = node
-        .owner()
+    let mut buffer = receiver
         .reserve_buffer(id, request, context.len(), kind)
-        .inspect_err(|_| {
-            trace::txn_latency_free(|| transaction.ended_as_draft(node.owner()));
-        })?;
+        .inspect_err(|_| trace::txn_latency_free(|| transaction.ended_as_draft(receiver)))?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
     let route = Route {
         id,
         sender,
-        receiver: node.owner(),
+        receiver,
         accepts_files: node.flags().has(ACCEPTS_FDS),
     };
     let copied = copy_in(request, route, &mut buffer)
         .and_then(|()| {
-            node.owner()
+            receiver
                 .write_context(&buffer, context)
                 .map_err(|error| unwritable(error))
         })
-        .map_err(|error| node.owner().dead_or(error));
-    transaction.put_content(Content::Draft { node, buffer });
+        .map_err(|error| receiver.dead_or(error));
+    transaction.put_content(Content::Call {
+        node: node.clone(),
+        buffer,
+        from: sender.thread.process.pid(),
+        stage: CallStage::Draft,
+    });
     copied
 }
 
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and
 /// pushes a frame, which it returns. The stack must have room. The state lock is held.
 #[inline(always)] // It is short, and most of a call's first lock round.
-fn expect_reply(state: &mut ThreadState, ticket: WorkTicket, target: &Process) -> FrameId {
-    state.completions.add();
+fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Process) -> FrameId {
+    state.completions.unread += 1;
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
-    state.work.push_back(ticket, Work::Completion);
+    *ticket = Code::Completion;
+    state.push(Work::Code(ticket));
     state.stack.push_outgoing(target.pid())
 }
 
-/// Undoes [`expect_reply`] for a call that is not queued, if it was called. Takes the state lock.
-fn stop_expecting_reply(thread: &Thread, expectation: &Expectation) {
-    if let Expectation::Recorded(frame) = *expectation {
-        let mut process = thread.process.lock_state();
-        let state = thread.state(&mut process);
-        state.stack.pop_outgoing(frame);
-        state.completions.fail(Completion::Withdrawn);
-    }
+/// Undoes [`expect_reply`] for a call that is not queued. Takes the state lock.
+fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
+    let mut process = thread.process.lock_state();
+    let state = thread.state(&mut process);
+    state.stack.pop_outgoing(frame);
+    state.completions.last = CompletionRead::Withdrawn;
 }
 
 /// Makes a oneway call. A thread may make it at any time, and any available thread of the target
 /// may serve it. The sender reads only that the call is queued (contract TXN-16).
-fn call_oneway(
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-    node: Arc<Node>,
-) -> Result<(), Failed> {
-    let target = node.owner().clone();
-    let node_id = node.debug_id;
-    let (id, ticket) = begin_oneway(sender.thread);
-    queue_oneway(sender, request, node, &target, id, ticket).map_err(|failure| {
-        fail(
-            sender,
-            request,
-            (id, node_id),
-            Some((&target, None)),
-            failure,
-        )
-    })
-}
-
-/// Begins a oneway call. Returns its debug id, and a place for what its sender reads of it, if the
-/// thread has one. No lock may be held.
-fn begin_oneway(thread: &Thread) -> (u32, Option<WorkTicket>) {
+fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Node>) {
+    let thread = sender.thread;
     let mut process = thread.process.lock_state();
     let id = process.debug_ids.next();
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
-    (id, state.spare_ticket.take())
+    let ticket = state.spare_ticket.take();
+    drop(process);
+    if let Err(failure) = queue_oneway(sender, request, node, id, ticket) {
+        let receiver = Some((&**node.owner(), None));
+        fail(sender, request, (id, node.debug_id), receiver, failure);
+    }
 }
 
-/// Queues a oneway call at `target`, the owner of `node`, and what the sender reads of that.
+/// Queues oneway call `id` at the owner of `node`, and what the sender reads of that.
 fn queue_oneway(
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    node: Arc<Node>,
-    target: &Arc<Process>,
+    node: &Arc<Node>,
     id: u32,
     ticket: Option<WorkTicket>,
 ) -> Result<(), Failure> {
     let thread = sender.thread;
     let ticket = match ticket {
         Some(spare) => spare,
-        None => WorkTicket::new(GFP_KERNEL)?,
+        None => work::new_ticket()?,
     };
-    let node_id = node.debug_id;
     let mut transaction = Transaction::new(thread)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid(),
         quota: limits().oneway_quota(),
     };
     transaction.describe(id, request);
-    trace::transaction(|| sent(request, id, &node, 0));
+    trace::transaction(|| sent(request, id, node, 0));
     fill(&mut transaction, sender, request, node, kind)?;
-    let acknowledgement = transaction.acknowledgement();
-    // Reported even if the sender has not asked to read it (contract NL-3).
-    if acknowledgement == Return::OnewaySpamSuspect {
-        report_queued(sender, request, target, acknowledgement);
-    }
-    let hint = WakeHint::Anywhere;
-    let admission = submit(transaction, thread, request, target, node_id, None, hint)?;
-    let answer = match admission {
-        Admission::Pending => {
-            let answer = Return::TransactionPendingFrozen;
-            report_queued(sender, request, target, answer);
-            answer
-        }
-        Admission::Accepted | Admission::Rejected => acknowledgement,
+    let to = Party {
+        pid: node.owner().pid(),
+        tid: 0,
     };
+    let mut answer = match transaction.buffer() {
+        Some(buffer) if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
+        _ => Return::TransactionComplete,
+    };
+    // Reported even if the sender has not asked to read it (contract NL-3).
+    if answer == Return::OnewaySpamSuspect {
+        report(sender, request, CallType::Oneway, to, answer);
+    }
+    if submit(transaction, thread, request, node, None, WakeHint::Anywhere)? {
+        answer = Return::TransactionPendingFrozen;
+        report(sender, request, CallType::Oneway, to, answer);
+    }
     thread.queue_return_code(ticket, answer);
     Ok(())
 }
 
-/// Queues a draft at its target: for the thread that `route` names, or else for any thread of the
-/// pool, which is woken. Logs it first, with the debug id of its node. Returns whether the call may
-/// have to wait until its target is thawed. Drops a draft that the target does not admit, and
-/// returns the transaction error. No lock may be held.
+/// Queues a draft at the owner of `node`: for the thread that `route` names, or else for any thread
+/// of the pool, which is woken. Logs it first. Returns whether the call may have to wait until its
+/// target is thawed. Fails with the transaction error, and drops the draft, if the target does not
+/// admit it. No lock may be held.
 #[inline(always)] // It is most of a call, and of a oneway call.
 fn submit(
     mut transaction: TransactionBox,
     caller: &Thread,
     request: &TransactionRequest,
-    target: &Process,
-    node: u32,
+    node: &Node,
     route: Option<&Waiter>,
     hint: WakeHint,
-) -> Result<Admission, Failure> {
+) -> Result<bool, Failure> {
+    let target = node.owner();
     let mut state = target.lock_state();
     let to = Party {
         pid: target.pid(),
         tid: route.map_or(0, |waiter| waiter.thread.id),
     };
-    let kind = Kind::of_call(request.flags);
-    let sent = Sent::new(kind, request, caller.party(), to, node);
-    target.log.add(&state, transaction.id, &sent);
+    let call_type = CallType::of_call(request.flags);
+    let queued = record(call_type, request, caller.party(), to, node.debug_id);
+    target.log.add(&state, transaction.id, queued);
     // A thread between the two in the chain may have ended since the waiting thread was found. Then
     // the waiting thread has read the outcome of its call, or is about to, and does not take this
     // call.
     let route = route
         .filter(|waiter| waiter.thread.has_ended.load(Relaxed) || waiter.waits(&mut state))
         .map(|waiter| &waiter.thread);
-    let admission = match transaction.admit(&mut state, route.map(|thread| &**thread)) {
-        Ok(admission) => admission,
-        Err(error) => {
+    let is_pending = match transaction.admit(node, &mut state, route) {
+        Ok(is_pending) => is_pending,
+        Err(failure) => {
             drop(state);
-            return Err(error);
+            return Err(failure);
         }
     };
-    if let Some(node) = transaction.node_to_wait_for() {
-        let superseded = match admission {
-            Admission::Pending => node.take_superseded(&mut state, &transaction),
-            Admission::Accepted | Admission::Rejected => None,
-        };
+    if transaction.awaits_turn() {
+        let mut superseded = None;
+        if is_pending {
+            superseded = node.take_superseded(&mut state, &transaction);
+        }
         node.push_waiting_oneway(&mut state, transaction);
         drop(state);
         if let Some(Work::Call(call)) = superseded {
             call.supersede();
         }
-        return Ok(admission);
+    } else {
+        queue_admitted(transaction, node, state, route, hint);
     }
-    queue_admitted(transaction, target, state, route, hint);
-    Ok(admission)
+    Ok(is_pending)
 }
 
-/// Queues a call that its target has admitted and whose turn it is, for the thread `route`, or else
-/// for any thread of the pool. Before that it raises the priority of the thread that is going to
-/// serve it, if it has to. Releases the state lock and wakes whom it has to.
+/// Queues a call to `node` that its target has admitted and whose turn it is, for the thread
+/// `route`, or else for any thread of the pool. Before that it raises the priority of the thread
+/// that is going to serve it, if it has to. Releases the state lock and wakes whom it has to.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
     transaction: TransactionBox,
-    target: &'a Process,
+    node: &'a Node,
     mut state: StateGuard<'a>,
     route: Option<&Arc<Thread>>,
     hint: WakeHint,
 ) {
-    let reserved_for = transaction.reserve_thread(&mut state, route);
+    let target = node.owner();
+    let is_oneway = transaction.is_oneway();
+    let reserved_for = transaction.reserve_thread(node, &mut state, route);
     if let Some(server) = &reserved_for {
         drop(state);
-        let raised_from = transaction.raise(server);
+        let caller = (!is_oneway).then_some(transaction.caller_priority);
+        let raised_from = server.raise(caller, &node.priority);
         state = target.lock_state();
         server.end_reservation(&mut state, raised_from);
     }
-    let is_oneway = transaction.is_oneway();
     let wake = match reserved_for.as_ref().or(route) {
         None if is_oneway => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
-            .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)
+            .push_to_thread(thread, Work::Call(transaction), Waking::Now)
             .of(thread),
     };
     sched::unpreempted_if(reserved_for.is_some(), || {

@@ -8,27 +8,50 @@
 //! written, and no object is translated, twice (lesson R16). The sender's memory is read once as
 //! well, so that the bytes that were checked are the bytes that are delivered.
 //!
-//! Each kind of object has its own module: [`nodes`], [`files`] and [`pointers`].
+//! - Only the owner of a node names it by pointer and cookie; every other process names it by a
+//!   handle of its own.
+//! - The numbers of files in the receiver are not known before delivery. Until then their places in
+//!   the data stay zero or unwritten, and a [`FileSlot`] holds each place together with its file.
+//! - The block that a pointer points to is copied into the buffer, and the receiver reads the
+//!   address of the copy.
 
 use crate::{
-    allocation::Buffer,
-    calls::sender::Sender,
+    allocation::{
+        files::{FileSlot, PassedFile},
+        Buffer,
+        HeldObject, //
+    },
+    calls::Sender,
     common::failure::{Failure, Reason},
-    defs::{Object, TransactionRequest},
-    kernel_ext::user_bytes::UserBytes,
+    defs::{
+        FileArrayObject,
+        FileObject,
+        FlatObject,
+        Named,
+        NodeName,
+        Object,
+        PointerObject,
+        TransactionRequest,
+        BINDER_BUFFER_FLAG_HAS_PARENT, //
+    },
+    ffi::trace::{self, NodeNamed, RefNamed},
+    kernel_ext::user::UserBytes,
     process::Process,
-    pure::pointer_area::PointerArea, //
+    pure::{
+        pointer_area::{Piece, PointerArea},
+        priority_rules::NodeFlags, //
+    }, //
 };
 use kernel::{
     cred::Credential,
     prelude::*,
+    security,
     sync::Arc,
     uaccess::{UserPtr, UserSlice}, //
 };
 
-mod files;
-mod nodes;
-mod pointers;
+/// The size of a descriptor's number in the data.
+const FD_SIZE: u64 = size_of::<u32>() as u64;
 
 /// The offset of an object within the data is a multiple of this.
 const OBJECT_ALIGNMENT: u64 = 4;
@@ -289,5 +312,234 @@ impl Translation<'_> {
                 object
             }
         })
+    }
+
+    /// Translates an object for the receiver. The buffer holds what it names.
+    fn node(&mut self, object: FlatObject) -> Result<FlatObject, Failure> {
+        self.buffer.expect_held()?;
+        let (translated, held) = match object.named() {
+            Named::Node(name) => self.node_of_sender(object, name)?,
+            Named::Handle(handle) => self.handle_of_sender(object, handle)?,
+        };
+        self.buffer.hold(held);
+        Ok(translated)
+    }
+
+    /// Translates a node of the sender into a handle of the receiver. Returns the count that was
+    /// taken for it as well, which the buffer is to hold.
+    fn node_of_sender(
+        &self,
+        object: FlatObject,
+        name: NodeName,
+    ) -> Result<(FlatObject, HeldObject), Failure> {
+        let Route {
+            id,
+            sender,
+            receiver,
+            ..
+        } = self.route;
+        let node = sender
+            .thread
+            .process
+            .pin_node(name, NodeFlags::new(object.flags()))
+            .map_err(|error| Failure::new(Reason::BadNode, error))?;
+        let handle = self
+            .may_transfer_node()
+            .and_then(|()| receiver.hold_node(&node, object.strength(), Some(sender.thread)));
+        node.unpin();
+        let to = handle.map_err(error_of_handle)?;
+        let ptr = name.ptr;
+        trace::transaction_node_to_ref(id, || {
+            let id = node.debug_id;
+            (NodeNamed { id, ptr }, named(receiver, to))
+        });
+        Ok(as_handle(to, object))
+    }
+
+    /// Translates a handle of the sender into one of the receiver, or into the node if that is the
+    /// receiver's.
+    fn handle_of_sender(
+        &self,
+        object: FlatObject,
+        handle: u32,
+    ) -> Result<(FlatObject, HeldObject), Failure> {
+        let Route {
+            id,
+            sender,
+            receiver,
+            ..
+        } = self.route;
+        let strength = object.strength();
+        let from = &sender.thread.process;
+        let node = from
+            .node_of_handle(handle, strength)
+            .ok_or_else(|| Failure::new(Reason::BadHandle, EINVAL))?;
+        self.may_transfer_node().map_err(error_of_handle)?;
+        if Arc::ptr_eq(node.owner(), receiver) {
+            node.add_local(strength)
+                .map_err(|_| Failure::new(Reason::BadHandle, EINVAL))?;
+            let name = node.name;
+            trace::transaction_ref_to_node(id, || {
+                let (id, ptr) = (node.debug_id, name.ptr);
+                (named(from, handle), NodeNamed { id, ptr })
+            });
+            return Ok((
+                object.naming(Named::Node(name)),
+                HeldObject::Node(node, strength),
+            ));
+        }
+        let to = receiver
+            .hold_node(&node, strength, None)
+            .map_err(error_of_handle)?;
+        trace::transaction_ref_to_ref(id, node.debug_id, || {
+            (named(from, handle), named(receiver, to))
+        });
+        Ok(as_handle(to, object))
+    }
+
+    /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract
+    /// 10).
+    fn may_transfer_node(&self) -> Result {
+        let (from, to) = (self.route.sender.credential, self.receiver_credential);
+        security::binder_transfer_binder(from, to).map_err(|_| EPERM)
+    }
+
+    /// Takes a reference to the file of an object that lies at offset `at` of the data. Fails with
+    /// `EPERM` when the file may not be passed, and with `EBADF` when the sender has no such
+    /// descriptor.
+    fn file(&mut self, at: usize, object: FileObject) -> Result<FileObject, Failure> {
+        let file = self.passed_file(object.fd())?;
+        let at = at + FileObject::FD_AT;
+        self.buffer.hold_file(FileSlot {
+            at,
+            file,
+            is_closed_with_buffer: false,
+        })?;
+        trace::transaction_fd_send(self.route.id, object.fd(), at);
+        Ok(object.without_number())
+    }
+
+    /// Takes references to the files of an array, which lies in a block of an earlier pointer
+    /// object. An empty array is allowed even if the receiver does not accept files.
+    fn file_array(&mut self, array: &FileArrayObject) -> Result<(), Failure> {
+        let bad_array = || Failure::new(Reason::BadArray, EINVAL);
+        let size = array.num_fds.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
+        let mut copy = copier(self.route.receiver, self.buffer.offset());
+        let gap = self
+            .pointers
+            .claim(array.parent, array.parent_offset, size, &mut copy)
+            .map_err(|error| Failure::new(Reason::BadArray, error))?;
+        if array.num_fds == 0 {
+            return Ok(());
+        }
+        if gap.source % FD_SIZE != 0 {
+            return Err(bad_array());
+        }
+        let source = UserPtr::from_addr(usize::try_from(gap.source).map_err(|_| bad_array())?);
+        // CAST: a gap lies within the buffer.
+        let mut numbers = UserSlice::new(source, size as usize).reader();
+        for index in 0..array.num_fds as usize {
+            let fd = numbers.read().map_err(|_| bad_array())?;
+            let file = self.passed_file(fd)?;
+            let at = gap.at + index * FD_SIZE as usize;
+            self.buffer.hold_file(FileSlot {
+                at,
+                file,
+                is_closed_with_buffer: true,
+            })?;
+            trace::transaction_fd_send(self.route.id, fd, at);
+        }
+        Ok(())
+    }
+
+    /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does
+    /// not accept files or the security modules deny it.
+    #[inline]
+    fn passed_file(&self, fd: u32) -> Result<PassedFile, Failure> {
+        if !self.route.accepts_files {
+            return Err(Failure::new(Reason::FilesNotTaken, EPERM));
+        }
+        let descriptors = self.route.sender.descriptors;
+        let file = descriptors
+            .file(fd)
+            .map_err(|error| Failure::new(Reason::NoFile, error))?;
+        let (from, to) = (self.route.sender.credential, self.receiver_credential);
+        security::binder_transfer_file(from, to, &file)
+            .map_err(|_| Failure::new(Reason::FileDenied, EPERM))?;
+        Ok(match descriptors.opened_as(&file) {
+            Some(process) => PassedFile::Device(process),
+            None => PassedFile::Other(file),
+        })
+    }
+
+    /// Reserves room for the block of the object that is entry `index` of the array of offsets, and
+    /// writes the address of the room into the parent block, if the object has one. The block is
+    /// copied later, when it is known which of its bytes are replaced by others.
+    fn pointer(&mut self, index: u64, object: PointerObject) -> Result<PointerObject, Failure> {
+        let (pages, start) = (&self.route.receiver.pages, self.buffer.offset());
+        // A process that receives has mapped its space.
+        let first = (pages.address().unwrap_or(0) + start) as u64;
+        let copy = &mut copier(self.route.receiver, start);
+        let (source, length) = (object.buffer, object.length);
+        let buffer = if object.flags & BINDER_BUFFER_FLAG_HAS_PARENT != 0 {
+            let parent = (object.parent, object.parent_offset);
+            let (at, gap) = self
+                .pointers
+                .add_child(index, source, length, parent, copy)
+                .map_err(|error| Failure::new(Reason::BadPointer, error))?;
+            let address = first + at as u64;
+            let written = pages.write(start + gap.at, &address.to_ne_bytes());
+            written.map_err(|error| unwritable(error))?;
+            address
+        } else {
+            let at = self.pointers.add_root(index, source, length, copy);
+            let at = at.map_err(|error| Failure::new(Reason::BadPointer, error))?;
+            first + at as u64
+        };
+        Ok(PointerObject { buffer, ..object })
+    }
+
+    /// Copies what remains to be copied, after the last object.
+    fn finish(self) -> Result<(), Failure> {
+        let mut copy = copier(self.route.receiver, self.buffer.offset());
+        let finished = self.pointers.finish(&mut copy);
+        finished.map_err(|error| Failure::new(Reason::BadPointer, error))
+    }
+}
+
+/// Returns what trace events say of the ref behind a handle. Takes the handles lock.
+fn named(process: &Process, handle: u32) -> RefNamed {
+    let id = process.debug_id_of_handle(handle).unwrap_or(0);
+    RefNamed { id, handle }
+}
+
+/// Returns a handle of the receiver, in place of what `object` names, and as held object.
+fn as_handle(handle: u32, object: FlatObject) -> (FlatObject, HeldObject) {
+    let held = HeldObject::Handle(handle, object.strength());
+    (object.naming(Named::Handle(handle)), held)
+}
+
+/// Returns the transaction error for a handle that could not be added to the receiver.
+fn error_of_handle(error: Error) -> Failure {
+    if error == ESRCH {
+        Failure::without_errno(Reason::ReceiverEnded)
+    } else if error == EPERM {
+        Failure::new(Reason::NodeDenied, error)
+    } else {
+        Failure::new(Reason::BadNode, error)
+    }
+}
+
+/// Returns a function that copies from the calling process into the buffer that begins at offset
+/// `start` of the receiver's space. It fails with `EINVAL` where the memory is unreadable (contract
+/// 10).
+fn copier(receiver: &Process, start: usize) -> impl FnMut(Piece) -> Result + '_ {
+    move |piece| {
+        let source = usize::try_from(piece.source).map_err(|_| EINVAL)?;
+        let source = UserPtr::from_addr(source);
+        let pages = &receiver.pages;
+        pages
+            .copy_from_user(start + piece.at, source, piece.length)
+            .map_err(|_| EINVAL)
     }
 }

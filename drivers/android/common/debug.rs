@@ -9,16 +9,19 @@
 //!
 //! A message is printed while no lock is held. Nothing is formatted unless it is printed.
 
-use crate::kernel_ext::{
-    debug_mask, user_error,
-    versions::{tgid, EPROTO},
+pub(crate) use crate::ffi::user_error_happened;
+
+use crate::ffi;
+use kernel::{
+    fmt,
+    prelude::*,
+    sync::atomic::Relaxed, //
 };
-use kernel::{fmt, prelude::*};
 
 /// What a message is about; the number is its bit in `debug_mask`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum Subject {
+pub(crate) enum DebugSubject {
     /// User space broke the protocol; its request has no effect.
     UserError = 0,
     /// A call or reply that does not go through.
@@ -49,7 +52,7 @@ pub(crate) enum SpaceSubject {
 /// `binder_debug!(OpenClose, "opens device {name}")`.
 macro_rules! binder_debug {
     ($subject:ident, $($message:tt)*) => {
-        if $crate::common::debug::is_wanted($crate::common::debug::Subject::$subject) {
+        if $crate::common::debug::is_wanted($crate::common::debug::DebugSubject::$subject) {
             $crate::common::debug::print(::kernel::prelude::fmt!($($message)*));
         }
     };
@@ -67,21 +70,21 @@ macro_rules! space_debug {
 pub(crate) use space_debug;
 
 /// Whether `debug_mask` has the subject's bit.
-pub(crate) fn is_wanted(subject: Subject) -> bool {
-    debug_mask::current() & (1 << subject as u32) != 0
+pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
+    ffi::DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
 
 /// Whether `alloc_debug_mask` has the subject's bit.
 pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
-    debug_mask::current_of_space() & (1 << subject as u32) != 0
+    ffi::ALLOC_DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
 
 /// Prints a message of the calling task, unless the rate limit is exceeded.
 #[cold]
 pub(crate) fn print(message: fmt::Arguments<'_>) {
     let task = current!();
-    if debug_mask::is_within_rate() {
-        pr_info!("{}:{} {}\n", tgid(task), task.pid(), message);
+    if ffi::may_log() {
+        pr_info!("{}:{} {}\n", task.tgid(), task.pid(), message);
     }
 }
 
@@ -89,15 +92,10 @@ pub(crate) fn print(message: fmt::Arguments<'_>) {
 /// `stop_on_user_error` says so.
 #[cold]
 pub(crate) fn user_error(message: fmt::Arguments<'_>) {
-    if is_wanted(Subject::UserError) {
+    if is_wanted(DebugSubject::UserError) {
         print(message);
     }
     user_error_happened();
-}
-
-/// Stops those who use a device, if `stop_on_user_error` says so.
-pub(crate) fn user_error_happened() {
-    user_error::happened();
 }
 
 /// Returns the name of an errno that user space can cause.

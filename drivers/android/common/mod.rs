@@ -3,7 +3,6 @@
 //! What the whole driver uses: failures of transactions, limits, counters of objects and codes,
 //! debug messages, reports over netlink.
 
-pub(crate) mod code_counts;
 pub(crate) mod debug;
 pub(crate) mod failure;
 pub(crate) mod limits;

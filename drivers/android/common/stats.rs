@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of objects: each object on the heap counts itself, so that a log can show how many
-//! exist and have existed, and unloading the module can report what was never freed.
+//! Counters of objects and of codes, and debug ids.
 //!
-//! Objects are allocated and freed rarely (a steady stream of calls reuses them), so the counters
-//! cost the transaction path nothing.
+//! Each object on the heap counts itself, so that a log can show how many exist and have existed,
+//! and unloading the module can report what was never freed. Objects are allocated and freed rarely
+//! (a steady stream of calls reuses them), so the counters cost the transaction path nothing.
+//!
+//! The most frequent commands (`BC_*`) and return codes (`BR_*`) are counted for the thread, the
+//! others for the process, whose counters each thread knows. Only the thread itself writes its own
+//! counters, so it needs no atomic addition for them and shares no cache line. When a thread ends,
+//! its counters are added to those of the process.
+//!
+//! The counters of codes count what the C driver counts: a command before it runs, also one that is cut off or does
+//! not exist if another one has its running number; a return code when it is added to the read
+//! buffer, a call or a reply when user space has it; and not the placeholder `BR_NOOP` that a read
+//! begins with. They are as wide as those of the C driver, and come round.
 
-use crate::pure::numbers::{take_numbers, NumberBlock, FIRST_COUNT, FIRST_DEBUG_ID};
+use crate::{
+    defs::{Command, Return},
+    pure::numbers::{take_numbers, NumberBlock, FIRST_COUNT, FIRST_DEBUG_ID}, //
+};
 use kernel::{
     prelude::*,
-    sync::atomic::{Acquire, Atomic, Relaxed, Release}, //
+    sync::{
+        atomic::{Acquire, Atomic, Relaxed, Release},
+        Arc, //
+    }, //
 };
 
 /// The kinds of objects that are counted.
@@ -53,32 +69,10 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        count_freed(self.0 as usize);
+        // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it
+        // was created, too.
+        FREED[self.0 as usize].fetch_add(1, Release);
     }
-}
-
-/// The same in no room, for objects whose size matters; `KIND` is the number of a [`Kind`].
-pub(crate) struct CountedAs<const KIND: u8>(());
-
-impl<const KIND: u8> CountedAs<KIND> {
-    /// Counts an object that is being created.
-    pub(crate) fn new() -> Self {
-        CREATED[KIND as usize].add(1, Relaxed);
-        Self(())
-    }
-}
-
-impl<const KIND: u8> Drop for CountedAs<KIND> {
-    fn drop(&mut self) {
-        count_freed(usize::from(KIND));
-    }
-}
-
-/// Counts an object of a kind that is being freed.
-fn count_freed(kind: usize) {
-    // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it was
-    // created, too.
-    FREED[kind].fetch_add(1, Release);
 }
 
 /// How many objects of a kind exist, and have been created.
@@ -91,7 +85,7 @@ pub(crate) struct Objects {
 /// Returns the number of objects of a kind.
 pub(crate) fn objects(kind: Kind) -> Objects {
     // First those that were freed: an object that is created and freed meanwhile only seems to
-    // exist. ORDERING: Pairs with `count_freed`.
+    // exist. ORDERING: Pairs with the drop of `Counted`.
     let freed = FREED[kind as usize].load(Acquire);
     let created = CREATED[kind as usize].load(Relaxed);
     Objects {
@@ -146,5 +140,170 @@ impl DebugIds {
     #[inline(always)]
     pub(crate) fn next(&mut self) -> u32 {
         self.0.next(take_debug_ids)
+    }
+}
+
+/// The number of counters: one for each running number of a command, then one for each of a return
+/// code.
+const COUNTERS: usize = Command::NUMBERS + Return::NUMBERS;
+
+/// The commands that a thread counts by itself.
+const FREQUENT_COMMANDS: [Command; 9] = [
+    Command::Transaction,
+    Command::Reply,
+    Command::FreeBuffer,
+    Command::Acquire,
+    Command::Release,
+    Command::IncRefsDone,
+    Command::AcquireDone,
+    Command::TransactionSg,
+    Command::ReplySg,
+];
+
+/// The return codes that a thread counts by itself.
+const FREQUENT_RETURNS: [Return; 5] = [
+    Return::Transaction,
+    Return::Reply,
+    Return::TransactionComplete,
+    Return::IncRefs,
+    Return::Acquire,
+];
+
+const FREQUENT: usize = FREQUENT_COMMANDS.len() + FREQUENT_RETURNS.len();
+
+// A cache line, and a size that the kernel's allocator has.
+const _: () = assert!(size_of::<ThreadCounts>() == 64);
+
+/// What each counter of a thread counts.
+const COUNTED_BY_THREAD: [Counter; FREQUENT] = {
+    let mut counters = [Counter(0); FREQUENT];
+    let mut place = 0;
+    while place < FREQUENT_COMMANDS.len() {
+        counters[place] = Counter::of_command(FREQUENT_COMMANDS[place]);
+        place += 1;
+    }
+    while place < FREQUENT {
+        let code = FREQUENT_RETURNS[place - FREQUENT_COMMANDS.len()];
+        counters[place] = Counter::of_return(code);
+        place += 1;
+    }
+    counters
+};
+
+/// For each counter of a process its place among those of a thread, or [`FREQUENT`] if a thread has
+/// none.
+const PLACES: [u8; COUNTERS] = {
+    // CAST: There are few.
+    let mut places = [FREQUENT as u8; COUNTERS];
+    let mut place = 0;
+    while place < FREQUENT {
+        places[COUNTED_BY_THREAD[place].0] = place as u8;
+        place += 1;
+    }
+    places
+};
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Counter(usize);
+
+impl Counter {
+    #[inline(always)]
+    pub(crate) const fn of_command(command: Command) -> Self {
+        Self(command.number())
+    }
+
+    #[inline(always)]
+    pub(crate) const fn of_return(code: Return) -> Self {
+        Self(Command::NUMBERS + code.number())
+    }
+
+    /// Returns the counter of a code that is no command, or is that of one that is cut off.
+    pub(crate) fn of_refused(code: u32) -> Option<Self> {
+        let number = (code & 0xff) as usize;
+        (number < Command::NUMBERS).then_some(Self(number))
+    }
+}
+
+/// The counters of a thread.
+pub(crate) struct ThreadCounts {
+    own: [Atomic<u32>; FREQUENT],
+    process: Arc<ProcessCounts>,
+}
+
+impl ThreadCounts {
+    /// Makes the counters of a thread, with those of its process.
+    pub(crate) fn new(process: Arc<ProcessCounts>) -> Result<KBox<Self>> {
+        let own = [const { Atomic::new(0) }; FREQUENT];
+        Ok(KBox::new(Self { own, process }, GFP_KERNEL)?)
+    }
+
+    /// Counts a code of the thread, which is the calling one.
+    #[inline(always)]
+    pub(crate) fn count(&self, counter: Counter) {
+        match self.own.get(usize::from(PLACES[counter.0])) {
+            Some(own) => own.store(own.load(Relaxed).wrapping_add(1), Relaxed),
+            None => self.process.0[counter.0].add(1, Relaxed),
+        }
+    }
+
+    /// Adds the counters to those of the process. The thread has ended, and counts no more.
+    pub(crate) fn give_to_process(&self) {
+        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
+            self.process.0[counter.0].add(own.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Adds the counters to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut CodeSum) {
+        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
+            let sum = &mut sum.0[counter.0];
+            *sum = sum.wrapping_add(own.load(Relaxed));
+        }
+    }
+}
+
+/// The counters of a process. They have the codes that threads do not count by themselves, and all
+/// codes of threads that have ended.
+pub(crate) struct ProcessCounts([Atomic<u32>; COUNTERS]);
+
+impl ProcessCounts {
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let counters = [const { Atomic::new(0) }; COUNTERS];
+        Ok(Arc::new(Self(counters), GFP_KERNEL)?)
+    }
+
+    /// Adds the counters to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut CodeSum) {
+        for (sum, counter) in sum.0.iter_mut().zip(&self.0) {
+            *sum = sum.wrapping_add(counter.load(Relaxed));
+        }
+    }
+}
+
+/// A sum of counters.
+#[derive(Clone)]
+pub(crate) struct CodeSum([u32; COUNTERS]);
+
+impl CodeSum {
+    pub(crate) const fn new() -> Self {
+        Self([0; COUNTERS])
+    }
+
+    /// Adds another sum.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (sum, other) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.wrapping_add(other);
+        }
+    }
+
+    /// Returns the sums of the commands, by running number.
+    pub(crate) fn commands(&self) -> &[u32] {
+        &self.0[..Command::NUMBERS]
+    }
+
+    /// Returns the sums of the return codes, by running number.
+    pub(crate) fn returns(&self) -> &[u32] {
+        &self.0[Command::NUMBERS..]
     }
 }

@@ -31,13 +31,13 @@ use kernel::{
 /// What is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Kind {
+pub(crate) enum CallType {
     Call = 0,
     Oneway = 1,
     Reply = 2,
 }
 
-impl Kind {
+impl CallType {
     /// Returns what a call with these flags is.
     #[inline(always)]
     pub(crate) fn of_call(flags: u32) -> Self {
@@ -49,89 +49,37 @@ impl Kind {
     }
 }
 
-/// A call or a reply.
-#[derive(Clone, Copy)]
-pub(crate) struct Sent {
-    pub(crate) kind: Kind,
-    pub(crate) from: Party,
-    /// Whom it is for; all 0 if that is not known.
-    pub(crate) to: Party,
-    /// The debug id of the node; 0 if it is not known, and for a reply.
-    pub(crate) node: u32,
-    pub(crate) handle: u32,
-    /// The sizes that the sender has named, of which 32 bits are shown.
-    pub(crate) data_size: u32,
-    pub(crate) offsets_size: u32,
-}
-
 /// The number of words of a record: when it was made, and nine about what is sent.
 const WORDS: usize = 11;
 
-impl Sent {
-    /// Returns what is sent with a request.
-    #[inline(always)]
-    pub(crate) fn new(
-        kind: Kind,
-        request: &TransactionRequest,
-        from: Party,
-        to: Party,
-        node: u32,
-    ) -> Self {
-        Self {
-            kind,
-            from,
-            to,
-            node,
-            handle: request.handle,
-            // CAST: As said above.
-            data_size: request.data_size as u32,
-            offsets_size: request.offsets_size as u32,
-        }
-    }
+/// The record of a call or a reply.
+pub(crate) type Record = [u32; WORDS];
 
-    #[inline(always)]
-    fn words(&self) -> [u32; WORDS] {
-        let [now_low, now_high] = Cycles::now().halves();
-        // CAST: Only signs change.
-        [
-            now_low,
-            now_high,
-            self.kind as u32,
-            self.from.pid as u32,
-            self.from.tid as u32,
-            self.to.pid as u32,
-            self.to.tid as u32,
-            self.node,
-            self.handle,
-            self.data_size,
-            self.offsets_size,
-        ]
-    }
-
-    /// Returns what the words of a record say, and when it was made.
-    fn of_words(words: [u32; WORDS]) -> (Cycles, Self) {
-        let [at_low, at_high, kind, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size] =
-            words;
-        let party = |pid, tid| Party {
-            // CAST: As above.
-            pid: pid as i32,
-            tid: tid as i32,
-        };
-        let sent = Self {
-            kind: match kind {
-                0 => Kind::Call,
-                1 => Kind::Oneway,
-                _ => Kind::Reply,
-            },
-            from: party(from_pid, from_tid),
-            to: party(to_pid, to_tid),
-            node,
-            handle,
-            data_size,
-            offsets_size,
-        };
-        (Cycles::of_halves([at_low, at_high]), sent)
-    }
+/// Returns the record of what is sent with a request. `to` is whom it is for; all 0 if that is not
+/// known. `node` is the debug id of the node; 0 if it is not known, and for a reply.
+#[inline(always)]
+pub(crate) fn record(
+    call_type: CallType,
+    request: &TransactionRequest,
+    from: Party,
+    to: Party,
+    node: u32,
+) -> Record {
+    let [now_low, now_high] = Cycles::now().halves();
+    // CAST: Only signs change. Of the sizes that the sender has named, 32 bits are shown.
+    [
+        now_low,
+        now_high,
+        call_type as u32,
+        from.pid as u32,
+        from.tid as u32,
+        to.pid as u32,
+        to.tid as u32,
+        node,
+        request.handle,
+        request.data_size as u32,
+        request.offsets_size as u32,
+    ]
 }
 
 /// What the log has of a call or a reply.
@@ -140,19 +88,52 @@ pub(crate) struct Entry {
     pub(crate) id: u32,
     /// When it was logged; some other moment if the entry is not complete.
     pub(crate) at: Cycles,
-    pub(crate) sent: Sent,
-    /// Why it failed; all 0 if it did not.
-    pub(crate) refusal: Refusal,
-    /// Whether everything in `sent` is about this call.
-    pub(crate) is_complete: bool,
-}
-
-/// A [`Failure`] in numbers.
-#[derive(Default)]
-pub(crate) struct Refusal {
+    pub(crate) call_type: CallType,
+    pub(crate) from: Party,
+    pub(crate) to: Party,
+    pub(crate) node: u32,
+    pub(crate) handle: u32,
+    pub(crate) data_size: u32,
+    pub(crate) offsets_size: u32,
+    /// Why it failed: a [`Failure`] in numbers; all 0 if it did not.
     pub(crate) return_code: u32,
     pub(crate) param: i32,
     pub(crate) line: u32,
+    /// Whether everything is about this call.
+    pub(crate) is_complete: bool,
+}
+
+impl Entry {
+    /// Returns the entry of call `id` that has this record, and why it failed.
+    fn new(id: u32, words: Record, failure: [u32; FAILURE_WORDS], is_complete: bool) -> Self {
+        let [at_low, at_high, call_type, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size] =
+            words;
+        let [return_code, param, line] = failure;
+        // CAST: As above.
+        let party = |pid: u32, tid: u32| Party {
+            pid: pid as i32,
+            tid: tid as i32,
+        };
+        Self {
+            id,
+            at: Cycles::of_halves([at_low, at_high]),
+            call_type: match call_type {
+                0 => CallType::Call,
+                1 => CallType::Oneway,
+                _ => CallType::Reply,
+            },
+            from: party(from_pid, from_tid),
+            to: party(to_pid, to_tid),
+            node,
+            handle,
+            data_size,
+            offsets_size,
+            return_code,
+            param: param as i32,
+            line,
+            is_complete,
+        }
+    }
 }
 
 /// The log of one device.
@@ -167,8 +148,9 @@ pub(crate) struct TransactionLog {
     failing: SpinLock<()>,
 }
 
-/// The number of words of a record of what failed.
-const FAILED_WORDS: usize = WORDS + 3;
+/// The number of words about why something failed, and of a record of that.
+const FAILURE_WORDS: usize = 3;
+const FAILED_WORDS: usize = WORDS + FAILURE_WORDS;
 
 impl TransactionLog {
     fn new(device: &CStr) -> Result<Arc<Self>> {
@@ -188,15 +170,15 @@ impl TransactionLog {
 
     /// Logs a call or a reply that has been queued under the lock of the guard.
     #[inline(always)]
-    pub(crate) fn add<T>(&self, guard: &Guard<'_, T, SpinLockBackend>, id: u32, sent: &Sent) {
-        self.queued.push(guard, id, sent.words());
+    pub(crate) fn add<T>(&self, guard: &Guard<'_, T, SpinLockBackend>, id: u32, record: Record) {
+        self.queued.push(guard, id, record);
     }
 
     /// Logs a call or a reply that has failed.
     #[cold]
-    pub(crate) fn add_failed(&self, id: u32, sent: &Sent, error: Failure) {
+    pub(crate) fn add_failed(&self, id: u32, record: Record, error: Failure) {
         let mut words = [0; FAILED_WORDS];
-        words[..WORDS].copy_from_slice(&sent.words());
+        words[..WORDS].copy_from_slice(&record);
         // CAST: Only the sign changes.
         words[WORDS..].copy_from_slice(&[
             error.return_code().code(),
@@ -211,14 +193,13 @@ impl TransactionLog {
     /// particular order.
     pub(crate) fn queued(&self, mut each: impl FnMut(Entry)) {
         self.queued.read(|record| {
-            let (at, sent) = Sent::of_words(record.words);
-            each(Entry {
-                id: record.number,
-                at,
-                sent,
-                refusal: Refusal::default(),
-                is_complete: record.is_complete,
-            });
+            let no_failure = [0; FAILURE_WORDS];
+            each(Entry::new(
+                record.number,
+                record.words,
+                no_failure,
+                record.is_complete,
+            ));
         });
     }
 
@@ -226,19 +207,13 @@ impl TransactionLog {
     pub(crate) fn failed(&self, mut each: impl FnMut(Entry)) {
         self.failed.read(|record| {
             let [words @ .., return_code, param, line] = record.words;
-            let (at, sent) = Sent::of_words(words);
-            each(Entry {
-                id: record.number,
-                at,
-                sent,
-                refusal: Refusal {
-                    return_code,
-                    // CAST: As above.
-                    param: param as i32,
-                    line,
-                },
-                is_complete: record.is_complete,
-            });
+            let failure = [return_code, param, line];
+            each(Entry::new(
+                record.number,
+                words,
+                failure,
+                record.is_complete,
+            ));
         });
     }
 }

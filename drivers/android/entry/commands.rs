@@ -2,17 +2,23 @@
 
 //! The write half of `BINDER_WRITE_READ`: takes one command after the other from the write buffer,
 //! and runs it.
+//!
+//! Commands are read from user space in bounded pieces. A command starts to run only after all of
+//! it has been read and found to lie within the write buffer (lesson C17). If a piece ends within a
+//! command, the next one begins with that command: its code is what was read first, its payload
+//! what was read last.
 
 use crate::{
-    allocation::{AfterFree, BufferObjects, Freed},
+    allocation::{BufferObjects, Freed},
     calls::{
-        reply,
-        send,
-        sender::{ReplySent, Sender}, //
+        reply::reply,
+        send::call,
+        ReplySent,
+        Sender, //
     },
     common::{
-        code_counts::Counter,
-        debug::{binder_debug, errno_name}, //
+        debug::{self, binder_debug, errno_name},
+        stats::Counter, //
     },
     death_notification,
     defs::{
@@ -24,117 +30,217 @@ use crate::{
         TransactionRequest,
         WriteRead, //
     },
-    entry::write_buffer::WriteBuffer,
     ffi::trace,
     freeze_notification,
+    kernel_ext::user::{Plain, UserBytes},
     node::NodeInUse,
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
-    thread::Thread, //
+    thread::Thread,
 };
 use kernel::{
+    fmt,
     prelude::*,
     sync::{
         atomic::Relaxed,
         Arc, //
-    }, //
+    },
+    uaccess::UserPtr, //
 };
 
-/// Runs commands from the write buffer until its end, until the first malformed command, or until
-/// the first command after which the thread has an error to read. [`Sender::consumed`] advances
-/// behind each command that ran (contract WR-2). Returns what the last one leaves for the read
-/// half.
+/// How many bytes of commands are read at once. A usual write fits: a command that frees a buffer,
+/// and one that makes a call.
+const PIECE: usize = 128;
+
+/// Runs commands from the write buffer that `io` describes until its end, until the first malformed
+/// command, or until the first command after which the thread has an error to read. Advances
+/// `write_consumed` behind each command that ran (contract WR-2). Returns what the last one leaves
+/// for the read half. `sender` is the calling thread.
 ///
-/// `sender` is the calling thread. Fails like [`WriteBuffer::command`] and [`execute`].
-pub(crate) fn run(sender: &Sender<'_>, io: &WriteRead) -> Result<Option<ReplySent>> {
-    let mut input = WriteBuffer::new(io, &sender.consumed);
+/// Each command is counted before it runs. An error of user space has no effect, or is answered by
+/// a `BR_*`. The function fails only where the contract lets the ioctl fail (WR-3).
+///
+/// The commands of which most calls consist are handled here. The others are handled by
+/// [`execute_other`], so that they cost these calls nothing.
+pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<ReplySent>> {
+    let thread = sender.thread;
+    let count = |command| thread.count(Counter::of_command(command));
+    let mut input = WriteBuffer::new(io);
     let mut sent = None;
-    while input.remaining() > 0 && !sender.thread.has_unread_error.load(Relaxed) {
-        let command = input.command().inspect_err(|_| {
-            input.count_refused(sender.thread);
-            input.tell_malformed();
-        })?;
-        let last;
-        (last, sent) = execute(sender, command, &mut input)?;
-        input.advance(last);
+    let mut freed = None;
+    while input.remaining() > 0 && !thread.has_unread_error.load(Relaxed) {
+        let command = input.command().inspect_err(|_| input.malformed(thread))?;
+        sender.at = input.io.write_consumed;
+        sent = None;
+        match command {
+            Command::Transaction => {
+                let request = TransactionRequest::from(input.payload::<TransactionData>()?);
+                count(command);
+                call(sender, &request);
+            }
+            Command::Reply => {
+                let request = TransactionRequest::from(input.payload::<TransactionData>()?);
+                count(command);
+                sent = reply(sender, &request, input.is_last(command), freed.take());
+            }
+            Command::FreeBuffer => {
+                let address = input.payload()?;
+                count(command);
+                match free_buffer(sender, address, &input) {
+                    // The reply locks the state anyway, and ends the use of the node.
+                    Some(node) if input.has_reply_behind() => freed = Some(node),
+                    Some(node) => node.end(),
+                    None => {}
+                }
+            }
+            _ => {
+                count(command);
+                sent = execute_other(sender, command, &input)?;
+            }
+        }
+        input.advance(command);
     }
     Ok(sent)
 }
 
-/// Counts one command and runs it, and a reply behind a buffer that is freed. Returns the last one,
-/// behind which the input is to advance, and what it leaves for the read half. Fails only where the
-/// contract lets the ioctl fail (WR-3). Other errors of user space have no effect, or are answered
-/// by a `BR_*`.
-///
-/// The commands of which most calls consist are handled here, and inlined. The others are handled
-/// by [`execute_other`], so that they cost these calls nothing.
-#[inline(always)]
-fn execute(
-    sender: &Sender<'_>,
-    command: Command,
-    input: &mut WriteBuffer<'_>,
-) -> Result<(Command, Option<ReplySent>)> {
-    let count = |command| sender.thread.count(Counter::of_command(command));
-    let sent = match command {
-        Command::Transaction => {
-            let request = TransactionRequest::from(input.payload::<TransactionData>()?);
-            count(Command::Transaction);
-            send::call(sender, &request);
-            None
-        }
-        Command::Reply => {
-            let request = TransactionRequest::from(input.payload::<TransactionData>()?);
-            run_reply(sender, &request, input, None)
-        }
-        Command::FreeBuffer => {
-            let address = input.payload()?;
-            count(Command::FreeBuffer);
-            if let Some(node) = free_buffer(sender, address, input) {
-                return Ok(end_use(sender, node, input));
-            }
-            None
-        }
-        _ => {
-            count(command);
-            execute_other(sender, command, input)?
-        }
-    };
-    Ok((command, sent))
+/// The write buffer of the calling process, from which commands are decoded.
+struct WriteBuffer<'a> {
+    /// What describes the buffer. Nothing else writes `write_consumed`, the offset of the next
+    /// command.
+    io: &'a mut WriteRead,
+    /// The address behind its end.
+    end: u64,
+    /// What has been read of the buffer from the next command on.
+    piece: UserBytes<PIECE>,
 }
 
-/// Counts `BC_REPLY` and runs it.
-#[inline(always)]
-fn run_reply(
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-    input: &WriteBuffer<'_>,
-    freed: Option<NodeInUse>,
-) -> Option<ReplySent> {
-    sender.thread.count(Counter::of_command(Command::Reply));
-    reply::reply(sender, request, input.is_last(Command::Reply), freed)
+impl<'a> WriteBuffer<'a> {
+    /// Returns the write buffer that `io` describes. Addresses wrap around, as in the C driver: a
+    /// buffer that would end beyond the last address has no commands (contract WR-2).
+    fn new(io: &'a mut WriteRead) -> Self {
+        Self {
+            end: io.write_buffer.wrapping_add(io.write_size),
+            io,
+            piece: UserBytes::new(),
+        }
+    }
+
+    /// Returns how many bytes of commands have not run.
+    fn remaining(&self) -> u64 {
+        self.end.saturating_sub(self.next())
+    }
+
+    /// Returns the address of the next command.
+    fn next(&self) -> u64 {
+        self.io.write_buffer.wrapping_add(self.io.write_consumed)
+    }
+
+    /// Whether no command follows the next one, which is `command`.
+    fn is_last(&self, command: Command) -> bool {
+        self.remaining() == size(command) as u64
+    }
+
+    /// Whether a reply follows the next command, which is to free a buffer, and has been read.
+    #[inline(always)]
+    fn has_reply_behind(&self) -> bool {
+        const AT: usize = size(Command::FreeBuffer);
+        const PAYLOAD_AT: usize = AT + size_of::<u32>();
+        let payload = self.piece.value::<PAYLOAD_AT, TransactionData>();
+        payload.is_some() && self.piece.value::<AT, u32>() == Some(Command::Reply.code())
+    }
+
+    /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when
+    /// the command is cut off or unreadable, and with `EINVAL` when no such command exists.
+    fn command(&mut self) -> Result<Command> {
+        self.require(size_of::<u32>())?;
+        let code = self.piece.value::<0, _>().ok_or(EFAULT)?;
+        trace::command(code);
+        let command = Command::from_code(code).ok_or(EINVAL)?;
+        self.require(size(command))?;
+        Ok(command)
+    }
+
+    /// Counts the next command, which cannot run, if its code could be read, and logs why. That is
+    /// no error of user space in the sense of `stop_on_user_error`: nor is it with the C driver. No
+    /// lock may be held.
+    #[cold]
+    fn malformed(&self, thread: &Thread) {
+        let code = self.piece.value::<0, u32>();
+        if let Some(counter) = code.and_then(Counter::of_refused) {
+            thread.count(counter);
+        }
+        let at = self.io.write_consumed;
+        match code {
+            Some(code) if Command::from_code(code).is_none() => binder_debug!(
+                UserError,
+                "write buffer at offset {at}: {code:#x} is no command, or none any more; commands before it have run"
+            ),
+            _ => binder_debug!(
+                UserError,
+                "write buffer at offset {at}: of {} bytes is unreadable, or ends within a command",
+                self.end.wrapping_sub(self.io.write_buffer)
+            ),
+        }
+    }
+
+    /// Logs of the next command, which is `command`, that it has no effect, and why. No lock may be
+    /// held.
+    #[cold]
+    fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
+        let at = self.io.write_consumed;
+        let name = command.name();
+        debug::user_error(fmt!("{name} at offset {at} of the write buffer: {why}"));
+    }
+
+    /// Returns the payload of the next command.
+    #[inline(always)]
+    fn payload<T: Plain>(&self) -> Result<T> {
+        self.piece.value::<{ size_of::<u32>() }, _>().ok_or(EFAULT)
+    }
+
+    /// Reads from user space unless the piece has `size` bytes of the next command already. Fails
+    /// with `EFAULT` when the write buffer ends before that, or is unreadable.
+    fn require(&mut self, size: usize) -> Result {
+        if self.piece.left() >= size {
+            return Ok(());
+        }
+        let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        let readable = remaining.min(PIECE);
+        if readable < size {
+            return Err(EFAULT);
+        }
+        let address = UserPtr::from_addr(usize::try_from(self.next()).map_err(|_| EFAULT)?);
+        let is_read = self.piece.read(address, readable);
+        is_read.or_else(|_| self.read_no_further(address, size))
+    }
+
+    /// Reads `size` bytes, behind which something may be unreadable that the next command does not
+    /// need. If they are unreadable themselves, reads the code of the command, which is counted.
+    #[cold]
+    fn read_no_further(&mut self, address: UserPtr, size: usize) -> Result {
+        let is_read = self.piece.read(address, size);
+        if is_read.is_err() {
+            let _ = self.piece.read(address, size_of::<u32>());
+        }
+        is_read
+    }
+
+    /// Advances behind `command`, which has run.
+    fn advance(&mut self, command: Command) {
+        let size = size(command);
+        self.piece.skip(size);
+        // No more than the size of the buffer: all of the command was in the piece, which ends with
+        // the buffer at the latest.
+        self.io.write_consumed = self.io.write_consumed.wrapping_add(size as u64);
+    }
 }
 
-/// Ends the use of the node of a call whose buffer was freed by the command that runs. A reply
-/// behind it, for which the state is locked anyway, does that as well. Returns what [`execute`]
-/// does.
-#[inline(always)]
-fn end_use(
-    sender: &Sender<'_>,
-    freed: NodeInUse,
-    input: &mut WriteBuffer<'_>,
-) -> (Command, Option<ReplySent>) {
-    let Some(request) = input.reply_behind() else {
-        freed.end();
-        return (Command::FreeBuffer, None);
-    };
-    let request = TransactionRequest::from(request);
-    input.advance(Command::FreeBuffer);
-    trace::command(Command::Reply.code());
-    let sent = run_reply(sender, &request, input, Some(freed));
-    (Command::Reply, sent)
+/// Returns how many bytes a command takes, its code and its payload.
+const fn size(command: Command) -> usize {
+    size_of::<u32>() + command.payload_size()
 }
 
-/// Runs one of the commands that [`execute`] does not run itself. Fails like it.
+/// Runs one of the commands that [`run`] does not run itself. Fails like it.
 #[inline(never)]
 fn execute_other(
     sender: &Sender<'_>,
@@ -144,23 +250,23 @@ fn execute_other(
     let thread = sender.thread;
     let process = &thread.process;
     match command {
-        // Run by `execute`.
+        // Run by `run`.
         Command::Transaction | Command::Reply | Command::FreeBuffer => {}
         Command::TransactionSg => {
             let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
-            send::call(sender, &request);
+            call(sender, &request);
         }
         Command::ReplySg => {
             let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
             let is_last = input.is_last(Command::ReplySg);
-            return Ok(reply::reply(sender, &request, is_last, None));
+            return Ok(reply(sender, &request, is_last, None));
         }
-        Command::IncRefs => add_count(process, input, Strength::Weak)?,
-        Command::Acquire => add_count(process, input, Strength::Strong)?,
-        Command::Release => drop_count(process, input, Strength::Strong)?,
-        Command::DecRefs => drop_count(process, input, Strength::Weak)?,
-        Command::IncRefsDone => confirm(process, input, Strength::Weak)?,
-        Command::AcquireDone => confirm(process, input, Strength::Strong)?,
+        Command::IncRefs => add_count(process, command, input, Strength::Weak)?,
+        Command::Acquire => add_count(process, command, input, Strength::Strong)?,
+        Command::Release => drop_count(process, command, input, Strength::Strong)?,
+        Command::DecRefs => drop_count(process, command, input, Strength::Weak)?,
+        Command::IncRefsDone => confirm(process, command, input, Strength::Weak)?,
+        Command::AcquireDone => confirm(process, command, input, Strength::Strong)?,
         Command::RequestDeathNotification => request_death_notification(thread, input)?,
         Command::ClearDeathNotification => clear_death_notification(thread, input)?,
         Command::DeadBinderDone => confirm_death(thread, input)?,
@@ -208,19 +314,20 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
     }
     let thread = sender.thread;
     let descriptors = Some(sender.descriptors);
-    if let AfterFree::ReturnSoon = thread.process.release_objects(named, descriptors) {
+    if thread.process.release_objects(named, descriptors) {
         thread.must_return.store(true, Relaxed);
     }
 }
 
 /// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
-fn add_count(process: &Arc<Process>, input: &WriteBuffer<'_>, strength: Strength) -> Result {
+fn add_count(
+    process: &Arc<Process>,
+    command: Command,
+    input: &WriteBuffer<'_>,
+    strength: Strength,
+) -> Result {
     let handle = input.payload()?;
-    let command = match strength {
-        Strength::Strong => Command::Acquire,
-        Strength::Weak => Command::IncRefs,
-    };
     let manager = match handle {
         0 => process.context.manager(),
         _ => None,
@@ -259,13 +366,14 @@ fn add_count(process: &Arc<Process>, input: &WriteBuffer<'_>, strength: Strength
 
 /// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no
 /// effect (contract NODE-9).
-fn drop_count(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
+fn drop_count(
+    process: &Process,
+    command: Command,
+    input: &WriteBuffer<'_>,
+    strength: Strength,
+) -> Result {
     let handle = input.payload()?;
     if process.drop_handle(handle, strength).is_none() {
-        let command = match strength {
-            Strength::Strong => Command::Release,
-            Strength::Weak => Command::DecRefs,
-        };
         input.refuse(
             command,
             fmt!("the process has no such count on handle {handle}; give back each count once"),
@@ -275,12 +383,13 @@ fn drop_count(process: &Process, input: &WriteBuffer<'_>, strength: Strength) ->
 }
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
-fn confirm(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
+fn confirm(
+    process: &Process,
+    command: Command,
+    input: &WriteBuffer<'_>,
+    strength: Strength,
+) -> Result {
     let NodeName { ptr, cookie } = input.payload()?;
-    let command = match strength {
-        Strength::Strong => Command::AcquireDone,
-        Strength::Weak => Command::IncRefsDone,
-    };
     match process.node(ptr) {
         Some(node) if node.name.cookie == cookie => {
             if !node.confirm(strength) {

@@ -1,33 +1,158 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delivery of a call or a reply: it is written to user space, and given to the thread that reads
-//! it.
+//! The read buffer of the calling process, and the delivery of a call or a reply: it is written to
+//! user space, and given to the thread that reads it.
+//!
+//! Items (a `BR_*` code and its payload) are gathered in the kernel, and written to user space in
+//! one piece.
 //!
 //! A transaction takes effect only after it has been written, so that it is either delivered as a
 //! whole or not at all (lesson C15).
 
 use crate::{
-    allocation::{Buffer, Purpose},
-    buffers::file_slots::ReservedNumbers,
+    allocation::{files::ReservedNumbers, Buffer},
     common::{
         debug::{self, binder_debug},
-        failure::{Failure, Reason}, //
+        failure::{Failure, Reason},
+        stats::Counter, //
     },
-    defs::{NodeName, Return, TransactionData},
-    entry::read_buffer::{transaction_delivered, ReadBuffer},
+    defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN},
     ffi::trace,
-    kernel_ext::{park::WakeHint, pid, plain::Plain},
+    kernel_ext::{
+        park::WakeHint,
+        pid,
+        stack_bytes::StackBytes,
+        user::{self, Plain}, //
+    },
+    node::Node,
+    priority,
     process::StateGuard,
-    scheduling::priority,
     thread::Thread,
-    transaction::{ArrivedReply, Content, Transaction, TransactionBox}, //
+    transaction::{ArrivedReply, Content, TransactionBox}, //
 };
 use kernel::{
     prelude::*,
     sync::Arc,
     task::Kuid,
+    uaccess::UserPtr,
     uapi::binder_transaction_data, //
 };
+
+/// How many bytes are gathered before they are written: more than one read usually returns.
+const PIECE: usize = 192;
+
+const _: () = assert!(LARGEST_RETURN < PIECE);
+
+pub(super) const SIZE_OF_CODE: u64 = size_of::<u32>() as u64;
+
+/// The read buffer of the calling process.
+pub(super) struct ReadBuffer<'a> {
+    /// Who reads it.
+    reader: &'a Thread,
+    address: u64,
+    size: u64,
+    /// The offset up to which the buffer is written.
+    flushed: u64,
+    /// The bytes behind that, which are not written yet.
+    piece: StackBytes<PIECE>,
+}
+
+impl<'a> ReadBuffer<'a> {
+    /// Returns the read buffer of `reader` that `io` describes, after it has [begun](begin).
+    #[inline(always)]
+    pub(super) fn new(reader: &'a Thread, io: &WriteRead) -> Self {
+        let mut buffer = Self {
+            reader,
+            address: io.read_buffer,
+            size: io.read_size,
+            flushed: io.read_consumed,
+            piece: StackBytes::new(),
+        };
+        if io.read_consumed == 0 {
+            // It is written once more with what comes behind it: whole words are copied faster.
+            buffer.push(Return::Noop, &[]);
+        }
+        buffer
+    }
+
+    /// Returns how many bytes of the buffer are used, including those that are not flushed yet.
+    pub(super) fn written(&self) -> u64 {
+        self.flushed + self.piece.as_slice().len() as u64
+    }
+
+    /// Whether user space has left room for another item of any size (contract WR-8).
+    pub(super) fn has_room(&self) -> bool {
+        self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
+    }
+
+    /// Whether another item might not fit without a flush.
+    pub(super) fn is_piece_full(&self) -> bool {
+        self.piece.room() < LARGEST_RETURN
+    }
+
+    /// Adds an item, and counts it. The piece must have room for it.
+    #[inline(always)]
+    pub(super) fn put(&mut self, code: Return, payload: &[u8]) {
+        self.push(code, payload);
+        count_return(self.reader, code);
+    }
+
+    /// Adds a call or a reply, which is counted once user space has it. The piece must have room
+    /// for it.
+    fn push(&mut self, code: Return, payload: &[u8]) {
+        let _ = self.piece.push(&code.code().to_ne_bytes());
+        let _ = self.piece.push(payload);
+    }
+
+    /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
+    pub(super) fn put_first(&mut self, code: Return) -> Result {
+        match self.piece.as_mut_slice().first_chunk_mut() {
+            Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
+            _ => user::write_u32(place(self.address)?, code.code())?,
+        }
+        count_return(self.reader, code);
+        Ok(())
+    }
+
+    /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
+    pub(super) fn flush(&mut self) -> Result {
+        let piece = self.piece.as_slice();
+        if !piece.is_empty() {
+            let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
+            self.piece.write_user(place(address)?)?;
+            self.flushed += piece.len() as u64;
+            self.piece.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Begins a read: if nothing of the buffer that `io` describes is consumed, writes the code that a
+/// read begins with, which is neither counted nor traced. So a buffer that cannot be written is
+/// noticed before anything is taken out for it, or waited for (contract WR-12). Returns how much of
+/// the buffer is written then. Fails with `EFAULT`.
+#[inline(always)]
+pub(super) fn begin(io: &WriteRead) -> Result<u64> {
+    if io.read_consumed > 0 {
+        return Ok(io.read_consumed);
+    }
+    user::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    Ok(SIZE_OF_CODE)
+}
+
+/// Counts and traces a code that user space has, or is about to have.
+#[inline(always)]
+pub(super) fn count_return(reader: &Thread, code: Return) {
+    reader.count(Counter::of_return(code));
+    trace::return_code(code.code());
+}
+
+/// Returns the place in the memory of the calling process that has this address. Fails with
+/// `EFAULT`.
+pub(super) fn place(address: u64) -> Result<UserPtr> {
+    let address = usize::try_from(address).map_err(|_| EFAULT)?;
+    Ok(UserPtr::from_addr(address))
+}
 
 /// Returns what user space reads of a transaction with this code, these flags and this sender,
 /// whose data is in `buffer`, and the address of the data. `node` and `sender_pid` are those of a
@@ -59,25 +184,8 @@ fn transaction_data(
     )
 }
 
-/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
-/// numbers for the files of the call. Returns the numbers. Fails when there is no memory or no free
-/// number. No lock may be held.
-pub(super) fn prepare(
-    thread: &Thread,
-    transaction: &Transaction,
-    has_room_on_stack: bool,
-) -> Result<Option<KBox<ReservedNumbers>>> {
-    if !has_room_on_stack {
-        thread.make_room_on_stack()?;
-    }
-    match transaction.buffer() {
-        Some(buffer) => buffer.reserve_numbers(transaction.id, &thread.process),
-        None => Ok(None),
-    }
-}
-
-/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. Returns
-/// the locked state.
+/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. `numbers`
+/// are reserved for its files. Returns the locked state.
 ///
 /// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
 /// error then.
@@ -87,26 +195,25 @@ pub(super) fn deliver_call<'a>(
     numbers: Option<KBox<ReservedNumbers>>,
     output: &mut ReadBuffer<'_>,
 ) -> Result<StateGuard<'a>> {
-    let (node, buffer, caller_pid) = match transaction.content() {
-        Content::Call { node, buffer } => (node, buffer, transaction.caller_pid()),
-        Content::Oneway { node, buffer, .. } => (node, buffer, 0),
-        // Work that is queued as a call has one of these two contents. One that has neither must
-        // not stay among the pending calls.
-        _ => {
-            fail_delivery(thread, transaction);
-            return Err(EINVAL);
+    let Content::Call { node, buffer, .. } = transaction.content() else {
+        // Work that is queued as a call is one. Another one must not stay among the pending calls.
+        fail_delivery(thread, transaction);
+        return Err(EINVAL);
+    };
+    let sent = (transaction.code, transaction.flags, transaction.sender_euid);
+    let call = (node.name, transaction.caller_pid());
+    let (data, address) = transaction_data(thread, sent, buffer, call);
+    let code = match buffer.context_at() {
+        None => {
+            output.push(Return::Transaction, data.as_bytes());
+            Return::Transaction
+        }
+        Some(at) => {
+            let data = data.with_context(address + at as u64);
+            output.push(Return::TransactionSecCtx, data.as_bytes());
+            Return::TransactionSecCtx
         }
     };
-    let Transaction {
-        code,
-        flags,
-        sender_euid,
-        ..
-    } = *transaction;
-    let call = (node.name, caller_pid);
-    let (data, address) = transaction_data(thread, (code, flags, sender_euid), buffer, call);
-    let context = buffer.context_at().map(|at| address + at as u64);
-    let code = put_call(output, data, context);
     if let Err(error) = output.flush() {
         binder_debug!(
             FailedTransaction,
@@ -120,28 +227,26 @@ pub(super) fn deliver_call<'a>(
         return Err(error);
     }
     transaction_delivered(thread, transaction.id, code);
-    match transaction.take_content() {
-        Content::Call { node, buffer } => {
-            let own = priority::begin_service(transaction.caller_priority, &node.priority);
-            transaction.saved_priority.keep_first(own);
-            deliver_buffer(thread, buffer, numbers, Purpose::Call(node));
-        }
-        Content::Oneway { node, buffer, .. } => {
+    if let Content::Call { node, buffer, .. } = transaction.take_content() {
+        if transaction.is_oneway() {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
-            deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
+            deliver_buffer(thread, buffer, numbers, Some(node), true);
             return Ok(end_oneway_call(thread, transaction, flag_is_lent));
         }
-        _ => {}
+        let own = priority::begin_service(transaction.caller_priority, &node.priority);
+        transaction.saved_priority.keep_first(own);
+        deliver_buffer(thread, buffer, numbers, Some(node), false);
     }
     let mut process = thread.process.lock_state();
     thread.state(&mut process).serve(transaction);
     Ok(process)
 }
 
-/// Ends the transaction of a oneway call, which nobody waits for, and notes that the call has lent
-/// the flag `SCHED_RESET_ON_FORK` to the task, if so. Returns the locked state.
+/// Ends the transaction of a oneway call, which nobody waits for and which is outstanding no more,
+/// and notes that the call has lent the flag `SCHED_RESET_ON_FORK` to the task, if so. Returns the
+/// locked state.
 #[inline(always)] // It has one caller.
 fn end_oneway_call(
     thread: &Arc<Thread>,
@@ -149,28 +254,16 @@ fn end_oneway_call(
     flag_is_lent: bool,
 ) -> StateGuard<'_> {
     drop(transaction);
-    let mut process = lock_after_transaction(thread);
+    let mut process = thread.process.lock_state();
+    let freezers = process.freeze.end_transaction();
+    if freezers.is_needed() {
+        thread.process.unlock_and_wake_freezers(process, freezers);
+        process = thread.process.lock_state();
+    }
     if flag_is_lent {
         thread.state(&mut process).looper.lend_flag();
     }
     drop_pending_call(thread, process)
-}
-
-/// Adds a call to the read buffer, with the address of the sender's security context if its buffer
-/// has one. Returns the code that it is read under.
-#[inline(always)] // It has one caller.
-fn put_call(output: &mut ReadBuffer<'_>, data: TransactionData, context: Option<u64>) -> Return {
-    match context {
-        None => {
-            output.put_transaction(Return::Transaction, data.as_bytes());
-            Return::Transaction
-        }
-        Some(address) => {
-            let data = data.with_context(address);
-            output.put_transaction(Return::TransactionSecCtx, data.as_bytes());
-            Return::TransactionSecCtx
-        }
-    }
 }
 
 /// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
@@ -195,7 +288,7 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     thread.state(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
-        wake.after(process, thread, WakeHint::Anywhere);
+        wake.after(process, &thread.process, WakeHint::Anywhere);
         process = thread.process.lock_state();
     }
     process
@@ -208,12 +301,13 @@ fn deliver_buffer(
     thread: &Thread,
     mut buffer: Buffer,
     numbers: Option<KBox<ReservedNumbers>>,
-    purpose: Purpose,
+    node: Option<Arc<Node>>,
+    is_oneway: bool,
 ) {
     if let Some(numbers) = numbers {
         buffer.install_files(numbers);
     }
-    thread.process.deliver_buffer(buffer, purpose);
+    thread.process.deliver_buffer(buffer, node, is_oneway);
 }
 
 /// Delivers a reply to the thread that made the call. No lock may be held.
@@ -242,7 +336,7 @@ pub(super) fn deliver_reply(
         &reply.buffer,
         (NodeName::default(), 0),
     );
-    output.put_transaction(Return::Reply, data.as_bytes());
+    output.push(Return::Reply, data.as_bytes());
     if let Err(error) = output.flush() {
         drop(numbers);
         release_reply(thread, reply);
@@ -250,7 +344,7 @@ pub(super) fn deliver_reply(
     }
     transaction_delivered(thread, reply.id, Return::Reply);
     trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
-    deliver_buffer(thread, reply.buffer, numbers, Purpose::Reply);
+    deliver_buffer(thread, reply.buffer, numbers, None, false);
     Ok(())
 }
 
@@ -262,14 +356,9 @@ fn release_reply(thread: &Thread, reply: ArrivedReply) {
     process.give_back_buffer(reply.buffer);
 }
 
-/// Locks the state and ends a transaction that was outstanding for the process and has been
-/// delivered. Returns the locked state, which it may release in between.
-fn lock_after_transaction(thread: &Thread) -> StateGuard<'_> {
-    let mut process = thread.process.lock_state();
-    let freezers = process.freeze.end_transaction();
-    if freezers.is_needed() {
-        thread.process.unlock_and_wake_freezers(process, freezers);
-        process = thread.process.lock_state();
-    }
-    process
+/// Counts and traces call or reply `id`, which user space has as `code` now.
+#[inline(always)]
+fn transaction_delivered(reader: &Thread, id: u32, code: Return) {
+    trace::transaction_received(id);
+    count_return(reader, code);
 }

@@ -3,8 +3,8 @@
 //! The ioctls of a device. Each reads its argument from user space, and writes its answer there.
 
 use crate::{
-    calls::sender::Sender,
-    common::debug,
+    calls::Sender,
+    common::debug::{binder_debug, errno_name},
     defs::{
         ioctl,
         no_error,
@@ -16,16 +16,13 @@ use crate::{
         WriteRead,
         BINDER_CURRENT_PROTOCOL_VERSION, //
     },
-    entry::{commands, refusals, returns},
-    ffi::trace, //
+    entry::{commands, returns},
+    ffi::{self, trace}, //
     kernel_ext::{
         callers::Operation,
-        descriptors::Descriptors,
+        files::Descriptors,
         park::WakeHint,
-        plain::Plain,
-        user_bytes::UserBytes,
-        user_error,
-        user_words, //
+        user::{self, Plain, UserBytes}, //
     },
     lifecycle::{
         freeze,
@@ -35,7 +32,7 @@ use crate::{
     pure::{node_counts::Uncounted, priority_rules::NodeFlags},
     thread::Thread,
 };
-use core::{cell::Cell, mem::offset_of};
+use core::mem::offset_of;
 use kernel::{
     cred::Credential,
     prelude::*,
@@ -61,40 +58,44 @@ pub(crate) struct Opened<'a> {
 /// lock may be held.
 pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     trace::ioctl(command, argument);
-    let result = user_error::wait_while_stopped().and_then(|()| {
-        let result = dispatch(opened, command, argument);
+    let result = ffi::wait_while_stopped().and_then(|()| {
+        // Asked first: nearly all are this one.
+        let result = if command == ioctl::BINDER_WRITE_READ {
+            write_read(opened, Argument(argument))
+        } else {
+            let result = run_other(opened, command, Argument(argument));
+            // The thread has returned to user space then (contract IOCTL-3).
+            has_returned(opened.operation.opened());
+            result
+        };
         if let Err(error) = result {
             // A wait that ends without work is usual, and not logged.
             if error != EINTR && error != EAGAIN {
-                refusals::ioctl(&opened.operation.opened(), command, argument, error);
+                log_failure(command, argument, error);
             }
         }
         // A signal ends the wait, and leaves the result as it is.
-        let _ = user_error::wait_while_stopped();
+        let _ = ffi::wait_while_stopped();
         result
     });
-    trace::ioctl_done(&result);
+    trace::ioctl_done(trace::errno(&result));
     result
 }
 
-fn dispatch(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
-    let argument = Argument(argument);
-    // Asked first: nearly all are this one.
-    if command == ioctl::BINDER_WRITE_READ {
-        return write_read(opened, argument);
-    }
-    dispatch_other(opened, command, argument)
+/// Logs an ioctl that fails. `docs/observability.md` has what its errno means. No lock may be held.
+#[cold]
+fn log_failure(command: u32, argument: usize, error: Error) {
+    let errno = error.to_errno();
+    binder_debug!(
+        UserError,
+        "{} ({command:#x}) with argument {argument:#x} fails with {} ({errno})",
+        ioctl::name(command),
+        errno_name(errno)
+    );
 }
 
-/// Runs any ioctl but `BINDER_WRITE_READ`. The thread has returned to user space then (contract
-/// IOCTL-3).
+/// Runs any ioctl but `BINDER_WRITE_READ`.
 #[inline(never)]
-fn dispatch_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
-    let result = run_other(opened, command, argument);
-    has_returned(opened.operation.opened());
-    result
-}
-
 fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
     let process = opened.operation.opened();
     match command {
@@ -174,11 +175,11 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
             &found
         }
     };
-    let io = user_words::read_six(argument.place());
+    let io = user::read_six(argument.place());
     let mut io: WriteRead = io.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
-    user_words::write_two(
+    user::write_two(
         argument.place(),
         (WRITE_CONSUMED, io.write_consumed),
         (READ_CONSUMED, io.read_consumed),
@@ -190,23 +191,22 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
     let mut completion = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
-        let hint = if is_about_to_sleep {
-            hint_of_waiters()
-        } else {
-            WakeHint::Anywhere
+        let hint = match HANDOFF.load(Relaxed) {
+            _ if !is_about_to_sleep => WakeHint::Anywhere,
+            0 => WakeHint::Anywhere,
+            _ => WakeHint::Sync,
         };
-        let sender = Sender {
+        let mut sender = Sender {
             thread,
             credential: opened.credential,
             descriptors: opened.descriptors,
             hint,
-            consumed: Cell::new(io.write_consumed),
+            at: 0,
             reads_then: returns::has_room_for_completion(io),
         };
-        let written = commands::run(&sender, io).map(|sent| completion = sent);
-        io.write_consumed = sender.consumed.get();
+        let written = commands::run(&mut sender, io).map(|sent| completion = sent);
         let written = written.inspect_err(|_| io.read_consumed = 0);
-        trace::write_done(&written);
+        trace::write_done(trace::errno(&written));
         written?;
     }
     if io.read_size > 0 {
@@ -214,33 +214,26 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             Some(sent) => returns::read_completion(thread, io, sent),
             None => returns::read(thread, io, opened.may_wait),
         };
-        trace::read_done(&read);
+        trace::read_done(trace::errno(&read));
         read?;
     }
     Ok(())
 }
 
-/// Where a thread that is about to sleep wakes the target: the module's parameter `handoff`.
+/// What a thread that is about to sleep tells the scheduler when it wakes the target: the module's
+/// parameter `handoff`.
 static HANDOFF: Atomic<u32> = Atomic::new(1);
 
 /// Sets the parameter `handoff`, before a device exists.
 ///
 /// Returns [`EINVAL`] for a value that it does not have.
 pub(crate) fn set_handoff(handoff: u8) -> Result {
-    if handoff > 2 {
-        pr_err!("handoff={handoff}: there are 0, 1 and 2, see modinfo\n");
+    if handoff > 1 {
+        pr_err!("handoff={handoff}: there are 0 and 1, see modinfo\n");
         return Err(EINVAL);
     }
     HANDOFF.store(handoff.into(), Relaxed);
     Ok(())
-}
-
-fn hint_of_waiters() -> WakeHint {
-    match HANDOFF.load(Relaxed) {
-        0 => WakeHint::Anywhere,
-        1 => WakeHint::Sync,
-        _ => WakeHint::Here,
-    }
 }
 
 fn set_max_threads(process: &Process, argument: Argument) -> Result {
@@ -289,7 +282,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         info.reserved3,
     ];
     if others != [0; 5] {
-        debug::user_error_happened();
+        ffi::user_error_happened();
         return Err(EINVAL);
     }
     let manager = process.context.manager();
@@ -299,7 +292,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     let found = process.node_info(info.handle).inspect_err(|_| {
         // The handle is held weakly.
         if process.debug_id_of_handle(info.handle).is_some() {
-            debug::user_error_happened();
+            ffi::user_error_happened();
         }
     });
     argument.put(&found?)

@@ -11,7 +11,4 @@ pub(crate) mod ioctls;
 #[cfg(kunit_suites)]
 #[allow(unsafe_code)] // The kernel's macro generates it for a suite.
 mod kunit;
-mod read_buffer;
-mod refusals;
 mod returns;
-mod write_buffer;

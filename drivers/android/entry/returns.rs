@@ -7,26 +7,35 @@
 //! [`crate::entry::delivery`].
 
 use crate::{
-    calls::sender::ReplySent,
+    allocation::files::ReservedNumbers,
+    calls::ReplySent,
     defs::{FreezeNotice, NodeName, Return, WriteRead, LARGEST_RETURN},
-    entry::{
-        delivery::{deliver_call, deliver_reply, fail_delivery, prepare},
-        read_buffer::{self, ReadBuffer}, //
+    entry::delivery::{
+        begin,
+        count_return,
+        deliver_call,
+        deliver_reply,
+        fail_delivery,
+        place,
+        ReadBuffer,
+        SIZE_OF_CODE, //
     },
-    ffi::trace::{self, Waiting},
+    ffi::{
+        self,
+        trace::{self, Waiting}, //
+    },
     kernel_ext::{
         park::{self, WakeHint},
-        plain::Plain,
         sched,
-        user_error, //
+        user::{self, Plain}, //
     },
     node::Node,
-    process::{Process, ProcessState, StateGuard},
-    pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
-    scheduling::priority,
-    thread::{Thread, ThreadState, WaitState},
-    transaction::{ArrivedReply, Content, TransactionBox},
-    work::{Wake, Work, WorkTicket}, //
+    priority,
+    process::{ProcessState, StateGuard},
+    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
+    thread::{Thread, WaitState},
+    transaction::{ArrivedReply, Content, Transaction, TransactionBox},
+    work::{Code, CompletionRead, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -43,10 +52,14 @@ use kernel::{
 /// and with `EFAULT` when the buffer cannot be written. Sleeps; no lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> Result {
-    if !read_buffer::can_begin(io) {
+    let needed = match io.read_consumed {
+        0 => SIZE_OF_CODE,
+        consumed => consumed,
+    };
+    if io.read_size < needed {
         return read_without_room(thread, may_wait);
     }
-    read_buffer::begin(io)?;
+    begin(io)?;
     let mut output = ReadBuffer::new(thread, io);
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
@@ -56,7 +69,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             Written::Reply(request) => break request,
             Written::Other(process) => process,
         };
-        let is_only_noop = output.written() == size_of::<u32>() as u64;
+        let is_only_noop = output.written() == SIZE_OF_CODE;
         if is_only_noop && output.has_room() && !thread.must_return.load(Relaxed) {
             continue;
         }
@@ -97,7 +110,7 @@ pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
 /// lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    let written = read_buffer::begin(io).inspect_err(|_| queue_completion(thread, &sent))?;
+    let written = begin(io).inspect_err(|_| queue_completion(thread, &sent))?;
     trace::wait_for_work(|| Waiting {
         takes_common_work: false,
         has_calls: thread.is_calling(&thread.process.lock_state()),
@@ -106,7 +119,11 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
     if sent.needs_thread {
         return read_completion_and_request(thread, io);
     }
-    read_buffer::end_with(thread, io, written, Return::TransactionComplete)
+    let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
+    user::write_u32(place(address)?, Return::TransactionComplete.code())?;
+    count_return(thread, Return::TransactionComplete);
+    io.read_consumed = written + SIZE_OF_CODE;
+    Ok(())
 }
 
 /// Wakes who can take the work of the process, for which a thread that cannot write its read buffer
@@ -155,7 +172,7 @@ fn finish(
 /// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
 /// No lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
-    if user_error::is_armed() {
+    if ffi::may_stop() {
         stop_outside_of_pool(thread);
     }
     let mut process = thread.process.lock_state();
@@ -164,7 +181,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         let own = thread.state(&mut process);
         Waiting {
             takes_common_work,
-            has_calls: !own.stack.is_empty(),
+            has_calls: !own.stack.frames.is_empty(),
             has_own_work: !own.work.is_empty(),
         }
     });
@@ -212,29 +229,23 @@ fn stop_outside_of_pool(thread: &Thread) {
     let is_error = own.is_available() && !own.looper.is_in_pool();
     drop(process);
     if is_error {
-        user_error::happened();
+        ffi::user_error_happened();
         // A signal ends the wait, and is noticed by whoever waits for work.
-        let _ = user_error::wait_while_stopped();
+        let _ = ffi::wait_while_stopped();
     }
 }
 
-/// What [`write_queued_work`] leaves to be done without the state lock.
-enum Found {
-    /// Nothing: no more work is queued, or the buffer has no room for it, or what was written ends
-    /// the read.
-    Nothing,
-    /// The gathered piece has to be written to user space before more is added.
-    FullPiece,
-    /// A ticket that the thread does not need, to be freed without the lock.
-    SurplusTicket(WorkTicket),
-    /// A transaction that the thread does not need, to be freed without the lock.
-    SurplusTransaction(TransactionBox),
-    /// A node whose node update was written, and whether it was forgotten: to be dropped, or kept
-    /// for the next object, without the lock.
-    NodeUpdate(Arc<Node>, bool),
-    /// A notification that was written, or is not to be written any more, to be dropped without the
-    /// lock.
-    Notification(Work),
+/// What [`write_work`] leaves to be done without the state lock.
+enum Unlocked {
+    /// A ticket that the thread does not need, to be freed.
+    Ticket(WorkTicket),
+    /// Work that was written, or is not to be written any more, or whose transaction the thread
+    /// does not need: to be dropped.
+    Done(Work),
+    /// A node that is forgotten, to be kept for the next object.
+    Forgotten(Arc<Node>),
+    /// The last work of this read, which is to be confirmed.
+    Last,
     /// A call to be served, and whether the thread's stack has room for it.
     Call(TransactionBox, bool),
     /// The reply to a call, which is not outstanding any more.
@@ -251,20 +262,6 @@ struct AfterReply {
     /// Whether [pollers have to look](ProcessState::pollers_have_to_look) at work that was queued
     /// while the thread made the call.
     wakes_pollers: bool,
-}
-
-impl AfterReply {
-    /// Releases the state lock, and wakes what has to be woken.
-    #[inline]
-    fn wake(&self, process: &Process, state: StateGuard<'_>) {
-        sched::unpreempted_if(self.freezers.is_needed() || self.wakes_pollers, || {
-            drop(state);
-            process.wake_freezers(self.freezers);
-            if self.wakes_pollers {
-                process.notify_pollers_after(());
-            }
-        });
-    }
 }
 
 /// How [`write_all_work`] ends.
@@ -286,23 +283,30 @@ fn write_all_work<'a>(
     takes_common_work: bool,
 ) -> Result<Written<'a>> {
     loop {
-        let found = write_queued_work(thread, &mut process, output, takes_common_work);
-        match &found {
-            Found::Nothing => return Ok(Written::Other(process)),
-            Found::Reply(_, after) => after.wake(&thread.process, process),
-            _ => drop(process),
+        if !output.has_room() {
+            return Ok(Written::Other(process));
         }
-        match found {
-            Found::Nothing => {}
-            Found::FullPiece => output.flush()?,
-            Found::SurplusTicket(ticket) => drop(ticket),
-            Found::SurplusTransaction(transaction) => drop(transaction),
-            Found::NodeUpdate(node, false) => drop(node),
-            Found::NodeUpdate(node, true) => thread.process.keep_node(node),
-            Found::Notification(work) => drop(work),
-            Found::Call(transaction, has_room) => {
-                let numbers = prepare(thread, &transaction, has_room);
-                match numbers {
+        if output.is_piece_full() {
+            drop(process);
+            output.flush()?;
+            process = thread.process.lock_state();
+            continue;
+        }
+        let own = thread.state(&mut process).pop_work();
+        let is_common = own.is_none();
+        let next = match own {
+            None if takes_common_work => process.work.pop_front(),
+            own => own,
+        };
+        let Some(work) = next else {
+            return Ok(Written::Other(process));
+        };
+        match write_work(thread, &mut process, output, work, is_common) {
+            None => continue,
+            Some(Unlocked::Last) => return Ok(Written::Other(process)),
+            Some(Unlocked::Call(transaction, has_room)) => {
+                drop(process);
+                match prepare(thread, &transaction, has_room) {
                     Ok(numbers) => {
                         let process = deliver_call(thread, transaction, numbers, output)?;
                         return Ok(Written::Other(process));
@@ -311,7 +315,15 @@ fn write_all_work<'a>(
                     Err(_) => fail_delivery(thread, transaction),
                 }
             }
-            Found::Reply(reply, after) => {
+            Some(Unlocked::Reply(reply, after)) => {
+                let freezers = after.freezers;
+                sched::unpreempted_if(freezers.is_needed() || after.wakes_pollers, || {
+                    drop(process);
+                    thread.process.wake_freezers(freezers);
+                    if after.wakes_pollers {
+                        thread.process.notify_pollers_after(());
+                    }
+                });
                 drop(after.surplus);
                 deliver_reply(thread, reply, output)?;
                 let request = match after.needs_thread {
@@ -320,8 +332,37 @@ fn write_all_work<'a>(
                 };
                 return Ok(Written::Reply(request));
             }
+            Some(Unlocked::Ticket(ticket)) => {
+                drop(process);
+                drop(ticket);
+            }
+            Some(Unlocked::Done(work)) => {
+                drop(process);
+                drop(work);
+            }
+            Some(Unlocked::Forgotten(node)) => {
+                drop(process);
+                thread.process.keep_node(node);
+            }
         }
         process = thread.process.lock_state();
+    }
+}
+
+/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
+/// numbers for the files of the call. Returns the numbers. Fails when there is no memory or no free
+/// number. No lock may be held.
+fn prepare(
+    thread: &Thread,
+    transaction: &Transaction,
+    has_room_on_stack: bool,
+) -> Result<Option<KBox<ReservedNumbers>>> {
+    if !has_room_on_stack {
+        thread.make_room_on_stack()?;
+    }
+    match transaction.buffer() {
+        Some(buffer) => buffer.reserve_numbers(transaction.id, &thread.process),
+        None => Ok(None),
     }
 }
 
@@ -332,7 +373,7 @@ fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
     match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
-        Some(wake) => wake.after(process, thread, WakeHint::Anywhere),
+        Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
     }
     if sent.has_failed {
@@ -346,36 +387,6 @@ fn withdraw_request(thread: &Thread, started: u32) {
     thread.process.lock_state().pool.withdraw_request(started);
 }
 
-/// Writes queued work as long as that is possible under the state lock. Returns what has to be done
-/// without it.
-fn write_queued_work(
-    thread: &Thread,
-    process: &mut ProcessState,
-    output: &mut ReadBuffer<'_>,
-    takes_common_work: bool,
-) -> Found {
-    loop {
-        if !output.has_room() {
-            return Found::Nothing;
-        }
-        if output.is_piece_full() {
-            return Found::FullPiece;
-        }
-        let own = thread.state(process).pop_work();
-        let is_common = own.is_none();
-        let next = match own {
-            None if takes_common_work => process.work.pop_front(),
-            own => own,
-        };
-        let Some((work, ticket)) = next else {
-            return Found::Nothing;
-        };
-        if let Some(found) = write_work(thread, process, output, work, ticket, is_common) {
-            return found;
-        }
-    }
-}
-
 /// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of
 /// the thread. Returns `None` when nothing remains to be done without the lock.
 #[inline(always)]
@@ -384,25 +395,10 @@ fn write_work(
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
     work: Work,
-    ticket: Option<WorkTicket>,
     is_common: bool,
-) -> Option<Found> {
+) -> Option<Unlocked> {
     match work {
-        Work::ReturnCode(answer) => {
-            output.put(process.as_delivered(answer), &[]);
-            keep_ticket(thread.state(process), ticket)
-        }
-        Work::Completion => {
-            let own = thread.state(process);
-            let completion = own.completions.read();
-            if completion != Completion::Withdrawn {
-                output.put(Return::TransactionComplete, &[]);
-            }
-            if completion == Completion::StopsCommands {
-                thread.has_unread_error.store(false, Relaxed);
-            }
-            keep_ticket(own, ticket)
-        }
+        Work::Code(ticket) => write_code(thread, process, output, ticket),
         Work::Error(own) => {
             output.put(thread.state(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
@@ -413,27 +409,56 @@ fn write_work(
         }
         Work::Node(node) => {
             let is_forgotten = write_node_update(&node, process, output);
-            Some(Found::NodeUpdate(node, is_forgotten))
+            Some(match is_forgotten {
+                true => Unlocked::Forgotten(node),
+                false => Unlocked::Done(Work::Node(node)),
+            })
         }
         Work::Death(death) => match write_notification(death.read(process), output) {
-            true => Some(Found::Nothing),
+            true => Some(Unlocked::Last),
             false => death
                 .keep(process)
-                .map(|rest| Found::Notification(Work::Death(rest))),
+                .map(|rest| Unlocked::Done(Work::Death(rest))),
         },
         Work::Freeze(freeze) => match write_notification(freeze.read(process), output) {
-            true => Some(Found::Nothing),
-            false => Some(Found::Notification(Work::Freeze(freeze))),
+            true => Some(Unlocked::Last),
+            false => Some(Unlocked::Done(Work::Freeze(freeze))),
         },
         Work::Call(mut call) => {
             process.queued_calls -= u32::from(is_common);
             let own = thread.state(process);
             own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take_saved();
-            Some(Found::Call(call, own.stack.has_room()))
+            Some(Unlocked::Call(call, own.stack.frames.has_room()))
         }
         Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }
+}
+
+/// Writes a code without a payload. The thread keeps its place for the next one.
+#[inline(always)] // It has one caller.
+fn write_code(
+    thread: &Thread,
+    process: &mut ProcessState,
+    output: &mut ReadBuffer<'_>,
+    ticket: WorkTicket,
+) -> Option<Unlocked> {
+    let own = if let Code::Return(answer) = *ticket {
+        output.put(process.as_delivered(answer), &[]);
+        thread.state(process)
+    } else {
+        let own = thread.state(process);
+        let completion = own.completions.read();
+        if completion != CompletionRead::Withdrawn {
+            output.put(Return::TransactionComplete, &[]);
+        }
+        if completion == CompletionRead::StopsCommands {
+            thread.has_unread_error.store(false, Relaxed);
+        }
+        own
+    };
+    let surplus = own.spare_ticket.replace(ticket);
+    surplus.map(Unlocked::Ticket)
 }
 
 /// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The
@@ -444,7 +469,7 @@ fn write_outcome(
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
     mut outcome: TransactionBox,
-) -> Option<Found> {
+) -> Option<Unlocked> {
     let reply = outcome.take_reply();
     if reply.is_none() {
         if let Content::Failed(error) = outcome.content() {
@@ -456,7 +481,7 @@ fn write_outcome(
     let polls = own.looper.polls();
     let surplus = own.spare_transaction.replace(outcome);
     let Some(reply) = reply else {
-        return surplus.map(Found::SurplusTransaction);
+        return surplus.map(|surplus| Unlocked::Done(Work::Outcome(surplus)));
     };
     let after = AfterReply {
         freezers: process.freeze.end_transaction(),
@@ -464,14 +489,7 @@ fn write_outcome(
         needs_thread: process.needs_thread(thread),
         wakes_pollers: polls && process.pollers_have_to_look(),
     };
-    Some(Found::Reply(reply, after))
-}
-
-/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if
-/// any.
-#[inline]
-fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Found> {
-    core::mem::replace(&mut own.spare_ticket, ticket).map(Found::SurplusTicket)
+    Some(Unlocked::Reply(reply, after))
 }
 
 /// Writes how the counts of a node have changed, for its owner. Returns whether the node is

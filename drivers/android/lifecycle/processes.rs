@@ -7,7 +7,7 @@
 //! not use it.
 
 use crate::{
-    common::{code_counts::CodeSum, debug::binder_debug},
+    common::{debug::binder_debug, stats::CodeSum},
     context::Context,
     death_notification::notify_all,
     kernel_ext::sched,
@@ -15,7 +15,7 @@ use crate::{
     process::{Pid, Process},
     pure::numbers::FIRST_LONG_NUMBER,
     thread::Thread,
-    work::{Dequeued, Work}, //
+    work::Work, //
 };
 use kernel::{
     cred::Credential,
@@ -215,9 +215,9 @@ fn take_notifications_and_spares(process: &Process) -> impl Sized {
     )
 }
 
-fn pop_work(process: &Process) -> Option<Dequeued> {
+fn pop_work(process: &Process) -> Option<Work> {
     let mut state = process.lock_state();
     let popped = state.work.pop_front()?;
-    state.queued_calls -= u32::from(matches!(popped.0, Work::Call(_)));
+    state.queued_calls -= u32::from(matches!(popped, Work::Call(_)));
     Some(popped)
 }

@@ -20,15 +20,15 @@ use crate::{
     },
     ffi::trace,
     kernel_ext::{park::WakeHint, sched},
+    priority,
     process::{Pid, Process},
     pure::{
         call_stack::{CallStack, Frame},
         priority_rules::Priority, //
     },
-    scheduling::priority,
     thread::Thread,
     transaction::TransactionBox,
-    work::{Dequeued, ThreadWake, Work}, //
+    work::{ThreadWake, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -203,7 +203,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
         true => ThreadWake::Pollers,
         false => ThreadWake::Nobody,
     };
-    wake.after(process, thread, WakeHint::Anywhere);
+    wake.after(process, &thread.process, WakeHint::Anywhere);
     Some(((record, spare), raised_from))
 }
 
@@ -211,7 +211,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
 /// any more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     let mut process = thread.process.lock_state();
-    let stack = &mut thread.state(&mut process).stack;
+    let stack = &mut thread.state(&mut process).stack.frames;
     let frame = stack.pop();
     let surplus = stack.take_surplus();
     if !matches!(frame, Some(Frame::Incoming(_))) {
@@ -238,7 +238,7 @@ fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
 /// to be there whenever the lock is free (lesson S22).
 fn pass_on_work(thread: &Thread) -> bool {
     let mut process = thread.process.lock_state();
-    let Some((work, ticket)) = thread.state(&mut process).pop_work() else {
+    let Some(work) = thread.state(&mut process).pop_work() else {
         return false;
     };
     // The owner of a node still has to read its node update (lesson R11), and the holder of a
@@ -253,7 +253,7 @@ fn pass_on_work(thread: &Thread) -> bool {
         }
         work => {
             drop(process);
-            end_work(&thread.process, (work, ticket));
+            end_work(&thread.process, work);
         }
     }
     true
@@ -261,7 +261,7 @@ fn pass_on_work(thread: &Thread) -> bool {
 
 /// Ends work that was queued for a thread or a process that ends: fails a call, or drops the work.
 /// No lock may be held.
-pub(super) fn end_work(process: &Process, (work, ticket): Dequeued) {
+pub(super) fn end_work(process: &Process, work: Work) {
     if let Work::Call(call) = work {
         binder_debug!(
             DeadTransaction,
@@ -273,7 +273,5 @@ pub(super) fn end_work(process: &Process, (work, ticket): Dequeued) {
         );
         trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
         call.fail(Failure::without_errno(Reason::ReceiverEnded));
-    } else {
-        drop((work, ticket));
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     },
     range_alloc::Label,
     transaction::{Content, Transaction},
-    work::Work, //
+    work::{Code, Work}, //
 };
 use kernel::{
     fmt,
@@ -157,9 +157,7 @@ impl LineOfTransaction {
     /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
         let (replier, data) = match transaction.content() {
-            Content::Call { node, buffer }
-            | Content::Oneway { node, buffer, .. }
-            | Content::Draft { node, buffer } => {
+            Content::Call { node, buffer, .. } => {
                 (None, PlaceOfData::of(buffer, Some(node.debug_id)))
             }
             Content::Reply {
@@ -219,9 +217,11 @@ impl Line {
                 Some(Self::Error(prefix, code))
             }
             // The C driver has no words for two kinds of completions, and prints their numbers.
-            Work::ReturnCode(Return::TransactionPendingFrozen) => fixed("unknown work: type 3"),
-            Work::ReturnCode(Return::OnewaySpamSuspect) => fixed("unknown work: type 4"),
-            Work::Completion | Work::ReturnCode(_) => fixed("transaction complete"),
+            Work::Code(code) => fixed(match **code {
+                Code::Return(Return::TransactionPendingFrozen) => "unknown work: type 3",
+                Code::Return(Return::OnewaySpamSuspect) => "unknown work: type 4",
+                Code::Return(_) | Code::Completion => "transaction complete",
+            }),
             Work::Node(node) => Some(Self::NodeWork(prefix, node.debug_id, node.name)),
             Work::Death(death) => match death.state(process) {
                 DeathState::Queued { is_cleared: false } => fixed("has dead binder"),

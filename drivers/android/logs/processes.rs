@@ -15,7 +15,7 @@ use super::{
 use crate::{
     allocation::Delivered,
     common::netlink::Party,
-    kernel_ext::box_queue::View,
+    kernel_ext::link::View,
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
@@ -143,11 +143,11 @@ impl Snapshot {
                     looper: looper_bits(&thread, state),
                     must_return: thread.must_return.load(Relaxed),
                 });
-                return Some((thread.id, Some(own.stack.depth())));
+                return Some((thread.id, Some(own.stack.frames.len())));
             };
             // The stack may have become shorter since its last frames were copied.
-            if let Some(left) = left.min(own.stack.depth()).checked_sub(1) {
-                copy.frame(&thread, own.stack.get(left));
+            if let Some(left) = left.min(own.stack.frames.len()).checked_sub(1) {
+                copy.frame(&thread, own.stack.frames.get(left));
                 return Some((thread.id, Some(left)));
             }
             let prefixes = ("    ", "    pending transaction");
@@ -381,7 +381,7 @@ fn copy_few_buffers(
     buffers: &mut KVVec<LineOfBuffer>,
 ) -> Option<usize> {
     for _ in 0..FEW {
-        let range = ranges.first_from(from)?;
+        let range = ranges.first_behind(from)?;
         from = range.offset + range.size;
         let served = match range.state {
             State::Delivered(delivered) => delivered.node_of_call(),

@@ -10,10 +10,7 @@ use super::{
     FLAGS, //
 };
 use crate::{
-    common::{
-        code_counts::CodeSum,
-        stats::{objects, Kind, Objects}, //
-    },
+    common::stats::{objects, CodeSum, Kind, Objects},
     defs::{Command, Return},
     lifecycle::processes::{opened, REGISTRY},
     process::{Pid, Process},
@@ -80,7 +77,7 @@ impl Sums {
                 let thread = thread.state_shared(&state);
                 sums.threads += 1;
                 sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
-                sums.completions += thread.completions.unread();
+                sums.completions += thread.completions.unread;
                 sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
             });
             drop(state);

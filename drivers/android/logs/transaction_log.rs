@@ -11,7 +11,7 @@ use super::{
     FLAGS, //
 };
 use crate::{
-    common::transaction_log::{self, Entry, Kind, Refusal, Sent, TransactionLog},
+    common::transaction_log::{self, CallType, Entry, TransactionLog},
     kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
 };
 use core::cmp::Reverse;
@@ -66,7 +66,7 @@ impl Snapshot {
         let mut known = self.sent.iter_mut();
         if let Some((same, _)) = known.find(|(other, _)| other.id == entry.id) {
             // What has failed at last was logged as queued before.
-            if entry.refusal.return_code != 0 {
+            if entry.return_code != 0 {
                 let at = same.at;
                 *same = Entry { at, ..entry };
             }
@@ -83,39 +83,28 @@ impl Snapshot {
 
 /// Writes an entry.
 pub(super) fn write(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
-    let Sent {
-        kind,
-        from,
-        to,
-        node,
-        handle,
-        data_size,
-        offsets_size,
-    } = entry.sent;
-    let kind = match kind {
-        Kind::Call => "call ",
-        Kind::Oneway => "async",
-        Kind::Reply => "reply",
+    let call_type = match entry.call_type {
+        CallType::Call => "call ",
+        CallType::Oneway => "async",
+        CallType::Reply => "reply",
     };
-    let Refusal {
-        return_code,
-        param,
-        line,
-    } = entry.refusal;
     // CAST: All numbers are shown as signed ones, as the C driver does.
     seq_print!(
         out,
-        "{}: {kind} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {return_code}/{param} l={line}{}\n",
+        "{}: {call_type} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {}/{} l={}{}\n",
         entry.id as i32,
-        from.pid,
-        from.tid,
-        to.pid,
-        to.tid,
+        entry.from.pid,
+        entry.from.tid,
+        entry.to.pid,
+        entry.to.tid,
         DeviceName(device.device.to_bytes()),
-        node as i32,
-        handle as i32,
-        data_size as i32,
-        offsets_size as i32,
+        entry.node as i32,
+        entry.handle as i32,
+        entry.data_size as i32,
+        entry.offsets_size as i32,
+        entry.return_code,
+        entry.param,
+        entry.line,
         if entry.is_complete { "" } else { " (incomplete)" }
     );
 }

@@ -8,7 +8,6 @@
 
 pub(crate) mod call_stack;
 pub(crate) mod chunked_stack;
-pub(crate) mod completions;
 pub(crate) mod counted_tree;
 pub(crate) mod freeze_state;
 pub(crate) mod handle_table;
