@@ -36,7 +36,7 @@ use crate::{
     node::NodeInUse,
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
-    thread::Thread, //
+    thread::Thread,
 };
 use kernel::{
     fmt,

@@ -273,7 +273,5 @@ pub(super) fn end_work(process: &Process, work: Work) {
         );
         trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
         call.fail(Failure::without_errno(Reason::ReceiverEnded));
-    } else {
-        drop(work);
     }
 }
