@@ -56,7 +56,7 @@ impl<T> Closable<T> {
     /// Opens the value for use. [`None`] if it is closed.
     #[inline]
     pub fn open(&self) -> Option<Open<'_, T>> {
-        // ORDERING: Pairs with `is_open`: either that sees this user, or this user sees what was
+        // ORDERING: Pairs with `is_used` and `open_if_unused`: either that sees this user, or this user sees what was
         // written before that. And with `close`: who comes too late sees what was written before
         // that.
         let before = self.users.fetch_add(1, ordering::Acquire);
@@ -68,16 +68,24 @@ impl<T> Closable<T> {
         Some(Open(self))
     }
 
-    /// Whether a thread is using the value at this moment.
+    /// Whether a thread is using the value at this moment, or the value is closed.
     ///
-    /// With full ordering: a thread that opens the value later than this sees what the caller has
-    /// written before.
-    #[inline]
-    pub fn is_open(&self) -> bool {
-        // ORDERING: Pairs with `open`, and with `stop_using`, whose use of the value is over. Adds
-        // nothing, but writes: therefore who opens the value later reads what this has written, and
-        // what precedes it.
-        self.users.fetch_add(0, ordering::Full) & !(CLOSED | DONE) != 0
+    /// With full ordering if not: a thread that opens the value later than this sees what the
+    /// caller has written before.
+    pub fn is_used(&self) -> bool {
+        // ORDERING: As in `open_if_unused`. Changes nothing, but writes.
+        self.users.cmpxchg(0, 0, ordering::Full).is_err()
+    }
+
+    /// Opens the value, unless a thread is using it at this moment, or it is closed. With full
+    /// ordering, as [`is_used`](Self::is_used).
+    pub fn open_if_unused(&self) -> Option<Open<'_, T>> {
+        // ORDERING: Pairs with `open`, and with `stop_using`, whose use of the value is over. It
+        // writes: therefore who opens the value later reads what this has written, and what
+        // precedes it.
+        // INVARIANT: Counted, when the value was not closed.
+        let opened = self.users.cmpxchg(0, 1, ordering::Full);
+        opened.is_ok().then(|| Open(self))
     }
 
     /// Prevents further use of the value, and drops it now or, if it is in use, when the last user
@@ -108,7 +116,7 @@ impl<T> Closable<T> {
 
     #[inline]
     fn stop_using(&self) {
-        // ORDERING: Pairs with whatever finds no users after this: `is_open`, `close`, or `finish`
+        // ORDERING: Pairs with whatever finds no users after this: `is_used`, `open_if_unused`, `close`, or `finish`
         // in the last of the others that get here. The use is over before that.
         if self.users.fetch_sub(1, ordering::Release) == CLOSED + 1 {
             self.finish();

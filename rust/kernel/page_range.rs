@@ -5,9 +5,9 @@
 //!
 //! A driver that passes data to a process can copy it twice, into kernel memory and out again, or
 //! once, into pages that the process has mapped read-only. [`PageRange`] is for the second way. The
-//! process makes one mapping; the driver then makes pages appear in it as they are needed, from any
-//! context it runs in, and copies into them. Pages that are not needed for a while are returned to
-//! the kernel through the shrinker of the [`PagePool`] that the range belongs to.
+//! process makes one mapping. The driver makes pages appear in it as they are needed, and copies
+//! into them. Pages that are not needed for a while are returned to the kernel through the shrinker
+//! of the [`PagePool`] that the range belongs to.
 //!
 //! # The life of a page
 //!
@@ -48,77 +48,50 @@
 //! range. It is dropped when the range is [closed](PageRange::close), which is when the process
 //! ends: a reference to the range that is held after that, for any reason, keeps a few words.
 //!
-//! # Files
-//!
-//! This file: the range and its mapping. [`populate`]: how pages appear. [`slots`]: what a present
-//! page is. [`access`]: reading and writing. [`reclaim`]: how a page is removed. [`space`]: what
-//! ends with the process. [`pool`]: what ranges have in common. [`turns`]: who may take pages of a
-//! range off the list. [`vma_ops`]: the functions that the kernel calls when a process changes its
-//! mapping.
-//!
 //! # Locks, outermost first
 //!
 //! | lock | taken by | how |
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
-//! | VMA lock, mmap lock | `populate` | waits |
-//! | | reclaim | tries |
-//! | the range's [turn](turns) | the end of its space | waits |
-//! | | `populate` of a page that reclaim is removing | waits |
-//! | | reclaim, under the lock of the list | tries |
-//! | | reclaim that has freed nothing, and has taken no other lock of these | waits, once |
-//! | the locks that the [`Owner`] takes | reclaim | must not wait |
-//! | [`PageRange`]'s `shrinking` | `populate`, and reclaim under the owner's locks | a spinlock |
-//! | lock of the list | all of them | a spinlock of `list_lru` |
+//! | VMA lock, mmap lock | `populate`; the kernel, for a fault | waits |
+//! | lock of the list | reclaim; [`release`](PageRange::release) and the end of the space | a spinlock of `list_lru` |
+//! | VMA lock, mmap lock; the locks that the [`Owner`] takes | reclaim, under the lock of the list | must not wait |
+//! | [`PageRange`]'s `shrinking` | `populate`; reclaim under the owner's locks | a spinlock |
 //!
 //! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
-//! these locks except a turn, under which nothing is allocated. It has the turn of a page's range
-//! before it tries for the locks above. As the holder of a turn waits for none of them, a turn may
-//! be waited for under any of them. Nobody has two turns at once.
-//!
-//! # What may differ between kernels
-//!
-//! This is written for 7.3. The fields of a VMA that the `kernel` crate has no abstraction for
-//! (operations, private data, position in the file) are accessed in [`vma_ops`] and nowhere else.
+//! the locks that it only tries. Nobody waits for reclaim, except for its spinlocks.
 
 use super::closable::Closable;
-use core::ops::Range;
+use core::{marker::PhantomPinned, ops::Range};
 use kernel::{
     mm::{virt::VmaNew, Mm},
     new_spinlock,
     page::PAGE_SHIFT,
     prelude::*,
     sync::{
+        aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, SpinLock,
+        Arc, SetOnce, SpinLock,
     },
 };
 
 #[path = "page_range/access.rs"]
 mod access;
+#[path = "page_range/mapping.rs"]
+mod mapping;
 #[path = "page_range/pool.rs"]
 mod pool;
-#[path = "page_range/populate.rs"]
-mod populate;
 #[path = "page_range/reclaim.rs"]
 mod reclaim;
 #[path = "page_range/slots.rs"]
 mod slots;
-#[path = "page_range/space.rs"]
-mod space;
 #[cfg(kunit_suites)]
 #[path = "page_range/tests.rs"]
 mod tests;
-#[path = "page_range/turns.rs"]
-mod turns;
-#[path = "page_range/vma_ops.rs"]
-mod vma_ops;
 
 pub use pool::PagePool;
 pub use reclaim::{Owner, PageEvent, Use};
 use slots::Slot;
-use space::{Mapping, Space};
-use turns::TurnNumber;
 
 /// The number of the first round of reclaim. A build for tests starts near the end, where the
 /// number wraps.
@@ -134,27 +107,6 @@ const GONE: isize = -1;
 /// Everything here may be called from any thread of any process. The methods that may sleep say so
 /// in their documentation. Dropping the last reference may sleep too.
 ///
-/// # Examples
-///
-/// In the `mmap` hook of a file, and later when there is a message for the process:
-///
-/// ```ignore
-/// fn mmap(this: &Device, vma: &VmaNew) -> Result {
-///     this.pages.register(vma, SZ_4M)?;
-///     Ok(())
-/// }
-///
-/// fn send(this: &Device, offset: usize, message: &[u8]) -> Result<usize> {
-///     // `this.messages`, the owner of the range, records from here on that these bytes are used.
-///     // When they are not any more, it calls `release` for their pages.
-///     this.messages.lock().reserve(offset, message.len())?;
-///     this.pages.populate(offset, offset + message.len())?;
-///     this.pages.write(offset, message)?;
-///     let address = this.pages.address().ok_or(ESRCH)?;
-///     Ok(address + offset) // where the process finds it
-/// }
-/// ```
-///
 /// # Invariants
 ///
 /// - If `frontier >= 0`, then the slots of the first `frontier` bytes hold pages.
@@ -163,8 +115,7 @@ const GONE: isize = -1;
 ///   and that it becomes [`GONE`] at any time and stays so.
 /// - `frontier` changes from [`NEVER`] to 0, then up and down, and from any of these to [`GONE`],
 ///   and no other way.
-/// - `turn` does not change, and is that of the range's space, too.
-/// - A VMA whose operations are [`vma_ops::OPERATIONS`] and whose private data is `self` owns a
+/// - A VMA whose operations are [`mapping::OPERATIONS`] and whose private data is `self` owns a
 ///   reference count on `self`.
 #[pin_data]
 pub struct PageRange {
@@ -183,10 +134,8 @@ pub struct PageRange {
     space: Closable<Space>,
     /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,
-    /// How often reclaim has asked for all pages; see [`reclaim`]. Changed under the range's turn.
+    /// How often reclaim has asked for all pages; see [`reclaim`].
     round: Atomic<u32>,
-    /// Which of the pool's turns is that of this range: needed to take a page of it off the list.
-    turn: TurnNumber,
     /// How many pages are present and not on the pool's list. Raised before the use of the page
     /// ends.
     unlisted: Atomic<u32>,
@@ -200,9 +149,15 @@ impl PageRange {
     /// Creates a range for a mapping that will be made in `mm`. `owner` is asked which bytes are
     /// idle when the pool has to return pages to the kernel.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
-        let turn = pool.turns.draw();
-        let space = Space::new(mm, pool.clone(), turn);
-        // INVARIANT: No mapping exists yet, and no slots. The space has the same turn.
+        let space = Space {
+            mm: ARef::from(mm),
+            slots: SetOnce::new(),
+            highest: Atomic::new(0),
+            secrets: Atomic::new(0),
+            pool: pool.clone(),
+            _pin: PhantomPinned,
+        };
+        // INVARIANT: No mapping exists yet, and no slots.
         pin_init!(Self {
             frontier: Atomic::new(NEVER),
             address: Atomic::new(0),
@@ -210,7 +165,6 @@ impl PageRange {
             space: Closable::new(space),
             owner,
             round: Atomic::new(FIRST_ROUND),
-            turn,
             pool,
             unlisted: Atomic::new(0),
             shrinking <- new_spinlock!((), "PageRange::shrinking"),
@@ -239,18 +193,22 @@ impl PageRange {
 
         let address = vma.start();
         let pages = usize::min(vma.end() - address, limit) >> PAGE_SHIFT;
-        if !space.mapping.populate(Mapping::new(address, pages)?) {
+        let mut slots = KVVec::with_capacity(pages, GFP_KERNEL)?;
+        for _ in 0..pages {
+            slots.push(Slot::new(), GFP_KERNEL)?;
+        }
+        if !space.slots.populate(slots) {
             return Err(EBUSY);
         }
         self.address.store(address, ordering::Relaxed);
-        self.base.store(vma_ops::base(vma), ordering::Relaxed);
+        self.base.store(mapping::base(vma), ordering::Relaxed);
 
         vma.set_dontcopy();
         vma.set_mixedmap();
-        vma_ops::install(vma, self.clone());
+        mapping::install(vma, self.clone());
         // ORDERING: Pairs with `populate`: after that the address is known.
         // INVARIANT: 0 claims nothing about any slot. Only `register` changes `NEVER`, unless the
-        // range is closed, and only the caller that has populated `mapping` gets here.
+        // range is closed, and only the caller that has populated `slots` gets here.
         let _ = self.frontier.cmpxchg(NEVER, 0, ordering::Release);
         Ok(pages << PAGE_SHIFT)
     }
@@ -263,7 +221,8 @@ impl PageRange {
 
     /// Returns the usable size of the mapping; 0 if it was never made, or the range is closed.
     pub fn size(&self) -> usize {
-        self.with_mapping(Mapping::size).unwrap_or(0)
+        self.with_slots(|_, slots| slots.len() << PAGE_SHIFT)
+            .unwrap_or(0)
     }
 
     /// Closes the range, because the process has ended: all pages and everything else that belongs
@@ -284,13 +243,13 @@ impl PageRange {
     /// To be called after the end of a use if [`has_unlisted`](Self::has_unlisted) returns `true`,
     /// for the pages that no other use has a byte in.
     pub fn release(&self, pages: Range<usize>) {
-        self.with_mapping(|mapping| {
-            let slots = mapping.slots.get(pages).unwrap_or_default();
+        self.with_slots(|_, slots| {
+            let slots = slots.get(pages).unwrap_or_default();
             for record in slots.iter().filter_map(Slot::list) {
                 self.unlisted.fetch_sub(1, ordering::Relaxed);
                 // SAFETY: The space is open, so the record is in its slot and valid. It is of a
                 // range of this pool, and on no list: this thread alone has made it listed.
-                unsafe { self.pool.add(record) };
+                unsafe { self.pool.add(record.as_ref()) };
             }
         });
     }
@@ -304,31 +263,100 @@ impl PageRange {
 
     /// Returns whether a page is present at this moment: `false` if the range is closed.
     pub fn has_page(&self, index: usize) -> bool {
-        let slot_has = |mapping: &Mapping| mapping.slots.get(index).is_some_and(Slot::is_filled);
-        self.with_mapping(slot_has).unwrap_or(false)
+        let slot_has = |_: &Space, slots: &[Slot]| slots.get(index).is_some_and(Slot::is_filled);
+        self.with_slots(slot_has).unwrap_or(false)
     }
 
     /// Returns which of up to 64 pages are present, at this moment: a bit for each, the lowest for
     /// the first.
     pub fn present_in(&self, pages: Range<usize>) -> u64 {
-        let bits = |mapping: &Mapping| {
-            let slots = mapping.slots.get(pages).unwrap_or_default().iter().rev();
+        self.with_slots(|_, slots| {
+            let slots = slots.get(pages).unwrap_or_default().iter().rev();
             slots.fold(0, |bits, slot| bits << 1 | u64::from(slot.is_filled()))
-        };
-        self.with_mapping(bits).unwrap_or(0)
+        })
+        .unwrap_or(0)
     }
 
     /// Returns how many pages, from the start of the mapping on, were present at some time, those
     /// between them included.
     pub fn high_watermark(&self) -> usize {
-        self.with_mapping(|mapping| mapping.highest.load(ordering::Relaxed))
+        self.with_slots(|space, _| space.highest.load(ordering::Relaxed))
             .unwrap_or(0)
     }
 
-    /// Calls `f` with the mapping, while the space is open. Returns [`None`] if the mapping was
-    /// never made, or the range is closed.
-    fn with_mapping<R>(&self, f: impl FnOnce(&Mapping) -> R) -> Option<R> {
+    /// Begins the time in which the range may hold a secret: data that shall not be left in free
+    /// memory. Whoever writes them zeroes them before [`end_secret`](Self::end_secret); if the
+    /// range is [closed](Self::close) before that, it zeroes all of its pages.
+    #[cold]
+    pub fn begin_secret(&self) {
+        self.with_slots(|space, _| space.secrets.fetch_add(1, ordering::Relaxed));
+    }
+
+    /// Ends what [`begin_secret`](Self::begin_secret) has begun, with the same range.
+    #[cold]
+    pub fn end_secret(&self) {
+        self.with_slots(|space, _| space.secrets.fetch_sub(1, ordering::Relaxed));
+    }
+
+    /// Calls `f` with the slots, while the space is open. Returns [`None`] if the mapping was never
+    /// made, or the range is closed.
+    fn with_slots<R>(&self, f: impl FnOnce(&Space, &[Slot]) -> R) -> Option<R> {
         let space = self.space.open()?;
-        space.mapping.as_ref().map(f)
+        space.slots.as_ref().map(|slots| f(&space, slots))
+    }
+
+    /// Returns the address of a page of the mapping, which was made.
+    fn address_of(&self, index: usize) -> usize {
+        self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT)
+    }
+}
+
+/// The part of a range that belongs to a living process. Its drop frees the records in its slots.
+struct Space {
+    /// The address space of the process. Pinned as a structure (`mmgrab`), not as a living address
+    /// space (`mmget`): this must not keep the memory of a dead process.
+    mm: ARef<Mm>,
+    /// The pages, after the process has made its mapping.
+    slots: SetOnce<KVVec<Slot>>,
+    /// One more than the highest index of a slot that was ever filled. Raised before that.
+    highest: Atomic<usize>,
+    /// How many times secrets were begun and not ended. The end of the last access, which ends the
+    /// space, comes after all changes of it.
+    secrets: Atomic<u32>,
+    pool: Arc<PagePool>,
+    /// Reclaim may have a reference under the lock of the list, for which the drop waits.
+    _pin: PhantomPinned,
+}
+
+impl Space {
+    /// Raises `highest`.
+    fn raise_highest(&self, to: usize) {
+        let mut highest = self.highest.load(ordering::Relaxed);
+        while highest < to {
+            match self.highest.cmpxchg(highest, to, ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => highest = now,
+            }
+        }
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let slots = self.slots.as_ref().map_or(&[][..], |slots| slots);
+        let has_secrets = self.secrets.load(ordering::Relaxed) > 0;
+        // All other slots have never held a page.
+        for slot in &slots[..self.highest.load(ordering::Relaxed)] {
+            // SAFETY: This is the drop of the space.
+            let Some(record) = (unsafe { slot.take() }) else {
+                continue;
+            };
+            // SAFETY: The record is of this pool, and on the list or on none: a thread that would
+            // add it has the space open meanwhile.
+            unsafe { self.pool.remove(&record) };
+            if has_secrets {
+                access::zero_page(&record.page);
+            }
+        }
     }
 }

@@ -2,22 +2,25 @@
 
 //! How pages that are not needed are removed.
 //!
-//! The shrinker takes one record after the other off the pool's list. A page that its range's
+//! The shrinker asks for one record after the other of the pool's list. A page that its range's
 //! [`Owner`] calls idle is taken out of the process's page table and out of its slot, and is freed
 //! at once, if no thread reads or writes the range at that moment. A page that the owner calls used
-//! stays off the list until that use ends. Every other page goes to the end of the list:
+//! leaves the list until that use ends. Every other page goes to the end of the list:
 //!
 //! ```text
-//!   list ──► turn ──► owner ──► no reader ──► VMA ──► unmapped ──► freed
-//!    ▲         │       │ │          │          │
-//!    └─────────┴───────┼─┴──────────┴──────────┘  not without waiting, or used lately
-//!                      └──► off the list, until `release`: used
+//!   list ──► VMA ──► owner ──► slot marked ──► nobody ──► unmapped ──► not needed ──► freed
+//!    ▲        │       │ │                         │                       │
+//!    └────────┴───────┼─┴─────────────────────────┴───────────────────────┘
+//!                     └──► off the list, until `release`: used
 //! ```
 //!
-//! The [turn](super::turns) is that of the page's range. It is held until the page is unmapped. A
-//! task that is preempted while it holds a turn delays no search for pages of other ranges. A page
-//! of a range whose turn another thread has is *busy*, idle or not. From the owner's answer on, the
-//! page's slot is marked as leaving: a thread that needs the page then waits for the turn.
+//! Until the page is unmapped, this is done under the lock of the list, with preemption disabled,
+//! and locks are only tried. So no thread waits for one of reclaim that has lost its CPU.
+//!
+//! Unmapping can be preempted. Meanwhile the slot is marked as leaving, and the space is open, so
+//! that it is not dropped, and other reclaim skips its pages. A thread that needs the page clears
+//! the mark and uses the page. Reclaim then may still take the page out of the page table, and puts
+//! it back onto the list. The process gets it back by a [fault](super::mapping).
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
 //! period, the OOM killer would come first (lesson S21).
@@ -30,20 +33,21 @@
 //! nothing when a page is used.
 
 use super::{
+    mapping::shows,
     pool::PagePool,
-    slots::{OwnedRecord, Record, Slot},
-    turns::{First, Taken, TurnNumber},
-    vma_ops, Mapping, PageRange, Space,
+    slots::{Record, Slot},
+    PageRange, Space,
 };
 use kernel::{
-    bindings,
-    ffi::c_ulong,
+    bindings::{self, lru_status},
+    ffi::{c_ulong, c_void},
     mm::{virt::VmaRef, MmWithUser},
     page::{PAGE_SHIFT, PAGE_SIZE},
     sync::atomic::ordering,
+    time::{delay::fsleep, Delta},
 };
 
-use core::ops::Range;
+use core::{ops::Range, ptr::NonNull};
 
 extern "C" {
     fn kernel_ext_account_reclaimed(pages: c_ulong);
@@ -64,17 +68,6 @@ const ENOUGH: c_ulong = 2048;
 /// reclaim again, in the end for all pages, before it calls the OOM killer.
 const USED: c_ulong = 512;
 
-/// Why pages are asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Free pages are useful, but nothing depends on them: background reclaim, or a request through
-    /// debugfs.
-    Some,
-    /// An allocation waits, and fails or calls the OOM killer if no pages are freed. A request that
-    /// a cgroup give up memory (`memory.reclaim`) looks the same.
-    Urgent,
-}
-
 /// What the bytes of a page are at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
@@ -87,7 +80,7 @@ pub enum Use {
 }
 
 /// Answers which bytes of a [`PageRange`] are in use, and observes its pages: the buffers of the
-/// driver, and the books of the tests.
+/// driver, which this module must not depend on, and the books of the tests.
 ///
 /// A wrong answer of an owner can do no worse than lose data: if an owner calls bytes idle that are
 /// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`. If it does
@@ -98,17 +91,16 @@ pub trait Owner: Send + Sync {
     ///
     /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
     ///
-    /// Must not wait for anything: this is called in any context in which memory is allocated. It
-    /// may leave out the call of `act` for that. `act` does not wait either, and may be called
-    /// under a spinlock.
+    /// Must not wait for anything: this is called under a spinlock, in any context in which memory
+    /// is allocated. It may leave out the call of `act` for that. `act` does not wait either.
     fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use));
 
-    /// Something happens to page `index`, for tracing.
+    /// Something happens to page `index`, for tracing. May be called under a spinlock.
     fn observe(&self, event: PageEvent, index: usize);
 }
 
 /// What happens to a page.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PageEvent {
     /// It is missing, and is going to be allocated.
     AllocStart,
@@ -126,25 +118,28 @@ impl PagePool {
     /// Asks for as many pages as `control` says, and frees those that are idle. Returns how many
     /// these were; [`None`] if no page could be asked for.
     ///
-    /// With [`Need::Urgent`], walks all pages until [`ENOUGH`] are free or [`USED`] were in use,
-    /// and once more if fewer are free than were asked for: second chances are only for callers
-    /// that can wait.
+    /// `is_urgent` if an allocation waits, and fails or calls the OOM killer if no pages are freed.
+    /// A request that a cgroup give up memory (`memory.reclaim`) looks the same. Otherwise free
+    /// pages are useful, but nothing depends on them: background reclaim, or a request through
+    /// debugfs.
     ///
-    /// Waits for nothing, except with [`Need::Urgent`] if it has freed nothing and met a busy page:
-    /// then it waits once, for a thread that has the turn of one range and waits for nothing, and
-    /// asks again.
+    /// If urgent, walks all pages until [`ENOUGH`] are free or [`USED`] were in use, and once more
+    /// if fewer are free than were asked for: second chances are only for callers that can wait.
+    ///
+    /// Waits for nothing, except if urgent for a millisecond if it has freed nothing and met a page
+    /// of a space that was open.
     pub(super) fn reclaim(
         &self,
         control: &mut bindings::shrink_control,
-        need: Need,
+        is_urgent: bool,
     ) -> Option<c_ulong> {
-        let mut walk = self.walk(control, need);
-        if let (Need::Urgent, 0, Some(turn)) = (need, walk.freed, walk.busy) {
+        let mut walk = self.walk(control, is_urgent);
+        if is_urgent && walk.freed == 0 && walk.busy != 0 {
             // If this gave up, it would report that nothing can be freed, and the OOM killer would
             // be called while another CPU frees one page after the other of the only range that has
             // idle ones.
-            drop(self.wait_for_turn(turn));
-            let again = self.walk(control, need);
+            fsleep(Delta::from_millis(1));
+            let again = self.walk(control, is_urgent);
             walk.asked += again.asked;
             walk.freed = again.freed;
         }
@@ -156,172 +151,251 @@ impl PagePool {
     }
 
     /// Asks for pages, as [`reclaim`](Self::reclaim) does, without waiting.
-    fn walk(&self, control: &bindings::shrink_control, need: Need) -> Walk {
+    fn walk(&self, control: &bindings::shrink_control, is_urgent: bool) -> Walk {
         // Pages that are not idle go to the end of the list. Each is asked for once a round.
         let listed = self.count(control);
         let budget = control.nr_to_scan.min(listed);
-        let wanted = match need {
-            Need::Some => 0,
-            Need::Urgent => ENOUGH,
-        };
-        let fruitless = self.fruitless(control);
+        let wanted = if is_urgent { ENOUGH } else { 0 };
         let mut walk = Walk::default();
-        let mut left_of_round = listed;
+        let mut end_of_round = listed;
         let mut is_second = false;
         loop {
-            if left_of_round == 0 && walk.freed < budget && !is_second {
+            if walk.asked == end_of_round && walk.freed < budget && !is_second {
                 is_second = true;
-                left_of_round = walk.put_back;
+                end_of_round += walk.kept + walk.busy;
             }
-            // If nothing of this list was idle in two rounds, nothing is in a third.
-            let is_hopeful = left_of_round != 0
+            // If nothing was idle in two rounds, nothing is in a third.
+            let is_hopeful = walk.asked < end_of_round
                 && walk.used < USED
-                && fruitless.load(ordering::Relaxed) < 2 * listed;
+                && self.fruitless.load(ordering::Relaxed) < 2 * listed;
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
-                break;
+                return walk;
             }
-            // A turn is released after each page, so that the drop of a range does not have to wait
-            // for more than that.
-            match self.take_first(control, |record| record.range().evict(record)) {
-                First::Nothing => break,
-                // The page may be idle, so asking for it was not fruitless.
-                First::Busy(turn) => {
-                    walk.busy = Some(turn);
-                    walk.put_back += 1;
+            match self.ask_for_first(control) {
+                None => return walk,
+                Some(Asked::Kept) => {
+                    self.fruitless.fetch_add(1, ordering::Relaxed);
+                    walk.kept += 1;
                 }
-                First::Taken(Asked::PutBack) => {
-                    fruitless.fetch_add(1, ordering::Relaxed);
-                    walk.put_back += 1;
-                }
-                // It is not on the list any more.
-                First::Taken(Asked::Used) => walk.used += 1,
-                First::Taken(Asked::Evicted(_record)) => {
-                    fruitless.store(0, ordering::Relaxed);
+                // The page is idle, so asking for it was not fruitless.
+                Some(Asked::Busy) => walk.busy += 1,
+                Some(Asked::Used) => walk.used += 1,
+                Some(Asked::Freed) => {
+                    self.fruitless.store(0, ordering::Relaxed);
                     walk.freed += 1;
                 }
             }
             walk.asked += 1;
-            left_of_round = left_of_round.saturating_sub(1);
         }
-        walk
+    }
+
+    /// Asks for the first page on the list of a node and cgroup. [`None`] if there is none.
+    fn ask_for_first(&self, control: &bindings::shrink_control) -> Option<Asked> {
+        let mut asked: Option<Asked> = None;
+        let (result, mut how_many) = ((&raw mut asked).cast(), 1);
+        // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
+        // the shrinker. Nothing else uses the result meanwhile.
+        unsafe {
+            let (list, node, cgroup) = (self.list(), control.nid, control.memcg);
+            bindings::list_lru_walk_one(list, node, cgroup, Some(ask), result, &mut how_many)
+        };
+        asked
     }
 }
 
 /// What came of asking for pages.
 #[derive(Default)]
 struct Walk {
-    /// How many pages were asked for, those that were busy included.
     asked: c_ulong,
     freed: c_ulong,
-    /// How many were put back onto the list.
-    put_back: c_ulong,
+    kept: c_ulong,
+    busy: c_ulong,
     /// How many were in use, and are off the list now.
     used: c_ulong,
-    /// The turn that another thread had when a page of its range was asked for last.
-    busy: Option<TurnNumber>,
 }
 
 /// What came of asking for a page.
 enum Asked {
-    /// It is on the list again.
-    PutBack,
+    /// It is not idle, or cannot be removed without waiting, and is on the list again.
+    Kept,
+    /// It is idle, but a thread had its space open, and it is on the list again.
+    Busy,
     /// It is in use, and off the list.
     Used,
-    /// It is out of its slot.
-    Evicted(OwnedRecord),
+    /// It was idle, and is free.
+    Freed,
+}
+
+/// The first record of a list.
+///
+/// # Invariants
+///
+/// The record is on `list`, whose lock this thread holds. So by the record's invariants it is valid,
+/// and its range and the space of that are not dropped before the lock is released: the drop removes
+/// the link first. It may have begun; but as neither is `Unpin`, the exclusive reference of the drop
+/// is not assumed to be the only one.
+struct First {
+    record: NonNull<Record>,
+    list: *mut bindings::list_lru_one,
+}
+
+impl First {
+    fn record(&self) -> &Record {
+        // SAFETY: The record is valid by the type invariants.
+        unsafe { self.record.as_ref() }
+    }
+
+    /// Takes the record off the list. The caller tells `list_lru_walk_one`.
+    fn isolate(self) -> NonNull<Record> {
+        // SAFETY: By the type invariants the lock is held, and the record is on the list.
+        unsafe { bindings::list_lru_isolate(self.list, self.record().links()) };
+        self.record
+    }
+
+    /// As [`isolate`](Self::isolate), and releases the lock of the list. What keeps range and record
+    /// is up to the caller.
+    fn isolate_and_unlock(self) -> NonNull<Record> {
+        let list = self.list;
+        let record = self.isolate();
+        // SAFETY: By the type invariants this thread holds the lock.
+        unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
+        record
+    }
+}
+
+/// What came of asking for a page, and what `list_lru_walk_one` has to know of it.
+type Outcome = (Asked, lru_status);
+
+const KEPT: Outcome = (Asked::Kept, lru_status::LRU_ROTATE);
+const BUSY: Outcome = (Asked::Busy, lru_status::LRU_ROTATE);
+
+/// Asks for the first page of a list.
+///
+/// # Safety
+///
+/// To be called by `list_lru_walk_one`, for the list of a pool, with a pointer to an
+/// `Option<Asked>` that nothing else uses meanwhile.
+unsafe extern "C" fn ask(
+    link: *mut bindings::list_head,
+    list: *mut bindings::list_lru_one,
+    result: *mut c_void,
+) -> lru_status {
+    // INVARIANT: The kernel holds the lock of the list, and by the invariants of the pool, the link
+    // is that of a record.
+    let first = First {
+        // SAFETY: The link is on a list, so it is not null.
+        record: unsafe { NonNull::new_unchecked(link) }.cast(),
+        list,
+    };
+    // SAFETY: The range exists by the type invariants of `First`.
+    let range = unsafe { first.record().range.as_ref() };
+    let (asked, status) = range.ask_for(first);
+    // SAFETY: Promised by the caller.
+    unsafe { *result.cast::<Option<Asked>>() = Some(asked) };
+    status
 }
 
 impl PageRange {
-    /// Removes the page of `record`, if it is idle and that needs no waiting.
-    fn evict(&self, record: Taken<'_>) -> Asked {
-        // SAFETY: With the range's turn, which the caller holds, the record was taken off the list,
-        // so it is in its slot. The drop of a space waits first for the turn, which is that of its
-        // range, and by that for its records not to be taken; and the space is not `Unpin`.
+    /// Asks for a page of this range, and removes it if it is idle and that needs no waiting. The
+    /// range may not exist any more after this.
+    fn ask_for(&self, first: First) -> Outcome {
+        // SAFETY: By the invariants of `First` the space is not dropped before the lock of the list
+        // is released, and its drop waits for that before it changes anything else.
         let space: &Space = unsafe { self.space.get_unchecked() };
-        let Some(mapping) = space.mapping.as_ref() else {
-            return Asked::PutBack;
+        let index = first.record().index as usize;
+        let Some(slot) = space.slots.as_ref().and_then(|slots| slots.get(index)) else {
+            return KEPT;
         };
-        let slot = &mapping.slots[record.record().index as usize];
-        match self.withdraw_if_idle(slot, &record) {
-            Some(Use::Idle) if self.unmap(space, mapping, record.record()) => {
-                Asked::Evicted(slot.take_withdrawn(record))
-            }
-            Some(Use::Idle) => {
-                slot.restore();
-                Asked::PutBack
-            }
-            Some(Use::Used) => {
-                record.keep();
-                Asked::Used
-            }
-            Some(Use::UsedLately) | None => Asked::PutBack,
+        let Some(mm) = space.mm.mmget_not_zero() else {
+            // Page tables that still exist hold references of their own.
+            return self.remove(first, slot, None);
+        };
+        // The address space must not be torn down here; see `missing`.
+        let mm = MmWithUser::into_mmput_async(mm);
+        let address = self.address_of(index);
+        if let Some(vma) = mm.lock_vma_under_rcu(address) {
+            return self.remove(first, slot, Some(&vma));
         }
+        let Some(lock) = mm.mmap_read_trylock() else {
+            return KEPT;
+        };
+        self.remove(first, slot, lock.vma_lookup(address))
     }
 
-    /// Asks the owner for the page of `record`, begins to remove it if it is idle, and makes it
-    /// unlisted if it is used. Returns the answer; [`None`] if nothing was changed because the
-    /// owner would have had to wait, or because a thread has the space open.
-    ///
-    /// A thread that populates the page after that waits for the turn, which the caller has, and
-    /// therefore finds the page removed from the page table, too.
-    fn withdraw_if_idle(&self, slot: &Slot, record: &Taken<'_>) -> Option<Use> {
-        let round = self.round_of(record.record());
-        let start = (record.record().index as usize) << PAGE_SHIFT;
+    /// Removes a page if it is idle. `vma` is what is mapped at its address.
+    fn remove(&self, first: First, slot: &Slot, vma: Option<&VmaRef>) -> Outcome {
+        match self.mark_if_idle(first.record(), slot) {
+            Some(Use::Idle) => (),
+            Some(Use::Used) => {
+                first.isolate();
+                return (Asked::Used, lru_status::LRU_REMOVED);
+            }
+            Some(Use::UsedLately) | None => return KEPT,
+        }
+        let index = first.record().index as usize;
+        // Another mapping at this address must not change. The mapping of this range is gone in
+        // that case, and the page is out of the page table with it; or it was moved, and holds a
+        // reference of its own.
+        let Some(vma) = vma.filter(|vma| shows(vma, self)) else {
+            let is_used = self.space.is_used();
+            let taken = (!is_used).then(|| slot.take_leaving(first.record));
+            let Some(_freed) = taken.flatten() else {
+                slot.stay();
+                return BUSY;
+            };
+            first.isolate();
+            self.owner.observe(PageEvent::Free, index);
+            return (Asked::Freed, lru_status::LRU_REMOVED);
+        };
+        let Some(space) = self.space.open_if_unused() else {
+            slot.stay();
+            return BUSY;
+        };
+        // From here on the range exists because `vma`, which is locked, has a reference to it; and
+        // the slot and the record, because the space is open.
+        let record = first.isolate_and_unlock();
+        self.owner.observe(PageEvent::Free, index);
+        self.owner.observe(PageEvent::UnmapStart, index);
+        vma.zap_vma_range(self.address_of(index), PAGE_SIZE);
+        self.owner.observe(PageEvent::UnmapEnd, index);
+        let asked = match slot.take_leaving(record) {
+            Some(_freed) => Asked::Freed,
+            None => {
+                // SAFETY: The record is off the list, and a thread has made it stay in its slot, so
+                // it is valid as long as the space is open.
+                unsafe { self.pool.add(record.as_ref()) };
+                Asked::Busy
+            }
+        };
+        // If it was closed meanwhile, it ends here.
+        drop(space);
+        (asked, lru_status::LRU_REMOVED_RETRY)
+    }
+
+    /// Asks the owner for the page of `record`. Marks it as leaving if it is idle, and makes it
+    /// unlisted if it is used. Returns the answer; [`None`] if the owner would have had to wait, or
+    /// the slot does not have the record any more.
+    fn mark_if_idle(&self, record: &Record, slot: &Slot) -> Option<Use> {
+        let round = self.round_of(record);
+        let start = (record.index as usize) << PAGE_SHIFT;
         let mut answer = None;
         let mut act = |found: Use| {
             let is_done = match found {
                 Use::Idle => {
                     let _shrinking = self.shrinking.lock();
                     self.lower_frontier(start);
-                    slot.withdraw(record, || self.space.is_open())
+                    slot.mark_leaving(record)
                 }
-                Use::UsedLately => false,
+                Use::UsedLately => true,
                 Use::Used => {
                     self.unlisted.fetch_add(1, ordering::Relaxed);
-                    slot.unlist(record);
-                    true
+                    slot.unlist(record)
                 }
             };
             answer = is_done.then_some(found);
         };
         self.owner.ask(start..start + PAGE_SIZE, round, &mut act);
         answer
-    }
-
-    /// Takes the page of `record` out of the page table of the process, if it is in one. `false` if
-    /// that needs waiting.
-    fn unmap(&self, space: &Space, mapping: &Mapping, record: &Record) -> bool {
-        let index = record.index as usize;
-        let address = mapping.address_of(index);
-        let Some(mm) = space.mm.mmget_not_zero() else {
-            // Page tables that still exist hold references of their own.
-            self.unmap_from(None, index, address);
-            return true;
-        };
-        // The address space must not be torn down here; see `missing`.
-        let mm = MmWithUser::into_mmput_async(mm);
-        if let Some(vma) = mm.lock_vma_under_rcu(address) {
-            self.unmap_from(Some(&vma), index, address);
-            return true;
-        }
-        let Some(lock) = mm.mmap_read_trylock() else {
-            return false;
-        };
-        self.unmap_from(lock.vma_lookup(address), index, address);
-        true
-    }
-
-    /// Takes page `index` out of the page table if `vma`, which is at its address, shows it.
-    fn unmap_from(&self, vma: Option<&VmaRef>, index: usize, address: usize) {
-        // Another mapping at this address must not change. The mapping of this range is gone in
-        // that case, and the page is out of the page table with it; or it was moved, and holds a
-        // reference of its own.
-        self.owner.observe(PageEvent::Free, index);
-        if let Some(vma) = vma.filter(|vma| vma_ops::shows(vma, self)) {
-            self.owner.observe(PageEvent::UnmapStart, index);
-            vma.zap_vma_range(address, PAGE_SIZE);
-            self.owner.observe(PageEvent::UnmapEnd, index);
-        }
     }
 
     /// Limits the frontier to the pages before `end`. The caller holds `shrinking`.
@@ -337,13 +411,14 @@ impl PageRange {
         }
     }
 
-    /// Returns the round in which reclaim asks for a page of this range now. The caller holds the
-    /// range's turn.
+    /// Returns the round in which reclaim asks for a page of this range now.
     fn round_of(&self, record: &Record) -> u32 {
         let mut round = self.round.load(ordering::Relaxed);
         if record.asked_in.load(ordering::Relaxed) == round {
-            round = round.wrapping_add(1);
-            self.round.store(round, ordering::Relaxed);
+            let next = round.wrapping_add(1);
+            // It fails if the pages of another list have begun the round.
+            let _ = self.round.cmpxchg(round, next, ordering::Relaxed);
+            round = next;
         }
         record.asked_in.store(round, ordering::Relaxed);
         round

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests need around a page range: a file whose mappings show it, an address space of the
-//! test's own, an owner whose answers the test sets.
+//! What the tests need around a page range: mappings that show it, an address space of the test's
+//! own, an owner whose answers the test sets.
 
-use super::super::{
-    pool::PagePool, reclaim::Need, space::Mapping, Owner, PageEvent, PageRange, Use,
-};
+use super::super::{pool::PagePool, slots::Slot, Owner, PageEvent, PageRange, Use};
 use crate::kernel_ext::expect::Failed;
 use kernel::{
     bindings,
-    error::{from_err_ptr, from_result, to_result},
-    ffi::{c_char, c_int, c_void},
+    error::to_result,
     mm::virt::VmaNew,
+    new_spinlock,
     page::PAGE_SHIFT,
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc,
+        Arc, SpinLock,
     },
     uaccess::{UserPtr, UserSlice},
 };
 
 use core::{ops::Range, ptr::null_mut};
-
-extern "C" {
-    fn anon_inode_getfile(
-        name: *const c_char,
-        operations: *const c_void,
-        data: *mut c_void,
-        flags: c_int,
-    ) -> *mut c_void;
-}
 
 // From <asm-generic/mman-common.h> and <linux/mman.h>, for all architectures that are supported
 // here.
@@ -40,7 +29,11 @@ const MAP_PRIVATE: usize = 2;
 const MAP_FIXED: usize = 0x10;
 const MAP_ANONYMOUS: usize = 0x20;
 
+/// What is done with a range. Returns whether it succeeds.
+pub(super) type Act = fn(&PageRange) -> bool;
+
 /// An owner that answers which pages are in use, and records which of them reclaim asks for.
+#[pin_data]
 pub(super) struct Books {
     /// A bit for each page in use; the same for every 64th.
     pub(super) used: Atomic<u64>,
@@ -52,6 +45,11 @@ pub(super) struct Books {
     pub(super) asked: Atomic<u32>,
     /// The round of the last question.
     pub(super) round: Atomic<u32>,
+    /// What is done, once, at an event.
+    #[pin]
+    pub(super) meanwhile: SpinLock<Option<(PageEvent, Arc<PageRange>, Act)>>,
+    /// Whether that was done, with success.
+    pub(super) is_done: Atomic<bool>,
 }
 
 impl Owner for Books {
@@ -71,7 +69,12 @@ impl Owner for Books {
         });
     }
 
-    fn observe(&self, _event: PageEvent, _index: usize) {}
+    fn observe(&self, event: PageEvent, _index: usize) {
+        let meanwhile = self.meanwhile.lock().take_if(|(at, _, _)| *at == event);
+        if let Some((_, range, act)) = meanwhile {
+            self.is_done.store(act(&range), ordering::Relaxed);
+        }
+    }
 }
 
 /// A pool, one range of it, and its mapping, if it has one.
@@ -84,39 +87,49 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Creates a range that is not mapped, in the address space that the test's thread gets.
-    pub(super) fn new() -> Result<Self, Failed> {
-        Self::in_pool(PagePool::new(c"page-range-test", false)?)
-    }
-
-    /// As [`new`](Self::new), in a pool that exists already.
-    fn in_pool(pool: Arc<PagePool>) -> Result<Self, Failed> {
+    /// Creates a range in this pool, or one of its own, with a mapping of `pages` pages, if any. The
+    /// address space is that of the test's thread.
+    fn make(pool: Option<Arc<PagePool>>, pages: usize) -> Result<Self, Failed> {
         // SAFETY: This is a thread of KUnit's, which drops the address space when it ends.
         to_result(unsafe { bindings::kunit_attach_mm() })?;
-        let books = Books {
+        let pool = match pool {
+            Some(pool) => pool,
+            None => PagePool::new(c"page-range-test", false)?,
+        };
+        let books = pin_init!(Books {
             used: Atomic::new(0),
             chances: Atomic::new(0),
             asked_for: Atomic::new(u64::MAX),
             asked: Atomic::new(0),
             round: Atomic::new(0),
-        };
-        let books = Arc::new(books, GFP_KERNEL)?;
+            meanwhile <- new_spinlock!(None),
+            is_done: Atomic::new(false),
+        });
+        let books = Arc::pin_init(books, GFP_KERNEL)?;
         let task = kernel::current!();
         let mm = task.mm().ok_or(ESRCH)?;
         let range = PageRange::new(mm, pool.clone(), books.clone());
+        let range = Arc::pin_init(range, GFP_KERNEL)?;
+        let mapped = match pages {
+            0 => None,
+            _ => Some(Mapped::of_range(&range, pages, usize::MAX, READ)?),
+        };
         Ok(Self {
-            mapped: None,
-            range: Arc::pin_init(range, GFP_KERNEL)?,
+            mapped,
+            range,
             books,
             pool,
         })
     }
 
+    /// Creates a range that is not mapped.
+    pub(super) fn new() -> Result<Self, Failed> {
+        Self::make(None, 0)
+    }
+
     /// Creates a range with a mapping of `pages` pages.
     pub(super) fn mapped(pages: usize) -> Result<Self, Failed> {
-        let mut scene = Self::new()?;
-        scene.map(pages)?;
-        Ok(scene)
+        Self::make(None, pages)
     }
 
     /// As [`mapped`](Self::mapped), with all pages present and listed.
@@ -128,8 +141,7 @@ impl Scene {
 
     /// As [`filled`](Self::filled), in the pool of this scene.
     pub(super) fn beside(&self, pages: usize) -> Result<Self, Failed> {
-        let mut scene = Self::in_pool(self.pool.clone())?;
-        scene.map(pages)?;
+        let scene = Self::make(Some(self.pool.clone()), pages)?;
         scene.fill(pages)?;
         Ok(scene)
     }
@@ -141,24 +153,14 @@ impl Scene {
         Ok(())
     }
 
-    /// Makes the mapping.
-    fn map(&mut self, pages: usize) -> Result {
-        self.mapped = Some(Mapped::of_range(&self.range, pages, usize::MAX, READ)?);
-        Ok(())
-    }
-
-    /// Returns how many pages are present.
-    pub(super) fn present(&self) -> usize {
-        let mapping = |mapping: &Mapping| {
-            let slots = mapping.slots.iter();
-            slots.filter(|slot| slot.is_filled()).count()
-        };
-        self.range.with_mapping(mapping).unwrap_or(0)
-    }
-
-    /// Returns how many pages are before the frontier.
-    pub(super) fn frontier(&self) -> isize {
-        self.range.frontier.load(ordering::Relaxed) >> PAGE_SHIFT
+    /// Returns how many pages are present, how many are on the pool's list, and how many are before
+    /// the frontier.
+    pub(super) fn state(&self) -> (usize, usize, isize) {
+        let filled = |slots: &[Slot]| slots.iter().filter(|slot| slot.is_filled()).count();
+        let present = self.range.with_slots(|_, slots| filled(slots));
+        let listed = self.pool.count(&Self::control(0));
+        let frontier = self.range.frontier.load(ordering::Relaxed) >> PAGE_SHIFT;
+        (present.unwrap_or(0), listed, frontier)
     }
 
     /// Returns the address of offset 0.
@@ -177,24 +179,19 @@ impl Scene {
         }
     }
 
-    /// Returns how many pages are on the pool's list.
-    pub(super) fn listed(&self) -> usize {
-        self.pool.count(&Self::control(0))
-    }
-
     /// Asks for `how_many` pages. Returns how many were asked for, and how many were freed.
     pub(super) fn reclaim(&self, how_many: usize) -> Option<(usize, usize)> {
-        self.reclaim_for(how_many, Need::Some)
+        self.reclaim_for(how_many, false)
     }
 
     /// The same for an allocation that cannot proceed without memory.
     pub(super) fn reclaim_urgently(&self, how_many: usize) -> Option<(usize, usize)> {
-        self.reclaim_for(how_many, Need::Urgent)
+        self.reclaim_for(how_many, true)
     }
 
-    fn reclaim_for(&self, how_many: usize, need: Need) -> Option<(usize, usize)> {
+    fn reclaim_for(&self, how_many: usize, is_urgent: bool) -> Option<(usize, usize)> {
         let mut control = Self::control(how_many);
-        let freed = self.pool.reclaim(&mut control, need)?;
+        let freed = self.pool.reclaim(&mut control, is_urgent)?;
         Some((control.nr_scanned, freed))
     }
 }
@@ -206,72 +203,41 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// Makes a mapping of a range in the way a process makes it: through a file.
+    /// Makes a mapping of a range: of anonymous memory, before it is accessed.
     pub(super) fn of_range(
         range: &Arc<PageRange>,
         pages: usize,
         limit: usize,
         rights: usize,
     ) -> Result<Self> {
-        let mut request = Request {
-            range: range.clone(),
-            limit,
-        };
-        let name = c"page-range-test".as_char_ptr();
-        // SAFETY: The name and the operations are static. The request is used by the `mmap`
-        // operation only, which is called below and never after that: no other thread knows the
-        // file.
-        let file = from_err_ptr(unsafe {
-            let data = (&raw mut request).cast();
-            let operations = (&raw const OPERATIONS).cast();
-            anon_inode_getfile(name, operations, data, bindings::O_RDWR as c_int)
-        })?;
-        let file = file.cast();
-        // SAFETY: The file is valid.
-        let result = unsafe { Self::map(file, 0, pages << PAGE_SHIFT, rights, MAP_PRIVATE) };
-        // SAFETY: This function owns the reference that `anon_inode_getfile` returned.
-        unsafe { bindings::fput(file) };
-        result
+        let mapped = Self::map(None, pages, rights)?;
+        let task = kernel::current!();
+        let lock = task.mm().ok_or(ESRCH)?.mmap_read_lock();
+        let vma = lock.vma_lookup(mapped.address).ok_or(ENOENT)?;
+        // SAFETY: No other thread has this address space, so none finds the VMA before it is a
+        // mapping of the range.
+        range.register(unsafe { VmaNew::from_raw(vma.as_ptr()) }, limit)?;
+        drop(lock);
+        Ok(mapped)
     }
 
     /// Maps anonymous memory, at an address instead of what is mapped there, or anywhere.
     pub(super) fn anonymous(address: Option<usize>, pages: usize) -> Result<Self> {
-        let fixed = address.map_or(0, |_| MAP_FIXED);
-        let address = address.unwrap_or(0);
-        let flags = MAP_PRIVATE | MAP_ANONYMOUS | fixed;
-        // SAFETY: No file is needed.
-        unsafe {
-            Self::map(
-                null_mut(),
-                address,
-                pages << PAGE_SHIFT,
-                READ | WRITE,
-                flags,
-            )
-        }
+        Self::map(address, pages, READ | WRITE)
     }
 
-    /// Calls `vm_mmap` in the test's address space.
-    ///
-    /// # Safety
-    ///
-    /// The file must be null or valid. The address space is the test's own, and nothing in it is
-    /// used except through functions that copy from and to user space.
-    unsafe fn map(
-        file: *mut bindings::file,
-        address: usize,
-        len: usize,
-        rights: usize,
-        flags: usize,
-    ) -> Result<Self> {
-        // SAFETY: Promised by the caller.
-        let address = unsafe { bindings::vm_mmap(file, address, len, rights, flags, 0) };
+    fn map(address: Option<usize>, pages: usize, rights: usize) -> Result<Self> {
+        let fixed = address.map_or(0, |_| MAP_FIXED);
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | fixed;
+        let (at, len) = (address.unwrap_or(0), pages << PAGE_SHIFT);
+        // SAFETY: The address space is the test's own, and nothing in it is used except through
+        // functions that copy from and to user space.
+        let address = unsafe { bindings::vm_mmap(null_mut(), at, len, rights, flags, 0) };
         // CAST: Errors are the last 4095 numbers.
-        let error = address as isize;
-        if (-4095..0).contains(&error) {
-            return Err(Error::from_errno(error as c_int));
+        match address as isize {
+            error @ -4095..0 => Err(Error::from_errno(error as i32)),
+            _ => Ok(Self { address, len }),
         }
-        Ok(Self { address, len })
     }
 
     /// Unmaps the bytes `part` of it, or what is mapped there instead.
@@ -302,39 +268,4 @@ pub(super) fn put(address: usize, bytes: &[u8]) -> Result {
     UserSlice::new(UserPtr::from_addr(address), bytes.len())
         .writer()
         .write_slice(bytes)
-}
-
-/// What a file's `mmap` operation does.
-struct Request {
-    range: Arc<PageRange>,
-    limit: usize,
-}
-
-#[repr(transparent)]
-struct FileOperations(bindings::file_operations);
-
-// SAFETY: The table is never written, and its function may be called from any thread.
-unsafe impl Sync for FileOperations {}
-
-static OPERATIONS: FileOperations = FileOperations(bindings::file_operations {
-    owner: kernel::module::this_module::<crate::LocalModule>().as_ptr(),
-    mmap: Some(mmap),
-    // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
-    ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }
-});
-
-/// Registers the mapping with the range of the file's request.
-///
-/// # Safety
-///
-/// To be called by the kernel for a file that [`Mapped::of_range`] made, while that runs.
-unsafe extern "C" fn mmap(file: *mut bindings::file, vma: *mut bindings::vm_area_struct) -> c_int {
-    from_result(|| {
-        // SAFETY: Promised by the caller.
-        let request = unsafe { &*(*file).private_data.cast::<Request>() };
-        // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
-        let vma = unsafe { VmaNew::from_raw(vma) };
-        request.range.register(vma, request.limit)?;
-        Ok(0)
-    })
 }
