@@ -10,7 +10,7 @@ use crate::{
     common::{
         failure::Failure,
         netlink::Party,
-        stats::{Counted, Counter, Kind, ThreadCounts}, //
+        stats::{Counted, Kind, ThreadCounts}, //
     },
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
@@ -21,24 +21,21 @@ use crate::{
     node::Node,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
-        call_stack::{CallStack, Frame, FrameId},
+        call_stack::CallStack,
         completions::{Completion, Completions},
         looper::Looper,
-        priority_rules::{NodePriority, Priority, SavedPriority}, //
+        priority_rules::SavedPriority, //
     },
-    scheduling::priority,
     transaction::TransactionBox,
     work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{Atomic, Relaxed},
         Arc,
         LockedBy, //
-    },
-    task::Task, //
+    }, //
 };
 
 /// A thread of a process.
@@ -52,7 +49,7 @@ pub(crate) struct Thread {
     pub(crate) process: Arc<Process>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
     /// Closed once the thread has ended.
-    task: ThreadPid,
+    pub(crate) task: ThreadPid,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
     /// The place of an error in its queue, because queueing one must not fail for want of memory.
@@ -162,12 +159,6 @@ impl ThreadState {
         }
     }
 
-    /// Takes out what is kept ready for calls and return codes, when the thread ends: a call that
-    /// it has made may keep its record for long. To be dropped without the lock.
-    pub(crate) fn take_spares(&mut self) -> impl Sized {
-        (self.spare_transaction.take(), self.spare_ticket.take())
-    }
-
     /// Queues work for the thread that brings its place, and is queued nowhere.
     #[inline]
     pub(crate) fn push_object(&mut self, work: Work) {
@@ -175,43 +166,6 @@ impl ThreadState {
         // What is dropped if it is queued already is not the last reference: the queue has one.
         let queued = self.work.push_object(work);
         debug_assert!(queued.is_ok());
-    }
-
-    /// Pushes a call that was pending on the stack: the thread serves it now. The stack has to have
-    /// room for it.
-    pub(crate) fn serve(&mut self, call: TransactionBox) {
-        self.pending_calls -= 1;
-        self.stack.push_incoming(call);
-    }
-
-    /// Takes out the outcome of the thread's innermost call, if the outcome has come, had to wait
-    /// for the end of a call that the thread served meanwhile, and need not wait any longer.
-    #[inline]
-    fn take_kept_outcome(&mut self) -> Option<TransactionBox> {
-        if self.pending_calls != 0 {
-            return None;
-        }
-        self.stack.pop_ended()
-    }
-
-    /// Whether [`Self::take_kept_outcome`] would return one, or will once no call is pending.
-    #[inline]
-    pub(crate) fn has_kept_outcome(&self) -> bool {
-        matches!(self.stack.innermost(), Some(Frame::Ended(_)))
-    }
-
-    /// Ends the innermost call that the thread makes. Returns `false`, and changes nothing, if it
-    /// is not the one of this frame, or if the thread has to reply to another call before it may
-    /// read the outcome.
-    pub(crate) fn end_innermost_call(&mut self, frame: FrameId) -> bool {
-        self.pending_calls == 0 && self.stack.pop_outgoing(frame)
-    }
-
-    /// Records why a transaction failed, unless an unread record exists.
-    pub(crate) fn set_error_if_none(&mut self, id: u32, error: Failure) {
-        if self.extended_error.command == Return::Ok.code() {
-            self.set_error(id, error);
-        }
     }
 
     /// Records why a transaction failed.
@@ -263,25 +217,9 @@ impl Thread {
         }
     }
 
-    /// Counts a code. To be called by the thread.
-    #[inline(always)]
-    pub(crate) fn count(&self, counter: Counter) {
-        self.counts.count(counter);
-    }
-
     /// Whether the thread makes or serves a call.
     pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
         self.state.access(process).stack.is_calling()
-    }
-
-    /// Returns the task, unless it is gone. In any context.
-    pub(crate) fn task(&self) -> Option<ARef<Task>> {
-        self.task.task()
-    }
-
-    /// Whether this is the record of the calling task.
-    pub(crate) fn is_current(&self) -> bool {
-        self.task.is_current()
     }
 
     /// Removes the record of a task that is gone, so that no other task finds it. Closes the name
@@ -291,31 +229,6 @@ impl Thread {
         if self.process.callers.remove_gone(&self.task) {
             self.task.close();
         }
-    }
-
-    /// Whether the task will never use the device again, although the thread has not declared so.
-    pub(crate) fn is_exiting(&self) -> bool {
-        self.task.is_exiting()
-    }
-
-    /// Raises the priority of the thread as far as a call on `node` requires, of `caller` or
-    /// oneway, which is [reserved](WaitState::Reserved) for it. Returns the former priority if that
-    /// changes it. No lock may be held.
-    pub(crate) fn raise(&self, caller: Option<Priority>, node: &NodePriority) -> Option<Priority> {
-        priority::raise_sleeper(&*self.task.task()?, caller, node)
-    }
-
-    /// Ends the reservation of a call; the call is queued without the lock being released in
-    /// between.
-    pub(crate) fn end_reservation(
-        &self,
-        process: &mut ProcessState,
-        raised_from: Option<Priority>,
-    ) {
-        let state = self.state(process);
-        state.pending_calls -= 1;
-        state.wait_state = WaitState::ForOwnWork;
-        state.raised_from = raised_from.into();
     }
 
     /// Releases `locks`, under which the thread was chosen, and wakes it.
@@ -346,14 +259,20 @@ impl Thread {
     /// Queues the return code `answer` for the thread, in the place that the caller provides. To be
     /// called with no lock held.
     pub(crate) fn queue_return_code(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
-        self.push_and_wake(self.process.lock_state(), ticket, Work::ReturnCode(answer));
+        let mut process = self.process.lock_state();
+        let wake = process.push_to_thread(self, ticket, Work::ReturnCode(answer), Urgency::Now);
+        wake.after(process, self, WakeHint::Anywhere);
     }
 
     /// Queues for the thread the outcome that had to wait for the end of a call that the thread
     /// served, if one exists and need not wait any longer. Returns the wake for it.
     #[inline]
     pub(crate) fn queue_kept_outcome(self: &Arc<Self>, process: &mut ProcessState) -> ThreadWake {
-        match self.state(process).take_kept_outcome() {
+        let state = self.state(process);
+        if state.pending_calls != 0 {
+            return ThreadWake::Nobody;
+        }
+        match state.stack.pop_ended() {
             None => ThreadWake::Nobody,
             Some(outcome) => self.queue_outcome(process, outcome),
         }
@@ -451,15 +370,5 @@ impl Thread {
         self.has_unread_error.store(true, Relaxed);
         self.state(process).unread_error = answer;
         process.push_object_to_thread(self, Work::Error(self.clone()), Urgency::Now)
-    }
-
-    fn push_and_wake(
-        self: &Arc<Self>,
-        mut process: StateGuard<'_>,
-        ticket: WorkTicket,
-        work: Work,
-    ) {
-        let wake = process.push_to_thread(self, ticket, work, Urgency::Now);
-        wake.after(process, self, WakeHint::Anywhere);
     }
 }

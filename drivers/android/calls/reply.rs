@@ -22,6 +22,7 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::{EndedUse, NodeInUse},
+    pure::call_stack::Frame,
     range_alloc::CallKind,
     scheduling::priority,
     thread::Thread,
@@ -137,7 +138,10 @@ fn begin_reply(
     let mut wake = ThreadWake::Nobody;
     let completion = if !has_no_objects {
         ReplyCompletion::Later
-    } else if reads_then && state.work.is_empty() && !state.has_kept_outcome() {
+    } else if reads_then
+        && state.work.is_empty()
+        && !matches!(state.stack.innermost(), Some(Frame::Ended(_)))
+    {
         if state.looper.polls() && process.pollers_have_to_look() {
             wake = ThreadWake::Pollers;
         }
@@ -176,7 +180,7 @@ fn fill_reply(
     id: u32,
 ) -> Result<(), Failure> {
     let thread = sender.thread;
-    let caller = match transaction.caller() {
+    let caller = match &transaction.caller {
         Some(caller) if !caller.has_ended.load(Relaxed) => caller,
         _ => {
             let failure = Failure::without_errno(Reason::CallerEnded);

@@ -63,8 +63,14 @@ const PIECE: usize = 128;
 /// [`execute_other`], so that they cost these calls nothing.
 pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<ReplySent>> {
     let thread = sender.thread;
-    let count = |command| thread.count(Counter::of_command(command));
-    let mut input = WriteBuffer::new(io);
+    let count = |command| thread.counts.count(Counter::of_command(command));
+    // Addresses wrap around, as in the C driver: a buffer that would end beyond the last address has
+    // no commands (contract WR-2).
+    let mut input = WriteBuffer {
+        end: io.write_buffer.wrapping_add(io.write_size),
+        io,
+        piece: UserBytes::new(),
+    };
     let mut sent = None;
     let mut freed = None;
     while input.remaining() > 0 && !thread.has_unread_error.load(Relaxed) {
@@ -83,13 +89,21 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
                 sent = reply(sender, &request, input.is_last(command), freed.take());
             }
             Command::FreeBuffer => {
-                let address = input.payload()?;
+                // Contract OBJ-12.
+                let address: u64 = input.payload()?;
                 count(command);
-                match free_buffer(sender, address, &input) {
-                    // The reply locks the state anyway, and ends the use of the node.
-                    Some(node) if input.has_reply_behind() => freed = Some(node),
-                    Some(node) => node.end(),
-                    None => {}
+                match thread.process.free_buffer(address) {
+                    Some(Freed { node, named: None }) => match node {
+                        // The reply locks the state anyway, and ends the use of the node.
+                        Some(node) if input.has_reply_behind() => freed = Some(node),
+                        Some(node) => node.end(),
+                        None => {}
+                    },
+                    Some(Freed { node, named: Some(named) }) => release_freed(sender, node, named),
+                    None => input.refuse(
+                        command,
+                        fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
+                    ),
                 }
             }
             _ => {
@@ -97,7 +111,11 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
                 sent = execute_other(sender, command, &input)?;
             }
         }
-        input.advance(command);
+        let size = size(command);
+        input.piece.skip(size);
+        // No more than the size of the buffer: all of the command was in the piece, which ends with
+        // the buffer at the latest.
+        input.io.write_consumed = input.io.write_consumed.wrapping_add(size as u64);
     }
     Ok(sent)
 }
@@ -113,17 +131,7 @@ struct WriteBuffer<'a> {
     piece: UserBytes<PIECE>,
 }
 
-impl<'a> WriteBuffer<'a> {
-    /// Returns the write buffer that `io` describes. Addresses wrap around, as in the C driver: a
-    /// buffer that would end beyond the last address has no commands (contract WR-2).
-    fn new(io: &'a mut WriteRead) -> Self {
-        Self {
-            end: io.write_buffer.wrapping_add(io.write_size),
-            io,
-            piece: UserBytes::new(),
-        }
-    }
-
+impl WriteBuffer<'_> {
     /// Returns how many bytes of commands have not run.
     fn remaining(&self) -> u64 {
         self.end.saturating_sub(self.next())
@@ -166,7 +174,7 @@ impl<'a> WriteBuffer<'a> {
     fn malformed(&self, thread: &Thread) {
         let code = self.piece.value::<0, u32>();
         if let Some(counter) = code.and_then(Counter::of_refused) {
-            thread.count(counter);
+            thread.counts.count(counter);
         }
         let at = self.io.write_consumed;
         match code {
@@ -223,15 +231,6 @@ impl<'a> WriteBuffer<'a> {
         }
         is_read
     }
-
-    /// Advances behind `command`, which has run.
-    fn advance(&mut self, command: Command) {
-        let size = size(command);
-        self.piece.skip(size);
-        // No more than the size of the buffer: all of the command was in the piece, which ends with
-        // the buffer at the latest.
-        self.io.write_consumed = self.io.write_consumed.wrapping_add(size as u64);
-    }
 }
 
 /// Returns how many bytes a command takes, its code and its payload.
@@ -280,28 +279,6 @@ fn execute_other(
         }
     }
     Ok(None)
-}
-
-/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for,
-/// if nothing else is left of it.
-#[inline(always)]
-fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer<'_>) -> Option<NodeInUse> {
-    let thread = sender.thread;
-    let Some(freed) = thread.process.free_buffer(address) else {
-        input.refuse(
-            Command::FreeBuffer,
-            fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
-        );
-        return None;
-    };
-    let Freed { node, named } = freed;
-    match named {
-        None => node,
-        Some(named) => {
-            release_freed(sender, node, named);
-            None
-        }
-    }
 }
 
 /// Ends what a freed buffer held on to, in the order in which the process reads of it: the call's

@@ -79,9 +79,9 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
 /// thread than the calling one has usually exited, but need not have, if the calling one closes the
 /// device.
 fn end_service(thread: &Thread, saved: Priority) {
-    if thread.is_current() {
+    if thread.task.is_current() {
         priority::end_service(saved);
-    } else if let Some(task) = thread.task() {
+    } else if let Some(task) = thread.task.task() {
         priority::end_service_of(&task, saved);
     }
 }
@@ -103,7 +103,8 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     }
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state(&mut process);
-    let spare = state.take_spares();
+    // A call that the thread has made may keep its record for long.
+    let spare = (state.spare_transaction.take(), state.spare_ticket.take());
     let raised_from = state.raised_from.take();
     let wake = match state.looper.polls() && process.pollers_have_to_look() {
         true => ThreadWake::Pollers,

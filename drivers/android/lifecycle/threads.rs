@@ -30,7 +30,7 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
     match found {
         // A task that has a record belongs to the opener: that was checked when the record was
         // made.
-        Some(thread) if thread.is_current() => Ok(thread),
+        Some(thread) if thread.task.is_current() => Ok(thread),
         _ if !process.is_callers() => Err(EINVAL),
         Some(stale) => {
             // The kernel has used the number again: its former task has exited without
@@ -50,7 +50,7 @@ pub(crate) fn has_returned(process: ArcBorrow<'_, Process>) {
     }
     let state = process.lock_state();
     if let Some(thread) = state.threads.get(&current!().pid()) {
-        if thread.is_current() {
+        if thread.task.is_current() {
             thread.must_return.store(false, Relaxed);
         }
     }
@@ -84,7 +84,7 @@ fn end_exited_thread(process: &Process) -> bool {
     while let Some(first) = from {
         let state = process.lock_state();
         let next = state.threads.visit(&first, |_, thread| {
-            if exited.is_none() && thread.is_exiting() {
+            if exited.is_none() && thread.task.is_exiting() {
                 exited = Some(thread.clone());
             }
         });

@@ -122,7 +122,7 @@ impl TransactionLine {
     /// Returns the line of a transaction that is queued for `to`, or that it serves. Once
     /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
-        let (replier, data) = match transaction.content() {
+        let (replier, data) = match &transaction.content {
             Content::Call { node, buffer, .. } => (None, Data::of(buffer, Some(node.debug_id))),
             Content::Reply {
                 buffer,
@@ -217,7 +217,7 @@ impl Line {
         let fixed = |text| Some(Self::Fixed(prefixes.work, text));
         match work {
             Work::Call(call) => transaction(call),
-            Work::Outcome(outcome) => match outcome.content() {
+            Work::Outcome(outcome) => match &outcome.content {
                 Content::Failed(error) => Some(Self::Error(prefixes.work, error.return_code())),
                 _ => transaction(outcome),
             },

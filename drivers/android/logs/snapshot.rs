@@ -184,13 +184,13 @@ impl Snapshot {
     /// Records that the next line is that of a call that is queued or served.
     pub(super) fn record_call(&mut self, call: &Transaction) {
         // Of a oneway call that is queued there is none, and nobody waits for it.
-        let Some(caller) = call.caller() else {
+        let Some(caller) = &call.caller else {
             return;
         };
         let call = Call {
             key: CallKey {
                 thread: Arc::as_ptr(caller).addr(),
-                serial: call.frame().serial,
+                serial: call.frame_serial,
             },
             line: self.lines.len(),
         };
