@@ -36,6 +36,7 @@ use crate::{
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
+    priority,
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
@@ -43,7 +44,6 @@ use crate::{
         priority_rules::Priority,
         registrations::{DeliveredNotifications, Place, Registrations}, //
     },
-    scheduling::priority,
     thread::{Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //

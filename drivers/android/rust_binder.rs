@@ -42,11 +42,11 @@ mod logs;
 mod node;
 mod notification;
 mod notifications;
+mod priority;
 mod process;
 mod pure;
 #[allow(dead_code)] // Its tests use more of it than the driver does.
 mod range_alloc;
-mod scheduling;
 mod thread;
 mod transaction;
 mod work;

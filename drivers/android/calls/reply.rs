@@ -22,9 +22,9 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::{EndedUse, NodeInUse},
+    priority,
     pure::call_stack::Frame,
     range_alloc::CallKind,
-    scheduling::priority,
     thread::Thread,
     transaction::{Content, Transaction, TransactionBox},
     work::ThreadWake, //

@@ -23,6 +23,7 @@ use crate::{
     ffi::trace,
     kernel_ext::{park::WakeHint, sched, versions::EPROTO},
     node::Node,
+    priority,
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
@@ -31,7 +32,6 @@ use crate::{
         priority_rules::Priority, //
     },
     range_alloc::CallKind,
-    scheduling::priority,
     thread::{Thread, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{Urgency, Work, WorkTicket}, //

@@ -265,9 +265,9 @@ fn execute_other(
         Command::DecRefs => drop_count(process, command, input, Strength::Weak)?,
         Command::IncRefsDone => confirm(process, command, input, Strength::Weak)?,
         Command::AcquireDone => confirm(process, command, input, Strength::Strong)?,
-        Command::RequestDeathNotification => request_death_notification(thread, input)?,
-        Command::ClearDeathNotification => clear_death_notification(thread, input)?,
-        Command::DeadBinderDone => confirm_death(thread, input)?,
+        Command::RequestDeathNotification
+        | Command::ClearDeathNotification
+        | Command::DeadBinderDone => death_notification(thread, command, input)?,
         Command::RequestFreezeNotification
         | Command::ClearFreezeNotification
         | Command::FreezeNotificationDone => freeze_notification(process, command, input)?,
@@ -387,10 +387,29 @@ fn confirm(
     Ok(())
 }
 
-/// Runs `BC_REQUEST_DEATH_NOTIFICATION`. Of all its errors, only `ENOMEM` is answered by a `BR_*`
-/// (contract DN-1).
-fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
+/// Runs the commands about death notifications (contract DN-1 to DN-3). Of all errors, only `ENOMEM`
+/// is answered by a `BR_*`.
+fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffer<'_>) -> Result {
+    if command == Command::DeadBinderDone {
+        let cookie = input.payload()?;
+        if death::confirm(thread, cookie).is_err() {
+            input.refuse(
+                command,
+                fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
+            );
+        }
+        return Ok(());
+    }
     let HandleCookie { handle, cookie } = input.payload()?;
+    if command == Command::ClearDeathNotification {
+        if death::clear(thread, handle, cookie).is_err() {
+            input.refuse(
+                command,
+                fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
+            );
+        }
+        return Ok(());
+    }
     match death::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
@@ -398,33 +417,9 @@ fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> 
         ),
         Err(ENOMEM) => thread.queue_out_of_memory(),
         Err(_) => input.refuse(
-            Command::RequestDeathNotification,
+            command,
             fmt!("there is no handle {handle}, or it has a death notification; clear that first"),
         ),
-    }
-    Ok(())
-}
-
-/// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
-fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
-    let HandleCookie { handle, cookie } = input.payload()?;
-    if death::clear(thread, handle, cookie).is_err() {
-        input.refuse(
-            Command::ClearDeathNotification,
-            fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
-        );
-    }
-    Ok(())
-}
-
-/// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
-fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
-    let cookie = input.payload()?;
-    if death::confirm(thread, cookie).is_err() {
-        input.refuse(
-            Command::DeadBinderDone,
-            fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
-        );
     }
     Ok(())
 }

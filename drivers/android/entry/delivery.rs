@@ -27,8 +27,8 @@ use crate::{
         user_words, //
     },
     node::Node,
+    priority,
     process::StateGuard,
-    scheduling::priority,
     thread::Thread,
     transaction::{ArrivedReply, Content, Transaction, TransactionBox}, //
 };

@@ -28,9 +28,9 @@ use crate::{
     },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
+    priority,
     process::{ProcessState, StateGuard},
     pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
-    scheduling::priority,
     thread::{Thread, ThreadState, WaitState},
     transaction::{ArrivedReply, Content, TransactionBox},
     work::{Wake, Work, WorkTicket}, //

@@ -20,12 +20,12 @@ use crate::{
     kernel_ext::{park::WakeHint, sched},
     lifecycle::{code_sums, registry},
     notifications::death::notify_all,
+    priority,
     process::{Pid, Process},
     pure::{
         call_stack::{CallStack, Frame},
         priority_rules::Priority, //
     },
-    scheduling::priority,
     thread::Thread,
     transaction::TransactionBox,
     work::{Dequeued, ThreadWake, Work, WorkTicket}, //
