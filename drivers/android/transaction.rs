@@ -259,7 +259,9 @@ impl Transaction {
                 stage = CallStage::HasTurn;
             }
         }
-        self.set_stage(stage);
+        if let Content::Call { stage: of_call, .. } = &mut self.content {
+            *of_call = stage;
+        }
         Ok((admission == Admission::Pending, awaits_turn))
     }
 
@@ -276,10 +278,9 @@ impl Transaction {
         };
     }
 
-    /// Returns what trace events say of the end of this call or reply, which was for thread
-    /// `thread` of process `process`. From whom it was is not known then, as in the C driver.
-    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        ended_at(self.id, (self.code, self.flags), process, thread)
+    /// Returns what trace events say of its end; see the [function](ended_at).
+    pub(crate) fn ended_at(&self, pid: Pid, tid: Pid) -> trace::Ended {
+        ended_at(self.id, self.code, self.flags, Party { pid, tid })
     }
 
     /// The same for a call that is not queued, because something fails.
@@ -471,20 +472,15 @@ impl Drop for Transaction {
     }
 }
 
-impl ArrivedReply {
-    /// Returns what trace events say of its end, as thread `thread` of process `process` has it.
-    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        ended_at(self.id, (self.code, self.flags), process, thread)
-    }
-}
-
-fn ended_at(id: u32, (code, flags): (u32, u32), process: Pid, thread: Pid) -> trace::Ended {
+/// Returns what trace events say of the end of call or reply `id`, which was for `to`. From whom it
+/// was is not known then, as in the C driver.
+pub(crate) fn ended_at(id: u32, code: u32, flags: u32, to: Party) -> trace::Ended {
     trace::Ended {
         id,
         from_process: 0,
         from_thread: 0,
-        to_process: process,
-        to_thread: thread,
+        to_process: to.pid,
+        to_thread: to.tid,
         code,
         flags,
     }

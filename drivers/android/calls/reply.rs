@@ -26,7 +26,7 @@ use crate::{
     pure::call_stack::Frame,
     range_alloc::CallKind,
     thread::Thread,
-    transaction::{Content, Transaction, TransactionBox},
+    transaction::{ended_at, Content, Transaction, TransactionBox},
     work::ThreadWake, //
 };
 use kernel::{
@@ -241,15 +241,7 @@ fn give_up(
         trace::transaction_failed_buffer_release(|| buffer.traced(id));
         receiver.give_back_buffer(buffer);
     }
-    trace::txn_latency_free(|| trace::Ended {
-        id,
-        from_process: 0,
-        from_thread: 0,
-        to_process: receiver.pid(),
-        to_thread: caller.id,
-        code: request.code,
-        flags: request.flags,
-    });
+    trace::txn_latency_free(|| ended_at(id, request.code, request.flags, caller.party()));
     let to = Some((&**receiver, Some(caller)));
     tell(sender, request, CallType::Reply, (id, 0), to, failure);
     failure

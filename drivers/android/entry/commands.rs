@@ -86,7 +86,9 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
             Command::Reply => {
                 let request = TransactionRequest::from(input.payload::<TransactionData>()?);
                 count(command);
-                sent = reply(sender, &request, input.is_last(command), freed.take());
+                // Whether no command follows.
+                let is_last = input.remaining() == size(command) as u64;
+                sent = reply(sender, &request, is_last, freed.take());
             }
             Command::FreeBuffer => {
                 // Contract OBJ-12.
@@ -134,17 +136,8 @@ struct WriteBuffer<'a> {
 impl WriteBuffer<'_> {
     /// Returns how many bytes of commands have not run.
     fn remaining(&self) -> u64 {
-        self.end.saturating_sub(self.next())
-    }
-
-    /// Returns the address of the next command.
-    fn next(&self) -> u64 {
-        self.io.write_buffer.wrapping_add(self.io.write_consumed)
-    }
-
-    /// Whether no command follows the next one, which is `command`.
-    fn is_last(&self, command: Command) -> bool {
-        self.remaining() == size(command) as u64
+        let next = self.io.write_buffer.wrapping_add(self.io.write_consumed);
+        self.end.saturating_sub(next)
     }
 
     /// Whether a reply follows the next command, which is to free a buffer, and has been read.
@@ -211,12 +204,15 @@ impl WriteBuffer<'_> {
         if self.piece.left() >= size {
             return Ok(());
         }
-        let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        let left = self.remaining();
+        let remaining = usize::try_from(left).unwrap_or(usize::MAX);
         let readable = remaining.min(PIECE);
         if readable < size {
             return Err(EFAULT);
         }
-        let address = UserPtr::from_addr(usize::try_from(self.next()).map_err(|_| EFAULT)?);
+        // Something remains, so this is the address of the next command.
+        let address = usize::try_from(self.end - left).map_err(|_| EFAULT)?;
+        let address = UserPtr::from_addr(address);
         let is_read = self.piece.read(address, readable);
         is_read.or_else(|_| self.read_no_further(address, size))
     }
@@ -256,7 +252,7 @@ fn execute_other(
         }
         Command::ReplySg => {
             let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
-            let is_last = input.is_last(Command::ReplySg);
+            let is_last = input.remaining() == size(command) as u64;
             return Ok(reply(sender, &request, is_last, None));
         }
         Command::IncRefs => add_count(process, command, input, Strength::Weak)?,

@@ -30,7 +30,7 @@ use crate::{
     priority,
     process::StateGuard,
     thread::Thread,
-    transaction::{ArrivedReply, Content, Transaction, TransactionBox}, //
+    transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox}, //
 };
 use kernel::{
     prelude::*,
@@ -239,17 +239,24 @@ pub(super) fn deliver_call<'a>(
     }
     trace::transaction_received(transaction.id);
     count_return(thread, code);
-    if let Content::Call { node, buffer, .. } = transaction.take_content() {
+    if let Content::Call {
+        node, mut buffer, ..
+    } = transaction.take_content()
+    {
+        if let Some(numbers) = numbers {
+            buffer.install_files(numbers);
+        }
         if transaction.is_oneway() {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
-            deliver_buffer(thread, buffer, numbers, Purpose::Oneway(node));
+            let process = &thread.process;
+            process.deliver_buffer(buffer, Purpose::Oneway(node));
             return Ok(Some(end_oneway_call(thread, transaction, flag_is_lent)));
         }
         let own = priority::begin_service(transaction.caller_priority, &node.priority);
         transaction.saved_priority.keep_first(own);
-        deliver_buffer(thread, buffer, numbers, Purpose::Call(node));
+        thread.process.deliver_buffer(buffer, Purpose::Call(node));
     }
     let mut process = thread.process.lock_state();
     let own = thread.state(&mut process);
@@ -327,27 +334,12 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     process
 }
 
-/// Delivers a buffer whose address has been written to user space: installs its files, and allows
-/// the process to free it.
-#[inline]
-fn deliver_buffer(
-    thread: &Thread,
-    mut buffer: Buffer,
-    numbers: Option<KBox<ReservedNumbers>>,
-    purpose: Purpose,
-) {
-    if let Some(numbers) = numbers {
-        buffer.install_files(numbers);
-    }
-    thread.process.deliver_buffer(buffer, purpose);
-}
-
 /// Delivers a reply to the thread that made the call. No lock may be held.
 ///
 /// Fails with `EFAULT` when the reply cannot be written to user space. The reply is released then.
 pub(super) fn deliver_reply(
     thread: &Thread,
-    reply: ArrivedReply,
+    mut reply: ArrivedReply,
     output: &mut ReadBuffer<'_>,
 ) -> Result {
     let process = &thread.process;
@@ -376,15 +368,17 @@ pub(super) fn deliver_reply(
     }
     trace::transaction_received(reply.id);
     count_return(thread, Return::Reply);
-    trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
-    deliver_buffer(thread, reply.buffer, numbers, Purpose::Reply);
+    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
+    if let Some(numbers) = numbers {
+        reply.buffer.install_files(numbers);
+    }
+    process.deliver_buffer(reply.buffer, Purpose::Reply);
     Ok(())
 }
 
 /// Releases a reply that cannot be delivered to the calling thread. No lock may be held.
 #[cold]
 fn release_reply(thread: &Thread, reply: ArrivedReply) {
-    let process = &thread.process;
-    trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
-    process.give_back_buffer(reply.buffer);
+    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
+    thread.process.give_back_buffer(reply.buffer);
 }
