@@ -8,26 +8,23 @@
 //! What the transaction holds on to through its objects is recorded here, in the kernel, and never
 //! read back from the data that the target maps (lesson R04).
 
+pub(crate) mod files;
+pub(crate) mod space;
+
 use crate::{
-    buffers::{
-        file_slots::{FileSlot, FileSlots, ReservedNumbers},
-        layout::{Layout, SMALL},
-        space::Buffers,
-        traced_pages::trace_all_freed, //
-    },
     common::{
         debug::space_debug,
         failure::{Failure, Reason},
     },
     defs::{TransactionRequest, TF_CLEAR_BUF},
     ffi::trace, //
-    kernel_ext::{deferred_close::DeferredClose, descriptors::Descriptors},
+    kernel_ext::{deferred_close::DeferredClose, files::Descriptors},
     node::{Node, NodeInUse},
     process::Process,
     pure::{node_counts::Strength, one_or_many::OneOrMany},
     range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
 };
-use core::mem::size_of;
+use files::FileSlots;
 use kernel::{
     alloc::AllocError,
     mm::virt::VmaNew,
@@ -38,6 +35,7 @@ use kernel::{
         Arc, //
     }, //
 };
+use space::Buffers;
 
 /// The size of the largest space, however much a process maps (contract MMAP-4).
 const LARGEST_SPACE: usize = SZ_4M;
@@ -57,9 +55,108 @@ pub(crate) struct BufferObjects {
     /// Nodes and handles.
     held: OneOrMany<HeldObject>,
     /// Files that are not installed in the receiver yet.
-    files: FileSlots<Process>,
+    files: FileSlots,
     /// Descriptors of the receiver that are closed when the buffer is freed.
     to_close: Option<DeferredClose>,
+}
+
+/// Where the parts of a transaction lie in its buffer: the data, the array of offsets, the blocks
+/// that pointers point to, and the sender's security context. All sizes are in bytes, and none is
+/// larger than the largest space.
+#[derive(Clone, Copy)]
+pub(crate) struct BufferLayout {
+    data_size: u32,
+    offsets_size: u32,
+    /// The size of the part at the end for the sender's security context; 0 if there is none.
+    context_size: u32,
+    total: u32,
+}
+
+/// Sizes below this are added up without checks for overflow.
+const SMALL: u64 = 1 << 24;
+
+impl BufferLayout {
+    /// Returns the layout for a request with a security context of this size (contract OBJ-3).
+    #[inline]
+    fn of(request: &TransactionRequest, context_size: usize) -> Result<Self, Failure> {
+        let all = request.data_size | request.offsets_size | request.buffers_size;
+        if all | context_size as u64 >= SMALL {
+            return Err(Self::why_too_large(request, context_size));
+        }
+        // CAST: they are less than `SMALL`.
+        let data_size = request.data_size as u32;
+        let offsets_size = request.offsets_size as u32;
+        let buffers_size = request.buffers_size as u32;
+        let context_size = aligned_to::<u64>(context_size as u32);
+        // Four sizes up to `SMALL` do not wrap, and checked additions are a branch each in every
+        // call.
+        Ok(Self {
+            data_size,
+            offsets_size,
+            context_size,
+            total: aligned(data_size)
+                .wrapping_add(aligned(offsets_size))
+                .wrapping_add(aligned(buffers_size))
+                .wrapping_add(context_size),
+        })
+    }
+
+    #[cold]
+    fn why_too_large(request: &TransactionRequest, context_size: usize) -> Failure {
+        let sizes = [
+            request.data_size,
+            request.offsets_size,
+            request.buffers_size,
+        ];
+        let mut total = context_size;
+        for size in sizes {
+            let size = usize::try_from(size).ok();
+            let size = size.and_then(|size| size.checked_next_multiple_of(size_of::<usize>()));
+            match size.and_then(|size| total.checked_add(size)) {
+                Some(sum) => total = sum,
+                None => return Failure::new(Reason::TooLarge, EINVAL),
+            }
+        }
+        Failure::new(Reason::LargerThanSpace, ENOSPC)
+    }
+
+    /// Returns the size of the data.
+    pub(crate) fn data_size(&self) -> usize {
+        self.data_size as usize
+    }
+
+    /// Returns the size of the array of offsets.
+    pub(crate) fn offsets_size(&self) -> usize {
+        self.offsets_size as usize
+    }
+
+    /// Returns the start of the array of offsets, relative to the data.
+    pub(crate) fn offsets_at(&self) -> usize {
+        aligned(self.data_size) as usize
+    }
+
+    /// Returns the size of the buffer, which has at least the size of a pointer.
+    fn size(&self) -> usize {
+        usize::max(self.total as usize, size_of::<usize>())
+    }
+
+    /// Returns the start and the end of the pointer area: it lies between the offsets and the
+    /// security context.
+    pub(crate) fn pointers(&self) -> (usize, usize) {
+        let start = aligned(self.data_size) + aligned(self.offsets_size);
+        (start as usize, (self.total - self.context_size) as usize)
+    }
+}
+
+/// Rounds up to the size of a pointer.
+fn aligned(size: u32) -> u32 {
+    aligned_to::<usize>(size)
+}
+
+/// Rounds a [small](SMALL) size up to the size of a `T`.
+fn aligned_to<T>(size: u32) -> u32 {
+    let last = size_of::<T>() as u32 - 1;
+    size.wrapping_add(last) & !last
 }
 
 /// A reserved range of a target's space. Its owner fills it, and then has to pass it to
@@ -68,7 +165,7 @@ pub(crate) struct BufferObjects {
 pub(crate) struct Buffer {
     /// The offset from the start of the target's space.
     offset: u32,
-    pub(crate) layout: Layout,
+    pub(crate) layout: BufferLayout,
     /// Whether it is zeroed when it is freed.
     is_cleared: bool,
     /// Its sender has filled too much of a oneway space that is running out (contract ALLOC-7).
@@ -81,14 +178,6 @@ pub(crate) struct Buffer {
 // It moves with a transaction from step to step, so it has to be small.
 const _: () = assert!(size_of::<Buffer>() <= 32);
 
-impl BufferObjects {
-    const NONE: Self = Self {
-        held: OneOrMany::None,
-        files: OneOrMany::None,
-        to_close: None,
-    };
-}
-
 impl Buffer {
     /// Returns its offset from the start of the target's space.
     #[inline]
@@ -97,9 +186,14 @@ impl Buffer {
     }
 
     fn named(&mut self) -> Result<&mut BufferObjects, AllocError> {
+        let none = BufferObjects {
+            held: OneOrMany::None,
+            files: OneOrMany::None,
+            to_close: None,
+        };
         let named = match self.named.take() {
             Some(named) => named,
-            None => KBox::new(BufferObjects::NONE, GFP_KERNEL)?,
+            None => KBox::new(none, GFP_KERNEL)?,
         };
         Ok(self.named.insert(named))
     }
@@ -116,53 +210,23 @@ impl Buffer {
         }
     }
 
-    /// Records a file that the data names.
-    pub(crate) fn hold_file(&mut self, slot: FileSlot<Process>) -> Result<(), AllocError> {
-        self.named()?.files.push(slot)
-    }
-
-    /// Reserves a number for each file in the data of transaction `id`, in the file descriptor
-    /// table of the calling task, which belongs to `receiver`, and writes the numbers into the
-    /// data. `None` if there are no files.
-    ///
-    /// `EMFILE` if the task may not have that many.
-    pub(crate) fn reserve_numbers(
-        &self,
-        id: u32,
-        receiver: &Process,
-    ) -> Result<Option<KBox<ReservedNumbers>>> {
-        let slots = self
-            .named
-            .as_ref()
-            .map_or(&[][..], |named| named.files.as_slice());
-        if slots.is_empty() {
-            return Ok(None);
-        }
-        let start = self.offset();
-        ReservedNumbers::reserve(id, slots, &receiver.pages, start, |device| {
-            device.file.get()
-        })
-        .map(Some)
-    }
-
-    /// Installs the files under their numbers. The descriptors that are to be closed with the
-    /// buffer are recorded in it.
-    pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
-        if let Some(named) = &mut self.named {
-            let files = core::mem::replace(&mut named.files, OneOrMany::None);
-            named.to_close = reserved.install(files);
-        }
-    }
-
-    /// Returns what trace events say of the buffer of transaction `id`.
+    /// Returns what trace events say of the buffer of transaction `id`. The security context counts
+    /// among the blocks that pointers point to.
     pub(crate) fn traced(&self, id: u32) -> trace::BufferOf {
-        self.layout.traced(id)
+        let (blocks_at, _) = self.layout.pointers();
+        trace::BufferOf {
+            id,
+            data_size: self.layout.data_size(),
+            offsets_size: self.layout.offsets_size(),
+            extra_size: self.layout.total as usize - blocks_at,
+        }
     }
 
     /// Returns the offset of the sender's security context from the start of the buffer, if the
     /// buffer has one.
     pub(crate) fn context_at(&self) -> Option<usize> {
-        self.layout.context_at()
+        let (_, end_of_blocks) = self.layout.pointers();
+        (self.layout.context_size != 0).then_some(end_of_blocks)
     }
 }
 
@@ -178,7 +242,7 @@ pub(crate) struct Delivered {
 
 // See [`crate::range_alloc::FIRST`] and [`crate::range_alloc::FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 256);
-const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_BOOKS <= 2048);
+const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_MORE <= 2048);
 
 impl Delivered {
     /// Returns the node of the call that the buffer belongs to, if its caller waits for a reply, or
@@ -198,22 +262,6 @@ pub(crate) struct Freed {
     pub(crate) named: Option<KBox<BufferObjects>>,
 }
 
-/// What the task that has freed a buffer does next.
-#[must_use]
-pub(crate) enum AfterFree {
-    /// It is free to continue.
-    Nothing,
-    /// It returns to user space soon, because files are closed only then (contract IOCTL-4).
-    ReturnSoon,
-}
-
-/// What a delivered buffer was for.
-pub(crate) enum Purpose {
-    Call(Arc<Node>),
-    Oneway(Arc<Node>),
-    Reply,
-}
-
 /// Returns what trace events say of a buffer, whose size in the space is `size`.
 fn traced(label: Label, size: usize) -> trace::BufferOf {
     trace::BufferOf {
@@ -221,20 +269,6 @@ fn traced(label: Label, size: usize) -> trace::BufferOf {
         data_size: label.data_size as usize,
         offsets_size: label.offsets_size as usize,
         extra_size: label.extra_size(size),
-    }
-}
-
-/// Returns the transaction error for a buffer that could not be reserved, which tells the line of
-/// the caller. (By its name given to `map_err`, it would tell a line of its own: hence the
-/// closures.)
-#[track_caller]
-fn error_of_reservation(error: Error) -> Failure {
-    match error {
-        ESRCH => Failure::new(Reason::NotMapped, error),
-        ENOSPC => Failure::new(Reason::LargerThanSpace, error),
-        EINVAL => Failure::new(Reason::TooLarge, error),
-        // Of these only `ENOMEM` is possible: the pages reach as far as the ranges.
-        _ => Failure::new(Reason::DriverFault, error),
     }
 }
 
@@ -267,18 +301,15 @@ impl Process {
         if !self.pages.is_mapped() {
             return Err(Failure::new(Reason::NotMapped, ESRCH));
         }
-        // Not `map_err`, with which each call takes ten instructions more.
-        let layout = match Layout::of(request, context_size) {
-            Ok(layout) => layout,
-            Err(error) => return Err(error_of_reservation(error)),
-        };
+        let layout = BufferLayout::of(request, context_size)?;
         let total = layout.total as usize;
-        let label = layout.label(id);
+        let label = Label {
+            id,
+            data_size: layout.data_size,
+            offsets_size: layout.offsets_size,
+        };
         let reserved = self.buffers.reserve(total, kind, label, &self.pages);
-        let reserved = reserved.map_err(|error| match error {
-            ENOSPC => Failure::new(self.why_no_room(total, kind), error),
-            _ => error_of_reservation(error),
-        })?;
+        let reserved = reserved.map_err(|error| self.why_not_reserved(total, kind, error))?;
         let Reserved { offset, size, .. } = reserved;
         let buffer = Buffer {
             // CAST: the offset is within a space.
@@ -297,24 +328,28 @@ impl Process {
                 Ok(buffer)
             }
             Err(error) => {
-                self.buffers.abort(offset, size, &self.pages);
-                Err(error_of_reservation(error))
+                self.buffers.release(offset, size, &self.pages);
+                Err(Failure::new(Reason::DriverFault, error))
             }
         }
     }
 
-    /// Returns why the space has no room for `size` bytes.
+    /// Returns why [`Buffers::reserve`] has failed for `size` bytes.
     #[cold]
-    fn why_no_room(&self, size: usize, kind: CallKind) -> Reason {
-        let space = (*self.buffers.lock())
-            .as_ref()
-            .map_or(0, |ranges| ranges.size());
-        match kind {
-            _ if size > space => Reason::LargerThanSpace,
-            CallKind::Oneway { .. } if size > space / 2 => Reason::LargerThanHalf,
-            CallKind::Oneway { .. } => Reason::NoOnewaySpace,
-            CallKind::Sync => Reason::NoSpace,
-        }
+    #[track_caller]
+    fn why_not_reserved(&self, size: usize, kind: CallKind, error: Error) -> Failure {
+        let ranges = self.buffers.lock();
+        let space = (*ranges).as_ref().map_or(0, |ranges| ranges.size());
+        drop(ranges);
+        let reason = match (error, kind) {
+            (ESRCH, _) => Reason::NotMapped,
+            (ENOSPC, _) if size > space => Reason::LargerThanSpace,
+            (ENOSPC, CallKind::Oneway { .. }) if size > space / 2 => Reason::LargerThanHalf,
+            (ENOSPC, CallKind::Oneway { .. }) => Reason::NoOnewaySpace,
+            (ENOSPC, CallKind::Sync) => Reason::NoSpace,
+            _ => Reason::DriverFault,
+        };
+        Failure::new(reason, error)
     }
 
     /// Writes the sender's security context into its part of a buffer of this process.
@@ -325,15 +360,10 @@ impl Process {
         }
     }
 
-    /// Delivers `buffer`: this process may free it from now on.
+    /// Delivers `buffer`: this process may free it from now on. `node` is that of a call.
     #[inline(always)] // As a function of its own it would copy the buffer.
-    pub(crate) fn deliver_buffer(&self, buffer: Buffer, purpose: Purpose) {
+    pub(crate) fn deliver_buffer(&self, buffer: Buffer, node: Option<Arc<Node>>, is_oneway: bool) {
         let is_cleared = buffer.is_cleared;
-        let (node, is_oneway) = match purpose {
-            Purpose::Call(node) => (Some(node), false),
-            Purpose::Oneway(node) => (Some(node), true),
-            Purpose::Reply => (None, false),
-        };
         let delivered = Delivered {
             node,
             is_oneway,
@@ -372,7 +402,7 @@ impl Process {
             let _ = self.pages.zero(offset, layout.size());
             self.pages.end_secret();
         }
-        self.buffers.abort(offset, layout.size(), &self.pages);
+        self.buffers.release(offset, layout.size(), &self.pages);
     }
 
     /// Frees the buffer at this address for the calling task, which belongs to this process. If it
@@ -386,21 +416,21 @@ impl Process {
         let ranges = (*buffers).as_mut()?;
         let (size, delivered) = ranges.take(offset)?;
         trace::transaction_buffer_release(|| {
-            let range = ranges.first_from(offset);
+            let range = ranges.first_behind(offset);
             traced(range.map_or(Label::NONE, |range| range.label), size)
         });
         if delivered.is_cleared {
             drop(buffers);
             let _ = self.pages.zero(offset, size);
-            self.buffers.release_taken(offset, size, &self.pages);
+            self.buffers.release(offset, size, &self.pages);
         } else if self.pages.has_unlisted() || trace::are_pages_on() {
             drop(buffers);
-            self.buffers.release_taken(offset, size, &self.pages);
+            self.buffers.release(offset, size, &self.pages);
         } else {
-            let leftover = ranges.release(offset);
+            let unused = ranges.release(offset);
             drop(buffers);
-            if let Ok(leftover) = leftover {
-                leftover.discard();
+            if let Some(unused) = unused {
+                unused.discard();
             }
         }
         let node = match delivered.node {
@@ -418,10 +448,12 @@ impl Process {
 
     /// Ends all buffers of a process that ends, without undoing what ends with the process anyway.
     pub(crate) fn close_buffers(&self) {
-        let Some(ranges) = self.buffers.close() else {
+        // What was reserved and not delivered yet will not be delivered any more.
+        let ranges = self.buffers.lock().take();
+        let Some(ranges) = ranges else {
             return;
         };
-        trace_all_freed(&ranges, self.pid(), &self.pages);
+        space::trace_all_freed(&ranges, self.pid(), &self.pages);
         for range in ranges.ranges() {
             if matches!(range.state, State::Delivered(delivered) if delivered.is_cleared) {
                 let _ = self.pages.zero(range.offset, range.size);
@@ -433,11 +465,14 @@ impl Process {
     /// in the calling task, whose `descriptors` they are among. Handles of a process that has ended
     /// are left to [`close_handles`](Self::close_handles), which releases all of them in their
     /// order. Sleeps; no lock may be held.
+    ///
+    /// Returns whether the task has to return to user space soon, because files are closed only
+    /// then (contract IOCTL-4).
     pub(crate) fn release_objects(
         &self,
         mut named: KBox<BufferObjects>,
         descriptors: Option<Descriptors<'_, Self>>,
-    ) -> AfterFree {
+    ) -> bool {
         for held in named.held.as_slice() {
             match held {
                 HeldObject::Node(node, strength) => node.drop_local(*strength),
@@ -451,9 +486,9 @@ impl Process {
         match (named.to_close.take(), descriptors) {
             (Some(to_close), Some(descriptors)) => {
                 descriptors.close(to_close);
-                AfterFree::ReturnSoon
+                true
             }
-            _ => AfterFree::Nothing,
+            _ => false,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
         stats::{Counted, Kind},
         transaction_log::{Published, TransactionLog}, //
     },
-    kernel_ext::{closable::Closable, user_namespace::UserNamespace}, //
+    kernel_ext::{closable::Closable, pid::UserNamespace}, //
 };
 use kernel::{
     cred::Credential,

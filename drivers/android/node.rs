@@ -20,9 +20,7 @@ use crate::{
     common::stats::Counted,
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
-        box_queue::SmallQueue,
-        link::{has_link, Branches, Link},
-        linked_tree::Keyed,
+        link::{has_field, Branches, Keyed, Link, LinkedQueue},
         owned_by::OwnedBy,
         park::WakeHint,
         sched, //
@@ -35,7 +33,7 @@ use crate::{
     },
     thread::Thread,
     transaction::{CallStage, Transaction, TransactionBox},
-    work::{Urgency, Wake, Work}, //
+    work::{Wake, Waking, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -59,14 +57,16 @@ pub(crate) struct Node {
     /// Its place in the owner's tree, in which no other node has its name.
     place: Branches,
     /// What changes, and the process that offers the node.
-    state: OwnedBy<NodeState, Process>,
+    state: OwnedBy<NodeState, Process, ProcessState>,
 }
 
-has_link!(impl for Node, link as Waiting);
-has_link!(impl for Node, place: Branches as Sorted);
+has_field!(impl for Node, link: Link);
+has_field!(impl for Node, place: Branches);
 
 /// The owner's nodes are ordered by the pointer in their name.
 impl Keyed for Node {
+    type Room = Branches;
+
     fn key(&self) -> u64 {
         self.name.ptr
     }
@@ -88,9 +88,9 @@ struct NodeState {
     /// reference.
     updated_thread: Option<Arc<Thread>>,
     /// The oneway calls that wait until those before them have ended.
-    waiting: SmallQueue<Work>,
+    waiting: LinkedQueue<Work>,
     /// Death notifications of the holders that are notified when the owner dies.
-    death_registrations: SmallQueue<Arc<DeathNotification>>,
+    death_registrations: LinkedQueue<Arc<DeathNotification>>,
 }
 
 /// Which count of a node went down.
@@ -135,7 +135,7 @@ impl Node {
     }
 
     /// Returns the oneway calls that wait until those before them have ended.
-    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a SmallQueue<Work> {
+    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a LinkedQueue<Work> {
         &self.state.access(owner).waiting
     }
 
@@ -289,13 +289,13 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (SmallQueue<Work>, Option<FirstToNotify>) {
+    ) -> (LinkedQueue<Work>, Option<FirstToNotify>) {
         let state = self.state.access_mut(owner);
         // A node that was forgotten after the owner began to end stays so: no handle on it exists.
         if state.counts.life == Life::Known {
             state.counts.orphan();
         }
-        let waiting = core::mem::replace(&mut state.waiting, SmallQueue::new());
+        let waiting = core::mem::replace(&mut state.waiting, LinkedQueue::new());
         (waiting, state.pop_death_registration())
     }
 
@@ -307,7 +307,7 @@ impl Node {
         if state.counts.life == Life::Orphaned {
             return false;
         }
-        let registered = state.death_registrations.push_object(notification.clone());
+        let registered = state.death_registrations.push(notification.clone());
         debug_assert!(registered.is_ok());
         true
     }
@@ -322,7 +322,7 @@ impl Node {
         self.state
             .access_mut(&mut owner)
             .death_registrations
-            .take_object(notification)
+            .take(notification)
     }
 
     /// Takes out the next registered death notification.
@@ -344,7 +344,7 @@ impl Node {
         transaction: TransactionBox,
     ) {
         let waiting = &mut self.state.access_mut(owner).waiting;
-        let queued = waiting.push_object(Work::Call(transaction));
+        let queued = waiting.push(Work::Call(transaction));
         debug_assert!(queued.is_ok());
     }
 
@@ -502,7 +502,7 @@ impl Node {
         }
         self.unqueue_update(owner, Some(sender.clone()));
         // Deferred work wakes no thread, and the sender is running.
-        let _ = owner.push_object_to_thread(sender, Work::Node(self.clone()), Urgency::Deferred);
+        let _ = owner.push_to_thread(sender, Work::Node(self.clone()), Waking::Deferred);
     }
 
     /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread
@@ -513,7 +513,7 @@ impl Node {
         // another.
         match core::mem::replace(&mut state.updated_thread, next) {
             Some(thread) => thread.state(owner).take_update(self),
-            None if self.link.is_used() => drop(owner.work.take_object(self)),
+            None if self.link.is_used() => drop(owner.work.take(self)),
             None => {}
         }
     }

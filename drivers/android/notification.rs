@@ -28,7 +28,7 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::{FreezeNotice, Return},
     kernel_ext::{
-        link::{has_link, Link},
+        link::{has_field, Link},
         park::WakeHint, //
     },
     process::{Process, ProcessState},
@@ -135,8 +135,7 @@ pub(crate) struct Notification<S: Subject> {
     state: LockedBy<NotificationState<S>, ProcessState>,
 }
 
-has_link!(impl<S: Subject> for Notification<S>, link as Waiting);
-has_link!(impl<S: Subject> for Notification<S>, link as Sorted);
+has_field!(impl<S: Subject> for Notification<S>, link: Link);
 
 /// The state of a notification that changes, guarded by the holder's state lock.
 pub(crate) struct NotificationState<S: Subject> {
@@ -292,7 +291,7 @@ impl<S: Subject> Notification<S> {
             None
         };
         // A notification that still has its handle is queued in the work queue of the process only.
-        let queued = holder.work.take_object(&*self);
+        let queued = holder.work.take(&*self);
         drop(holder);
         let registration = if is_registered {
             unregister(&self)

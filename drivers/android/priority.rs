@@ -13,7 +13,7 @@
 
 use crate::{
     kernel_ext::sched,
-    pure::priority_rules::{Limits, NodePriority, Priority}, //
+    pure::priority_rules::{NodePriority, Priority, PriorityLimits}, //
 };
 use kernel::{
     prelude::*,
@@ -34,7 +34,7 @@ pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     if node.is_served_unchanged(caller, own) {
         return own;
     }
-    change_as_permitted(own, node.to_serve_call(caller, own), Flag::Kept)
+    change_as_permitted(own, node.to_serve_call(caller, own), true)
 }
 
 /// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, or a
@@ -52,7 +52,7 @@ pub(crate) fn raise_sleeper(
         Some(caller) => node.to_serve_call(caller, own)?,
         None => node.to_serve_oneway(own)?,
     };
-    let limits = Limits::from_word(sched::limits(sleeper));
+    let limits = PriorityLimits::from_word(sched::limits(sleeper));
     let permitted = limits.permit(wanted, own);
     permitted
         .is_more_urgent_than(own)
@@ -91,11 +91,7 @@ pub(crate) fn end_service_of(task: &Task, saved: Priority) {
 #[cold]
 pub(crate) fn return_to_default(default: Priority, flag_is_lent: bool) {
     let own = current_priority();
-    let flag = match flag_is_lent {
-        true => Flag::TakenBack,
-        false => Flag::Kept,
-    };
-    change_as_permitted(own, own.to_default(default), flag);
+    change_as_permitted(own, own.to_default(default), !flag_is_lent);
 }
 
 /// Changes the calling task from `own` to `wanted`, if that is not `None`, for a oneway call.
@@ -110,15 +106,8 @@ fn change_for_oneway(
         Some(before) => before.resets_on_fork(),
         None => sched::resets_on_fork(current!()),
     };
-    change_as_permitted(own, wanted, Flag::Kept);
+    change_as_permitted(own, wanted, true);
     !had_flag && sched::resets_on_fork(current!())
-}
-
-/// What becomes of `SCHED_RESET_ON_FORK`, if the task has it, when its policy changes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Flag {
-    Kept,
-    TakenBack,
 }
 
 /// Changes a task from `own` back to `saved`, where the two differ.
@@ -130,19 +119,20 @@ fn restore(task: &Task, own: Priority, saved: Priority) {
 }
 
 /// Changes the calling task to `wanted`, if there is such a priority, as far as its limits permit.
-/// Returns its former priority.
+/// `keeps_flag` is whether a task that has `SCHED_RESET_ON_FORK` keeps it. Returns its former
+/// priority.
 #[cold]
-fn change_as_permitted(own: Priority, wanted: Option<Priority>, flag: Flag) -> Priority {
+fn change_as_permitted(own: Priority, wanted: Option<Priority>, keeps_flag: bool) -> Priority {
     let Some(wanted) = wanted else {
         return own;
     };
     let task = current!();
-    let limits = Limits::from_word(sched::limits(task));
+    let limits = PriorityLimits::from_word(sched::limits(task));
     let permitted = limits.permit(wanted, own);
     if permitted.is_like(own) {
         return own;
     }
-    let resets = flag == Flag::Kept && sched::resets_on_fork(task);
+    let resets = keeps_flag && sched::resets_on_fork(task);
     let change = permitted.resetting_on_fork_if(resets);
     Priority::from_word(sched::set(task, change.word()))
 }

@@ -11,8 +11,7 @@ mod idle;
 pub(crate) use idle::IdlePlace;
 
 use crate::{
-    allocation::Delivered,
-    buffers::space::{self, Buffers},
+    allocation::space::{self, Buffers},
     common::{
         failure::{Failure, Reason},
         limits::limits,
@@ -25,14 +24,12 @@ use crate::{
     kernel_ext::{
         callers::{HasRecords, Records},
         closable::{Closable, Open},
-        linked_tree::LinkedTree,
-        open_file::OpenFile,
-        owned_by::has_lock,
+        files::OpenFile,
+        link::{has_field, LinkedTree},
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
-        sched,
-        versions::tgid, //
+        sched, //
     },
     node::{Node, SpareNode},
     notification::{DeathNotification, FreezeNotification, SpareDeath},
@@ -46,7 +43,7 @@ use crate::{
     },
     thread::{Thread, WaitState},
     transaction::TransactionBox,
-    work::{ThreadWake, Urgency, Wake, Work, WorkQueue, WorkTicket}, //
+    work::{ThreadWake, Wake, Waking, Work, WorkQueue}, //
 };
 use kernel::{
     cred::Credential,
@@ -106,7 +103,7 @@ pub(crate) struct Process {
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
     /// Which ranges of `pages` hold buffers.
-    pub(crate) buffers: Arc<Buffers<Delivered>>,
+    pub(crate) buffers: Arc<Buffers>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
     /// The queue of tasks that poll the device, and of tasks that freeze the process. A thread for
@@ -131,7 +128,7 @@ pub(crate) struct Process {
 #[cfg(not(CONFIG_DEBUG_LOCK_ALLOC))]
 const _: () = assert!(size_of::<Process>() <= 504);
 
-has_lock!(impl for Process, state: ProcessState);
+has_field!(impl for Process, state: SpinLock<ProcessState>);
 
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
@@ -206,11 +203,11 @@ impl ProcessState {
     /// an idle thread, which then looks for the work. If another thread takes the work before that
     /// one runs, this is correct too, and faster: it may take long until a sleeping thread runs.
     ///
-    /// The work brings its place, and is queued nowhere.
+    /// The work is queued nowhere.
     pub(crate) fn push_to_process(&mut self, work: Work) -> Wake {
         self.queued_calls += u32::from(matches!(work, Work::Call(_)));
         // What is dropped if it is queued already is not the last reference: the queue has one.
-        let queued = self.work.push_object(work);
+        let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
         self.wake_for_work()
     }
@@ -250,47 +247,28 @@ impl ProcessState {
         };
         let state = thread.state(self);
         state.wait_state = WaitState::Awake;
-        state.push_object(call);
+        state.push(call);
         state.is_work_urgent = true;
         Wake::Thread(thread)
     }
 
-    /// Queues work for one thread. Returns the wake for it.
+    /// Queues work, which is queued nowhere, for one thread. Returns the wake for it.
     #[inline]
-    pub(crate) fn push_to_thread(
+    pub(crate) fn push_to_thread<'a>(
         &mut self,
-        thread: &Arc<Thread>,
-        ticket: WorkTicket,
+        thread: &'a Arc<Thread>,
         work: Work,
-        urgency: Urgency,
-    ) -> ThreadWake {
-        thread.state(self).work.push_back(ticket, work);
-        self.wake_of_thread(thread, urgency)
-    }
-
-    /// The same for work that brings its place, and is queued nowhere.
-    #[inline]
-    pub(crate) fn push_object_to_thread(
-        &mut self,
-        thread: &Arc<Thread>,
-        work: Work,
-        urgency: Urgency,
-    ) -> ThreadWake {
-        thread.state(self).push_object(work);
-        self.wake_of_thread(thread, urgency)
-    }
-
-    /// Returns the wake for work that was queued for one thread.
-    #[inline]
-    fn wake_of_thread(&mut self, thread: &Arc<Thread>, urgency: Urgency) -> ThreadWake {
-        if urgency == Urgency::Deferred {
+        waking: Waking,
+    ) -> ThreadWake<'a> {
+        let state = thread.state(self);
+        state.push(work);
+        if waking == Waking::Deferred {
             return ThreadWake::Nobody;
         }
-        let state = thread.state(self);
         state.is_work_urgent = true;
         let polls = state.looper.polls();
         if self.stop_waiting(thread) {
-            ThreadWake::Thread
+            ThreadWake::Thread(thread)
         } else if polls && self.has_pollers {
             ThreadWake::Pollers
         } else {
@@ -367,7 +345,7 @@ impl Process {
         let task = current!();
         let mm = task.mm().ok_or(EINVAL)?;
         let pool = space::pool()?;
-        let buffers = Buffers::new(tgid(task))?;
+        let buffers = Buffers::new(task.tgid())?;
         let code_counts = ProcessCounts::new()?;
         let log = context.log()?;
         let pages = PageRange::new(mm, pool, buffers.clone());
@@ -377,7 +355,7 @@ impl Process {
                 log,
                 context: context.clone(),
                 file: OpenFile::new(),
-                pid: tgid(task),
+                pid: task.tgid(),
                 group: GroupPid::current(),
                 default_priority: priority::current_priority(),
                 opening,

@@ -9,7 +9,7 @@
 //!            reserve              deliver                take               release
 //!   free ──────────────► Reserved ────────► Delivered(T) ────► Freeing ──────────────► free
 //!     ▲                     │
-//!     └───────── abort ─────┘
+//!     └────── release ──────┘
 //! ```
 //!
 //! - *Reserved*: a sender is filling the range. No other thread may touch it.
@@ -22,46 +22,31 @@
 //!
 //! The allocator takes no lock and allocates no memory: the caller holds a spinlock around each
 //! call. [`RangeAllocator::reserve`] fails with [`ReserveError::NeedSpare`] if it needs
-//! descriptors; the caller releases its lock, calls [`Spare::fill`] to allocate, and tries again.
-//! Memory that becomes unused when a range is freed is returned as a [`Leftover`], to be dropped
+//! descriptors; the caller releases its lock, calls [`SpareMemory::fill`] to allocate, and tries again.
+//! Memory that becomes unused when a range is freed is returned as [`UnusedMemory`], to be dropped
 //! without the lock.
 //!
-//! # Two backends, in three places
+//! # Where the ranges are
 //!
-//! The ranges are kept in an [`mod@array`], which needs no descriptors. The first one is part of
-//! the allocator and so small that a process in which little goes on at once pays for little. When
-//! more than `FIRST` ranges are in use for the first time, [`books`] are allocated, in which they
-//! stay from then on: a larger array, and, while more than `FEW` are in use and until few are left,
-//! a [`tree`]. All of them return the smallest gap that is large enough, and the lowest of several
-//! such, so the offsets do not depend on where the ranges are.
+//! The first few are in an [`mod@array`] in the allocator itself, so small that a process in which
+//! little goes on at once pays for little. When more than `FIRST` ranges are in use for the first
+//! time, [`MoreRanges`] are allocated, in which they stay from then on: in a larger array, and,
+//! while more than `FEW` are in use and until few are left, in a [`tree`]. All of them return the
+//! smallest gap that is large enough, and the lowest of several such, so the offsets do not depend
+//! on where the ranges are.
 
-#[path = "range_alloc/accounts.rs"]
-mod accounts;
 #[path = "range_alloc/array.rs"]
 mod array;
-#[path = "range_alloc/books.rs"]
-mod books;
-#[path = "range_alloc/label.rs"]
-mod label;
-#[path = "range_alloc/reach.rs"]
-mod reach;
 #[path = "range_alloc/spare.rs"]
 mod spare;
-#[path = "range_alloc/state.rs"]
-mod state;
 #[path = "range_alloc/tree.rs"]
 mod tree;
 
-use accounts::Holding;
 use array::Array;
-use books::Books;
-pub(crate) use label::Label;
-use reach::Reach;
-pub(crate) use spare::{Leftover, Spare};
-use state::Phase;
-pub(crate) use state::State;
+pub(crate) use spare::{SpareMemory, UnusedMemory};
 use tree::Tree;
 
+use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 
 /// Offsets and sizes of ranges are multiples of this: the kernel's pointer size.
@@ -82,8 +67,8 @@ pub(crate) const FIRST: usize = 4;
 ///
 /// A pool of threads that serves synchronous calls keeps about one range per thread in use, and the
 /// usual limit of such a pool is 15. Oneway calls arrive in bursts of some dozens, and the tree
-/// needs two allocations for each of them. This many keep the books just below 2 KiB, beyond which
-/// the kernel would allocate 4 KiB for them.
+/// needs two allocations for each of them. This many keep [`MoreRanges`] just below 2 KiB, beyond
+/// which the kernel would allocate 4 KiB for them.
 pub(crate) const FEW: usize = 35;
 
 /// Whether a thread waits for the reply, and therefore which budget the range counts for.
@@ -118,15 +103,42 @@ pub(crate) struct Reserved {
 pub(crate) enum ReserveError {
     /// No gap is large enough, or the oneway budget or the sender's part of it is exhausted.
     NoSpace,
-    /// The caller has to release its lock, fill its [`Spare`], and try again.
+    /// The caller has to release its lock, fill its [`SpareMemory`], and try again.
     NeedSpare,
 }
 
-/// The error of a call for an offset at which no range begins that is in the required state.
+/// The transaction that a range was reserved for, which the logs show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WrongState;
+pub(crate) struct Label {
+    /// Its debug id.
+    pub(crate) id: u32,
+    /// How many bytes its data has.
+    pub(crate) data_size: u32,
+    /// How many bytes its offsets have, which follow the data.
+    pub(crate) offsets_size: u32,
+}
 
-/// A request to a backend: the size, and the process that is charged if the call is oneway.
+impl Label {
+    /// The label of no transaction.
+    pub(crate) const NONE: Self = Self {
+        id: 0,
+        data_size: 0,
+        offsets_size: 0,
+    };
+
+    /// Returns how many bytes of a range of this size are behind data and offsets: of what pointers
+    /// point to, and of the sender's security context.
+    pub(crate) fn extra_size(&self, size: usize) -> usize {
+        let aligned = |size: u32| (size as usize).next_multiple_of(GRANULE as usize);
+        match aligned(self.data_size) + aligned(self.offsets_size) {
+            // A range without any data has the size of a pointer, so that it has an address.
+            0 if size == GRANULE as usize => 0,
+            before => size.saturating_sub(before),
+        }
+    }
+}
+
+/// The size of a range, the process that is charged if its call is oneway, and what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Claim {
     size: u32,
@@ -134,19 +146,85 @@ struct Claim {
     label: Label,
 }
 
+impl Claim {
+    const NOTHING: Self = Self {
+        size: 0,
+        oneway_sender: None,
+        label: Label::NONE,
+    };
+}
+
+/// The state of a range in use.
+#[derive(Debug)]
+pub(crate) enum State<T> {
+    /// A sender is filling it.
+    Reserved,
+    /// The receiver may free it.
+    Delivered(T),
+    /// One thread is freeing it.
+    Freeing,
+}
+
 /// A range in use, as shown by [`RangeAllocator::ranges`].
 #[derive(Debug)]
 pub(crate) struct Range<'a, T> {
     /// Where it begins, relative to the start of the space.
     pub(crate) offset: usize,
-    /// Its size.
     pub(crate) size: usize,
     /// The sending process, for a oneway call.
     pub(crate) oneway_sender: Option<i32>,
-    /// What it was reserved for.
     pub(crate) label: Label,
-    /// Its state.
     pub(crate) state: &'a State<T>,
+}
+
+impl<'a, T> Range<'a, T> {
+    fn new(offset: u32, claim: Claim, state: &'a State<T>) -> Self {
+        Self {
+            offset: offset as usize,
+            size: claim.size as usize,
+            oneway_sender: claim.oneway_sender,
+            label: claim.label,
+            state,
+        }
+    }
+}
+
+/// The number and the sum of the oneway ranges of one sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Holding {
+    ranges: usize,
+    bytes: usize,
+}
+
+impl Holding {
+    /// Adds a range.
+    fn add(&mut self, size: u32) {
+        self.ranges += 1;
+        self.bytes += size as usize;
+    }
+}
+
+/// All ranges of a space that the allocator itself had no room for at some time.
+///
+/// # Invariants
+///
+/// If `tree` exists, it has all ranges and `array` is empty; otherwise `array` has all ranges.
+struct MoreRanges<T, const FEW_RANGES: usize> {
+    array: Array<T, FEW_RANGES>,
+    tree: Option<Tree<T>>,
+}
+
+impl<T, const FEW_RANGES: usize> MoreRanges<T, FEW_RANGES> {
+    const EMPTY: Self = Self {
+        array: Array::new(),
+        tree: None,
+    };
+
+    /// Allocates this, without ranges. May sleep if `flags` say so.
+    fn new(flags: Flags) -> Result<KBox<Self>, AllocError> {
+        // Initialised in place: it is too large for the stack.
+        Ok(KBox::new_uninit(flags)?.write(Self::EMPTY))
+    }
 }
 
 /// The ranges of one space.
@@ -156,7 +234,7 @@ pub(crate) struct Range<'a, T> {
 /// # Invariants
 ///
 /// - The ranges in use do not overlap and lie within `0..size`.
-/// - If `books` exist, they have all ranges and `first` is empty; otherwise `first` has all ranges.
+/// - If `more` exists, it has all ranges and `first` is empty; otherwise `first` has all ranges.
 /// - `oneway_free` is the oneway budget less the sizes of all oneway ranges in use.
 #[repr(C)] // What each call changes lies in the first cache line, but for a slot.
 pub(crate) struct RangeAllocator<
@@ -164,10 +242,14 @@ pub(crate) struct RangeAllocator<
     const FIRST_RANGES: usize = FIRST,
     const FEW_RANGES: usize = FEW,
 > {
-    books: Option<KBox<Books<T, FEW_RANGES>>>,
+    more: Option<KBox<MoreRanges<T, FEW_RANGES>>>,
     size: u32,
     oneway_free: u32,
-    reach: Reach,
+    /// The highest end of the ranges that were reserved in this `round` of reclaim, and in the one
+    /// before. The lowest gap is preferred, so a steady use of the space stays below this.
+    reach: u32,
+    reach_before: u32,
+    round: u32,
     /// A spam suspect was reported, and space has been low ever since.
     spam_reported: bool,
     first: Array<T, FIRST_RANGES>,
@@ -177,7 +259,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     RangeAllocator<T, FIRST_RANGES, FEW_RANGES>
 {
     /// How many bytes are allocated when more than `FIRST_RANGES` are in use for the first time.
-    pub(crate) const SIZE_OF_BOOKS: usize = size_of::<Books<T, FEW_RANGES>>();
+    pub(crate) const SIZE_OF_MORE: usize = size_of::<MoreRanges<T, FEW_RANGES>>();
 
     /// Returns an allocator for a space of `size` bytes, none in use. With a size of 0, none is
     /// mapped yet.
@@ -187,25 +269,23 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         let size = usable(size);
         Self {
             first: Array::new(),
-            books: None,
+            more: None,
             size,
             oneway_free: size / 2,
             spam_reported: false,
-            reach: Reach::NOWHERE,
+            reach: 0,
+            reach_before: 0,
+            round: 0,
         }
     }
 
-    /// Sets the size of a space when it is mapped. Fails if a range is in use.
+    /// Sets the size of a space when it is mapped, before any range is reserved.
     ///
     /// The same as assigning a new allocator, without moving one.
-    pub(crate) fn set_space(&mut self, size: usize) -> Result<(), WrongState> {
-        if self.in_use() != 0 || self.books.is_some() {
-            return Err(WrongState);
-        }
+    pub(crate) fn set_space(&mut self, size: usize) {
+        debug_assert!(self.in_use() == 0);
         self.size = usable(size);
         self.oneway_free = self.size / 2;
-        self.spam_reported = false;
-        Ok(())
     }
 
     /// Finds a range of at least `size` bytes and reserves it.
@@ -215,7 +295,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         size: usize,
         kind: CallKind,
         label: Label,
-        spare: &mut Spare<T, FEW_RANGES>,
+        spare: &mut SpareMemory<T, FEW_RANGES>,
     ) -> Result<Reserved, ReserveError> {
         let size = rounded(size).ok_or(ReserveError::NoSpace)?;
         let oneway_sender = match kind {
@@ -237,19 +317,25 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
             label,
         };
 
-        let offset = match &mut self.books {
-            Some(books) => books.reserve(claim, size, self.size, spare)?,
+        let offset = match &mut self.more {
             None => {
                 let gap = self.first.best_gap(size, self.size);
                 let gap = gap.ok_or(ReserveError::NoSpace)?;
-                match self.first.insert(gap, claim()) {
-                    Ok(offset) => offset,
-                    Err(array::Full) => self.reserve_in_new_books(claim(), spare)?,
-                }
+                self.first.insert(gap, claim())
             }
+            Some(more) if more.tree.is_none() => {
+                let gap = more.array.best_gap(size, self.size);
+                let gap = gap.ok_or(ReserveError::NoSpace)?;
+                more.array.insert(gap, claim())
+            }
+            Some(_) => None,
+        };
+        let offset = match offset {
+            Some(offset) => offset,
+            None => self.reserve_one_more(claim(), spare)?,
         };
 
-        self.reach.now = self.reach.now.max(offset + size);
+        self.reach = self.reach.max(offset + size);
         Ok(Reserved {
             offset: offset as usize,
             size: size as usize,
@@ -260,19 +346,17 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         })
     }
 
-    /// Frees a reserved range that the sender could not deliver, whatever the reason.
-    pub(crate) fn abort(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
-        self.free(offset, Phase::Reserved)
-    }
-
     /// Delivers a reserved range. The receiver may free it from now on, which undoes `payload`.
     ///
     /// Fails and returns the payload if no reserved range begins at `offset`.
     #[inline(always)] // Most of a short lock round, twice in a call.
     pub(crate) fn deliver(&mut self, offset: usize, payload: T) -> Result<(), T> {
-        match self.state_mut(offset) {
-            Some(state) => state.deliver(payload),
-            None => Err(payload),
+        match self.get_mut(offset) {
+            Some((_, state @ State::Reserved)) => {
+                *state = State::Delivered(payload);
+                Ok(())
+            }
+            _ => Err(payload),
         }
     }
 
@@ -281,30 +365,35 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     ///
     /// The range stays in use until [`release`](Self::release).
     pub(crate) fn take(&mut self, offset: usize) -> Option<(usize, T)> {
-        let offset = u32::try_from(offset).ok()?;
-        let (size, state) = match &mut self.books {
-            None => self.first.get_mut(offset)?,
-            Some(books) => books.get_mut(offset)?,
-        };
-        Some((size as usize, state.take()?))
-    }
-
-    /// Frees the space of a range whose payload has been undone.
-    pub(crate) fn release(&mut self, offset: usize) -> Result<Leftover<T>, WrongState> {
-        self.free(offset, Phase::Freeing)
-    }
-
-    /// Returns the payload of the delivered range that starts exactly at `offset`.
-    pub(crate) fn payload_mut(&mut self, offset: usize) -> Option<&mut T> {
-        match self.state_mut(offset)? {
-            State::Delivered(payload) => Some(payload),
+        let (size, state) = self.get_mut(offset)?;
+        if !matches!(state, State::Delivered(_)) {
+            return None;
+        }
+        match core::mem::replace(state, State::Freeing) {
+            State::Delivered(payload) => Some((size as usize, payload)),
             State::Reserved | State::Freeing => None,
         }
     }
 
+    /// Frees the space of a range whose sender could not deliver it, or whose payload was taken.
+    /// [`None`] if no range begins at `offset` that is in one of these states.
+    #[inline(never)]
+    pub(crate) fn release(&mut self, offset: usize) -> Option<UnusedMemory<T>> {
+        let offset = u32::try_from(offset).ok()?;
+        if self.more.is_some() {
+            return self.release_one_of_more(offset);
+        }
+        let claim = self.first.remove(offset)?;
+        self.credit(claim);
+        Some(UnusedMemory(None))
+    }
+
     /// Returns the number of ranges in use, in any state.
     pub(crate) fn in_use(&self) -> usize {
-        self.first.len() + self.books.as_ref().map_or(0, |books| books.len())
+        match &self.more {
+            None => self.first.len(),
+            Some(more) => more.array.len() + more.tree.as_ref().map_or(0, Tree::len),
+        }
     }
 
     /// Returns the size of the space.
@@ -319,14 +408,10 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
 
     /// Whether any range in use has a byte in `start..end`. If not, its memory can be freed.
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
-        let end = u32::try_from(end).unwrap_or(u32::MAX);
-        match u32::try_from(start) {
-            Ok(start) if start < end => match &self.books {
-                None => self.first.touches(start, end),
-                Some(books) => books.touches(start, end),
-            },
-            _ => false,
-        }
+        start < end
+            && self
+                .first_behind(start)
+                .is_some_and(|range| range.offset < end)
     }
 
     /// Whether the memory behind `start..end` can be reclaimed: no range in use has a byte in it,
@@ -335,81 +420,109 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     /// Reclaim checks the whole space again and again, and passes another `round` whenever it
     /// begins at its start.
     pub(crate) fn is_idle(&mut self, start: usize, end: usize, round: u32) -> bool {
-        self.reach.is_beyond(start, round) && !self.touches(start, end)
+        if round != self.round {
+            self.round = round;
+            self.reach_before = core::mem::replace(&mut self.reach, 0);
+        }
+        start >= self.reach.max(self.reach_before) as usize && !self.touches(start, end)
     }
 
     /// Returns all ranges in use, by ascending offset.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<'_, T>> {
         // Not `.chain()`: the kernel's prelude has an `Init::chain` as well.
-        let in_books = self.books.iter().flat_map(|books| books.iter());
-        Iterator::chain(self.first.iter(), in_books)
+        let more = self.more.iter().flat_map(|more| {
+            Iterator::chain(more.array.iter(), more.tree.iter().flat_map(Tree::iter))
+        });
+        Iterator::chain(self.first.iter(), more)
     }
 
-    /// Returns the first range in use that does not begin before `offset`.
-    pub(crate) fn first_from(&self, offset: usize) -> Option<Range<'_, T>> {
-        let offset = u32::try_from(offset).ok()?;
-        match &self.books {
-            None => self.first.first_from(offset),
-            Some(books) => books.first_from(offset),
+    /// Returns the first range in use that ends behind `start`.
+    pub(crate) fn first_behind(&self, start: usize) -> Option<Range<'_, T>> {
+        let start = u32::try_from(start).ok()?;
+        match &self.more {
+            None => self.first.first_behind(start),
+            Some(more) => match &more.tree {
+                None => more.array.first_behind(start),
+                Some(tree) => tree.first_behind(start),
+            },
         }
     }
 
-    fn state_mut(&mut self, offset: usize) -> Option<&mut State<T>> {
+    /// Returns size and state of the range at exactly this offset.
+    #[inline(always)]
+    fn get_mut(&mut self, offset: usize) -> Option<(u32, &mut State<T>)> {
         let offset = u32::try_from(offset).ok()?;
-        let (_, state) = match &mut self.books {
-            None => self.first.get_mut(offset)?,
-            Some(books) => books.get_mut(offset)?,
-        };
-        Some(state)
-    }
-
-    /// Frees the range at `offset`, which has to be in `phase`.
-    #[inline(never)]
-    fn free(&mut self, offset: usize, phase: Phase) -> Result<Leftover<T>, WrongState> {
-        let offset = u32::try_from(offset).map_err(|_| WrongState)?;
-        if self.books.is_some() {
-            return self.free_in_books(offset, phase);
+        match &mut self.more {
+            None => self.first.get_mut(offset),
+            Some(more) => match &mut **more {
+                MoreRanges { array, tree: None } => array.get_mut(offset),
+                MoreRanges {
+                    tree: Some(tree), ..
+                } => tree.get_mut(offset),
+            },
         }
-        let claim = self.first.remove(offset, phase).ok_or(WrongState)?;
-        self.credit(claim);
-        Ok(Leftover { scraps: None })
     }
 
     // The next three functions are apart from their callers so that the callers, which run for each
     // transaction, stay short.
 
-    /// Makes books, moves all ranges there, and reserves one more.
+    /// Reserves a range where the ranges are in the tree, or the array that they are in is full.
     #[cold]
-    fn reserve_in_new_books(
+    fn reserve_one_more(
         &mut self,
         claim: Claim,
-        spare: &mut Spare<T, FEW_RANGES>,
+        spare: &mut SpareMemory<T, FEW_RANGES>,
     ) -> Result<u32, ReserveError> {
-        let mut books = spare.pop_books()?;
-        books.take_over(&mut self.first);
-        let books = self.books.insert(books);
-        books.reserve(|| claim, claim.size, self.size, spare)
-    }
-
-    /// Frees a range in the books.
-    #[inline(never)]
-    fn free_in_books(&mut self, offset: u32, phase: Phase) -> Result<Leftover<T>, WrongState> {
-        let books = self.books.as_mut().ok_or(WrongState)?;
-        if books.is_tree() {
-            return self.free_in_tree(offset, phase);
+        const { assert!(FIRST_RANGES <= FEW_RANGES, "all of them need a slot") };
+        let more = match &mut self.more {
+            Some(more) => more,
+            none => {
+                let mut more = spare.take_more()?;
+                while let Some((offset, claim, state)) = self.first.pop() {
+                    more.array.put(0, offset, claim, state);
+                }
+                none.insert(more)
+            }
+        };
+        let MoreRanges { array, tree } = &mut **more;
+        if tree.is_none() {
+            let gap = array.best_gap(claim.size, self.size);
+            let gap = gap.ok_or(ReserveError::NoSpace)?;
+            if let Some(offset) = array.insert(gap, claim) {
+                return Ok(offset);
+            }
         }
-        let claim = books.remove(offset, phase).ok_or(WrongState)?;
-        self.credit(claim);
-        Ok(Leftover { scraps: None })
+        let tree = match tree {
+            Some(tree) => tree,
+            none => none.insert(Tree::of_array(array, self.size, spare)?),
+        };
+        tree.reserve(claim, spare)
     }
 
-    /// Frees a range in the tree.
-    #[cold]
-    fn free_in_tree(&mut self, offset: u32, phase: Phase) -> Result<Leftover<T>, WrongState> {
-        let books = self.books.as_mut().ok_or(WrongState)?;
-        let (claim, scraps) = books.remove_from_tree(offset, phase).ok_or(WrongState)?;
+    /// Frees a range that is not in the first array.
+    #[inline(never)]
+    fn release_one_of_more(&mut self, offset: u32) -> Option<UnusedMemory<T>> {
+        let more = self.more.as_mut()?;
+        if more.tree.is_some() {
+            return self.release_in_tree(offset);
+        }
+        let claim = more.array.remove(offset)?;
         self.credit(claim);
-        Ok(Leftover { scraps })
+        Some(UnusedMemory(None))
+    }
+
+    /// Frees a range in the tree, which is kept until few ranges are left, so that a process whose
+    /// number of ranges changes around the limit does not make a tree again and again.
+    #[cold]
+    fn release_in_tree(&mut self, offset: u32) -> Option<UnusedMemory<T>> {
+        let MoreRanges { array, tree } = &mut **self.more.as_mut()?;
+        let (claim, mut scraps) = tree.as_mut()?.remove(offset)?;
+        if let Some(mut tree) = tree.take_if(|tree| tree.len() <= FEW_RANGES / 4) {
+            tree.move_to(array);
+            scraps.tree = Some(tree);
+        }
+        self.credit(claim);
+        Some(UnusedMemory(scraps.unless_empty()))
     }
 
     /// Returns to the oneway budget what [`charge`](Self::charge) took from it.
@@ -447,9 +560,12 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
 
     /// Returns the number and the sum of the oneway ranges of a sender.
     fn held_by(&self, sender: i32) -> Holding {
-        match &self.books {
+        match &self.more {
             None => self.first.held_by(sender),
-            Some(books) => books.held_by(sender),
+            Some(more) => match &more.tree {
+                None => more.array.held_by(sender),
+                Some(tree) => tree.held_by(sender),
+            },
         }
     }
 }

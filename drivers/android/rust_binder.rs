@@ -28,7 +28,6 @@
 mod kernel_ext;
 
 mod allocation;
-mod buffers;
 mod calls;
 mod common;
 mod context;
@@ -53,7 +52,7 @@ mod work;
 
 use entry::{ffi::Devices, ioctls::set_handoff};
 use kernel::prelude::*;
-use kernel_ext::{linked_tree, random, versions::value_of};
+use kernel_ext::{link, pid};
 
 module! {
     type: BinderModule,
@@ -64,7 +63,7 @@ module! {
     params: {
         handoff: u8 {
             default: 1,
-            description: "Where a caller that waits wakes whoever serves it: where the scheduler chooses (0), which is told that the caller is about to sleep, as the C driver tells it (1), or on the CPU of the caller (2)",
+            description: "Where a caller that waits wakes whoever serves it: where the scheduler chooses (0), or where it chooses, told that the caller is about to sleep, as the C driver tells it (1)",
         },
         charge_buffers: u8 {
             default: 0,
@@ -81,10 +80,11 @@ struct BinderModule {
 impl kernel::Module for BinderModule {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         kernel_ext::layouts::check()?;
-        linked_tree::set_secret(random::number());
-        set_handoff(value_of(module_parameters::handoff.value()))?;
+        pid::init();
+        link::set_secret(ffi::random());
+        set_handoff(module_parameters::handoff.value())?;
         Ok(Self {
-            _devices: Devices::make(value_of(module_parameters::charge_buffers.value()) != 0)?,
+            _devices: Devices::make(module_parameters::charge_buffers.value() != 0)?,
         })
     }
 }

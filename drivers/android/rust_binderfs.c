@@ -9,17 +9,338 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/array_size.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/errno.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
+#include <linux/fs_parser.h>
 #include <linux/magic.h>
 #include <linux/module.h>
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "binderfs/internal.h"
-#include "common/name.h"
+
+/*
+ * The mount options.
+ *
+ * The owner that uid= and gid= name has the root directory, binder-control and
+ * the devices, so it can add, rename and remove devices. mode= is for devices
+ * alone: mode=0666 lets everybody use them, and nobody else add any.
+ * control_mode= is for binder-control.
+ *
+ * Names in devices= are separated by colons. A comma would end the option in
+ * fstab, in mount(8) and in mount(2); where it can be part of the value, in
+ * fsconfig(2), it separates names, too.
+ *
+ * A remount that leaves out max= or stats= means their defaults, as with the C
+ * driver. One that leaves out another option does not change it. It changes
+ * what is created from then on; what exists is for chmod(2) and chown(2).
+ */
+
+#define BINDERFS_DEFAULT_MODE	0600
+
+enum binderfs_option {
+	BINDERFS_OPT_MAX,
+	BINDERFS_OPT_STATS,
+	BINDERFS_OPT_UID,
+	BINDERFS_OPT_GID,
+	BINDERFS_OPT_MODE,
+	BINDERFS_OPT_CONTROL_MODE,
+	BINDERFS_OPT_DEVICES,
+};
+
+static const struct constant_table binderfs_stats_modes[] = {
+	{ "global", true },
+	{}
+};
+
+static const struct fs_parameter_spec binderfs_parameters[] = {
+	fsparam_u32("max", BINDERFS_OPT_MAX),
+	fsparam_enum("stats", BINDERFS_OPT_STATS, binderfs_stats_modes),
+	fsparam_u32("uid", BINDERFS_OPT_UID),
+	fsparam_u32("gid", BINDERFS_OPT_GID),
+	fsparam_u32oct("mode", BINDERFS_OPT_MODE),
+	fsparam_u32oct("control_mode", BINDERFS_OPT_CONTROL_MODE),
+	fsparam_string_empty("devices", BINDERFS_OPT_DEVICES),
+	{}
+};
+
+/* Parsing */
+
+/*
+ * The number is one of the caller's user namespace, as in chown(2); that of the
+ * mount, which may be another one, has to know the user as well.
+ */
+static int binderfs_parse_uid(struct fs_context *fc, u32 number)
+{
+	struct binderfs_options *options = fc->fs_private;
+	kuid_t uid = make_kuid(current_user_ns(), number);
+
+	if (!uid_valid(uid) || !kuid_has_mapping(fc->user_ns, uid))
+		return invalfc(fc, "uid=%u is no user of this user namespace",
+			       number);
+	options->uid = uid;
+	return 0;
+}
+
+static int binderfs_parse_gid(struct fs_context *fc, u32 number)
+{
+	struct binderfs_options *options = fc->fs_private;
+	kgid_t gid = make_kgid(current_user_ns(), number);
+
+	if (!gid_valid(gid) || !kgid_has_mapping(fc->user_ns, gid))
+		return invalfc(fc, "gid=%u is no group of this user namespace",
+			       number);
+	options->gid = gid;
+	return 0;
+}
+
+static int binderfs_parse_mode(struct fs_context *fc, const char *key,
+			       u32 value, umode_t *mode)
+{
+	if (value & ~0777)
+		return invalfc(fc, "%s=%o has more than permissions, which are up to 777",
+			       key, value);
+	*mode = value;
+	return 0;
+}
+
+/* Names that a directory cannot have, and those of other entries. */
+static const char * const binderfs_reserved[] = {
+	"", ".", "..", "binder-control", "features", "binder_logs",
+};
+
+bool rust_binderfs_is_name(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(binderfs_reserved); i++) {
+		if (len == strlen(binderfs_reserved[i]) &&
+		    !memcmp(name, binderfs_reserved[i], len))
+			return false;
+	}
+	return !memchr(name, '/', len);
+}
+
+/* Separates the names by colons, and checks each. */
+static int binderfs_check_devices(struct fs_context *fc, char *name)
+{
+	if (!*name)
+		return 0;
+
+	for (;;) {
+		size_t len = strcspn(name, ":,");
+
+		if (len > BINDERFS_MAX_NAME)
+			return invalfc(fc, "devices has a name of %zu bytes, %u are the most",
+				       len, BINDERFS_MAX_NAME);
+		if (!rust_binderfs_is_name(name, len))
+			return invalfc(fc, "devices has '%*pE', which cannot be a name",
+				       (int)len, name);
+		if (!name[len])
+			return 0;
+		name[len] = ':';
+		name += len + 1;
+	}
+}
+
+static int binderfs_parse_devices(struct fs_context *fc,
+				  struct fs_parameter *param)
+{
+	struct binderfs_options *options = fc->fs_private;
+	int ret = binderfs_check_devices(fc, param->string);
+
+	if (ret)
+		return ret;
+
+	kfree(options->devices);
+	options->devices = param->string;
+	param->string = NULL;
+	return 0;
+}
+
+static int binderfs_parse_value(struct fs_context *fc, int opt,
+				struct fs_parameter *param,
+				const struct fs_parse_result *value)
+{
+	struct binderfs_options *options = fc->fs_private;
+
+	switch (opt) {
+	case BINDERFS_OPT_MAX:
+		if (value->uint_32 > BINDERFS_MINORS)
+			return invalfc(fc, "max is over %u", BINDERFS_MINORS);
+		options->max = value->uint_32;
+		return 0;
+	case BINDERFS_OPT_STATS:
+		/* The files show all processes of the system. */
+		if (!capable(CAP_SYS_ADMIN)) {
+			errorfc(fc, "stats=global is for root outside of user namespaces");
+			return -EPERM;
+		}
+		options->stats = value->uint_32;
+		return 0;
+	case BINDERFS_OPT_UID:
+		return binderfs_parse_uid(fc, value->uint_32);
+	case BINDERFS_OPT_GID:
+		return binderfs_parse_gid(fc, value->uint_32);
+	case BINDERFS_OPT_MODE:
+		return binderfs_parse_mode(fc, param->key, value->uint_32,
+					   &options->mode);
+	case BINDERFS_OPT_CONTROL_MODE:
+		return binderfs_parse_mode(fc, param->key, value->uint_32,
+					   &options->control_mode);
+	default:
+		return binderfs_parse_devices(fc, param);
+	}
+}
+
+static int binderfs_parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct binderfs_options *options = fc->fs_private;
+	struct fs_parse_result value;
+	int opt = fs_parse(fc, binderfs_parameters, param, &value);
+	int ret;
+
+	if (opt < 0)
+		return opt;
+	ret = binderfs_parse_value(fc, opt, param, &value);
+	if (!ret)
+		options->given |= BIT(opt);
+	return ret;
+}
+
+/* The options of a mount */
+
+static int binderfs_new_options(struct fs_context *fc)
+{
+	struct binderfs_options *options = kzalloc_obj(*options,
+						       GFP_KERNEL_ACCOUNT);
+
+	if (!options)
+		return -ENOMEM;
+
+	options->max = BINDERFS_MINORS;
+	options->mode = BINDERFS_DEFAULT_MODE;
+	options->control_mode = BINDERFS_DEFAULT_MODE;
+	options->uid = make_kuid(fc->user_ns, 0);
+	if (!uid_valid(options->uid))
+		options->uid = GLOBAL_ROOT_UID;
+	options->gid = make_kgid(fc->user_ns, 0);
+	if (!gid_valid(options->gid))
+		options->gid = GLOBAL_ROOT_GID;
+	fc->fs_private = options;
+	return 0;
+}
+
+static void binderfs_free_options(struct binderfs_options *options)
+{
+	if (options)
+		kfree(options->devices);
+	kfree(options);
+}
+
+static bool binderfs_given(const struct binderfs_options *options,
+			   enum binderfs_option opt)
+{
+	return options->given & BIT(opt);
+}
+
+struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount)
+{
+	struct binderfs_owner owner;
+
+	spin_lock(&mount->options_lock);
+	owner.uid = mount->options->uid;
+	owner.gid = mount->options->gid;
+	owner.mode = mount->options->mode;
+	spin_unlock(&mount->options_lock);
+	return owner;
+}
+
+/* Without uid= and gid= the VFS has given it to root of the user namespace. */
+void rust_binderfs_own_root(const struct binderfs_options *options,
+			    struct inode *root)
+{
+	if (binderfs_given(options, BINDERFS_OPT_UID))
+		root->i_uid = options->uid;
+	if (binderfs_given(options, BINDERFS_OPT_GID))
+		root->i_gid = options->gid;
+}
+
+/* Whether an option that lasts as long as the mount is named and differs. */
+static int binderfs_check_lasting(struct fs_context *fc,
+				  const struct binderfs_options *old,
+				  const struct binderfs_options *new)
+{
+	if (new->stats != old->stats)
+		return invalfc(fc, "stats is for the lifetime of a mount");
+	if (binderfs_given(new, BINDERFS_OPT_CONTROL_MODE) &&
+	    new->control_mode != old->control_mode)
+		return invalfc(fc, "control_mode is for a new mount: chmod binder-control");
+	if (binderfs_given(new, BINDERFS_OPT_DEVICES) &&
+	    (!old->devices || strcmp(new->devices, old->devices)))
+		return invalfc(fc, "devices is for a new mount: binder-control adds devices");
+	return 0;
+}
+
+static int binderfs_reconfigure(struct fs_context *fc)
+{
+	struct binderfs_mount *mount = binderfs_mount(fc->root->d_sb);
+	const struct binderfs_options *new = fc->fs_private;
+	struct binderfs_options *options = mount->options;
+	int ret = binderfs_check_lasting(fc, options, new);
+
+	if (ret)
+		return ret;
+
+	spin_lock(&mount->options_lock);
+	/* Devices over the new limit stay; no further ones can be created. */
+	WRITE_ONCE(options->max, new->max);
+	if (binderfs_given(new, BINDERFS_OPT_UID))
+		options->uid = new->uid;
+	if (binderfs_given(new, BINDERFS_OPT_GID))
+		options->gid = new->gid;
+	if (binderfs_given(new, BINDERFS_OPT_MODE))
+		options->mode = new->mode;
+	options->given |= new->given;
+	spin_unlock(&mount->options_lock);
+	return 0;
+}
+
+/* What is shown can be given to a remount, which then changes nothing. */
+static int binderfs_show_options(struct seq_file *seq, struct dentry *root)
+{
+	struct binderfs_mount *mount = binderfs_mount(root->d_sb);
+	struct user_namespace *user_ns = seq_user_ns(seq);
+	struct binderfs_options options;
+
+	/* The names last as long as the mount. */
+	spin_lock(&mount->options_lock);
+	options = *mount->options;
+	spin_unlock(&mount->options_lock);
+
+	seq_printf(seq, ",max=%u", options.max);
+	if (options.stats)
+		seq_puts(seq, ",stats=global");
+	if (binderfs_given(&options, BINDERFS_OPT_UID))
+		seq_printf(seq, ",uid=%u", from_kuid_munged(user_ns, options.uid));
+	if (binderfs_given(&options, BINDERFS_OPT_GID))
+		seq_printf(seq, ",gid=%u", from_kgid_munged(user_ns, options.gid));
+	if (binderfs_given(&options, BINDERFS_OPT_MODE))
+		seq_printf(seq, ",mode=%o", options.mode);
+	if (binderfs_given(&options, BINDERFS_OPT_CONTROL_MODE))
+		seq_printf(seq, ",control_mode=%o", options.control_mode);
+	if (binderfs_given(&options, BINDERFS_OPT_DEVICES))
+		seq_show_option(seq, "devices", options.devices);
+	return 0;
+}
 
 dev_t rust_binderfs_region;
 
@@ -27,7 +348,7 @@ dev_t rust_binderfs_region;
 
 static const struct super_operations binderfs_sops = {
 	.evict_inode = rust_binderfs_evict_inode,
-	.show_options = rust_binderfs_show_options,
+	.show_options = binderfs_show_options,
 	.statfs = simple_statfs,
 };
 
@@ -88,7 +409,7 @@ static void binderfs_kill_sb(struct super_block *sb)
 	if (!mount)
 		return;
 	rust_binderfs_exit_quota(mount);
-	rust_binderfs_free_options(mount->options);
+	binderfs_free_options(mount->options);
 	kfree(mount);
 }
 
@@ -101,14 +422,14 @@ static int binderfs_get_tree(struct fs_context *fc)
 
 static void binderfs_free_fc(struct fs_context *fc)
 {
-	rust_binderfs_free_options(fc->fs_private);
+	binderfs_free_options(fc->fs_private);
 }
 
 static const struct fs_context_operations binderfs_context_ops = {
 	.free = binderfs_free_fc,
-	.parse_param = rust_binderfs_parse_param,
+	.parse_param = binderfs_parse_param,
 	.get_tree = binderfs_get_tree,
-	.reconfigure = rust_binderfs_reconfigure,
+	.reconfigure = binderfs_reconfigure,
 };
 
 static int binderfs_init_fs_context(struct fs_context *fc)
@@ -117,7 +438,7 @@ static int binderfs_init_fs_context(struct fs_context *fc)
 
 	if (!rust_binder_is_ready())
 		return -ENODEV;
-	ret = rust_binderfs_new_options(fc);
+	ret = binderfs_new_options(fc);
 	if (!ret)
 		fc->ops = &binderfs_context_ops;
 	return ret;
@@ -132,7 +453,7 @@ static int binderfs_init_fs_context(struct fs_context *fc)
 static struct file_system_type binderfs_type = {
 	.owner = THIS_MODULE,
 	.init_fs_context = binderfs_init_fs_context,
-	.parameters = rust_binderfs_parameters,
+	.parameters = binderfs_parameters,
 	.kill_sb = binderfs_kill_sb,
 	.fs_flags = FS_USERNS_MOUNT | FS_ALLOW_IDMAP,
 };

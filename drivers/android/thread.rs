@@ -14,7 +14,7 @@ use crate::{
     },
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
-        link::{has_link, Link},
+        link::{has_field, Link},
         park::WakeHint,
         pid::ThreadPid, //
     },
@@ -22,12 +22,13 @@ use crate::{
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::CallStack,
-        completions::{Completion, Completions},
         looper::Looper,
         priority_rules::SavedPriority, //
     },
     transaction::TransactionBox,
-    work::{Dequeued, ThreadWake, Urgency, Work, WorkQueue, WorkTicket}, //
+    work::{
+        self, Code, CompletionRead, Completions, ThreadWake, Waking, Work, WorkQueue, WorkTicket,
+    }, //
 };
 use kernel::{
     prelude::*,
@@ -66,7 +67,7 @@ pub(crate) struct Thread {
     _counted: Counted,
 }
 
-has_link!(impl for Thread, error_place as Waiting);
+has_field!(impl for Thread, error_place: Link);
 
 // With its reference count as large as the kernel's allocator has room for before the next size.
 const _: () = assert!(size_of::<Thread>() <= 184);
@@ -137,12 +138,12 @@ impl ThreadState {
 
     /// Whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
-        self.stack.is_empty() && self.work.is_empty()
+        self.stack.frames.is_empty() && self.work.is_empty()
     }
 
     /// Takes the oldest work out of the thread's own queue.
     #[inline(always)]
-    pub(crate) fn pop_work(&mut self) -> Option<Dequeued> {
+    pub(crate) fn pop_work(&mut self) -> Option<Work> {
         let popped = self.work.pop_front();
         if self.work.is_empty() {
             self.is_work_urgent = false;
@@ -153,18 +154,18 @@ impl ThreadState {
     /// Takes the node update of a node out of the thread's own queue, wherever it is.
     pub(crate) fn take_update(&mut self, node: &Node) {
         // What is dropped is not the last reference: the caller has another.
-        drop(self.work.take_object(node));
+        drop(self.work.take(node));
         if self.work.is_empty() {
             self.is_work_urgent = false;
         }
     }
 
-    /// Queues work for the thread that brings its place, and is queued nowhere.
+    /// Queues work, which is queued nowhere, for the thread.
     #[inline]
-    pub(crate) fn push_object(&mut self, work: Work) {
+    pub(crate) fn push(&mut self, work: Work) {
         self.pending_calls += u32::from(matches!(work, Work::Call(_)));
         // What is dropped if it is queued already is not the last reference: the queue has one.
-        let queued = self.work.push_object(work);
+        let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
     }
 
@@ -250,7 +251,7 @@ impl Thread {
         let mut process = self.process.lock_state();
         // Only this thread makes its stack grow; other tasks may have made room meanwhile, by
         // ending calls of it.
-        let unneeded = self.state(&mut process).stack.add_room(room);
+        let unneeded = self.state(&mut process).stack.frames.add_room(room);
         drop(process);
         drop(unneeded);
         Ok(())
@@ -258,16 +259,20 @@ impl Thread {
 
     /// Queues the return code `answer` for the thread, in the place that the caller provides. To be
     /// called with no lock held.
-    pub(crate) fn queue_return_code(self: &Arc<Self>, ticket: WorkTicket, answer: Return) {
+    pub(crate) fn queue_return_code(self: &Arc<Self>, mut ticket: WorkTicket, answer: Return) {
+        *ticket = Code::Return(answer);
         let mut process = self.process.lock_state();
-        let wake = process.push_to_thread(self, ticket, Work::ReturnCode(answer), Urgency::Now);
-        wake.after(process, self, WakeHint::Anywhere);
+        let wake = process.push_to_thread(self, Work::Code(ticket), Waking::Now);
+        wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
     /// Queues for the thread the outcome that had to wait for the end of a call that the thread
     /// served, if one exists and need not wait any longer. Returns the wake for it.
     #[inline]
-    pub(crate) fn queue_kept_outcome(self: &Arc<Self>, process: &mut ProcessState) -> ThreadWake {
+    pub(crate) fn queue_kept_outcome(
+        self: &Arc<Self>,
+        process: &mut ProcessState,
+    ) -> ThreadWake<'_> {
         let state = self.state(process);
         if state.pending_calls != 0 {
             return ThreadWake::Nobody;
@@ -283,8 +288,8 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
         outcome: TransactionBox,
-    ) -> ThreadWake {
-        process.push_object_to_thread(self, Work::Outcome(outcome), Urgency::Now)
+    ) -> ThreadWake<'_> {
+        process.push_to_thread(self, Work::Outcome(outcome), Waking::Now)
     }
 
     /// Queues the completion of a reply for the thread, which is replying, in the place that it
@@ -294,10 +299,11 @@ impl Thread {
     pub(crate) fn complete_reply(
         self: &Arc<Self>,
         process: &mut ProcessState,
-        ticket: WorkTicket,
-    ) -> ThreadWake {
-        self.state(process).completions.add();
-        let wake = process.push_to_thread(self, ticket, Work::Completion, Urgency::Now);
+        mut ticket: WorkTicket,
+    ) -> ThreadWake<'_> {
+        self.state(process).completions.unread += 1;
+        *ticket = Code::Completion;
+        let wake = process.push_to_thread(self, Work::Code(ticket), Waking::Now);
         // The wake for the one is also that for the other.
         let _ = self.queue_kept_outcome(process);
         wake
@@ -314,7 +320,7 @@ impl Thread {
             ticket = self.state(&mut process).spare_ticket.take();
             if ticket.is_none() {
                 drop(process);
-                ticket = WorkTicket::new(GFP_KERNEL).ok();
+                ticket = work::new_ticket().ok();
                 process = self.process.lock_state();
             }
         }
@@ -328,7 +334,7 @@ impl Thread {
                 wake
             }
         };
-        wake.after(process, self, WakeHint::Anywhere);
+        wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
     /// Records that a reply has failed whose completion is already queued. The thread reads the
@@ -337,7 +343,7 @@ impl Thread {
     pub(crate) fn stop_until_completion(self: &Arc<Self>) {
         let mut process = self.process.lock_state();
         let state = self.state(&mut process);
-        state.completions.fail(Completion::StopsCommands);
+        state.completions.last = CompletionRead::StopsCommands;
         self.has_unread_error.store(true, Relaxed);
     }
 
@@ -357,18 +363,18 @@ impl Thread {
 
     fn queue_error_and_wake(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
         let wake = self.queue_error(&mut process, answer);
-        wake.after(process, self, WakeHint::Anywhere);
+        wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
     /// Queues a return code in the place that the thread has for those that must not fail. Commands
     /// behind it do not run before it has been read, so the place is free. Nobody reads it if the
     /// thread has ended.
-    fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake {
+    fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake<'_> {
         if self.has_ended.load(Relaxed) || self.error_place.is_used() {
             return ThreadWake::Nobody;
         }
         self.has_unread_error.store(true, Relaxed);
         self.state(process).unread_error = answer;
-        process.push_object_to_thread(self, Work::Error(self.clone()), Urgency::Now)
+        process.push_to_thread(self, Work::Error(self.clone()), Waking::Now)
     }
 }

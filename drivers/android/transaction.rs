@@ -28,7 +28,7 @@ use crate::{
     defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
     kernel_ext::{
-        box_queue::{Placed, Ticket},
+        link::Placed,
         park::WakeHint,
         pid,
         ticks::Ticks, //
@@ -42,7 +42,7 @@ use crate::{
         priority_rules::{Priority, SavedPriority}, //
     },
     thread::Thread,
-    work::{Urgency, Work}, //
+    work::{Waking, Work}, //
 };
 use kernel::{
     alloc::AllocError,
@@ -147,9 +147,7 @@ pub(crate) struct ArrivedReply {
 impl Transaction {
     /// Allocates a transaction for calls of this thread.
     pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox, AllocError> {
-        // Initialised in place: it would be copied otherwise.
-        let place = Ticket::new(GFP_KERNEL)?;
-        Ok(place.fill(Self {
+        let transaction = || Self {
             id: 0,
             code: 0,
             flags: 0,
@@ -162,7 +160,8 @@ impl Transaction {
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,
             _counted: Counted::new(Kind::Transaction),
-        }))
+        };
+        Placed::new(transaction, GFP_KERNEL)
     }
 
     /// Records the request and the sender. While a reply is on its way, this is about the reply.
@@ -409,8 +408,8 @@ impl TransactionBox {
         if !is_innermost {
             return self.return_to_outer_call(process, &caller);
         }
-        let wake = process.push_object_to_thread(&caller, Work::Outcome(self), Urgency::Now);
-        wake.after(process, &caller, hint);
+        let wake = process.push_to_thread(&caller, Work::Outcome(self), Waking::Now);
+        wake.after(process, &caller.process, hint);
     }
 
     /// The same if the thread has a call to serve that was made in the course of this one: it reads

@@ -9,7 +9,7 @@
 use crate::{
     defs::Return,
     kernel_ext::{
-        box_queue::{queued, BoxQueue, Ticket},
+        link::{queued, LinkedQueue, OwnNumber, Placed},
         park::WakeHint,
         sched, //
     },
@@ -19,15 +19,16 @@ use crate::{
     thread::Thread,
     transaction::TransactionBox, //
 };
-use kernel::sync::Arc;
+use core::ops::Deref;
+use kernel::{
+    alloc::{flags::GFP_KERNEL, AllocError},
+    sync::Arc, //
+};
 
-/// One thing that user space is to read.
+/// One thing that user space is to read. It brings its place in a queue.
 pub(crate) enum Work {
-    /// A return code without a payload.
-    ReturnCode(Return),
-    /// The call or the reply that the thread made is on its way; see
-    /// [`crate::pure::completions::Completions`].
-    Completion,
+    /// A code without a payload.
+    Code(WorkTicket),
     /// The error of the last command of this thread, whose own queue it is in.
     Error(Arc<Thread>),
     /// A call to be served.
@@ -43,9 +44,9 @@ pub(crate) enum Work {
     Freeze(Arc<FreezeNotification>),
 }
 
-// These are queued in the places that they bring, and all others in the place of a ticket.
 queued!(
     Work,
+    Code(WorkTicket),
     Call(TransactionBox),
     Outcome(TransactionBox),
     Node(Arc<Node>),
@@ -54,95 +55,117 @@ queued!(
     Error(Arc<Thread>)
 );
 
+/// A code without a payload.
+pub(crate) enum Code {
+    /// This one.
+    Return(Return),
+    /// The call or the reply that the thread made is on its way; see [`Completions`].
+    Completion,
+}
+
+/// A code and its place, or the memory for the next one.
+pub(crate) type WorkTicket = Placed<Code>;
+
+/// Allocates memory for a code. May sleep.
+pub(crate) fn new_ticket() -> Result<WorkTicket, AllocError> {
+    Placed::new(|| Code::Completion, GFP_KERNEL)
+}
+
+/// The unread completions of a thread, which say that its calls and replies are on their way.
+///
+/// They are queued early, because nothing may come before them. If the call or the reply fails
+/// after that, the queue is not searched; instead, what becomes of the completion is recorded here.
+/// It is the last completion in the queue, since a failure stops the thread's commands until the
+/// thread has read it.
+#[repr(C, packed)] // A thread has no more room.
+pub(crate) struct Completions {
+    /// How many are queued.
+    pub(crate) unread: u32,
+    /// What becomes of the one that was queued last.
+    pub(crate) last: CompletionRead,
+}
+
+/// What becomes of the completion of a call or a reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompletionRead {
+    /// The thread reads it.
+    Delivered,
+    /// The thread reads it, and until then its commands are stopped: it is that of a reply that
+    /// failed (contract TXN-25).
+    StopsCommands,
+    /// The thread does not read it: it is that of a call that failed (contract TXN-19).
+    Withdrawn,
+}
+
+impl Completions {
+    /// Returns that of a thread that has none.
+    pub(crate) const fn none() -> Self {
+        Self {
+            unread: 0,
+            last: CompletionRead::Delivered,
+        }
+    }
+
+    /// Removes the one that was queued first, which the thread reads. Returns what becomes of it.
+    #[inline]
+    pub(crate) fn read(&mut self) -> CompletionRead {
+        self.unread -= 1;
+        match self.unread {
+            0 => core::mem::replace(&mut self.last, CompletionRead::Delivered),
+            _ => CompletionRead::Delivered,
+        }
+    }
+}
+
 /// The place in a queue that an object brings, as a state machine has it or has given it away.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OwnPlace;
 
 /// A queue of work.
-pub(crate) type WorkQueue = BoxQueue<Work>;
-
-/// The memory of a place in a queue of work.
-pub(crate) type WorkTicket = Ticket<Work>;
-
-/// Work that was taken out of a queue, and its ticket, if it needs one.
-pub(crate) type Dequeued = (Work, Option<WorkTicket>);
+pub(crate) type WorkQueue = LinkedQueue<Work, OwnNumber>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Urgency {
+pub(crate) enum Waking {
     /// It does: the thread is woken to read it.
     Now,
     /// It does not: it waits until the thread reads something else (contract LOOP-10).
     Deferred,
 }
 
-/// What has to be woken for work that was queued for one thread.
+/// What has to be woken for work that was queued.
 #[must_use = "work was queued for somebody who may be asleep"]
-#[derive(Clone, Copy)]
-pub(crate) enum ThreadWake {
-    /// Nothing: the thread is awake.
+pub(crate) enum Wake<T = Arc<Thread>> {
+    /// Nothing: a thread that can take it is awake or on its way.
     Nobody,
-    /// That thread.
-    Thread,
-    /// The tasks that poll the device, because the thread may be one of them.
+    /// The thread that the work was queued for.
+    Thread(T),
+    /// The tasks that poll the device. One of them may be the thread.
     Pollers,
 }
 
-impl ThreadWake {
-    /// Whether anything has to be woken.
-    #[inline]
-    pub(crate) fn is_needed(self) -> bool {
-        !matches!(self, Self::Nobody)
-    }
+/// What has to be woken for work that was queued for a thread that the caller refers to.
+pub(crate) type ThreadWake<'a> = Wake<&'a Thread>;
 
-    /// Releases `locks` and wakes it.
-    #[inline(always)] // Mostly there is nothing to wake.
-    pub(crate) fn after(self, locks: impl Sized, thread: &Thread, hint: WakeHint) {
-        match self {
-            Self::Nobody => drop(locks),
-            Self::Thread => thread.wake_after(locks, hint),
-            Self::Pollers => thread.process.notify_pollers_after(locks),
-        }
-    }
-
-    /// Wakes it in a step of [`sched::unpreempted_if`] in which the locks are released already.
-    #[inline]
-    pub(crate) fn now(self, thread: &Thread, hint: WakeHint) {
-        if self.is_needed() {
-            sched::expect_unpreempted();
-            self.after((), thread, hint);
-        }
-    }
-
-    /// Returns the same as a [`Wake`], for later.
+impl ThreadWake<'_> {
+    /// Returns the same for later.
     pub(crate) fn of(self, thread: &Arc<Thread>) -> Wake {
         match self {
             Self::Nobody => Wake::Nobody,
-            Self::Thread => Wake::Thread(thread.clone()),
+            Self::Thread(_) => Wake::Thread(thread.clone()),
             Self::Pollers => Wake::Pollers,
         }
     }
 }
 
-/// What has to be woken for work that was queued for a process.
-#[must_use = "work was queued for somebody who may be asleep"]
-pub(crate) enum Wake {
-    /// Nothing: a thread that can take it is awake or on its way.
-    Nobody,
-    /// The thread that the work was queued for.
-    Thread(Arc<Thread>),
-    /// The tasks that poll the device.
-    Pollers,
-}
-
-impl Wake {
+impl<T: Deref<Target = Thread>> Wake<T> {
     /// Whether anything has to be woken.
     #[inline]
     pub(crate) fn is_needed(&self) -> bool {
         !matches!(self, Self::Nobody)
     }
 
-    /// Releases `locks` and wakes it.
+    /// Releases `locks` and wakes it. The work was queued for `process` or a thread of it.
     #[inline(always)] // Mostly there is nothing to wake.
     pub(crate) fn after(&self, locks: impl Sized, process: &Process, hint: WakeHint) {
         match self {

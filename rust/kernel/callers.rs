@@ -56,67 +56,28 @@ pub(crate) trait HasRecords {
 /// # Invariants
 ///
 /// While no lock is held: `record` is there if `pid` is not null.
-struct Slot<R> {
+struct CallerSlot<R> {
     /// The address of the `struct pid` of the task, only to be compared; null if the slot is free.
     pid: Atomic<*mut c_void>,
     record: UnsafeCell<Option<Arc<R>>>,
 }
 
 /// The slots of a file.
-type Slots<R> = [Slot<R>; SLOTS];
-
-/// Where the slots are.
-///
-/// # Invariants
-///
-/// The pointer is null, or from a box, to which it is the one that counts.
-struct Place<R>(Atomic<*mut Slots<R>>);
-
-impl<R> Place<R> {
-    /// Returns the slots, if there are any.
-    #[inline(always)]
-    fn get(&self) -> Option<&Slots<R>> {
-        // ORDERING: Pairs with `Records::claim`. SAFETY: By the type invariant there are slots if
-        // this is not null; `take`, which ends them, is called when nobody has borrowed any.
-        unsafe { self.0.load(Acquire).as_ref() }
-    }
-
-    /// Returns the slots for good.
-    ///
-    /// # Safety
-    ///
-    /// Nobody may have borrowed any, and no other thread may call a function of this meanwhile.
-    unsafe fn take(&self) -> Option<KBox<Slots<R>>> {
-        let slots = self.0.load(Relaxed);
-        if slots.is_null() {
-            return None;
-        }
-        // INVARIANT: Null.
-        self.0.store(ptr::null_mut(), Relaxed);
-        // SAFETY: By the type invariant the pointer is from a box, and it was the one that counts.
-        Some(unsafe { KBox::from_raw(slots) })
-    }
-}
-
-impl<R> Drop for Place<R> {
-    fn drop(&mut self) {
-        // SAFETY: The exclusive borrow shows that nobody has borrowed any, or uses this otherwise.
-        drop(unsafe { self.take() });
-    }
-}
+type Slots<R> = [CallerSlot<R>; SLOTS];
 
 /// The records of some of the tasks that call into a file.
 ///
 /// # Invariants
 ///
+/// - `slots` is null, or from a box, to which it is the pointer that counts.
 /// - The slots are made and written only under `changes`. The record of one that is not free is
 ///   written only when no task whose `struct pid` is at that address has an [`Operation`] of which
 ///   it has borrowed the record.
-/// - They are taken only when the file is released.
-#[pin_data]
+/// - They are taken only when the file is released, or with exclusive access.
+#[pin_data(PinnedDrop)]
 pub(crate) struct Records<R> {
     /// Made for the first record.
-    slots: Place<R>,
+    slots: Atomic<*mut Slots<R>>,
     #[pin]
     changes: SpinLock<()>,
 }
@@ -132,7 +93,7 @@ impl<R> Records<R> {
     pub(crate) fn new() -> impl PinInit<Self> {
         // INVARIANT: There are no slots.
         pin_init!(Self {
-            slots: Place(Atomic::new(ptr::null_mut())),
+            slots: Atomic::new(ptr::null_mut()),
             changes <- new_spinlock!((), "Records::changes"),
         })
     }
@@ -141,7 +102,7 @@ impl<R> Records<R> {
     fn new_slots() -> Result<KBox<Slots<R>>> {
         // INVARIANT: All slots are free.
         let slots = [const {
-            Slot {
+            CallerSlot {
                 pid: Atomic::new(ptr::null_mut()),
                 record: UnsafeCell::new(None),
             }
@@ -149,40 +110,62 @@ impl<R> Records<R> {
         Ok(KBox::new(slots, GFP_KERNEL)?)
     }
 
-    /// Returns those of the slots that may have the record of the task whose `struct pid` is at
-    /// `pid`.
+    /// Returns the slots, if there are any.
     #[inline(always)]
-    fn places(slots: &Slots<R>, pid: *mut c_void) -> impl Iterator<Item = &Slot<R>> {
+    fn slots(&self) -> Option<&Slots<R>> {
+        // ORDERING: Pairs with `claim`. SAFETY: By the type invariants there are slots if this is
+        // not null; `take_slots`, which ends them, is called when nobody has borrowed any.
+        unsafe { self.slots.load(Acquire).as_ref() }
+    }
+
+    /// Returns the slots for good.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may have borrowed any, and all others that use them are kept off by the lock.
+    unsafe fn take_slots(&self) -> Option<KBox<Slots<R>>> {
+        let slots = self.slots.load(Relaxed);
+        // INVARIANT: Null.
+        self.slots.store(ptr::null_mut(), Relaxed);
+        // SAFETY: By the type invariants the pointer is from a box, if it is not null, and it was
+        // the one that counts.
+        (!slots.is_null()).then(|| unsafe { KBox::from_raw(slots) })
+    }
+
+    /// Returns a slot where the record of the task may be whose `struct pid` is at `task`: one of
+    /// this `pid`.
+    #[inline(always)]
+    fn find(&self, task: *mut c_void, pid: *mut c_void) -> Option<&CallerSlot<R>> {
+        let slots = self.slots()?;
         // Such structs lie at least as far apart as this.
-        let first = pid.addr() >> 6;
-        (0..PLACES).map(move |next| &slots[(first + next) % SLOTS])
+        let first = task.addr() >> 6;
+        let mut places = (0..PLACES).map(|next| &slots[(first + next) % SLOTS]);
+        places.find(|slot| slot.pid.load(Relaxed) == pid)
     }
 
     /// Returns the slot of the task whose `struct pid` is at `pid`, if it has one.
     #[inline(always)]
-    fn slot_of(&self, pid: *mut c_void) -> Option<&Slot<R>> {
-        Self::places(self.slots.get()?, pid).find(|slot| slot.pid.load(Relaxed) == pid)
+    fn slot_of(&self, pid: *mut c_void) -> Option<&CallerSlot<R>> {
+        self.find(pid, pid)
     }
 
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
-        let spare = match self.slots.get() {
+        let mut spare = match self.slots() {
             None => Self::new_slots().ok(),
             Some(_) => None,
         };
         let changing = self.changes.lock();
-        let unneeded = match spare {
-            Some(slots) if self.slots.get().is_none() => {
-                // ORDERING: Pairs with `Place::get`: who finds the slots finds them free, or as
-                // they were written since. INVARIANT: The pointer is from a box, which it is now.
-                self.slots.0.store(KBox::into_raw(slots), Release);
-                None
+        if self.slots().is_none() {
+            if let Some(slots) = spare.take() {
+                // ORDERING: Pairs with `slots`: who finds the slots finds them free, or as they
+                // were written since. INVARIANT: The pointer is from a box, which it is now.
+                self.slots.store(KBox::into_raw(slots), Release);
             }
-            other => other,
-        };
+        }
         let pid = current_address();
         let free = match self.slot_of(pid) {
-            None => self.free_slot(pid),
+            None => self.find(pid, ptr::null_mut()),
             Some(_) => None,
         };
         if let Some(slot) = free {
@@ -193,12 +176,7 @@ impl<R> Records<R> {
             slot.pid.store(pid, Relaxed);
         }
         drop(changing);
-        drop(unneeded);
-    }
-
-    /// Returns a free slot that may have the record of the task whose `struct pid` is at `pid`.
-    fn free_slot(&self, pid: *mut c_void) -> Option<&Slot<R>> {
-        Self::places(self.slots.get()?, pid).find(|slot| slot.pid.load(Relaxed).is_null())
+        drop(spare);
     }
 
     /// Removes the record of a task that does not exist any more; does nothing if it does. Returns
@@ -241,9 +219,17 @@ impl<R> Records<R> {
         let changing = self.changes.lock();
         // SAFETY: There are no operations of which slots could be borrowed, and all others that use
         // them hold the lock.
-        let slots = unsafe { self.slots.take() };
+        let slots = unsafe { self.take_slots() };
         drop(changing);
         drop(slots);
+    }
+}
+
+#[pinned_drop]
+impl<R> PinnedDrop for Records<R> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: The exclusive borrow shows that nobody has borrowed any, or uses this otherwise.
+        drop(unsafe { self.take_slots() });
     }
 }
 

@@ -11,71 +11,57 @@ extern "C" {
 /// something: and where CPUs count differently, which the kernel's own clock makes up for, not even
 /// that for moments on different CPUs that are close to each other.
 #[derive(Clone, Copy)]
-pub(crate) struct Cycles {
-    low: u32,
-    high: u32,
-}
+pub(crate) struct Cycles(u64);
 
 impl Cycles {
     /// Returns the present moment. May be called in any context. The CPU may read the counter a few
     /// instructions earlier or later.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn now() -> Self {
-        let (low, high);
-        // SAFETY: Every CPU of this architecture has the instruction, which changes these two
-        // registers and nothing else. A kernel may execute it always, and User Mode Linux like any
-        // program that has not forbidden it to itself.
-        unsafe {
-            core::arch::asm!(
-                "rdtsc",
-                out("eax") low,
-                out("edx") high,
-                options(nomem, nostack, preserves_flags)
-            );
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (low, high): (u32, u32);
+            // SAFETY: Every CPU of this architecture has the instruction, which changes these two
+            // registers and nothing else. A kernel may execute it always, and User Mode Linux like
+            // any program that has not forbidden it to itself.
+            unsafe {
+                core::arch::asm!(
+                    "rdtsc",
+                    out("eax") low,
+                    out("edx") high,
+                    options(nomem, nostack, preserves_flags)
+                );
+            }
+            Self::of_halves([low, high])
         }
-        Self { low, high }
-    }
-
-    /// Returns the present moment. May be called in any context.
-    #[cfg(not(target_arch = "x86_64"))]
-    #[inline(always)]
-    pub(crate) fn now() -> Self {
-        // SAFETY: The function may be called in any context.
-        Self::of_count(unsafe { kernel_ext_cycles() })
-    }
-
-    fn of_count(count: u64) -> Self {
-        // CAST: To either half.
-        Self {
-            low: count as u32,
-            high: (count >> 32) as u32,
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            // SAFETY: The function may be called in any context.
+            Self(unsafe { kernel_ext_cycles() })
         }
-    }
-
-    fn count(self) -> u64 {
-        u64::from(self.low) | u64::from(self.high) << 32
     }
 
     /// Returns a moment so many cycles later.
     pub(crate) fn later(self, cycles: u64) -> Self {
-        Self::of_count(self.count().wrapping_add(cycles))
+        Self(self.0.wrapping_add(cycles))
     }
 
     /// Returns how many cycles this moment is after another one. That is a huge number if it is
     /// before, or if the counter has begun anew in between.
     pub(crate) fn since(self, other: Self) -> u64 {
-        self.count().wrapping_sub(other.count())
+        self.0.wrapping_sub(other.0)
     }
 
     /// Returns the lower and the upper half of the count.
     #[inline(always)]
     pub(crate) fn halves(self) -> [u32; 2] {
-        [self.low, self.high]
+        // CAST: To either half.
+        [self.0 as u32, (self.0 >> 32) as u32]
     }
 
     /// Returns the moment whose count has these halves.
+    #[inline(always)]
     pub(crate) fn of_halves([low, high]: [u32; 2]) -> Self {
-        Self { low, high }
+        Self(u64::from(low) | u64::from(high) << 32)
     }
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Room in an object for its place in one collection at a time.
+//! Collections whose objects bring the memory for their places, so that adding one under a spinlock
+//! allocates nothing: a [queue](LinkedQueue) and a [tree](LinkedTree).
 //!
-//! What is added to a collection under a spinlock must not be allocated then. An object with a
-//! [`Link`] brings the memory for its place: [`BoxQueue`](super::box_queue::BoxQueue) and
-//! [`LinkedTree`](super::linked_tree::LinkedTree) own a reference to the object, and keep in its
-//! link what they would otherwise keep in memory of their own.
-//!
-//! A link says whose it is:
+//! The place is a [`Link`] in the object. The collection owns a reference to the object, and keeps
+//! in the link what it would otherwise keep in memory of its own. A link says whose it is:
 //!
 //! ```text
 //!              claim
@@ -23,31 +20,68 @@
 //!
 //! [`Branches`] have room for a place in a tree, and do not say whose they are, for which a link
 //! needs a third of its memory. That they are nobody's is proved by the type of the reference with
-//! which the object is inserted ([`Unplaced`](super::linked_tree::Unplaced)).
+//! which the object is inserted ([`Unplaced`]).
+//!
+//! The kernel crate's list and red-black tree are not enough: an object would need an allocation
+//! for each place (`docs/memory.md` and `docs/performance.md` have the figures), and removal from
+//! the middle of a list is unsafe.
 
-use core::{
-    cell::UnsafeCell,
-    ptr::NonNull, //
+#[path = "link/queue.rs"]
+mod queue;
+#[path = "link/tree.rs"]
+mod tree;
+
+pub(crate) use queue::{queued, LinkedQueue, OwnNumber, Placed, Queued, View};
+pub(crate) use tree::{set_secret, Keyed, LinkedTree, Unplaced};
+
+#[cfg(test)]
+pub(crate) use {
+    queue::{NewNumber, Numbering},
+    tree::weight_at,
 };
+
+use core::{cell::Cell, ptr::NonNull};
 use kernel::sync::{
     atomic::{Acquire, Atomic, Relaxed, Release},
     Arc, //
 };
 
-/// How a collection finds the object that a link belongs to.
+/// The neighbours of a place in a queue, or the branches below it in a tree: what comes before it,
+/// and what comes behind it. Only the collection that has the object accesses them.
+pub(crate) struct Ends<R> {
+    before: Cell<Option<NonNull<R>>>,
+    behind: Cell<Option<NonNull<R>>>,
+}
+
+// SAFETY: The pointers are followed by the collection that has the object, which moves between
+// threads only if what it points to may; see the collections.
+unsafe impl<R> Send for Ends<R> {}
+
+// SAFETY: Only the collection that has the object accesses the cells: those of a link after it has
+// claimed that, and those of branches because one collection has the object.
+unsafe impl<R> Sync for Ends<R> {}
+
+impl<R> Ends<R> {
+    const fn none() -> Self {
+        Self {
+            before: Cell::new(None),
+            behind: Cell::new(None),
+        }
+    }
+}
+
+/// Which of several types of objects the object of a link has. A queue that tells them apart has
+/// seven.
 pub(crate) type Kind = u64;
 
-/// The link belongs to a cell that was allocated as a place in a queue.
-pub(super) const CELL: Kind = 1;
-
-/// The first of the kinds of objects that a collection tells apart.
-pub(super) const FIRST_KIND: Kind = 2;
+/// The kind of an object in a collection of one type.
+const ONLY_KIND: Kind = 1;
 
 const KIND_BITS: u32 = 3;
 
-/// Returns the kind of this number, counted from 0; there are six.
+/// Returns the kind of this number, counted from 0.
 pub(crate) const fn kind(number: u64) -> Kind {
-    let kind = FIRST_KIND + number;
+    let kind = ONLY_KIND + number;
     assert!(
         kind < 1 << KIND_BITS,
         "a collection cannot tell so many kinds apart"
@@ -55,81 +89,36 @@ pub(crate) const fn kind(number: u64) -> Kind {
     kind
 }
 
-/// What is no number.
-pub(super) const NO_NUMBER: u64 = 0;
+/// The user of a link that is free.
+const FREE: u64 = 0;
 
-static LAST_NUMBER: Atomic<u64> = Atomic::new(NO_NUMBER);
+static LAST_NUMBER: Atomic<u64> = Atomic::new(0);
 
 /// Returns a number that is larger than those before it. A counter of 61 bits does not wrap.
-pub(super) fn new_number() -> u64 {
+fn new_number() -> u64 {
     LAST_NUMBER.fetch_add(1, Relaxed) + 1
-}
-
-/// The user of a link: a number that no other collection has, or [`NO_NUMBER`], and a [`Kind`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct User(u64);
-
-impl User {
-    /// Nobody does.
-    pub(super) const FREE: Self = Self(0);
-
-    /// Returns the user of this number, for which the link is of this kind, one from [`CELL`] on.
-    #[inline]
-    pub(super) const fn new(number: u64, kind: Kind) -> Self {
-        Self(number << KIND_BITS | kind)
-    }
-
-    #[inline]
-    pub(super) const fn number(self) -> u64 {
-        self.0 >> KIND_BITS
-    }
-
-    #[inline]
-    pub(super) const fn kind(self) -> Kind {
-        self.0 & ((1 << KIND_BITS) - 1)
-    }
 }
 
 /// The room for the place in a collection.
 ///
 /// # Invariants
 ///
-/// While `user` is not [`User::FREE`], the collection that has claimed the link has the right to
-/// it: to access `ends`, and to change `user`. It owns a reference to the object of the link. No
-/// other code does either.
+/// While the link is not free, the collection that has claimed it owns a reference to its object,
+/// and nothing else accesses `ends` or changes `user`.
 pub(crate) struct Link {
+    /// [`FREE`]; or the number of the user, which no other user has, and below it the kind of the
+    /// object.
     user: Atomic<u64>,
-    ends: UnsafeCell<Ends<Link>>,
+    ends: Ends<Link>,
 }
-
-/// The neighbours of a place in a queue, or the branches below it in a tree: what comes before it,
-/// and what comes behind it.
-pub(crate) struct Ends<P> {
-    pub(super) before: Option<NonNull<P>>,
-    pub(super) behind: Option<NonNull<P>>,
-}
-
-impl<P> Ends<P> {
-    const NONE: Self = Self {
-        before: None,
-        behind: None,
-    };
-}
-
-// SAFETY: The pointers are followed by the collection that has the right to the link, which moves
-// between threads only if what it points to may; see the collections.
-unsafe impl Send for Link {}
-
-// SAFETY: Without that right only `user` is accessed, which is atomic.
-unsafe impl Sync for Link {}
 
 impl Link {
     /// Returns a free link.
     pub(crate) const fn new() -> Self {
         // INVARIANT: Nothing has claimed it.
         Self {
-            user: Atomic::new(User::FREE.0),
-            ends: UnsafeCell::new(Ends::NONE),
+            user: Atomic::new(FREE),
+            ends: Ends::none(),
         }
     }
 
@@ -137,186 +126,125 @@ impl Link {
     /// have it, that is so until the lock is released.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        self.user() != User::FREE
+        self.user.load(Relaxed) != FREE
     }
 
-    /// Claims the link if it is free. After that the caller has the right to it.
+    /// Claims the link if it is free.
     #[inline]
-    pub(super) fn claim(&self, user: User) -> bool {
+    fn claim(&self, number: u64, kind: Kind) -> bool {
+        let user = number << KIND_BITS | kind;
         // ORDERING: Pairs with `release`: what the last user did to the link was before that.
-        self.user.cmpxchg(User::FREE.0, user.0, Acquire).is_ok()
+        self.user.cmpxchg(FREE, user, Acquire).is_ok()
     }
 
-    /// Releases the link.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the right to it, which ends, and the object exists until this returns.
+    /// Claims the link, which is free, and which nothing else can claim meanwhile.
     #[inline]
-    pub(super) unsafe fn release(&self) {
+    fn claim_sole(&self, number: u64, kind: Kind) {
+        self.user.store(number << KIND_BITS | kind, Relaxed);
+    }
+
+    /// Releases the link. Its user calls this, and accesses `ends` no more.
+    #[inline]
+    fn release(&self) {
         // ORDERING: Pairs with `claim`.
-        self.user.store(User::FREE.0, Release);
+        self.user.store(FREE, Release);
     }
 
-    /// Sets the user of a link that only one thread knows how to claim.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the right to the link, or the link is free and nothing else can claim it.
     #[inline]
-    pub(super) unsafe fn set_user(&self, user: User) {
-        self.user.store(user.0, Relaxed);
+    fn number(&self) -> u64 {
+        self.user.load(Relaxed) >> KIND_BITS
     }
 
-    /// Returns the user.
     #[inline]
-    pub(super) fn user(&self) -> User {
-        User(self.user.load(Relaxed))
-    }
-
-    /// Returns what only the user may access.
-    #[inline]
-    pub(super) fn ends(&self) -> *mut Ends<Self> {
-        self.ends.get()
+    fn kind(&self) -> Kind {
+        self.user.load(Relaxed) & ((1 << KIND_BITS) - 1)
     }
 }
 
-/// The room for a place in a tree.
-///
-/// # Invariants
-///
-/// The tree that has the object has the right to access `ends`, and no other code does.
-pub(crate) struct Branches(UnsafeCell<Ends<Branches>>);
-
-// SAFETY: As for links.
-unsafe impl Send for Branches {}
-
-// SAFETY: Without that right nothing is accessed.
-unsafe impl Sync for Branches {}
+/// The room for the place in a tree.
+pub(crate) struct Branches {
+    ends: Ends<Branches>,
+}
 
 impl Branches {
     /// Returns room that no tree uses.
     pub(crate) const fn new() -> Self {
-        // INVARIANT: No tree has the object, which is being made.
-        Self(UnsafeCell::new(Ends::NONE))
+        Self { ends: Ends::none() }
     }
 }
 
-/// What an object can have its place in: a [`Link`] or [`Branches`].
+/// What an object can have its place in a tree in: a [`Link`] or [`Branches`]. Nothing else can,
+/// because only this module makes [`Ends`].
+pub(crate) trait TreeRoom: Sized {
+    /// Returns what only the user accesses.
+    fn ends(&self) -> &Ends<Self>;
+
+    /// Returns the link that says whose it is, if it is one.
+    fn link(&self) -> Option<&Link>;
+}
+
+impl TreeRoom for Link {
+    #[inline]
+    fn ends(&self) -> &Ends<Self> {
+        &self.ends
+    }
+
+    #[inline]
+    fn link(&self) -> Option<&Link> {
+        Some(self)
+    }
+}
+
+impl TreeRoom for Branches {
+    #[inline]
+    fn ends(&self) -> &Ends<Self> {
+        &self.ends
+    }
+
+    #[inline]
+    fn link(&self) -> Option<&Link> {
+        None
+    }
+}
+
+/// A type whose values have an `F`, by which the place of an object or its lock is found; see
+/// [`has_field`].
 ///
 /// # Safety
 ///
-/// [`Self::ends`] returns the same valid pointer each time, which no value but this returns.
-pub(crate) unsafe trait Room: Sized {
-    /// Returns what only the user may access.
-    fn ends(&self) -> *mut Ends<Self>;
-
-    /// Returns the number of the user; the same for all if the room does not say whose it is.
-    fn number(&self) -> u64;
-
-    /// Ends the use.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Link::release`].
-    unsafe fn give_up(&self);
-}
-
-// SAFETY: `ends` is a field.
-unsafe impl Room for Link {
-    #[inline]
-    fn ends(&self) -> *mut Ends<Self> {
-        self.ends.get()
-    }
-
-    #[inline]
-    fn number(&self) -> u64 {
-        self.user().number()
-    }
-
-    #[inline]
-    unsafe fn give_up(&self) {
-        // SAFETY: As the caller promises.
-        unsafe { self.release() };
-    }
-}
-
-// SAFETY: As above.
-unsafe impl Room for Branches {
-    #[inline]
-    fn ends(&self) -> *mut Ends<Self> {
-        self.0.get()
-    }
-
-    #[inline]
-    fn number(&self) -> u64 {
-        NO_NUMBER
-    }
-
-    #[inline]
-    unsafe fn give_up(&self) {}
-}
-
-/// Stands for the link by which an object waits in a queue.
-pub(crate) struct Waiting;
-
-/// Stands for the link by which an object has its place in a tree. It can be the same one.
-pub(crate) struct Sorted;
-
-/// A type whose values have room for this; see [`has_link`].
-///
-/// # Safety
-///
-/// Each value has a [`Self::Room`] at `OFFSET`.
-pub(crate) unsafe trait HasLink<Use>: Sized {
-    /// The room.
-    type Room: Room;
-
+/// Each value has an `F` at `OFFSET`.
+pub(crate) unsafe trait HasField<F>: Sized {
     /// Where it is in a value, in bytes.
     const OFFSET: usize;
 
-    /// Returns the room.
-    #[inline]
-    fn link(&self) -> &Self::Room {
+    /// Returns the field.
+    #[inline(always)]
+    fn field(&self) -> &F {
         let this = core::ptr::from_ref(self);
-        // SAFETY: By the requirement of the trait the room is there, and it is borrowed with the
+        // SAFETY: By the requirement of the trait the field is there, and it is borrowed with the
         // value.
-        unsafe { &*this.byte_add(Self::OFFSET).cast::<Self::Room>() }
+        unsafe { &*this.byte_add(Self::OFFSET).cast::<F>() }
     }
 }
 
-/// Implements [`HasLink`] for a type, by the name of the field and what it is for. The field is a
-/// [`Link`], or what is said to be behind its name.
-macro_rules! has_link {
-    (impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty, $field:ident as $use:ident) => {
-        $crate::kernel_ext::link::has_link!(
-            impl$(<$($parameter: $bound),*>)? for $type, $field: Link as $use
-        );
-    };
-    (
-        impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty,
-        $field:ident: $room:ident as $use:ident
-    ) => {
+/// Implements [`HasField`] for a type, by the name and the type of the field.
+macro_rules! has_field {
+    (impl$(<$($parameter:ident: $bound:path),*>)? for $type:ty, $field:ident: $of:ty) => {
         // SAFETY: `OFFSET` is that of the field, whose type is checked without any coercion.
         #[allow(unsafe_code)]
-        unsafe impl$(<$($parameter: $bound),*>)?
-            $crate::kernel_ext::link::HasLink<$crate::kernel_ext::link::$use> for $type
-        {
-            type Room = $crate::kernel_ext::link::$room;
-
+        unsafe impl$(<$($parameter: $bound),*>)? $crate::kernel_ext::link::HasField<$of> for $type {
             const OFFSET: usize = {
-                let _: fn(&Self) -> *const $crate::kernel_ext::link::$room =
-                    |object| &raw const object.$field;
+                let _: fn(&Self) -> *const $of = |value| &raw const value.$field;
                 core::mem::offset_of!(Self, $field)
             };
         }
     };
 }
-pub(crate) use has_link;
+pub(crate) use has_field;
 
 /// Gives up a reference for the room of its object.
 #[inline]
-pub(crate) fn into_link<Use, O: HasLink<Use>>(object: Arc<O>) -> NonNull<O::Room> {
+fn into_field<R, O: HasField<R>>(object: Arc<O>) -> NonNull<R> {
     let object = Arc::into_raw(object);
     // SAFETY: By the requirement of the trait the offset lies in the object.
     let room = unsafe { object.byte_add(O::OFFSET) };
@@ -328,20 +256,20 @@ pub(crate) fn into_link<Use, O: HasLink<Use>>(object: Arc<O>) -> NonNull<O::Room
 ///
 /// # Safety
 ///
-/// The room comes from [`into_link`] for this type and use.
+/// The room comes from [`into_field`] for this type.
 #[inline]
-pub(super) unsafe fn object_of<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> *const O {
+unsafe fn object_of<R, O: HasField<R>>(room: NonNull<R>) -> *const O {
     // SAFETY: The room is so far behind the beginning of its object.
     unsafe { room.as_ptr().cast_const().byte_sub(O::OFFSET).cast() }
 }
 
-/// Makes a reference again of what [`into_link`] returned.
+/// Makes a reference again of what [`into_field`] returned.
 ///
 /// # Safety
 ///
-/// The room comes from [`into_link`] for this type and use, and this is done once.
+/// The room comes from [`into_field`] for this type, and this is done once.
 #[inline]
-pub(crate) unsafe fn from_link<Use, O: HasLink<Use>>(room: NonNull<O::Room>) -> Arc<O> {
+unsafe fn from_field<R, O: HasField<R>>(room: NonNull<R>) -> Arc<O> {
     // SAFETY: The object was made a pointer by `Arc::into_raw`, and the caller owns that reference.
-    unsafe { Arc::from_raw(object_of::<Use, O>(room)) }
+    unsafe { Arc::from_raw(object_of(room)) }
 }

@@ -6,48 +6,13 @@
 //! The kernel's `LockedBy` does the second and stores a pointer for it. Here the reference to the
 //! owner, which objects with such data have anyway, tells which lock it is.
 
+use super::link::HasField;
 use core::{
     cell::UnsafeCell,
+    marker::PhantomData,
     mem::size_of, //
 };
-use kernel::sync::Arc;
-
-/// A type whose values have a lock; see [`has_lock`].
-///
-/// # Safety
-///
-/// Each value has at `OFFSET` a [`SpinLock`](kernel::sync::SpinLock) of [`Self::Guarded`], of
-/// `SIZE` bytes.
-pub(crate) unsafe trait HasLock {
-    /// What the lock guards.
-    type Guarded;
-
-    /// Where the lock is in a value, in bytes.
-    const OFFSET: usize;
-
-    /// The size of the lock, in bytes.
-    const SIZE: usize;
-}
-
-/// Implements [`HasLock`] for a type, by the name of the field and what that guards.
-macro_rules! has_lock {
-    (impl for $type:ty, $field:ident: $guarded:ty) => {
-        // SAFETY: `OFFSET` is that of the field, whose type is checked without any coercion.
-        #[allow(unsafe_code)]
-        unsafe impl $crate::kernel_ext::owned_by::HasLock for $type {
-            type Guarded = $guarded;
-
-            const OFFSET: usize = {
-                let _: fn(&Self) -> *const kernel::sync::SpinLock<$guarded> =
-                    |owner| &raw const owner.$field;
-                core::mem::offset_of!(Self, $field)
-            };
-
-            const SIZE: usize = core::mem::size_of::<kernel::sync::SpinLock<$guarded>>();
-        }
-    };
-}
-pub(crate) use has_lock;
+use kernel::sync::{Arc, SpinLock};
 
 /// Data that belongs to an owner, and may be accessed while the owner's lock is held.
 ///
@@ -55,23 +20,25 @@ pub(crate) use has_lock;
 ///
 /// `data` is accessed only by who shows what the lock of `owner` guards, for as long as that is
 /// borrowed. `owner` does not change as long as this is shared.
-pub(crate) struct OwnedBy<T, O: HasLock> {
+pub(crate) struct OwnedBy<T, O: HasField<SpinLock<G>>, G> {
     owner: Arc<O>,
     data: UnsafeCell<T>,
+    _guarded: PhantomData<fn(G)>,
 }
 
 // SAFETY: Threads that share it get `&mut T` one at a time, by the lock, and `&T` only if `T` is
 // `Sync`; and they share the owner.
-unsafe impl<T: Send, O: HasLock + Send + Sync> Sync for OwnedBy<T, O> {}
+unsafe impl<T: Send, O: HasField<SpinLock<G>> + Send + Sync, G> Sync for OwnedBy<T, O, G> {}
 
-impl<T, O: HasLock> OwnedBy<T, O> {
-    /// Makes data that belongs to `owner`.
+impl<T, O: HasField<SpinLock<G>>, G> OwnedBy<T, O, G> {
+    /// Makes data that belongs to `owner`, whose lock guards a `G`.
     #[inline]
     pub(crate) fn new(owner: Arc<O>, data: T) -> Self {
         // INVARIANT: Nothing accesses the data yet.
         Self {
             owner,
             data: UnsafeCell::new(data),
+            _guarded: PhantomData,
         }
     }
 
@@ -85,7 +52,7 @@ impl<T, O: HasLock> OwnedBy<T, O> {
     ///
     /// Panics if `guarded` is what the lock of another owner guards.
     #[inline]
-    pub(crate) fn access<'a>(&'a self, guarded: &'a O::Guarded) -> &'a T
+    pub(crate) fn access<'a>(&'a self, guarded: &'a G) -> &'a T
     where
         T: Sync,
     {
@@ -101,7 +68,7 @@ impl<T, O: HasLock> OwnedBy<T, O> {
     /// Panics if `guarded` is what the lock of another owner guards.
     #[inline]
     #[allow(clippy::mut_from_ref)] // It is the borrow of `guarded` that makes it exclusive.
-    pub(crate) fn access_mut<'a>(&'a self, guarded: &'a mut O::Guarded) -> &'a mut T {
+    pub(crate) fn access_mut<'a>(&'a self, guarded: &'a mut G) -> &'a mut T {
         self.check(guarded);
         // SAFETY: `guarded` is borrowed exclusively for `'a`, so nobody can show another reference
         // to it meanwhile: by the type invariant there is no other reference to the data.
@@ -114,13 +81,13 @@ impl<T, O: HasLock> OwnedBy<T, O> {
     /// the type is in that memory once, as it is no part of itself; and of the rest of a lock
     /// nobody has references.
     #[inline]
-    fn check(&self, guarded: *const O::Guarded) {
+    fn check(&self, guarded: *const G) {
         const {
             // References to what has no size can be had anywhere.
-            assert!(size_of::<O::Guarded>() > 0);
+            assert!(size_of::<G>() > 0);
         }
-        let lock = Arc::as_ptr(&self.owner).addr() + O::OFFSET;
-        if guarded.addr().wrapping_sub(lock) >= O::SIZE {
+        let lock = core::ptr::from_ref(self.owner.field()).addr();
+        if guarded.addr().wrapping_sub(lock) >= size_of::<SpinLock<G>>() {
             panic!("mismatched owners");
         }
     }

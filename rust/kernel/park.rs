@@ -29,17 +29,13 @@ extern "C" {
     fn kernel_ext_park();
 }
 
-/// Where a woken task should run. The values are those of `enum kernel_ext_wake_hint` in
-/// `rust/kernel_ext/tasks.h`.
+/// Where a woken task should run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
 pub(crate) enum WakeHint {
     /// Where the scheduler chooses.
-    Anywhere = 0,
+    Anywhere,
     /// Where the scheduler chooses, which is told that the waker is about to sleep.
-    Sync = 1,
-    /// On this CPU: the waker is about to sleep, which makes it free.
-    Here = 2,
+    Sync,
 }
 
 /// Releases `guard`, sleeps until woken or signalled (interruptible, and freezable by the system or

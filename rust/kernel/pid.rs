@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Names of threads, and of thread groups (processes), which do not keep the task.
+//! Names of threads, and of thread groups (processes), which do not keep the task; and user
+//! namespaces.
 //!
 //! A reference to a `task_struct` keeps some KiB for as long as it is held, also after the task has
 //! exited. A reference to its `struct pid` keeps that alone, and the task can be found through it
@@ -14,6 +15,7 @@
 //! After that it names nothing.
 
 use super::park::WakeHint;
+use core::ptr::{self, NonNull};
 use kernel::{
     error::{to_result, Result},
     ffi::{c_int, c_void},
@@ -24,27 +26,60 @@ use kernel::{
     task::{Kuid, Task}, //
 };
 
-use core::ptr::{self, NonNull};
+// Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
+// of the calling task, compare pointers, or accept any number. What is at the place of a
+// `CountedPid` they read once, in a section that no grace period of RCU ends in: so by its
+// invariants it is null, or stays valid for as long as they use it. A `UserNamespace` is valid by
+// its invariants, and keeps its parent. All may be called in any context.
+unsafe extern "C" {
+    /// Finds out what [`WakeHint::Sync`] means to the scheduler. At the module's initialisation.
+    #[link_name = "kernel_ext_wake_init"]
+    pub(crate) safe fn init();
 
-extern "C" {
-    fn kernel_ext_pid_current() -> *mut c_void;
-    fn kernel_ext_pid_of_thread() -> *mut c_void;
-    fn kernel_ext_pid_of_group() -> *mut c_void;
+    /// Returns the address of the `struct pid` of the calling thread, only to be compared.
+    #[link_name = "kernel_ext_pid_current"]
+    pub(crate) safe fn current_address() -> *mut c_void;
+
+    /// Returns a number of the calling thread's group that no other group gets as long as the
+    /// kernel runs.
+    #[link_name = "kernel_ext_group_number"]
+    pub(crate) safe fn current_group_number() -> u64;
+
+    /// Whether the calling thread is the kernel's own: it belongs to no program, and makes no
+    /// system calls.
+    #[link_name = "kernel_ext_is_kernel_thread"]
+    pub(crate) safe fn is_kernel_thread() -> bool;
+
+    /// Returns the number in the initial pid namespace of the thread that has the number `nr` in
+    /// the pid namespace of the calling thread; 0 if there is none.
+    #[link_name = "kernel_ext_pid_initial_nr"]
+    pub(crate) safe fn initial_number(nr: i32) -> i32;
+
+    safe fn kernel_ext_preempt_disable();
+    safe fn kernel_ext_pid_of_thread() -> *mut c_void;
+    safe fn kernel_ext_pid_of_group() -> *mut c_void;
+    safe fn kernel_ext_pid_is_current(pid: *const c_void) -> bool;
+    safe fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
+    safe fn kernel_ext_pid_is_exiting(place: &CountedPid) -> bool;
+    safe fn kernel_ext_pid_is_gone(place: &CountedPid) -> bool;
+    safe fn kernel_ext_pid_task(place: &CountedPid) -> *mut c_void;
+    safe fn kernel_ext_pid_group_nr(place: &CountedPid) -> i32;
+    safe fn kernel_ext_pid_may_signal(place: &CountedPid) -> c_int;
+    safe fn kernel_ext_uid_here(uid: u32) -> u32;
+    safe fn kernel_ext_user_ns_contains(outer: &UserNamespace, inner: &UserNamespace) -> bool;
+
     fn kernel_ext_pid_put(pid: *mut c_void);
     fn kernel_ext_pid_put_later(pid: *mut c_void);
-    fn kernel_ext_pid_is_current(pid: *const c_void) -> bool;
-    fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
-    fn kernel_ext_pid_is_exiting(place: *const *mut c_void) -> bool;
-    fn kernel_ext_pid_is_gone(place: *const *mut c_void) -> bool;
-    fn kernel_ext_pid_task(place: *const *mut c_void) -> *mut c_void;
-    fn kernel_ext_preempt_disable();
-    fn kernel_ext_pid_wake_and_enable(place: *const *mut c_void, hint: WakeHint);
-    fn kernel_ext_pid_group_nr(place: *const *mut c_void) -> i32;
-    fn kernel_ext_pid_initial_nr(nr: i32) -> i32;
-    fn kernel_ext_pid_may_signal(place: *const *mut c_void) -> c_int;
-    fn kernel_ext_group_number() -> u64;
-    fn kernel_ext_is_kernel_thread() -> bool;
-    fn kernel_ext_uid_here(uid: u32) -> u32;
+    fn kernel_ext_pid_wake_and_enable(place: &CountedPid, is_sync: bool);
+    fn kernel_ext_user_ns_get(ns: *mut c_void);
+    fn kernel_ext_user_ns_put(ns: *mut c_void);
+}
+
+/// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at
+/// no cost in the first one.
+#[inline]
+pub(crate) fn uid_here(uid: Kuid) -> u32 {
+    kernel_ext_uid_here(uid.into_raw().val)
 }
 
 /// A counted `struct pid`, until it is closed.
@@ -53,25 +88,19 @@ extern "C" {
 ///
 /// `self.0` is null, or a valid `struct pid` to which this owns a reference. That reference is put
 /// when a grace period of RCU has ended since the pointer became null, or with `self`.
-struct Counted(Atomic<*mut c_void>);
+#[repr(transparent)]
+struct CountedPid(Atomic<*mut c_void>);
 
 // SAFETY: A `struct pid` is counted atomically, and may be used and put by any thread.
-unsafe impl Send for Counted {}
+unsafe impl Send for CountedPid {}
 // SAFETY: What threads share is an atomic pointer, and a `struct pid`, which any thread may use.
-unsafe impl Sync for Counted {}
+unsafe impl Sync for CountedPid {}
 
-impl Counted {
+impl CountedPid {
     /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
     #[inline(always)]
     fn address(&self) -> *mut c_void {
         self.0.load(ordering::Relaxed)
-    }
-
-    /// Returns the place of the pointer. What is read there under RCU is null, or valid for as long
-    /// as that lasts.
-    #[inline(always)]
-    fn place(&self) -> *const *mut c_void {
-        self.0.as_ptr()
     }
 
     /// Puts the reference, after a grace period. Does nothing if that was done before.
@@ -87,7 +116,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedPid {
     fn drop(&mut self) {
         let pid = self.address();
         if !pid.is_null() {
@@ -97,52 +126,14 @@ impl Drop for Counted {
     }
 }
 
-/// Returns the address of the `struct pid` of the calling thread, only to be compared.
-#[inline]
-pub(crate) fn current_address() -> *mut c_void {
-    // SAFETY: Reads a field of the calling thread.
-    unsafe { kernel_ext_pid_current() }
-}
-
-/// Returns a number of the calling thread's group that no other group gets as long as the kernel
-/// runs.
-pub(crate) fn current_group_number() -> u64 {
-    // SAFETY: Reads fields of the calling thread.
-    unsafe { kernel_ext_group_number() }
-}
-
-/// Whether the calling thread is the kernel's own: it belongs to no program, and makes no system
-/// calls.
-pub(crate) fn is_kernel_thread() -> bool {
-    // SAFETY: Reads a field of the calling thread.
-    unsafe { kernel_ext_is_kernel_thread() }
-}
-
-/// Returns the number in the initial pid namespace of the thread that has the number `nr` in the
-/// pid namespace of the calling thread; 0 if there is none.
-pub(crate) fn initial_number(nr: i32) -> i32 {
-    // SAFETY: Any number may be passed.
-    unsafe { kernel_ext_pid_initial_nr(nr) }
-}
-
-/// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at
-/// no cost in the first one.
-#[inline]
-pub(crate) fn uid_here(uid: Kuid) -> u32 {
-    // SAFETY: Any number may be passed.
-    unsafe { kernel_ext_uid_here(uid.into_raw().val) }
-}
-
 /// The name of a thread.
-pub(crate) struct ThreadPid(Counted);
+pub(crate) struct ThreadPid(CountedPid);
 
 impl ThreadPid {
     /// Returns the name of the calling thread.
     pub(crate) fn current() -> Self {
-        // SAFETY: Takes a reference to the `struct pid` of the calling thread, which has one.
-        let pid = unsafe { kernel_ext_pid_of_thread() };
-        // INVARIANT: The reference is owned by the result.
-        Self(Counted(Atomic::new(pid)))
+        // INVARIANT: The calling thread has a `struct pid`; the result owns the reference.
+        Self(CountedPid(Atomic::new(kernel_ext_pid_of_thread())))
     }
 
     /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
@@ -158,28 +149,24 @@ impl ThreadPid {
 
     /// Whether no thread has this name, now or later. What the thread did happened before.
     pub(crate) fn is_gone(&self) -> bool {
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        unsafe { kernel_ext_pid_is_gone(self.0.place()) }
+        kernel_ext_pid_is_gone(&self.0)
     }
 
     /// Whether this names the calling thread.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
-        // SAFETY: Compares pointers.
-        unsafe { kernel_ext_pid_is_current(self.address()) }
+        kernel_ext_pid_is_current(self.address())
     }
 
     /// Whether the thread is exiting or gone: it is in no system call any more, and makes no other.
     /// In any context.
     pub(crate) fn is_exiting(&self) -> bool {
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        unsafe { kernel_ext_pid_is_exiting(self.0.place()) }
+        kernel_ext_pid_is_exiting(&self.0)
     }
 
     /// Returns the task of the thread, unless it is gone. In any context.
     pub(crate) fn task(&self) -> Option<ARef<Task>> {
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        let task = NonNull::new(unsafe { kernel_ext_pid_task(self.0.place()) })?;
+        let task = NonNull::new(kernel_ext_pid_task(&self.0))?;
         // SAFETY: The function has taken a reference, which the result owns; `Task` is transparent
         // over `task_struct`.
         Some(unsafe { ARef::from_raw(task.cast()) })
@@ -193,26 +180,22 @@ impl ThreadPid {
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.
     #[inline]
     pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
-        // SAFETY: Allowed in any context; the counterpart is the last step of the function below.
-        unsafe { kernel_ext_preempt_disable() };
+        // The counterpart is the last step of the function below.
+        kernel_ext_preempt_disable();
         drop(locks);
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        // Preemption is disabled as above.
-        unsafe { kernel_ext_pid_wake_and_enable(self.0.place(), hint) };
+        // SAFETY: Preemption is disabled as above.
+        unsafe { kernel_ext_pid_wake_and_enable(&self.0, hint == WakeHint::Sync) };
     }
 }
 
 /// The name of a thread group: a process, as user space calls it.
-pub(crate) struct GroupPid(Counted);
+pub(crate) struct GroupPid(CountedPid);
 
 impl GroupPid {
     /// Returns the name of the calling thread's group.
     pub(crate) fn current() -> Self {
-        // SAFETY: Takes a reference to the `struct pid` of the calling thread's group, which has
-        // one.
-        let pid = unsafe { kernel_ext_pid_of_group() };
-        // INVARIANT: The reference is owned by the result.
-        Self(Counted(Atomic::new(pid)))
+        // INVARIANT: The calling thread's group has a `struct pid`; the result owns the reference.
+        Self(CountedPid(Atomic::new(kernel_ext_pid_of_group())))
     }
 
     /// Ends the name, as [`ThreadPid::close`] does.
@@ -222,8 +205,7 @@ impl GroupPid {
 
     /// Whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
-        // SAFETY: Compares pointers.
-        unsafe { kernel_ext_pid_is_current_group(self.0.address()) }
+        kernel_ext_pid_is_current_group(self.0.address())
     }
 
     /// Whether `other` names the same group. `false` if either is closed.
@@ -236,15 +218,52 @@ impl GroupPid {
     /// gone.
     #[inline]
     pub(crate) fn number_for_current(&self) -> i32 {
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        unsafe { kernel_ext_pid_group_nr(self.0.place()) }
+        kernel_ext_pid_group_nr(&self.0)
     }
 
     /// Succeeds if the calling thread may signal the group: if it belongs to the group, has the
     /// same user as `kill(2)` compares them, or has `CAP_KILL` in the user namespace of the group.
     /// Fails with `EPERM`, or with `ESRCH` if the group is gone. In any context.
     pub(crate) fn may_signal(&self) -> Result {
-        // SAFETY: By the type invariants of `Counted` the place is one that the function may read.
-        to_result(unsafe { kernel_ext_pid_may_signal(self.0.place()) })
+        to_result(kernel_ext_pid_may_signal(&self.0))
+    }
+}
+
+/// A counted `struct user_namespace`.
+///
+/// # Invariants
+///
+/// `self.0` is a valid `struct user_namespace`, to which this owns a reference.
+#[repr(transparent)]
+pub(crate) struct UserNamespace(NonNull<c_void>);
+
+// SAFETY: A `struct user_namespace` is counted atomically, and may be used and put by any thread.
+unsafe impl Send for UserNamespace {}
+// SAFETY: The level and the parent of a user namespace, which are all that is read, never change.
+unsafe impl Sync for UserNamespace {}
+
+impl UserNamespace {
+    /// Takes a reference to a user namespace.
+    ///
+    /// # Safety
+    ///
+    /// `ns` must be a valid `struct user_namespace`.
+    pub(crate) unsafe fn from_raw(ns: NonNull<c_void>) -> Self {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { kernel_ext_user_ns_get(ns.as_ptr()) };
+        // INVARIANT: The result owns the reference that was taken above.
+        Self(ns)
+    }
+
+    /// Whether `inner` is this namespace or a descendant of it.
+    pub(crate) fn contains(&self, inner: &Self) -> bool {
+        kernel_ext_user_ns_contains(self, inner)
+    }
+}
+
+impl Drop for UserNamespace {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants `self` owns a reference to put.
+        unsafe { kernel_ext_user_ns_put(self.0.as_ptr()) };
     }
 }

@@ -16,29 +16,54 @@
 //! The fields are read by C, because the C compiler knows their offsets in any kernel that this is
 //! built for.
 
-use kernel::{
-    ffi::c_void,
-    task::Task, //
-};
+use kernel::task::Task;
 
-extern "C" {
-    fn kernel_ext_sched_current() -> u32;
-    fn kernel_ext_sched_of(task: *const c_void) -> u32;
-    fn kernel_ext_sched_resets_on_fork(task: *const c_void) -> bool;
-    fn kernel_ext_sched_set(task: *mut c_void, wanted: u32) -> u32;
-    fn kernel_ext_sched_limits(task: *mut c_void) -> u32;
-    fn kernel_ext_preempt_disable();
-    fn kernel_ext_preempt_enable();
+// Why these are safe to call: `helpers/tasks.c` defines them with these arguments, and `Task` is
+// transparent over `task_struct`. They read fields of the calling task, or of a task that is
+// borrowed, and therefore valid; the scheduler rejects any word that it does not know.
+#[allow(improper_ctypes)] // Of a task, its address is all that is passed on.
+unsafe extern "C" {
+    /// Returns how the calling task is scheduled, without the flag. In any context.
+    #[link_name = "kernel_ext_sched_current"]
+    pub(crate) safe fn current() -> u32;
+
+    /// Returns how `task` is scheduled, without the flag. In any context; for a task that runs on
+    /// another CPU the result may be outdated, or mixed of old and new fields.
+    #[link_name = "kernel_ext_sched_of"]
+    pub(crate) safe fn of(task: &Task) -> u32;
+
+    /// Returns whether children of `task` do not inherit how it is scheduled: the flag, which the
+    /// other words lack. In any context.
+    #[link_name = "kernel_ext_sched_resets_on_fork"]
+    pub(crate) safe fn resets_on_fork(task: &Task) -> bool;
+
+    /// Schedules `task` as `wanted` says, without checking the rights of `task`, and returns the
+    /// word, with the flag, that undoes it. Where policy and real-time priority stay the same, the
+    /// flag stays, too.
+    ///
+    /// On a kernel that does not export `sched_setattr_nocheck` only the nice value changes.
+    ///
+    /// Process context; takes the scheduler's locks: the caller must hold no lock of its own.
+    #[link_name = "kernel_ext_sched_set"]
+    pub(crate) safe fn set(task: &Task, wanted: u32) -> u32;
+
+    /// Returns the limits of `task`: from bit 0 on its lowest nice value as a signed byte, 20 if it
+    /// may choose none; from bit 8 on its highest real-time priority, 0 if it may have none, or if
+    /// the kernel gives a module no way to set it.
+    #[link_name = "kernel_ext_sched_limits"]
+    pub(crate) safe fn limits(task: &Task) -> u32;
+
+    /// Lets other tasks run, where the kernel does not preempt this one and another should run: for
+    /// loops whose length user space chooses.
+    ///
+    /// Process context; the caller must hold no lock.
+    #[link_name = "kernel_ext_cond_resched"]
+    pub(crate) safe fn cond_resched();
+
+    safe fn kernel_ext_preempt_disable();
     #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
-    fn kernel_ext_is_preemptible() -> bool;
-    fn kernel_ext_cond_resched();
-}
-
-/// Returns how the calling task is scheduled, without the flag. In any context.
-#[inline]
-pub(crate) fn current() -> u32 {
-    // SAFETY: Reads fields of the calling task, which exists.
-    unsafe { kernel_ext_sched_current() }
+    safe fn kernel_ext_is_preemptible() -> bool;
+    fn kernel_ext_preempt_enable();
 }
 
 /// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others
@@ -51,8 +76,7 @@ pub(crate) fn unpreempted_if<T>(is_needed: bool, step: impl FnOnce() -> T) -> T 
     if !is_needed {
         return step();
     }
-    // SAFETY: Allowed in any context; the counterpart follows on the only path from here.
-    unsafe { kernel_ext_preempt_disable() };
+    kernel_ext_preempt_disable();
     let done = step();
     // SAFETY: Undoes the call above.
     unsafe { kernel_ext_preempt_enable() };
@@ -64,51 +88,5 @@ pub(crate) fn unpreempted_if<T>(is_needed: bool, step: impl FnOnce() -> T) -> T 
 #[inline(always)]
 pub(crate) fn expect_unpreempted() {
     #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
-    // SAFETY: Reads the state of the calling task.
-    kernel::warn_on!(unsafe { kernel_ext_is_preemptible() });
-}
-
-/// Returns how `task` is scheduled, without the flag. In any context; for a task that runs on
-/// another CPU the result may be outdated, or mixed of old and new fields.
-pub(crate) fn of(task: &Task) -> u32 {
-    // SAFETY: `task` is a valid, counted task for the whole call, which reads some of its fields.
-    unsafe { kernel_ext_sched_of(task.as_ptr().cast()) }
-}
-
-/// Returns whether children of `task` do not inherit how it is scheduled: the flag, which the other
-/// words lack. In any context.
-pub(crate) fn resets_on_fork(task: &Task) -> bool {
-    // SAFETY: `task` is a valid, counted task for the whole call, which reads one of its fields.
-    unsafe { kernel_ext_sched_resets_on_fork(task.as_ptr().cast()) }
-}
-
-/// Schedules `task` as `wanted` says, without checking the rights of `task`, and returns the word,
-/// with the flag, that undoes it. Where policy and real-time priority stay the same, the flag
-/// stays, too.
-///
-/// On a kernel that does not export `sched_setattr_nocheck` only the nice value changes.
-///
-/// Process context; takes the scheduler's locks: the caller must hold no lock of its own.
-pub(crate) fn set(task: &Task, wanted: u32) -> u32 {
-    // SAFETY: `task` is a valid, counted task for the whole call. The scheduler rejects any word
-    // that it does not know.
-    unsafe { kernel_ext_sched_set(task.as_ptr().cast(), wanted) }
-}
-
-/// Returns the limits of `task`: from bit 0 on its lowest nice value as a signed byte, 20 if it may
-/// choose none; from bit 8 on its highest real-time priority, 0 if it may have none, or if the
-/// kernel gives a module no way to set it.
-pub(crate) fn limits(task: &Task) -> u32 {
-    // SAFETY: `task` is a valid, counted task for the whole call, which reads its limits and
-    // credentials.
-    unsafe { kernel_ext_sched_limits(task.as_ptr().cast()) }
-}
-
-/// Lets other tasks run, where the kernel does not preempt this one and another should run: for
-/// loops whose length user space chooses.
-///
-/// Process context; the caller must hold no lock.
-pub(crate) fn cond_resched() {
-    // SAFETY: The caller holds no lock (see above), so this task may sleep.
-    unsafe { kernel_ext_cond_resched() };
+    kernel::warn_on!(kernel_ext_is_preemptible());
 }

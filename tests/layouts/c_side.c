@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The driver's table, for a module without the driver. */
-#include "../../rust/kernel_ext/layouts.c"
+#include "../../drivers/android/helpers/layouts.c"

@@ -75,5 +75,5 @@ def test_contract_with_a_security_module(tally, driver):
 
 @stage("drivers/android/entry/", "rust/kernel/", *CONTRACT, takes=20)
 def test_contract_with_parameters(tally):
-    for words, only, cpus in (("charge_buffers=1", ("charging::", "reclaim::"), 1), ("handoff=2", ("placement::",), 2), ("handoff=0", ("placement::",), 2)):
+    for words, only, cpus in (("charge_buffers=1", ("charging::", "reclaim::"), 1), ("handoff=0", ("placement::",), 2)):
         contract.suite(tally, UM, "rust", only=only, boot=(f"parameters={words}",), cpus=cpus)

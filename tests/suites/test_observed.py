@@ -106,7 +106,7 @@ def test_worked_examples(tally):
             tally.nothing_wrong(title, wrong, result.good)
 
 
-@stage("drivers/android/common/netlink.c", "drivers/android/common/netlink.rs", takes=6)
+@stage("drivers/android/ffi/mod.rs", "drivers/android/common/netlink.rs", takes=6)
 def test_netlink_tool(tally):
     """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers."""
     first = None
@@ -121,7 +121,7 @@ def test_netlink_tool(tally):
         tally.one(title, good)
 
 
-@stage("drivers/android/common/netlink.c", "tests/netlink/", takes=4)
+@stage("drivers/android/ffi/mod.rs", "tests/netlink/", takes=4)
 def test_netlink_family_that_is_taken(tally):
     """Whether our driver does without its netlink family while somebody else has it, and says so."""
     _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [

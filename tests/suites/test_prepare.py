@@ -91,7 +91,7 @@ def without_source(machine):
     ("could not be prepared", lambda machine: None, RELEASE),
     ("apt install linux-headers-7.9.1-amd64", lambda machine: None, "7.9.1-amd64"),
     ("without Rust", lambda machine: machine.kernel(RELEASE, "# CONFIG_RUST is not set"), RELEASE),
-    ("older than Linux 7.2", lambda machine: machine.kernel("6.12.107+deb13-amd64"), "6.12.107+deb13-amd64"),
+    ("older than Linux 7.3", lambda machine: machine.kernel("6.12.107+deb13-amd64"), "6.12.107+deb13-amd64"),
     ("init_ipc_ns", lambda machine: machine.write(f"{BUILD}/Module.symvers", "0x0\tother\tvmlinux\tEXPORT_SYMBOL\t\n"), RELEASE),
     ("built by rustc 1.85.1, and the one here is 1.96.1(.|\n)*apt install rustc",
      lambda machine: machine.program("rustc", "echo rustc 1.96.1 '(Debian)'"), RELEASE),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What must hold of the sources before any of them runs: format, lints, checkpatch, links, homes of unsafe."""
 
+import fnmatch
 import re
 import subprocess
 
@@ -12,6 +13,7 @@ _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 _UNSAFE_TABLE = "docs/architecture.md"
+_CALLED = "docs/stock-kernels.md"
 
 _FENCE = re.compile(r"^```(\w*)$(.*?)^```$", re.M | re.S)
 _MAKE = re.compile(r"^(?:\$ )?make (?=[a-z])([\w-]+)", re.M)
@@ -90,12 +92,21 @@ def without_schedstats():
     out.mkdir(parents=True)
     undefined = out / "undefined.h"
     undefined.write_text("#undef CONFIG_SCHEDSTATS\n")
-    argv = module.command(built, out, f"KCFLAGS=-include {undefined}", target="rust_binder_helpers.o")
+    argv = module.command(built, out, f"KCFLAGS=-include {undefined}", sources=ROOT / "tests/layouts", target="c_side.o")
     done = subprocess.run([str(word) for word in argv], text=True, capture_output=True, env=built.module_environment())
     said = (done.stdout + done.stderr).splitlines()
     if done.returncode and any("error:" in line and "CONFIG_SCHEDSTATS" in line for line in said):
         return []
     return ["it is compiled, or ends without a word of CONFIG_SCHEDSTATS", *said[-10:]]
+
+
+def _called():
+    """What the driver calls of the kernel and the document does not say what for. The rest is the compiler's, the architecture's or a debugging option's."""
+    text = (ROOT / _CALLED).read_text().partition("## What the module calls of the kernel")[2].partition("\n## ")[0]
+    named = [*re.findall(r"`([\w*?]+)`", text), "_R*", "rust_*", "__asan_*", "lock_[ar]*", "*lockdep_*", "__might_*", "preempt_*", "__list_*", "__kasan_*",
+             "__srcu_*", "refcount_*", "should_fail_usercopy", "warn_*", "task_size", "um*"]
+    symbols = proc.output("nm", "-u", module.build(kernel.build("um"))).split()[1::2]
+    return [f"{_CALLED}: does not say what {symbol} is for" for symbol in symbols if not any(fnmatch.fnmatchcase(symbol, name) for name in named)]
 
 
 def _checkpatch():
@@ -247,6 +258,7 @@ CHECKS = {
     "clippy: driver": (_clippy_driver, ("drivers/", "rust/"), 40),
     "documentation": (doc.complaints, ("drivers/", "rust/"), 20),
     "32 bits": (_narrow, ROOMS, 20),
-    "no CONFIG_SCHEDSTATS": (without_schedstats, ("drivers/android/", "rust/kernel_ext/"), 3),
+    "no CONFIG_SCHEDSTATS": (without_schedstats, ("drivers/android/helpers/layouts.c",), 3),
+    "functions of the kernel": (_called, ("drivers/", "rust/", _CALLED), 10),
     "checkpatch": (_checkpatch, ("drivers/", "rust/", "include/", "tests/"), 10),
 }

@@ -55,14 +55,13 @@ def _copy_of(box):
 
 
 def releases(pin):
-    """The pin of a machine with the releases of its kernels, the newest that the last of its suites has today of each series."""
+    """The pin of a machine with the release of its kernel, the newest that the last of its suites has today of the series."""
     with tempfile.TemporaryDirectory() as folder:
         suite = debian.Suite(pathlib.Path(folder), pin["suites"][-1])
         suite.must_update()
-        first, *later = [stock.newest(suite, {"series": series, "flavour": "amd64"}, "machine")
-                         for series in (pin["series"], *([pin["later"]] if "later" in pin else []))]
-    say.note(f"a machine of {pin['suites'][0]} with Linux {' and '.join([first, *later])}")
-    return {"suites": pin["suites"], "release": first, **({"later": later[0]} if later else {})}
+        release = stock.newest(suite, {"series": pin["series"], "flavour": "amd64"}, "machine")
+    say.note(f"a machine of {pin['suites'][0]} with Linux {release}")
+    return {"suites": pin["suites"], "release": release}
 
 
 def checks(words):
@@ -94,20 +93,15 @@ def _check(tally, name, good, words=""):
 def _life(box, tally, pin, made, later):
     """Of the packages on one machine."""
     before = _files(box)
-    last = pin.get("later", pin["release"])
+    release = pin["release"]
     _install(box, tally, pin, made)
     scripts = ("check", "used", "purged", "locked", "upgraded")
     box.put({f"lab/{name}": _SCRIPTS / name for name in scripts} | _clients())
-    _lock(box, tally, pin["release"])
-    if last != pin["release"]:
-        with _copy_of(box) as other:
-            _use(other, tally, pin["release"], ". /lab/purged")
-        _upgrade_kernel(box, tally, pin)
-        _lock(box, tally, last)
-    _upgrade(box, tally, last, later)
-    _use(box, tally, last, ". /lab/upgraded\n. /lab/purged")
-    left = sorted(path for path in _files(box) - before if last not in path and "linux-" not in path)
-    _check(tally, f"nothing is left on {last}", not left, "\n".join(left))
+    _lock(box, tally, release)
+    _upgrade(box, tally, release, later)
+    _use(box, tally, release, ". /lab/upgraded\n. /lab/purged")
+    left = sorted(path for path in _files(box) - before if release not in path and "linux-" not in path)
+    _check(tally, f"nothing is left on {release}", not left, "\n".join(left))
 
 
 def _install(box, tally, pin, made):
@@ -130,14 +124,6 @@ def _use(box, tally, release, more=""):
     words = box.on(f"starting it with {release}", release, f". /lab/used\n(set -e\n{recipes})\n{more}\nend", timeout=1200)
     _add(tally, f"used on {release}", words)
     tally.nothing_wrong(f"containers as documented on {release}", examples.judge(scene, _plain(words)))
-
-
-def _upgrade_kernel(box, tally, pin):
-    first, later = pin["release"], pin["later"]
-    words = box.off(f"installing {later}, and compiling for it", f"{_APT}$install "
-                    f"{' '.join(_versions(pin, later, 'image', 'headers', 'source'))}\n"
-                    f"modinfo -k {later} binder_rust; modinfo -k {first} binder_rust")
-    _check(tally, f"the module is compiled for {later} as that is installed", words.count("vermagic") == 2, words)
 
 
 def _upgrade(box, tally, release, later):

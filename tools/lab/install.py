@@ -14,7 +14,7 @@ from .versions import PINNED, ROOT
 
 # Where our files are, and where nothing of the same name may be in a tree before we came.
 _OURS = ("drivers/android/**/*.rs", "drivers/android/**/*.[ch]", "drivers/android/*.rust_binder",
-         "rust/kernel/*.rs", "rust/kernel/**/*.rs", "rust/kernel_ext/*.[ch]")
+         "rust/kernel/*.rs", "rust/kernel/**/*.rs")
 MANIFEST = "drivers/android/.rust_binder.files"
 _UPSTREAM = "drivers/android/binder"
 

@@ -34,8 +34,6 @@ _ACCESS = {
 }
 _ACCESS[".h"] = _ACCESS[".c"]
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-# Definitions of what others order with.
-_NO_SITES = ("rust/kernel/versions.rs",)
 
 
 def tests():
@@ -129,7 +127,7 @@ def complaints(root=ROOT):
 
 def sites(root=ROOT):
     """The files of the driver that have such accesses, tests left out."""
-    paths = [path for folder in ("drivers/android", "rust/kernel", "rust/kernel_ext") for path in sorted((root / folder).rglob("*"))]
+    paths = [path for folder in ("drivers/android", "rust/kernel") for path in sorted((root / folder).rglob("*"))]
     names = {str(path.relative_to(root)): path for path in paths if path.suffix in _ACCESS}
-    return [name for name, path in names.items() if name not in _NO_SITES and not re.search(r"/tests(\.rs|/)", name)
+    return [name for name, path in names.items() if not re.search(r"/tests(\.rs|/)", name)
             and _ACCESS[path.suffix].search(_COMMENT.sub("", path.read_text()))]

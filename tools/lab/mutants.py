@@ -54,7 +54,7 @@ _OWN_WAYS = {
     "policy": Way("policy", ("policy::",), contract.LSM, policy=True),
     "charging": Way("charging", ("charging::", "reclaim::"), parameters="charge_buffers=1"),
 }
-WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters="handoff=2"), Way(KUNIT, (KUNIT,)))
+WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters="handoff=0"), Way(KUNIT, (KUNIT,)))
 
 
 @dataclasses.dataclass

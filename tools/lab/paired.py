@@ -15,7 +15,7 @@ _RESULT = bench.HOME / "paired.json"
 SIZES = (0, 4096, 65536)
 BOOTS, SECONDS = 5, 10
 # What they are called; where client and server run, and on which of the host's CPUs; what our driver is told.
-SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""), ("free, `handoff=2`", "free", None, "handoff=2"))
+SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""))
 # C's files are in /dev/binderfs, ours in /tmp/ours.
 _SCRIPT = """
 insmod /lab/{c}.ko && mount -t binder binder /dev/binderfs || exit

@@ -196,7 +196,7 @@ def _maintained():
         elif name.startswith("rust/kernel/"):
             found.add(f"rust/kernel/{parts[2].removesuffix('.rs')}*")
         else:
-            found.add("rust/kernel_ext/" if name.startswith("rust/kernel_ext/") else name)
+            found.add(name)
     return sorted(found)
 
 

@@ -34,10 +34,10 @@ Time passed-on 0.01
 SOURCES = {
     "rust/kernel/one.rs": "fn give(&self) {\n    self.0.store(KBox::into_raw(make(self)),\n        Release);\n    self.0.load(Relaxed);\n}\n",
     "rust/kernel/one/tests.rs": "fn f() { a.load(Acquire) }",
-    "rust/kernel_ext/two.c": "/* smp_mb() */\nint f(void)\n{\n\treturn READ_ONCE(x) + atomic_read_acquire(&y);\n}\n",
+    "drivers/android/helpers/two.c": "/* smp_mb() */\nint f(void)\n{\n\treturn READ_ONCE(x) + atomic_read_acquire(&y);\n}\n",
     "drivers/android/none.rs": "// Nothing is said by a comment: a.load(Acquire)\nfn f() { Command::Acquire; full().ok_or(Full)?; }",
     "tests/litmus/passed-on.litmus": TEST,
-    "docs/ordering.md": "| give | `rust/kernel/one.rs:give` | `rust/kernel_ext/two.c:f` | [passed-on](../tests/litmus/passed-on.litmus) |\n",
+    "docs/ordering.md": "| give | `rust/kernel/one.rs:give` | `drivers/android/helpers/two.c:f` | [passed-on](../tests/litmus/passed-on.litmus) |\n",
 }
 
 
@@ -83,7 +83,7 @@ def test_verdicts(words, answers):
     (None, "rust/kernel/one.rs", "", ""),
     ("does not name drivers/android/none.rs", "drivers/android/none.rs", "Command::Acquire", "a.load(Relaxed)"),
     ("does not name rust/kernel/one.rs", "docs/ordering.md", "`rust/kernel/one.rs:give`", "it"),
-    ("does not name rust/kernel_ext/two.c", "docs/ordering.md", "`rust/kernel_ext/two.c:f`", "it"),
+    ("does not name drivers/android/helpers/two.c", "docs/ordering.md", "`drivers/android/helpers/two.c:f`", "it"),
     ("names no passed-on.litmus", "docs/ordering.md", "[passed-on](../tests/litmus/passed-on.litmus)", "–"),
     ("does not say which functions it models", "tests/litmus/passed-on.litmus", "Models: `rust/kernel/one.rs:give` (P0)", "Models: one who gives"),
 ])

@@ -1,76 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The devices that exist without a request of user space: those that the module
- * parameter names.
- *
- * If the administrator sets the parameter, the devices that it names are
- * created in /dev as well, for programs that do not use binderfs. Its default
- * creates none there.
+ * Devices in /dev, for programs that do not use binderfs: those that the module
+ * parameter names, if the administrator sets it. Its default creates none there.
+ * And when devices can be opened.
  */
 
 #include <linux/compiler.h>
 #include <linux/fs.h>
 #include <linux/list.h>
-#include <linux/minmax.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/user_namespace.h>
 
-#include <uapi/linux/android/binderfs.h>
-
-#include "rust_binderfs.h"
 #include "internal.h"
-
-/* The devices parameter */
-
-/*
- * The kernel's configuration is about what is built in. A module is loaded into
- * kernels that others configured for their C driver: Debian's name one device.
- */
-#if !defined(MODULE) && defined(CONFIG_ANDROID_BINDER_DEVICES)
-#define BINDER_DEVICES	CONFIG_ANDROID_BINDER_DEVICES
-#else
-#define BINDER_DEVICES	"binder,hwbinder,vndbinder"
-#endif
-
-static char binder_default_devices[] = BINDER_DEVICES;
-static char *binder_devices = binder_default_devices;
-module_param_named(devices, binder_devices, charp, 0444);
-MODULE_PARM_DESC(devices, "Devices of each new mount; if given, also in /dev");
-
-size_t rust_binder_next_device(const char *option, size_t *cursor,
-			       char name[BINDERFS_MAX_NAME + 1])
-{
-	const char *here = (option ?: binder_devices) + *cursor;
-	size_t len = strcspn(here, option ? ":" : ",");
-
-	strscpy(name, here, min_t(size_t, len, BINDERFS_MAX_NAME) + 1);
-	*cursor += len + (here[len] != '\0');
-	return len;
-}
-
-static int binder_check_devices(void)
-{
-	char name[BINDERFS_MAX_NAME + 1];
-	size_t cursor = 0;
-	size_t len;
-
-	do {
-		len = rust_binder_next_device(NULL, &cursor, name);
-		if (len > BINDERFS_MAX_NAME)
-			return -E2BIG;
-		if (len && !rust_binderfs_is_name(name, len)) {
-			pr_err("devices has '%*pE', which cannot be a name\n",
-			       (int)len, name);
-			return -EINVAL;
-		}
-	} while (len);
-	return 0;
-}
 
 /* Devices in /dev */
 
@@ -164,7 +109,7 @@ static int binder_misc_add_all(void)
 	size_t cursor = 0;
 	int ret = 0;
 
-	if (binder_devices == binder_default_devices)
+	if (rust_binder_has_default_devices())
 		return 0;
 
 	while (!ret && rust_binder_next_device(NULL, &cursor, name))
@@ -226,7 +171,7 @@ const void *rust_binderfs_device_context(const struct inode *inode,
  */
 int rust_binderfs_init(void)
 {
-	int ret = binder_check_devices();
+	int ret = rust_binder_check_devices();
 
 	if (ret)
 		return ret;

@@ -19,10 +19,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include <uapi/linux/android/binderfs.h>
-
-#include "../common/netlink.h"
-#include "rust_binderfs.h"
 #include "internal.h"
 
 #define BINDERFS_INO_ROOT		1
@@ -289,10 +285,12 @@ static int binderfs_present_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(binderfs_present);
 
+bool rust_binder_has_reports;
+
 /* A family of another driver may keep ours from being registered. */
 static int binderfs_reports_show(struct seq_file *seq, void *unused)
 {
-	seq_puts(seq, rust_binder_netlink_is_registered() ? "1\n" : "0\n");
+	seq_puts(seq, rust_binder_has_reports ? "1\n" : "0\n");
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(binderfs_reports);

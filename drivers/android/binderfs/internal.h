@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the C files share: the mount (rust_binderfs.c), its options
- * (binderfs/options.c), device numbers and quotas (binderfs/minors.c), its
- * contents (binderfs/inodes.c), the devices that exist from the start, in each
- * mount and in /dev (binderfs/devices.c), and the log files (binderfs/logs.c).
+ * What the C files share: the mount and its options (rust_binderfs.c), device
+ * numbers and quotas (binderfs/minors.c), its contents (binderfs/inodes.c),
+ * devices in /dev (binderfs/devices.c), log files (binderfs/logs.c), and the
+ * module's parameters (binderfs/params.c).
  */
 #ifndef _RUST_BINDERFS_INTERNAL_H
 #define _RUST_BINDERFS_INTERNAL_H
 
 #include <linux/atomic.h>
 #include <linux/fs.h>
-#include <linux/fs_parser.h>
 #include <linux/kdev_t.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
@@ -25,7 +24,6 @@
 struct binderfs_account;
 struct dentry;
 struct fs_context;
-struct fs_parameter;
 struct user_namespace;
 
 #define BINDERFS_MINORS		(MINORMASK + 1)
@@ -113,18 +111,6 @@ extern dev_t rust_binderfs_region;
 int rust_binderfs_register(void);
 void rust_binderfs_unregister(void);
 
-/* binderfs/options.c */
-
-extern const struct fs_parameter_spec rust_binderfs_parameters[];
-
-/* Gives the context its options, with their defaults. */
-int rust_binderfs_new_options(struct fs_context *fc);
-void rust_binderfs_free_options(struct binderfs_options *options);
-int rust_binderfs_parse_param(struct fs_context *fc,
-			      struct fs_parameter *param);
-int rust_binderfs_reconfigure(struct fs_context *fc);
-int rust_binderfs_show_options(struct seq_file *seq, struct dentry *root);
-
 /* Whether a device can have the name: no other entry has it. */
 bool rust_binderfs_is_name(const char *name, size_t len);
 
@@ -194,6 +180,12 @@ void rust_binder_debugfs_exit(void);
 
 /* Whether init has succeeded. */
 bool rust_binder_is_ready(void);
+
+/* binderfs/params.c */
+
+/* Whether the parameter has its default, and what is wrong with the names in it: 0 or an errno. */
+bool rust_binder_has_default_devices(void);
+int rust_binder_check_devices(void);
 
 /*
  * Iterates over the names in the devices option of a mount or, if @option is

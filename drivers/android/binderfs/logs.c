@@ -26,8 +26,6 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../common/name.h"
-#include "rust_binderfs.h"
 #include "internal.h"
 
 /* Files */
@@ -77,10 +75,14 @@ static const struct seq_operations binder_log_records = {
 	.show = binder_log_show,
 };
 
-static int binder_log_open_as(struct file *file, enum rust_binder_log what,
-			      pid_t pid)
+/* The data of a file: its log, and for %RUST_BINDER_LOG_PROCESS the pid in the bits above. */
+#define BINDER_LOG_BITS		4
+
+static int binder_log_open(struct inode *inode, struct file *file)
 {
-	void *reader = rust_binder_log_open(what, pid);
+	unsigned long data = (unsigned long)inode->i_private;
+	void *reader = rust_binder_log_open(data & (BIT(BINDER_LOG_BITS) - 1),
+					    data >> BINDER_LOG_BITS);
 	int ret;
 
 	if (!reader)
@@ -93,19 +95,6 @@ static int binder_log_open_as(struct file *file, enum rust_binder_log what,
 	}
 	((struct seq_file *)file->private_data)->private = reader;
 	return 0;
-}
-
-static int binder_log_open(struct inode *inode, struct file *file)
-{
-	const struct binder_log *log = inode->i_private;
-
-	return binder_log_open_as(file, log->what, 0);
-}
-
-static int binder_log_open_process(struct inode *inode, struct file *file)
-{
-	return binder_log_open_as(file, RUST_BINDER_LOG_PROCESS,
-				  (pid_t)(long)inode->i_private);
 }
 
 static int binder_log_release(struct inode *inode, struct file *file)
@@ -125,14 +114,42 @@ static const struct file_operations binder_log_fops = {
 	.release = binder_log_release,
 };
 
-static const struct file_operations binder_log_process_fops = {
-	.owner = THIS_MODULE,
-	.open = binder_log_open_process,
-	.read_iter = seq_read_iter,
-	.splice_read = copy_splice_read,
-	.llseek = seq_lseek,
-	.release = binder_log_release,
-};
+static struct dentry *binder_log_add_file(const struct binder_log_dir *dir,
+					  struct dentry *parent,
+					  const char *name,
+					  enum rust_binder_log log, pid_t pid)
+{
+	void *data = (void *)((unsigned long)pid << BINDER_LOG_BITS | log);
+
+	if (!dir->in_debugfs)
+		return rust_binderfs_add_file(parent, name, &binder_log_fops,
+					      data);
+	/*
+	 * Not protected by debugfs, whose protection would make the end of a
+	 * process wait for a reader: reading needs nothing that ends with the
+	 * file.
+	 */
+	return debugfs_create_file_unsafe(name, 0444, parent, data,
+					  &binder_log_fops);
+}
+
+/* Adds all files, and proc/. In debugfs there are those that can be made. */
+static int binder_log_fill(struct binder_log_dir *dir, struct dentry *parent)
+{
+	struct dentry *entry;
+
+	for (size_t i = 0; i < ARRAY_SIZE(binder_logs); i++) {
+		entry = binder_log_add_file(dir, parent, binder_logs[i].name,
+					    binder_logs[i].what, 0);
+		if (IS_ERR(entry) && !dir->in_debugfs)
+			return PTR_ERR(entry);
+	}
+	entry = dir->in_debugfs ? debugfs_create_dir("proc", parent) :
+				  rust_binderfs_add_dir(parent, "proc");
+	if (!IS_ERR(entry))
+		dir->dentry = entry;
+	return PTR_ERR_OR_ZERO(entry);
+}
 
 /* proc/, a directory with a file for each pid */
 
@@ -151,22 +168,12 @@ struct binder_log_pid {
 
 static struct dentry *binder_log_add_pid(struct binder_log_dir *dir, pid_t pid)
 {
-	void *data = (void *)(long)pid;
 	struct dentry *file;
 	char name[12];
 
 	scnprintf(name, sizeof(name), "%d", pid);
-	if (dir->in_debugfs)
-		/*
-		 * Not protected by debugfs, whose protection would make the end
-		 * of a process wait for a reader: reading needs nothing that
-		 * ends with the file.
-		 */
-		file = debugfs_create_file_unsafe(name, 0444, dir->dentry, data,
-						  &binder_log_process_fops);
-	else
-		file = rust_binderfs_add_file(dir->dentry, name,
-					      &binder_log_process_fops, data);
+	file = binder_log_add_file(dir, dir->dentry, name,
+				   RUST_BINDER_LOG_PROCESS, pid);
 	return IS_ERR(file) ? NULL : file;
 }
 
@@ -292,25 +299,11 @@ void rust_binder_log_dir_flush(struct binder_log_dir *dir)
 
 int rust_binderfs_add_logs(struct super_block *sb)
 {
-	struct dentry *dir = rust_binderfs_add_dir(sb->s_root, "binder_logs");
-	struct dentry *entry;
+	struct dentry *parent = rust_binderfs_add_dir(sb->s_root, "binder_logs");
 
-	if (IS_ERR(dir))
-		return PTR_ERR(dir);
-
-	for (size_t i = 0; i < ARRAY_SIZE(binder_logs); i++) {
-		entry = rust_binderfs_add_file(dir, binder_logs[i].name,
-					       &binder_log_fops,
-					       (void *)&binder_logs[i]);
-		if (IS_ERR(entry))
-			return PTR_ERR(entry);
-	}
-
-	entry = rust_binderfs_add_dir(dir, "proc");
-	if (IS_ERR(entry))
-		return PTR_ERR(entry);
-	binderfs_mount(sb)->processes.dentry = entry;
-	return 0;
+	if (IS_ERR(parent))
+		return PTR_ERR(parent);
+	return binder_log_fill(&binderfs_mount(sb)->processes, parent);
 }
 
 /* The folder in debugfs, which is named as the filesystem type is */
@@ -320,22 +313,11 @@ static struct binder_log_dir binder_debugfs_processes;
 
 void rust_binder_debugfs_init(void)
 {
-	struct dentry *dir = debugfs_create_dir(rust_binder_name(), NULL);
-
 	rust_binder_log_dir_init(&binder_debugfs_processes);
 	binder_debugfs_processes.in_debugfs = true;
-	binder_debugfs = dir;
-	if (IS_ERR(dir))
-		return;
-
-	for (size_t i = 0; i < ARRAY_SIZE(binder_logs); i++)
-		debugfs_create_file_unsafe(binder_logs[i].name, 0444, dir,
-					   (void *)&binder_logs[i],
-					   &binder_log_fops);
-
-	dir = debugfs_create_dir("proc", dir);
-	if (!IS_ERR(dir))
-		binder_debugfs_processes.dentry = dir;
+	binder_debugfs = debugfs_create_dir(rust_binder_name(), NULL);
+	if (!IS_ERR(binder_debugfs))
+		binder_log_fill(&binder_debugfs_processes, binder_debugfs);
 }
 
 void rust_binder_debugfs_exit(void)

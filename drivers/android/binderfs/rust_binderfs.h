@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The interface between the driver and the C code that creates its devices.
+ * The interface between the driver in Rust and its C code.
  *
  * In C a context is an opaque pointer. Each device owns one reference on its
  * context, from the creation of the device to its end; the driver takes
@@ -9,6 +9,7 @@
 #ifndef _RUST_BINDERFS_H
 #define _RUST_BINDERFS_H
 
+#include <linux/jump_label.h>
 #include <linux/types.h>
 
 struct file;
@@ -44,7 +45,51 @@ const void *rust_binderfs_device_context(const struct inode *inode,
 void rust_binder_logs_opened(const struct inode *device, pid_t pid);
 void rust_binder_logs_closed(const struct inode *device, pid_t pid);
 
+/*
+ * The name of the filesystem type, of the folder of debugfs and of the netlink
+ * family, which is short enough for each. Does not change once the module's
+ * init runs.
+ */
+const char *rust_binder_name(void);
+
+/* Whether the netlink family is registered. Written before a device exists. */
+extern bool rust_binder_has_reports;
+
+/* The parameters debug_mask and alloc_debug_mask. */
+extern unsigned int rust_binder_debug_mask;
+extern unsigned int rust_binder_alloc_debug_mask;
+
+/* Whether another message may be printed now; counts the attempt. */
+bool rust_binder_may_log(void);
+
+/* Enabled as long as stop_on_user_error is not 0. */
+struct rust_binder_stop {
+	struct static_key_false is_armed;
+};
+
+extern struct rust_binder_stop rust_binder_stop;
+
+/* User space has made an error: whoever asks from now on waits, if the parameter says so. */
+void rust_binder_user_error_happened(void);
+
+/* Waits while the parameter is 2 or more. Returns 0, or -ERESTARTSYS after a signal. */
+int rust_binder_stop_wait(void);
+
 /* Provided by the driver */
+
+/*
+ * The limits of one process, in the layout of the Rust struct Limits
+ * (common/limits.rs). Written by the setters of the parameters alone, each field
+ * by one store.
+ */
+struct rust_binder_limits {
+	unsigned int max_nodes;
+	unsigned int max_refs;
+	unsigned int max_threads;
+	unsigned int oneway_quota;
+};
+
+extern struct rust_binder_limits rust_binder_limits;
 
 /* The operations of all devices; their owner is the module. */
 extern const struct file_operations rust_binder_fops;

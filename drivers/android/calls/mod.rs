@@ -17,7 +17,8 @@ use crate::{
         transaction_log::{record, CallType}, //
     },
     defs::{Command, Return, TransactionRequest},
-    kernel_ext::{descriptors::Descriptors, park::WakeHint, user_error},
+    ffi,
+    kernel_ext::{files::Descriptors, park::WakeHint},
     process::Process,
     thread::Thread, //
 };
@@ -74,7 +75,7 @@ fn tell(
         print_failure(sender, request, call_type, id, (to, receiver), failure);
     }
     if reason.is_user_error() {
-        user_error::happened();
+        ffi::user_error_happened();
     }
     let thread = sender.thread;
     let failed = record(call_type, request, thread.party(), to, node);

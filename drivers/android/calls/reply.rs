@@ -20,7 +20,7 @@ use crate::{
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
+    kernel_ext::{park::WakeHint, sched},
     node::{EndedUse, NodeInUse},
     priority,
     pure::call_stack::Frame,
@@ -134,13 +134,13 @@ fn begin_reply(
         }
         return (id, None);
     };
-    let surplus = state.stack.take_surplus();
+    let surplus = state.stack.frames.take_surplus();
     let mut wake = ThreadWake::Nobody;
     let completion = if !has_no_objects {
         ReplyCompletion::Later
     } else if reads_then
         && state.work.is_empty()
-        && !matches!(state.stack.innermost(), Some(Frame::Ended(_)))
+        && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
     {
         if state.looper.polls() && process.pollers_have_to_look() {
             wake = ThreadWake::Pollers;
@@ -164,7 +164,7 @@ fn begin_reply(
         if let Some(freed) = &freed {
             freed.wake();
         }
-        wake.now(thread, WakeHint::Anywhere);
+        wake.now(&thread.process, WakeHint::Anywhere);
         thread.process.wake_freezers(freezers);
     });
     drop((surplus, freed));

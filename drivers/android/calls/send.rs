@@ -21,20 +21,19 @@ use crate::{
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched, versions::EPROTO},
+    kernel_ext::{park::WakeHint, sched},
     node::Node,
     priority,
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
-        completions::Completion,
         node_counts::Strength,
         priority_rules::Priority, //
     },
     range_alloc::CallKind,
     thread::{Thread, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
-    work::{Urgency, Work, WorkTicket}, //
+    work::{self, Code, CompletionRead, Waking, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -168,7 +167,7 @@ fn begin_call(
     if let Some(reason) = unread {
         return (id, Err(Failure::new(reason, EPROTO)));
     }
-    let caller = match state.stack.innermost() {
+    let caller = match state.stack.frames.last() {
         None => None,
         Some(Frame::Incoming(served)) => served.waiter(),
         Some(_) => return (id, Err(Failure::new(Reason::ReplyAwaited, EPROTO))),
@@ -179,7 +178,7 @@ fn begin_call(
     // Node updates of nodes that the data names are queued before the completion of the call
     // (contract NODE-7). They are not known before the data is translated; a call without objects
     // has none.
-    if state.stack.has_room() && request.offsets_size == 0 {
+    if state.stack.frames.has_room() && request.offsets_size == 0 {
         if let Some(ticket) = ticket.take() {
             frame = Some(expect_reply(state, ticket, target));
         }
@@ -234,7 +233,7 @@ fn prepare_call(
         None => {
             let ticket = match begun.ticket.take() {
                 Some(spare) => spare,
-                None => WorkTicket::new(GFP_KERNEL)?,
+                None => work::new_ticket()?,
             };
             let room = thread.make_room_on_stack();
             room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
@@ -299,10 +298,11 @@ fn fill(
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and
 /// pushes a frame, which it returns. The stack must have room. The state lock is held.
 #[inline(always)] // It is short, and most of a call's first lock round.
-fn expect_reply(state: &mut ThreadState, ticket: WorkTicket, target: &Process) -> FrameId {
-    state.completions.add();
+fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Process) -> FrameId {
+    state.completions.unread += 1;
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
-    state.work.push_back(ticket, Work::Completion);
+    *ticket = Code::Completion;
+    state.push(Work::Code(ticket));
     state.stack.push_outgoing(target.pid())
 }
 
@@ -311,7 +311,7 @@ fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
     let mut process = thread.process.lock_state();
     let state = thread.state(&mut process);
     state.stack.pop_outgoing(frame);
-    state.completions.fail(Completion::Withdrawn);
+    state.completions.last = CompletionRead::Withdrawn;
 }
 
 /// Makes a oneway call. A thread may make it at any time, and any available thread of the target
@@ -341,7 +341,7 @@ fn queue_oneway(
     let thread = sender.thread;
     let ticket = match ticket {
         Some(spare) => spare,
-        None => WorkTicket::new(GFP_KERNEL)?,
+        None => work::new_ticket()?,
     };
     let mut transaction = Transaction::new(thread)?;
     let kind = CallKind::Oneway {
@@ -452,7 +452,7 @@ fn queue_admitted<'a>(
         None if is_oneway => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
-            .push_object_to_thread(thread, Work::Call(transaction), Urgency::Now)
+            .push_to_thread(thread, Work::Call(transaction), Waking::Now)
             .of(thread),
     };
     sched::unpreempted_if(reserved_for.is_some(), || {

@@ -16,8 +16,11 @@
 //!   address of the copy.
 
 use crate::{
-    allocation::{Buffer, HeldObject},
-    buffers::file_slots::{Closer, FileSlot, PassedFile},
+    allocation::{
+        files::{FileSlot, PassedFile},
+        Buffer,
+        HeldObject, //
+    },
     calls::Sender,
     common::failure::{Failure, Reason},
     defs::{
@@ -32,10 +35,10 @@ use crate::{
         BINDER_BUFFER_FLAG_HAS_PARENT, //
     },
     ffi::trace::{self, NodeNamed, RefNamed},
-    kernel_ext::user_bytes::UserBytes,
+    kernel_ext::user::UserBytes,
     process::Process,
     pure::{
-        pointer_area::{AreaError, Piece, PointerArea},
+        pointer_area::{Piece, PointerArea},
         priority_rules::NodeFlags, //
     }, //
 };
@@ -136,7 +139,7 @@ fn copy_objects(
     // What remains to be copied of the blocks.
     let mut copy = copier(route.receiver, translation.buffer.offset());
     let finished = translation.pointers.finish(&mut copy);
-    finished.map_err(|error| area_error(error, Reason::BadPointer))
+    finished.map_err(|error| Failure::new(Reason::BadPointer, error))
 }
 
 /// Copies the object that is entry `index` of the array of offsets, and the data before it.
@@ -408,7 +411,7 @@ impl Translation<'_> {
         self.buffer.hold_file(FileSlot {
             at,
             file,
-            closer: Closer::Receiver,
+            is_closed_with_buffer: false,
         })?;
         trace::transaction_fd_send(self.route.id, object.fd(), at);
         Ok(object.without_number())
@@ -423,7 +426,7 @@ impl Translation<'_> {
         let gap = self
             .pointers
             .claim(array.parent, array.parent_offset, size, &mut copy)
-            .map_err(|error| area_error(error, Reason::BadArray))?;
+            .map_err(|error| Failure::new(Reason::BadArray, error))?;
         if array.num_fds == 0 {
             return Ok(());
         }
@@ -440,7 +443,7 @@ impl Translation<'_> {
             self.buffer.hold_file(FileSlot {
                 at,
                 file,
-                closer: Closer::Driver,
+                is_closed_with_buffer: true,
             })?;
             trace::transaction_fd_send(self.route.id, fd, at);
         }
@@ -450,7 +453,7 @@ impl Translation<'_> {
     /// Returns the file of a descriptor of the sender. Fails with `EPERM` when the receiver does
     /// not accept files or the security modules deny it.
     #[inline]
-    fn passed_file(&self, fd: u32) -> Result<PassedFile<Process>, Failure> {
+    fn passed_file(&self, fd: u32) -> Result<PassedFile, Failure> {
         if !self.route.accepts_files {
             return Err(Failure::new(Reason::FilesNotTaken, EPERM));
         }
@@ -481,14 +484,14 @@ impl Translation<'_> {
             let (at, gap) = self
                 .pointers
                 .add_child(index, source, length, parent, copy)
-                .map_err(|error| area_error(error, Reason::BadPointer))?;
+                .map_err(|error| Failure::new(Reason::BadPointer, error))?;
             let address = first + at as u64;
             let written = pages.write(start + gap.at, &address.to_ne_bytes());
             written.map_err(|error| unwritable(error))?;
             address
         } else {
             let at = self.pointers.add_root(index, source, length, copy);
-            let at = at.map_err(|error| area_error(error, Reason::BadPointer))?;
+            let at = at.map_err(|error| Failure::new(Reason::BadPointer, error))?;
             first + at as u64
         };
         Ok(PointerObject { buffer, ..object })
@@ -530,15 +533,4 @@ fn copier(receiver: &Process, start: usize) -> impl FnMut(Piece) -> Result + '_ 
             .copy_from_user(start + piece.at, source, piece.length)
             .map_err(|_| EINVAL)
     }
-}
-
-/// Returns the transaction error of a block or an array, which is wrong for this reason.
-#[track_caller]
-fn area_error(error: AreaError<Error>, reason: Reason) -> Failure {
-    let errno = match error {
-        AreaError::DoesNotFit => EINVAL,
-        AreaError::NoMemory => ENOMEM,
-        AreaError::Copy(error) => error,
-    };
-    Failure::new(reason, errno)
 }

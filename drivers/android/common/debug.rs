@@ -9,11 +9,14 @@
 //!
 //! A message is printed while no lock is held. Nothing is formatted unless it is printed.
 
-use crate::kernel_ext::{
-    debug_mask, user_error,
-    versions::{tgid, EPROTO},
+pub(crate) use crate::ffi::user_error_happened;
+
+use crate::ffi;
+use kernel::{
+    fmt,
+    prelude::*,
+    sync::atomic::Relaxed, //
 };
-use kernel::{fmt, prelude::*};
 
 /// What a message is about; the number is its bit in `debug_mask`.
 #[derive(Clone, Copy)]
@@ -68,20 +71,20 @@ pub(crate) use space_debug;
 
 /// Whether `debug_mask` has the subject's bit.
 pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
-    debug_mask::current() & (1 << subject as u32) != 0
+    ffi::DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
 
 /// Whether `alloc_debug_mask` has the subject's bit.
 pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
-    debug_mask::current_of_space() & (1 << subject as u32) != 0
+    ffi::ALLOC_DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
 
 /// Prints a message of the calling task, unless the rate limit is exceeded.
 #[cold]
 pub(crate) fn print(message: fmt::Arguments<'_>) {
     let task = current!();
-    if debug_mask::is_within_rate() {
-        pr_info!("{}:{} {}\n", tgid(task), task.pid(), message);
+    if ffi::may_log() {
+        pr_info!("{}:{} {}\n", task.tgid(), task.pid(), message);
     }
 }
 
@@ -92,7 +95,7 @@ pub(crate) fn user_error(message: fmt::Arguments<'_>) {
     if is_wanted(DebugSubject::UserError) {
         print(message);
     }
-    user_error::happened();
+    user_error_happened();
 }
 
 /// Returns the name of an errno that user space can cause.

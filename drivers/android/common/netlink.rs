@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Reports of calls and replies that fail, over generic netlink, for whoever has joined the group
-//! `report` of the family `binder` (contract NL-1 to NL-3).
+//! `report` of the family `binder`, unless the driver has another name (contract NL-1 to NL-3;
+//! `Documentation/netlink/specs/binder.yaml`). Joining takes no capability.
 //!
-//! `common/netlink.c` has the family and builds the messages. As long as nobody listens, a call
-//! that fails pays for the question whether somebody does, and nothing else is done.
+//! Reports are sent in the initial network namespace alone, because they name processes by their
+//! global numbers. As long as nobody listens, a call that fails pays for the question whether
+//! somebody does, and nothing else is done.
 
 use crate::{
     defs::{Return, TransactionRequest},
-    ffi::netlink,
-    ffi::trace, //
+    ffi::{self, trace}, //
 };
-use kernel::prelude::*;
-
-/// The family, registered as long as this value exists, if its name is not taken by another driver.
-pub(crate) struct Family(());
-
-impl Family {
-    /// Registers the family. If it cannot be registered, a message says why, and nothing is
-    /// reported. In process context; only one value may exist at a time.
-    pub(crate) fn register() -> Self {
-        netlink::register();
-        Self(())
-    }
-}
-
-impl Drop for Family {
-    fn drop(&mut self) {
-        netlink::unregister();
-    }
-}
+use kernel::{
+    ffi::c_int,
+    net::netlink::{GenlMsg, NetlinkSkBuff, GENLMSG_DEFAULT_SIZE},
+    prelude::*,
+    uapi, //
+};
 
 /// A task of a process of Binder, by its numbers in the initial pid namespace.
 #[derive(Clone, Copy, Default)]
@@ -49,22 +37,45 @@ pub(crate) fn report(
     request: &TransactionRequest,
     outcome: Return,
 ) {
-    if !netlink::has_listeners() {
+    if !ffi::has_listeners() {
         return;
     }
-    let report = netlink::Report {
-        context: context.into(),
-        error: outcome.code(),
-        from_pid: from.pid as u32,
-        from_tid: from.tid as u32,
-        to_pid: to.pid as u32,
-        to_tid: to.tid as u32,
-        is_reply: is_reply.into(),
-        flags: request.flags,
-        code: request.code,
-        // CAST: the attribute has 32 bits, and more than that no space has room for.
-        data_size: request.data_size as u32,
+    // CAST: the attribute has 32 bits, and more than that no space has room for.
+    let data_size = request.data_size as u32;
+    trace::netlink_report(
+        context.into(),
+        outcome.code(),
+        from.pid,
+        from.tid,
+        to.pid,
+        to.tid,
+        is_reply,
+        request.flags,
+        request.code,
+        data_size as usize,
+    );
+    let make = || -> Result<GenlMsg> {
+        let buffer = NetlinkSkBuff::new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL)?;
+        let mut message = buffer.genlmsg_put(0, 0, &ffi::REPORTS, uapi::BINDER_CMD_REPORT as u8)?;
+        message.put_u32(uapi::BINDER_A_REPORT_ERROR as c_int, outcome.code())?;
+        message.put_string(uapi::BINDER_A_REPORT_CONTEXT as c_int, context)?;
+        message.put_u32(uapi::BINDER_A_REPORT_FROM_PID as c_int, from.pid as u32)?;
+        message.put_u32(uapi::BINDER_A_REPORT_FROM_TID as c_int, from.tid as u32)?;
+        // Of 0 the number is not known.
+        if to.pid != 0 {
+            message.put_u32(uapi::BINDER_A_REPORT_TO_PID as c_int, to.pid as u32)?;
+        }
+        if to.tid != 0 {
+            message.put_u32(uapi::BINDER_A_REPORT_TO_TID as c_int, to.tid as u32)?;
+        }
+        if is_reply {
+            message.put_flag(uapi::BINDER_A_REPORT_IS_REPLY as c_int)?;
+        }
+        message.put_u32(uapi::BINDER_A_REPORT_FLAGS as c_int, request.flags)?;
+        message.put_u32(uapi::BINDER_A_REPORT_CODE as c_int, request.code)?;
+        message.put_u32(uapi::BINDER_A_REPORT_DATA_SIZE as c_int, data_size)?;
+        Ok(message)
     };
-    trace::netlink_report(&report);
-    netlink::send(&report);
+    // That nobody listens any more is an error, too.
+    let _ = make().and_then(|message| message.multicast(&ffi::REPORTS, 0, 0, GFP_KERNEL));
 }

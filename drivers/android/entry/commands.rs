@@ -9,7 +9,7 @@
 //! what was read last.
 
 use crate::{
-    allocation::{AfterFree, BufferObjects, Freed},
+    allocation::{BufferObjects, Freed},
     calls::{
         reply::reply,
         send::call,
@@ -30,7 +30,7 @@ use crate::{
         WriteRead, //
     },
     ffi::trace,
-    kernel_ext::{plain::Plain, user_bytes::UserBytes},
+    kernel_ext::user::{Plain, UserBytes},
     node::NodeInUse,
     notifications::{death, freeze},
     process::Process,
@@ -286,7 +286,7 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
     }
     let thread = sender.thread;
     let descriptors = Some(sender.descriptors);
-    if let AfterFree::ReturnSoon = thread.process.release_objects(named, descriptors) {
+    if thread.process.release_objects(named, descriptors) {
         thread.must_return.store(true, Relaxed);
     }
 }

@@ -10,8 +10,7 @@
 //! whole or not at all (lesson C15).
 
 use crate::{
-    allocation::{Buffer, Purpose},
-    buffers::file_slots::ReservedNumbers,
+    allocation::{files::ReservedNumbers, Buffer},
     common::{
         debug::{self, binder_debug},
         failure::{Failure, Reason},
@@ -22,9 +21,8 @@ use crate::{
     kernel_ext::{
         park::WakeHint,
         pid,
-        plain::Plain,
         stack_bytes::StackBytes,
-        user_words, //
+        user::{self, Plain}, //
     },
     node::Node,
     priority,
@@ -108,7 +106,7 @@ impl<'a> ReadBuffer<'a> {
     pub(super) fn put_first(&mut self, code: Return) -> Result {
         match self.piece.as_mut_slice().first_chunk_mut() {
             Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
-            _ => user_words::write_u32(place(self.address)?, code.code())?,
+            _ => user::write_u32(place(self.address)?, code.code())?,
         }
         count_return(self.reader, code);
         Ok(())
@@ -136,7 +134,7 @@ pub(super) fn begin(io: &WriteRead) -> Result<u64> {
     if io.read_consumed > 0 {
         return Ok(io.read_consumed);
     }
-    user_words::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
+    user::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
     Ok(SIZE_OF_CODE)
 }
 
@@ -251,12 +249,12 @@ pub(super) fn deliver_call<'a>(
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
             let process = &thread.process;
-            process.deliver_buffer(buffer, Purpose::Oneway(node));
+            process.deliver_buffer(buffer, Some(node), true);
             return Ok(Some(end_oneway_call(thread, transaction, flag_is_lent)));
         }
         let own = priority::begin_service(transaction.caller_priority, &node.priority);
         transaction.saved_priority.keep_first(own);
-        thread.process.deliver_buffer(buffer, Purpose::Call(node));
+        thread.process.deliver_buffer(buffer, Some(node), false);
     }
     let mut process = thread.process.lock_state();
     let own = thread.state(&mut process);
@@ -328,7 +326,7 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     thread.state(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
-        wake.after(process, thread, WakeHint::Anywhere);
+        wake.after(process, &thread.process, WakeHint::Anywhere);
         process = thread.process.lock_state();
     }
     process
@@ -372,7 +370,7 @@ pub(super) fn deliver_reply(
     if let Some(numbers) = numbers {
         reply.buffer.install_files(numbers);
     }
-    process.deliver_buffer(reply.buffer, Purpose::Reply);
+    process.deliver_buffer(reply.buffer, None, false);
     Ok(())
 }
 

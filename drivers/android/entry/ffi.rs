@@ -7,21 +7,19 @@
 //! these guarantees, and does nothing else.
 
 use crate::{
-    buffers::space,
+    allocation::space,
     common::{
         debug::{errno_name, space_debug},
-        netlink,
         stats,
         transaction_log, //
     },
     context::Context,
     entry::ioctls::{self, Opened},
+    ffi::register_reports,
     kernel_ext::{
         callers::Operation,
-        descriptors::{Descriptors, OpenedAs},
-        pid,
-        user_namespace::UserNamespace,
-        versions::this_module,
+        files::{Descriptors, OpenedAs},
+        pid::{self, UserNamespace},
         worker::{self, Worker}, //
     },
     lifecycle::{
@@ -43,6 +41,8 @@ use kernel::{
     ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void},
     fs::File,
     mm::virt::VmaNew,
+    module::this_module,
+    net::netlink::Registration,
     prelude::*,
     seq_file::SeqFile,
     str::CStr,
@@ -69,7 +69,7 @@ pub(crate) struct Devices {
     worker: Option<Worker>,
     // Both are dropped after `Drop::drop` has removed the devices.
     _pool: space::PoolHandle,
-    _reports: netlink::Family,
+    _reports: Option<Registration>,
 }
 
 /// Whether [`Devices::make`] has been called since the module was loaded.
@@ -97,9 +97,10 @@ impl Devices {
         // SAFETY: As above.
         unsafe { transaction_log::LOGS.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
-        let reports = netlink::Family::register();
         // SAFETY: Called once, because of the check above, and no device exists.
-        let worker = unsafe { Worker::begin() }?;
+        let reports = unsafe { register_reports() };
+        // SAFETY: Called once, because of the check above, and no device exists.
+        let worker = unsafe { Worker::begin(c"binder_rust") }?;
         // SAFETY: Called from module init, in process context. What the functions that the devices
         // call back need is ready: the registry is initialised, the pool exists, and they need
         // nothing else.
@@ -173,7 +174,7 @@ unsafe impl Sync for DeviceOperations {}
 #[no_mangle]
 pub(crate) static rust_binder_fops: DeviceOperations =
     DeviceOperations(bindings::file_operations {
-        owner: this_module::<LocalModule>(),
+        owner: this_module::<LocalModule>().as_ptr(),
         open: Some(binder_open),
         flush: Some(binder_flush),
         release: Some(binder_release),

@@ -17,15 +17,12 @@ use crate::{
         BINDER_CURRENT_PROTOCOL_VERSION, //
     },
     entry::{commands, returns},
-    ffi::trace,
+    ffi::{self, trace}, //
     kernel_ext::{
         callers::Operation,
-        descriptors::Descriptors,
+        files::Descriptors,
         park::WakeHint,
-        plain::Plain,
-        user_bytes::UserBytes,
-        user_error,
-        user_words, //
+        user::{self, Plain, UserBytes}, //
     },
     lifecycle::{
         freeze,
@@ -62,7 +59,7 @@ pub(crate) struct Opened<'a> {
 /// lock may be held.
 pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Result {
     trace::ioctl(command, argument);
-    let result = user_error::wait_while_stopped().and_then(|()| {
+    let result = ffi::wait_while_stopped().and_then(|()| {
         // Asked first: nearly all are this one.
         let result = if command == ioctl::BINDER_WRITE_READ {
             write_read(opened, Argument(argument))
@@ -79,10 +76,10 @@ pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Res
             }
         }
         // A signal ends the wait, and leaves the result as it is.
-        let _ = user_error::wait_while_stopped();
+        let _ = ffi::wait_while_stopped();
         result
     });
-    trace::ioctl_done(&result);
+    trace::ioctl_done(trace::errno(&result));
     result
 }
 
@@ -179,11 +176,11 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
             &found
         }
     };
-    let io = user_words::read_six(argument.place());
+    let io = user::read_six(argument.place());
     let mut io: WriteRead = io.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
-    user_words::write_two(
+    user::write_two(
         argument.place(),
         (WRITE_CONSUMED, io.write_consumed),
         (READ_CONSUMED, io.read_consumed),
@@ -198,8 +195,7 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
         let hint = match HANDOFF.load(Relaxed) {
             _ if !is_about_to_sleep => WakeHint::Anywhere,
             0 => WakeHint::Anywhere,
-            1 => WakeHint::Sync,
-            _ => WakeHint::Here,
+            _ => WakeHint::Sync,
         };
         let mut sender = Sender {
             thread,
@@ -212,7 +208,7 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
         };
         let written = commands::run(&mut sender, io).map(|sent| completion = sent);
         let written = written.inspect_err(|_| io.read_consumed = 0);
-        trace::write_done(&written);
+        trace::write_done(trace::errno(&written));
         written?;
     }
     if io.read_size > 0 {
@@ -220,21 +216,22 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             Some(sent) => returns::read_completion(thread, io, sent),
             None => returns::read(thread, io, opened.may_wait),
         };
-        trace::read_done(&read);
+        trace::read_done(trace::errno(&read));
         read?;
     }
     Ok(())
 }
 
-/// Where a thread that is about to sleep wakes the target: the module's parameter `handoff`.
+/// What a thread that is about to sleep tells the scheduler when it wakes the target: the module's
+/// parameter `handoff`.
 static HANDOFF: Atomic<u32> = Atomic::new(1);
 
 /// Sets the parameter `handoff`, before a device exists.
 ///
 /// Returns [`EINVAL`] for a value that it does not have.
 pub(crate) fn set_handoff(handoff: u8) -> Result {
-    if handoff > 2 {
-        pr_err!("handoff={handoff}: there are 0, 1 and 2, see modinfo\n");
+    if handoff > 1 {
+        pr_err!("handoff={handoff}: there are 0 and 1, see modinfo\n");
         return Err(EINVAL);
     }
     HANDOFF.store(handoff.into(), Relaxed);
@@ -288,7 +285,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         info.reserved3,
     ];
     if others != [0; 5] {
-        user_error::happened();
+        ffi::user_error_happened();
         return Err(EINVAL);
     }
     let manager = process.context.manager();
@@ -298,7 +295,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
     let found = process.node_info(info.handle).inspect_err(|_| {
         // The handle is held weakly.
         if process.debug_id_of_handle(info.handle).is_some() {
-            user_error::happened();
+            ffi::user_error_happened();
         }
     });
     argument.put(&found?)

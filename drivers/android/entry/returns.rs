@@ -18,22 +18,23 @@ use crate::{
         ReadBuffer,
         SIZE_OF_CODE, //
     },
-    ffi::trace::{self, Waiting},
+    ffi::{
+        self,
+        trace::{self, Waiting}, //
+    },
     kernel_ext::{
         park::{self, WakeHint},
-        plain::Plain,
         sched,
-        user_error,
-        user_words, //
+        user::{self, Plain}, //
     },
     node::{Node, RemovedNode},
     notification::{Notification, Subject},
     priority,
     process::{ProcessState, StateGuard},
-    pure::{completions::Completion, freeze_state::WakeFreezers, node_counts::NodeUpdate},
-    thread::{Thread, ThreadState, WaitState},
+    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
+    thread::{Thread, WaitState},
     transaction::{ArrivedReply, Content, TransactionBox},
-    work::{Wake, Work, WorkTicket}, //
+    work::{Code, CompletionRead, Wake, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -115,7 +116,7 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
         return read_completion_and_request(thread, io);
     }
     let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
-    user_words::write_u32(place(address)?, Return::TransactionComplete.code())?;
+    user::write_u32(place(address)?, Return::TransactionComplete.code())?;
     count_return(thread, Return::TransactionComplete);
     io.read_consumed = written + SIZE_OF_CODE;
     Ok(())
@@ -167,7 +168,7 @@ fn finish(
 /// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
 /// No lock may be held.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
-    if user_error::is_armed() {
+    if ffi::may_stop() {
         stop_outside_of_pool(thread);
     }
     let mut process = thread.process.lock_state();
@@ -176,7 +177,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         let own = thread.state(&mut process);
         Waiting {
             takes_common_work,
-            has_calls: !own.stack.is_empty(),
+            has_calls: !own.stack.frames.is_empty(),
             has_own_work: !own.work.is_empty(),
         }
     });
@@ -224,9 +225,9 @@ fn stop_outside_of_pool(thread: &Thread) {
     let is_error = own.is_available() && !own.looper.is_in_pool();
     drop(process);
     if is_error {
-        user_error::happened();
+        ffi::user_error_happened();
         // A signal ends the wait, and is noticed by whoever waits for work.
-        let _ = user_error::wait_while_stopped();
+        let _ = ffi::wait_while_stopped();
     }
 }
 
@@ -291,10 +292,10 @@ fn write_all_work<'a>(
             None if takes_common_work => process.work.pop_front(),
             own => own,
         };
-        let Some((work, ticket)) = next else {
+        let Some(work) = next else {
             return Ok(Written::Other(process));
         };
-        match write_work(thread, &mut process, output, work, ticket, is_common) {
+        match write_work(thread, &mut process, output, work, is_common) {
             None => continue,
             Some(Unlocked::Last) => return Ok(Written::Other(process)),
             Some(Unlocked::Call(transaction, has_room)) => {
@@ -349,7 +350,7 @@ fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.lock_state();
     let ticket = thread.state(&mut process).spare_ticket.take();
     match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
-        Some(wake) => wake.after(process, thread, WakeHint::Anywhere),
+        Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
     }
     if sent.has_failed {
@@ -371,25 +372,10 @@ fn write_work(
     process: &mut ProcessState,
     output: &mut ReadBuffer<'_>,
     work: Work,
-    ticket: Option<WorkTicket>,
     is_common: bool,
 ) -> Option<Unlocked> {
     match work {
-        Work::ReturnCode(answer) => {
-            output.put(process.as_delivered(answer), &[]);
-            keep_ticket(thread.state(process), ticket)
-        }
-        Work::Completion => {
-            let own = thread.state(process);
-            let completion = own.completions.read();
-            if completion != Completion::Withdrawn {
-                output.put(Return::TransactionComplete, &[]);
-            }
-            if completion == Completion::StopsCommands {
-                thread.has_unread_error.store(false, Relaxed);
-            }
-            keep_ticket(own, ticket)
-        }
+        Work::Code(ticket) => write_code(thread, process, output, ticket),
         Work::Error(own) => {
             output.put(thread.state(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
@@ -412,10 +398,36 @@ fn write_work(
             let own = thread.state(process);
             own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take_saved();
-            Some(Unlocked::Call(call, own.stack.has_room()))
+            Some(Unlocked::Call(call, own.stack.frames.has_room()))
         }
         Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }
+}
+
+/// Writes a code without a payload. The thread keeps its place for the next one.
+#[inline(always)] // It has one caller.
+fn write_code(
+    thread: &Thread,
+    process: &mut ProcessState,
+    output: &mut ReadBuffer<'_>,
+    ticket: WorkTicket,
+) -> Option<Unlocked> {
+    let own = if let Code::Return(answer) = *ticket {
+        output.put(process.as_delivered(answer), &[]);
+        thread.state(process)
+    } else {
+        let own = thread.state(process);
+        let completion = own.completions.read();
+        if completion != CompletionRead::Withdrawn {
+            output.put(Return::TransactionComplete, &[]);
+        }
+        if completion == CompletionRead::StopsCommands {
+            thread.has_unread_error.store(false, Relaxed);
+        }
+        own
+    };
+    let surplus = own.spare_ticket.replace(ticket);
+    surplus.map(Unlocked::Ticket)
 }
 
 /// Takes a reply out of the transaction with which a call ends, or writes that the call failed. The
@@ -458,13 +470,6 @@ fn write_outcome(
         needs_thread: process.needs_thread(thread),
         wakes_pollers: polls && process.pollers_have_to_look(),
     })
-}
-
-/// Keeps a ticket for the next return code or completion. Returns the one that was kept before, if
-/// any.
-#[inline]
-fn keep_ticket(own: &mut ThreadState, ticket: Option<WorkTicket>) -> Option<Unlocked> {
-    core::mem::replace(&mut own.spare_ticket, ticket).map(Unlocked::Ticket)
 }
 
 /// Writes how the counts of a node have changed, for its owner. Returns what is removed of the

@@ -1,31 +1,124 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver calls of its own C files, each as a safe function: the counterpart of
-//! [`entry::ffi`](crate::entry::ffi), which C calls. And the structures that it shares with C.
+//! What the driver uses of its own C files, each as a safe item: the counterpart of
+//! [`entry::ffi`](crate::entry::ffi), which C calls. The structures that it shares with C; the
+//! parameters that change while the module is loaded, which those of Rust's `module!` macro cannot;
+//! and the netlink family, whose name is one of the parameters.
 
-pub(crate) mod netlink;
 pub(crate) mod structs;
 pub(crate) mod trace;
 
-use core::marker::PhantomData;
+use crate::LocalModule;
 use kernel::{
-    ffi::c_char,
+    bindings,
+    error::to_result,
+    ffi::{c_char, c_int},
+    module::this_module,
+    net::netlink::{Family, MulticastGroup, Registration},
     prelude::*,
-    str::CStrExt, //
+    str::CStr,
+    sync::atomic::{Atomic, Relaxed},
+    uapi::BINDER_FAMILY_VERSION, //
 };
 
-/// A text for C.
-///
-/// # Invariants
-///
-/// It points to a string that ends with a zero byte and that is not written or freed during `'a`.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct Text<'a>(*const c_char, PhantomData<&'a CStr>);
+/// `struct rust_binder_stop` of `binderfs/params.c`.
+#[repr(C)]
+struct Stop {
+    is_armed: bindings::static_key_false,
+}
 
-impl<'a> From<&'a CStr> for Text<'a> {
-    fn from(text: &'a CStr) -> Self {
-        // INVARIANT: A `CStr` is such a string, and borrowed for `'a`.
-        Self(text.as_char_ptr(), PhantomData)
+// Why most are safe to use: `binderfs/params.c` and `binderfs/inodes.c` define them with these
+// types and arguments, and write the variables by single stores. The functions may be called in any
+// context, but for the one that waits.
+unsafe extern "C" {
+    /// The parameter `debug_mask`.
+    #[link_name = "rust_binder_debug_mask"]
+    pub(crate) safe static DEBUG_MASK: Atomic<u32>;
+
+    /// The parameter `alloc_debug_mask`.
+    #[link_name = "rust_binder_alloc_debug_mask"]
+    pub(crate) safe static ALLOC_DEBUG_MASK: Atomic<u32>;
+
+    /// Whether one more message may be printed now: a burst of ten, and ten every five seconds. The
+    /// kernel prints by itself how many were suppressed. In any context.
+    #[link_name = "rust_binder_may_log"]
+    pub(crate) safe fn may_log() -> bool;
+
+    /// Records that user space has made an error: stops those who use a device, if the parameter
+    /// `stop_on_user_error` says so. In any context.
+    #[link_name = "rust_binder_user_error_happened"]
+    pub(crate) safe fn user_error_happened();
+
+    /// Returns a number that nobody can guess. In any context.
+    #[link_name = "get_random_u64"]
+    pub(crate) safe fn random() -> u64;
+
+    static rust_binder_stop: Stop;
+    safe fn rust_binder_stop_wait() -> c_int;
+    safe fn rust_binder_name() -> *const c_char;
+    safe static rust_binder_has_reports: Atomic<bool>;
+}
+
+/// Waits while an error of user space has stopped everybody: with `stop_on_user_error` whoever
+/// debugs a program stops it, and all others that use the driver, at its first error. Fails with
+/// `ERESTARTSYS` after a signal. Sleeps; no lock may be held.
+#[inline(always)]
+pub(crate) fn wait_while_stopped() -> Result {
+    if may_stop() {
+        return to_result(rust_binder_stop_wait());
     }
+    Ok(())
+}
+
+/// Whether `stop_on_user_error` is not 0, or is being changed. As long as it is 0, this costs one
+/// instruction where the kernel has jump labels.
+#[inline(always)]
+pub(crate) fn may_stop() -> bool {
+    // SAFETY: The variable is a static key of C, with a layout as above, and lives as long as the
+    // module.
+    unsafe { kernel::jump_label::static_branch_unlikely!(rust_binder_stop, Stop, is_armed) }
+}
+
+/// The netlink family of the reports about calls that fail. It has a group and no operations:
+/// nobody asks it for anything.
+pub(crate) static REPORTS: Family = Family::const_new(
+    this_module::<LocalModule>(),
+    b"binder\0",
+    BINDER_FAMILY_VERSION,
+    &[const { MulticastGroup::const_new(c"report") }],
+);
+
+/// Gives the family the driver's name and registers it. Loading the driver does not depend on it:
+/// where it fails, a message says why.
+///
+/// # Safety
+///
+/// To be called once, before a device exists. The result is to be dropped when none is left.
+pub(crate) unsafe fn register_reports() -> Option<Registration> {
+    // SAFETY: The parameter is a string that does not change any more.
+    let name = unsafe { CStr::from_char_ptr(rust_binder_name()) };
+    // SAFETY: The family is not registered, so nobody else uses it.
+    let place = unsafe { &mut (*REPORTS.as_raw()).name };
+    for (to, from) in place.iter_mut().zip(name.to_bytes_with_nul()) {
+        *to = *from;
+    }
+    match REPORTS.register() {
+        Ok(registration) => {
+            rust_binder_has_reports.store(true, Relaxed);
+            Some(registration)
+        }
+        Err(error) => {
+            let why = match error {
+                EEXIST => "another driver has the family: unload it, or set name=ANOTHER here",
+                _ => "the family cannot be registered",
+            };
+            pr_warn!("no reports over netlink ({}): {why}\n", error.to_errno());
+            None
+        }
+    }
+}
+
+/// Whether anybody has joined the group of the reports.
+pub(crate) fn has_listeners() -> bool {
+    rust_binder_has_reports.load(Relaxed) && REPORTS.has_listeners(0)
 }

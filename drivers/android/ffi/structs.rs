@@ -5,7 +5,7 @@
 //! A structure of integers is used as it is. One with a union is wrapped, because a union need not
 //! be initialised as a whole.
 
-use crate::{kernel_ext::plain::Plain, pure::node_counts::Strength};
+use crate::{kernel_ext::user::Plain, pure::node_counts::Strength};
 use core::mem::offset_of;
 use kernel::uapi::{
     self,

@@ -84,7 +84,7 @@ pub(crate) fn of_process(process: &Process) -> Result<ThreadSums> {
             let thread = thread.state_shared(&state);
             sums.threads += 1;
             sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
-            sums.completions += thread.completions.unread();
+            sums.completions += thread.completions.unread;
             sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
         });
         drop(state);

@@ -28,7 +28,7 @@ use crate::{
     },
     thread::Thread,
     transaction::TransactionBox,
-    work::{Dequeued, ThreadWake, Work, WorkTicket}, //
+    work::{ThreadWake, Work}, //
 };
 use kernel::{
     rbtree::RBTreeNode,
@@ -110,7 +110,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
         true => ThreadWake::Pollers,
         false => ThreadWake::Nobody,
     };
-    wake.after(process, thread, WakeHint::Anywhere);
+    wake.after(process, &thread.process, WakeHint::Anywhere);
     Some(((record, spare), raised_from))
 }
 
@@ -118,7 +118,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
 /// any more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     let mut process = thread.process.lock_state();
-    let stack = &mut thread.state(&mut process).stack;
+    let stack = &mut thread.state(&mut process).stack.frames;
     let frame = stack.pop();
     let surplus = stack.take_surplus();
     if !matches!(frame, Some(Frame::Incoming(_))) {
@@ -145,7 +145,7 @@ fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
 /// to be there whenever the lock is free (lesson S22).
 fn pass_on_work(thread: &Thread) -> Option<Leftover> {
     let mut process = thread.process.lock_state();
-    let (work, ticket) = thread.state(&mut process).pop_work()?;
+    let work = thread.state(&mut process).pop_work()?;
     // The owner of a node still has to read its node update (lesson R11), and the holder of a
     // notification still has to read of a death, and that the notification is cleared (lesson C16).
     if let Work::Node(node) = &work {
@@ -157,7 +157,7 @@ fn pass_on_work(thread: &Thread) -> Option<Leftover> {
             wake.after(process, &thread.process, WakeHint::Anywhere);
             Leftover::PassedOn
         }
-        work => Leftover::Work(work, ticket),
+        work => Leftover::Work(work),
     })
 }
 
@@ -167,7 +167,7 @@ enum Leftover {
     /// Nothing: the work is in the queue of the process.
     PassedOn,
     /// The work has to be ended.
-    Work(Work, Option<WorkTicket>),
+    Work(Work),
 }
 
 impl Leftover {
@@ -175,7 +175,7 @@ impl Leftover {
     fn end(self, process: &Process) {
         match self {
             Self::PassedOn => {}
-            Self::Work(Work::Call(call), _) => {
+            Self::Work(Work::Call(call)) => {
                 binder_debug!(
                     DeadTransaction,
                     "call {} of {}:{} ends unread with its target {}; it fails",
@@ -187,7 +187,7 @@ impl Leftover {
                 trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
                 call.fail(Failure::without_errno(Reason::ReceiverEnded));
             }
-            Self::Work(work, ticket) => drop((work, ticket)),
+            Self::Work(work) => drop(work),
         }
     }
 }
@@ -205,8 +205,8 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         end_thread(&thread);
     }
     orphan_nodes(process);
-    while let Some((work, ticket)) = pop_work(process) {
-        Leftover::Work(work, ticket).end(process);
+    while let Some(work) = pop_work(process) {
+        Leftover::Work(work).end(process);
         // As in `orphan_nodes`.
         sched::cond_resched();
     }
@@ -289,9 +289,9 @@ fn take_notifications_and_spares(process: &Process) -> impl Sized {
     )
 }
 
-fn pop_work(process: &Process) -> Option<Dequeued> {
+fn pop_work(process: &Process) -> Option<Work> {
     let mut state = process.lock_state();
     let popped = state.work.pop_front()?;
-    state.queued_calls -= u32::from(matches!(popped.0, Work::Call(_)));
+    state.queued_calls -= u32::from(matches!(popped, Work::Call(_)));
     Some(popped)
 }

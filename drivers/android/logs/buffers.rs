@@ -55,7 +55,7 @@ fn copy_few(
     buffers: &mut KVVec<Buffer>,
 ) -> Option<usize> {
     for _ in 0..FEW {
-        let range = ranges.first_from(from)?;
+        let range = ranges.first_behind(from)?;
         from = range.offset + range.size;
         let served = match range.state {
             State::Delivered(delivered) => delivered.node_of_call(),

@@ -15,7 +15,7 @@ use crate::{
     pure::death_state::{Cleared, DeathState},
     range_alloc::Label,
     transaction::{Content, Transaction},
-    work::Work, //
+    work::{Code, Work}, //
 };
 use kernel::{
     seq_file::SeqFile,
@@ -226,9 +226,11 @@ impl Line {
                 Some(Self::Error(prefixes.work, code))
             }
             // The C driver has no words for two kinds of completions, and prints their numbers.
-            Work::ReturnCode(Return::TransactionPendingFrozen) => fixed("unknown work: type 3"),
-            Work::ReturnCode(Return::OnewaySpamSuspect) => fixed("unknown work: type 4"),
-            Work::Completion | Work::ReturnCode(_) => fixed("transaction complete"),
+            Work::Code(code) => fixed(match **code {
+                Code::Return(Return::TransactionPendingFrozen) => "unknown work: type 3",
+                Code::Return(Return::OnewaySpamSuspect) => "unknown work: type 4",
+                Code::Return(_) | Code::Completion => "transaction complete",
+            }),
             Work::Node(node) => Some(Self::NodeWork(prefixes.work, node.debug_id, node.name)),
             Work::Death(death) => match death.state_shared(process).subject {
                 DeathState::Queued(Cleared::No) => fixed("has dead binder"),

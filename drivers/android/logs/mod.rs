@@ -149,7 +149,7 @@ fn pause() -> Result {
 
 /// Sorts by a key, and lets others have the CPU in between. No lock may be held.
 fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
-    heap_sort::sort_by_key(items, key, sched::cond_resched);
+    heap_sort::sort_by_key(items, key, || sched::cond_resched());
 }
 
 /// How many items are visited while a lock is held, as a rule.

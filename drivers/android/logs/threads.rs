@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     common::netlink::Party,
-    kernel_ext::box_queue::View,
+    kernel_ext::link::View,
     process::{Pid, Process, ProcessState},
     pure::call_stack::Frame,
     thread::{Thread, WaitState},
@@ -85,11 +85,11 @@ impl Snapshot {
                 });
             }
             // The stack may have become shorter since its last frames were copied.
-            let depth = own.stack.depth();
+            let depth = own.stack.frames.len();
             let mut left = place.left.map_or(depth, |left| left.min(depth));
             while left > 0 && self.lines.len() < end {
                 left -= 1;
-                self.frame(&thread, own.stack.get(left));
+                self.frame(&thread, own.stack.frames.get(left));
             }
             place.left = Some(left);
             if left > 0 {

@@ -14,9 +14,7 @@ use crate::{
     },
     defs::NodeName,
     kernel_ext::{
-        box_queue::SmallQueue,
-        link::{Branches, Link},
-        linked_tree::Unplaced,
+        link::{Branches, Link, LinkedQueue, Unplaced},
         owned_by::OwnedBy, //
     },
     process::{Process, ProcessState},
@@ -53,8 +51,8 @@ impl NodeState {
         Self {
             counts: NodeCounts::new(),
             updated_thread: None,
-            waiting: SmallQueue::new(),
-            death_registrations: SmallQueue::new(),
+            waiting: LinkedQueue::new(),
+            death_registrations: LinkedQueue::new(),
         }
     }
 }

@@ -8,13 +8,17 @@
 use crate::{
     common::stats::Kind,
     defs::Return,
-    kernel_ext::{linked_tree::Keyed, park::WakeHint, sched},
+    kernel_ext::{
+        link::{Keyed, Link},
+        park::WakeHint,
+        sched, //
+    },
     node::{FirstToNotify, Node},
     notification::{DeathNotification, Notification, SpareDeath, Subject},
     process::{Process, ProcessState},
     pure::death_state::{DeathReturn, DeathState},
     thread::Thread,
-    work::{OwnPlace, Urgency, Wake, Work}, //
+    work::{OwnPlace, Wake, Waking, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -23,6 +27,8 @@ use kernel::{
 
 /// Those that are delivered are ordered by what user space confirms them with.
 impl Keyed for DeathNotification {
+    type Room = Link;
+
     fn key(&self) -> u64 {
         self.cookie
     }
@@ -192,7 +198,7 @@ fn step_as_holder(
     };
     let work = Work::Death(notification.clone());
     if thread.state(holder).looper.is_in_pool() {
-        let wake = holder.push_object_to_thread(thread, work, Urgency::Now);
+        let wake = holder.push_to_thread(thread, work, Waking::Now);
         wake.of(thread)
     } else {
         holder.push_to_process(work)

@@ -10,7 +10,7 @@
 //!
 //! The stack does not depend on what a transaction is, nor on which lock guards it.
 
-use crate::pure::chunked_stack::{ChunkedStack, Room, Shortage};
+use crate::pure::chunked_stack::{ChunkedStack, Shortage};
 use kernel::alloc::AllocError;
 
 /// One level of a thread's call stack; `T` is a transaction.
@@ -60,7 +60,9 @@ impl FrameId {
 
 /// A thread's call stack.
 pub(crate) struct CallStack<T> {
-    frames: ChunkedStack<Frame<T>>,
+    /// The last one is the innermost: what the thread does at present. The place of a frame is how
+    /// many are below it.
+    pub(crate) frames: ChunkedStack<Frame<T>>,
     /// The serial number of the call that was made last.
     last_serial: u64,
 }
@@ -74,12 +76,6 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Whether the stack is empty.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// Whether the thread makes or serves a call. A call to which the thread is replying does not
     /// count.
     pub(crate) fn is_calling(&self) -> bool {
@@ -90,28 +86,6 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Returns the innermost frame: what the thread does at present.
-    #[inline]
-    pub(crate) fn innermost(&self) -> Option<&Frame<T>> {
-        self.frames.last()
-    }
-
-    /// Returns the number of frames, which is the place of the next one.
-    pub(crate) fn depth(&self) -> usize {
-        self.frames.len()
-    }
-
-    /// Returns the frame at a place, in a time that hardly grows with the stack.
-    pub(crate) fn get(&self, place: usize) -> Option<&Frame<T>> {
-        self.frames.get(place)
-    }
-
-    /// Whether the stack has room for another frame.
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.frames.has_room()
-    }
-
     /// Returns what has to be allocated before another frame can be pushed. Fails when no further
     /// place can be named, which takes more memory than any machine has.
     pub(crate) fn shortage(&self) -> Result<Option<Shortage>, AllocError> {
@@ -120,16 +94,6 @@ impl<T> CallStack<T> {
             return Err(AllocError);
         }
         Ok(shortage)
-    }
-
-    /// Adds that memory. Returns what is not needed, to be dropped after the lock is released.
-    pub(crate) fn add_room(&mut self, room: Room<Frame<T>>) -> Option<Room<Frame<T>>> {
-        self.frames.add_room(room)
-    }
-
-    /// Returns memory that became free when calls ended, to be dropped after the lock is released.
-    pub(crate) fn take_surplus(&mut self) -> Option<Room<Frame<T>>> {
-        self.frames.take_surplus()
     }
 
     /// Pushes a call that the thread makes to the process of this pid, and returns its id. The
@@ -149,11 +113,6 @@ impl<T> CallStack<T> {
     #[inline]
     pub(crate) fn push_incoming(&mut self, call: T) {
         let _ = self.frames.push(Frame::Incoming(call));
-    }
-
-    /// Removes the innermost frame, whatever it is, and returns it.
-    pub(crate) fn pop(&mut self) -> Option<Frame<T>> {
-        self.frames.pop()
     }
 
     /// Removes the call that the thread serves, if that is the innermost frame, and returns it.

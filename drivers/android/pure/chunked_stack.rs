@@ -11,7 +11,8 @@
 //!   highest ─► 32: empty ─► 16: places 8 … 11 ─► 8: places 0 … 7        last: place 12
 //! ```
 //!
-//! A `KVVec` alone copies all items when it grows. A stack would do that under its lock. Here the
+//! A `KVVec` alone copies all items when it grows. A stack would do that under its lock, and `make
+//! growth` fails where the longest stretch with preemption off grows with the depth. Here the
 //! caller passes the memory by which the stack grows and receives the memory that becomes free, so
 //! pushing and popping neither allocate nor free.
 
@@ -25,10 +26,10 @@ const FIRST: usize = 8;
 pub(crate) struct Shortage(usize);
 
 /// Memory for more items.
-pub(crate) type Room<T> = KBox<Chunk<T>>;
+pub(crate) type Room<T> = KBox<StackChunk<T>>;
 
 /// A piece of memory of a stack.
-pub(crate) struct Chunk<T> {
+pub(crate) struct StackChunk<T> {
     /// Has no `None`: an item goes there and comes back as it is, so the compiler need not take it
     /// apart to find out that it is one.
     items: KVVec<Option<T>>,
@@ -52,7 +53,7 @@ pub(crate) struct ChunkedStack<T> {
 impl Shortage {
     /// Allocates the memory. Fails with `ENOMEM`; may sleep if `flags` say so.
     pub(crate) fn allocate<T>(self, flags: Flags) -> Result<Room<T>> {
-        let chunk = Chunk {
+        let chunk = StackChunk {
             items: KVVec::with_capacity(self.0, flags)?,
             start: 0,
             below: None,
@@ -61,7 +62,7 @@ impl Shortage {
     }
 }
 
-impl<T> Chunk<T> {
+impl<T> StackChunk<T> {
     fn is_full(&self) -> bool {
         self.items.len() == self.items.capacity()
     }
@@ -99,7 +100,7 @@ impl<T> ChunkedStack<T> {
         while let Some(empty) = chunk.filter(|chunk| chunk.items.is_empty()) {
             chunk = empty.below.as_deref();
         }
-        chunk.map_or(0, Chunk::end)
+        chunk.map_or(0, StackChunk::end)
     }
 
     /// Returns the item that was pushed last.
@@ -181,7 +182,7 @@ impl<T> ChunkedStack<T> {
 
     /// Returns the lowest chunk that is not full, from the highest one.
     #[inline]
-    fn with_room(mut chunk: &mut Chunk<T>) -> Option<&mut Chunk<T>> {
+    fn with_room(mut chunk: &mut StackChunk<T>) -> Option<&mut StackChunk<T>> {
         while chunk.below.as_ref().is_some_and(|below| !below.is_full()) {
             chunk = chunk.below.as_deref_mut()?;
         }
@@ -199,7 +200,7 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Removes the last item that is in a chunk, and returns it.
-    fn pop_below(mut chunk: &mut Chunk<T>) -> Option<T> {
+    fn pop_below(mut chunk: &mut StackChunk<T>) -> Option<T> {
         while chunk.items.is_empty() {
             chunk = chunk.below.as_deref_mut()?;
         }

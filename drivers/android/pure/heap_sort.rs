@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sorts in place. The core library's function takes more of the stack than the kernel has to
-//! spare.
+//! Sorts in place. The core library's function takes 3.5 KiB of the stack for the lines of a log,
+//! 72 bytes each, and does not let others have the CPU meanwhile.
 
 /// Sorts by a key, and calls `rest` between steps, of which there are as many as half as many items
 /// again. Items of the same key come in any order.

@@ -8,7 +8,6 @@
 
 pub(crate) mod call_stack;
 pub(crate) mod chunked_stack;
-pub(crate) mod completions;
 pub(crate) mod counted_tree;
 pub(crate) mod death_state;
 pub(crate) mod freeze_notification_state;

@@ -23,7 +23,7 @@
 //! This module does not access the memory of the sender or the receiver: the caller passes a
 //! function that copies, and the tests on the host pass another one.
 
-use kernel::{alloc::AllocError, prelude::*};
+use kernel::prelude::*;
 
 /// The alignment of blocks within the area.
 const BLOCK_ALIGNMENT: u64 = 8;
@@ -32,50 +32,17 @@ const BLOCK_ALIGNMENT: u64 = 8;
 const GAP_ALIGNMENT: u64 = 4;
 
 /// The size of a pointer in the data of a transaction.
-pub(crate) const POINTER_SIZE: u64 = size_of::<u64>() as u64;
+const POINTER_SIZE: u64 = size_of::<u64>() as u64;
 
-/// The error of an object that does not fit: no room is left for it, or its place is not allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DoesNotFit;
-
-/// Bytes to be copied from the sender.
+/// Bytes of a block: to be copied from the sender, or a gap, which the object that claimed it
+/// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Where the bytes go, relative to the start of the buffer.
-    pub(crate) at: usize,
-    /// The address of the bytes in the sender's memory.
-    pub(crate) source: u64,
-    pub(crate) length: usize,
-}
-
-/// Bytes of a block that are not copied. The object that claimed them writes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gap {
     /// Where the bytes are, relative to the start of the buffer.
     pub(crate) at: usize,
-    /// The address in the sender's memory of what the driver replaces.
+    /// The address in the sender's memory of what is copied or replaced.
     pub(crate) source: u64,
-}
-
-/// Why an area cannot take an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AreaError<E> {
-    DoesNotFit,
-    NoMemory,
-    /// The copy function failed.
-    Copy(E),
-}
-
-impl<E> From<DoesNotFit> for AreaError<E> {
-    fn from(_: DoesNotFit) -> Self {
-        Self::DoesNotFit
-    }
-}
-
-impl<E> From<AllocError> for AreaError<E> {
-    fn from(_: AllocError) -> Self {
-        Self::NoMemory
-    }
+    pub(crate) length: usize,
 }
 
 /// A block in which gaps may still be claimed.
@@ -105,20 +72,19 @@ impl Block {
     }
 
     /// Whether a gap is allowed at a place. An empty gap may be anywhere behind the cursor, because
-    /// it takes no bytes. Fails with [`DoesNotFit`].
-    fn admits(&self, offset: u64, size: u64) -> Result<(), DoesNotFit> {
+    /// it takes no bytes.
+    fn admits(&self, offset: u64, size: u64) -> bool {
         let is_inside = offset
             .checked_add(size)
             .is_some_and(|end| end <= self.length as u64);
-        let is_empty = size == 0;
-        if offset < self.cursor || !is_empty && (!is_inside || offset % GAP_ALIGNMENT != 0) {
-            return Err(DoesNotFit);
-        }
-        Ok(())
+        offset >= self.cursor && (size == 0 || is_inside && offset % GAP_ALIGNMENT == 0)
     }
 }
 
 /// The part of a buffer that receives copies of the blocks to which pointers point.
+///
+/// Its functions fail with `EINVAL` if an object does not fit: no room is left for it, or its place
+/// is not allowed; with `ENOMEM`; and if the function that copies fails.
 pub(crate) struct PointerArea {
     /// Where the next block goes.
     next: usize,
@@ -140,13 +106,13 @@ impl PointerArea {
     /// Adds the block of object number `object`, which has no parent. Returns where the block goes.
     ///
     /// The numbers of objects increase from call to call.
-    pub(crate) fn add_root<E>(
+    pub(crate) fn add_root(
         &mut self,
         object: u64,
         source: u64,
         length: u64,
-        copy: &mut impl FnMut(Piece) -> Result<(), E>,
-    ) -> Result<usize, AreaError<E>> {
+        copy: &mut impl FnMut(Piece) -> Result,
+    ) -> Result<usize> {
         let block = self.cut(object, source, length)?;
         self.close_down_to(0, copy)?;
         self.push(block)?;
@@ -156,14 +122,14 @@ impl PointerArea {
     /// Adds the block of an object to which a pointer points that is in the block of `parent`, at
     /// `parent_offset`. Returns where the block goes, and the gap in which the pointer to it has to
     /// be written.
-    pub(crate) fn add_child<E>(
+    pub(crate) fn add_child(
         &mut self,
         object: u64,
         source: u64,
         length: u64,
         (parent, parent_offset): (u64, u64),
-        copy: &mut impl FnMut(Piece) -> Result<(), E>,
-    ) -> Result<(usize, Gap), AreaError<E>> {
+        copy: &mut impl FnMut(Piece) -> Result,
+    ) -> Result<(usize, Piece)> {
         let block = self.cut(object, source, length)?;
         let gap = self.claim(parent, parent_offset, POINTER_SIZE, copy)?;
         self.push(block)?;
@@ -171,49 +137,49 @@ impl PointerArea {
     }
 
     /// Claims `size` bytes in the block of object `parent`, and returns them as a gap.
-    pub(crate) fn claim<E>(
+    pub(crate) fn claim(
         &mut self,
         parent: u64,
         offset: u64,
         size: u64,
-        copy: &mut impl FnMut(Piece) -> Result<(), E>,
-    ) -> Result<Gap, AreaError<E>> {
-        let open = self.open.as_ref().ok_or(DoesNotFit)?;
+        copy: &mut impl FnMut(Piece) -> Result,
+    ) -> Result<Piece> {
+        let open = self.open.as_ref().ok_or(EINVAL)?;
         let depth = open.iter().rev().position(|b| b.object == parent);
-        let depth = open.len() - depth.ok_or(DoesNotFit)?;
+        let depth = open.len() - depth.ok_or(EINVAL)?;
         self.close_down_to(depth, copy)?;
         let last = self.open.as_mut().and_then(|open| open.last_mut());
-        let block = last.ok_or(DoesNotFit)?;
-        block.admits(offset, size)?;
+        let block = last.ok_or(EINVAL)?;
+        if !block.admits(offset, size) {
+            return Err(EINVAL);
+        }
         if let Some(piece) = block.piece_until(offset) {
-            copy(piece).map_err(AreaError::Copy)?;
+            copy(piece)?;
         }
         // No overflow: a gap that is not empty ends inside of the block.
         block.cursor = offset + size;
         // CAST: the place of an empty gap is never used.
-        Ok(Gap {
+        Ok(Piece {
             at: block.start.wrapping_add(offset as usize),
             source: block.source.wrapping_add(offset),
+            length: size as usize,
         })
     }
 
     /// Ends the area after the last object: copies what remains of all blocks.
-    pub(crate) fn finish<E>(
-        mut self,
-        copy: &mut impl FnMut(Piece) -> Result<(), E>,
-    ) -> Result<(), AreaError<E>> {
+    pub(crate) fn finish(mut self, copy: &mut impl FnMut(Piece) -> Result) -> Result {
         self.close_down_to(0, copy)
     }
 
     /// Cuts a block from the unused rest of the area.
-    fn cut(&mut self, object: u64, source: u64, length: u64) -> Result<Block, DoesNotFit> {
+    fn cut(&mut self, object: u64, source: u64, length: u64) -> Result<Block> {
         let start = self.next;
         let room = self.end - start;
         let used = length
             .checked_next_multiple_of(BLOCK_ALIGNMENT)
             .and_then(|used| usize::try_from(used).ok())
             .filter(|used| *used <= room)
-            .ok_or(DoesNotFit)?;
+            .ok_or(EINVAL)?;
         self.next += used;
         Ok(Block {
             object,
@@ -226,17 +192,13 @@ impl PointerArea {
     }
 
     /// Opens a block. The memory for open blocks is allocated with the first one.
-    fn push(&mut self, block: Block) -> Result<(), AllocError> {
+    fn push(&mut self, block: Block) -> Result {
         let open = self.open.get_or_insert_with(KVVec::new);
-        open.push(block, GFP_KERNEL)
+        Ok(open.push(block, GFP_KERNEL)?)
     }
 
     /// Closes all but the `depth` outermost blocks: copies what remains of them.
-    fn close_down_to<E>(
-        &mut self,
-        depth: usize,
-        copy: &mut impl FnMut(Piece) -> Result<(), E>,
-    ) -> Result<(), AreaError<E>> {
+    fn close_down_to(&mut self, depth: usize, copy: &mut impl FnMut(Piece) -> Result) -> Result {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
@@ -245,7 +207,7 @@ impl PointerArea {
                 break;
             };
             if let Some(piece) = block.piece_until(u64::MAX) {
-                copy(piece).map_err(AreaError::Copy)?;
+                copy(piece)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! ```text
 //!   caller ─┐                                          ┌─ limits of the serving task
 //!           ├─► whichever is more urgent ─► Priority ──┴─► what it may have ─► the scheduler
-//!   node  ──┘   (NodePriority)              of the task    (Limits)
+//!   node  ──┘   (NodePriority)              of the task    (PriorityLimits)
 //! ```
 //!
 //! A call is served at the priority of its caller or at the minimum of its node, whichever is more
@@ -25,16 +25,19 @@
 ///  └───────────┴──────────────┴───────────┴───────────┴──────────┘
 /// ```
 ///
-/// The same word as in `rust/kernel/sched.rs`. The real-time priority is 0 for all other policies.
-/// The word that is read from a task lacks the flag; the word of a change has it, too.
+/// The same word as in `rust/kernel/sched.rs`. The real-time priority is 1 to 99 for the policies
+/// [`FIFO`](policy::FIFO) and [`ROUND_ROBIN`](policy::ROUND_ROBIN), and 0 for all others. The word
+/// that is read from a task lacks the flag; the word of a change has it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Priority(u32);
 
 /// The policies that are distinguished, by their numbers in the system call. All others are fair
-/// policies, and have a nice value.
+/// policies: their tasks share the CPU, by their nice values (-20 to 19).
 mod policy {
     pub(super) const NORMAL: u32 = 0;
+    /// Real-time: runs until it waits.
     pub(super) const FIFO: u32 = 1;
+    /// Real-time: runs for a time slice.
     pub(super) const ROUND_ROBIN: u32 = 2;
     pub(super) const DEADLINE: u32 = 6;
 }
@@ -79,50 +82,10 @@ impl From<Option<Priority>> for SavedPriority {
     }
 }
 
-/// The part of a [`Priority`] that is inherited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Urgency {
-    /// Runs before all fair tasks, and before real-time tasks of lower priority (1 to 99).
-    RealTime { policy: RealTime, priority: u8 },
-    /// Shares the CPU, with this nice value (-20 to 19; the minimum of a node may be beyond, and
-    /// has no effect then).
-    Fair { nice: i16 },
-}
-
-/// How a real-time task shares the CPU with others of its priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RealTime {
-    /// Runs until it waits.
-    Fifo,
-    /// Runs for a time slice.
-    RoundRobin,
-}
-
-impl Urgency {
-    /// Returns the rank in the kernel's own scale: the lower the number, the more urgent.
-    const fn rank(self) -> i16 {
-        match self {
-            Self::RealTime { priority, .. } => 99 - priority as i16,
-            Self::Fair { nice } => 120 + nice,
-        }
-    }
-
-    /// Whether it is more urgent than `other`. Of two equal ranks, the one without time slices is.
-    fn outranks(self, other: Self) -> bool {
-        let is_fifo = matches!(
-            self,
-            Self::RealTime {
-                policy: RealTime::Fifo,
-                ..
-            }
-        );
-        self.rank() < other.rank() || (self.rank() == other.rank() && is_fifo)
-    }
-}
-
 impl Priority {
     const RESET_ON_FORK: u32 = 1 << 8;
     const POLICY: u32 = 0xff;
+    const NICE: u32 = 0xff << 16;
 
     pub(crate) const fn from_word(word: u32) -> Self {
         Self(word)
@@ -148,45 +111,27 @@ impl Priority {
         self.real_time_priority() != 0
     }
 
-    /// Returns the part that others inherit. A task with a deadline counts by its nice value.
-    const fn urgency(self) -> Urgency {
-        let policy = match self.policy() {
-            policy::FIFO => RealTime::Fifo,
-            policy::ROUND_ROBIN => RealTime::RoundRobin,
-            _ => return Urgency::Fair { nice: self.nice() },
-        };
-        Urgency::RealTime {
-            policy,
-            priority: self.real_time_priority(),
-        }
-    }
-
     /// Returns the same priority with another nice value.
     const fn with_nice(self, nice: i16) -> Self {
-        Self(self.0 & !(0xff << 16) | ((nice + 20) as u32) << 16)
+        Self(self.0 & !Self::NICE | ((nice + 20) as u32) << 16)
     }
 
-    /// Returns the priority of the same task with another urgency. The task keeps its own policy if
-    /// that and the new urgency are fair; what it forks while it is real-time by inheritance does
-    /// not inherit that.
-    const fn with(self, urgency: Urgency) -> Self {
-        if self.policy() == policy::DEADLINE && matches!(urgency, Urgency::RealTime { .. }) {
+    /// Returns the priority of the same task if it is as urgent as `other`. The task keeps its own
+    /// policy if both are fair; what it forks while it is real-time by inheritance does not inherit
+    /// that.
+    const fn as_urgent_as(self, other: Self) -> Self {
+        if !other.is_real_time() {
+            let base = if self.is_real_time() {
+                Self(policy::NORMAL | self.0 & Self::RESET_ON_FORK)
+            } else {
+                self
+            };
+            base.with_nice(other.nice())
+        } else if self.policy() == policy::DEADLINE {
             // A deadline is more urgent than any real-time priority.
-            return self;
-        }
-        match urgency {
-            Urgency::Fair { nice } if self.is_real_time() => {
-                Self(policy::NORMAL | self.0 & Self::RESET_ON_FORK).with_nice(nice)
-            }
-            Urgency::Fair { nice } => self.with_nice(nice),
-            Urgency::RealTime { policy, priority } => {
-                let policy = match policy {
-                    RealTime::Fifo => policy::FIFO,
-                    RealTime::RoundRobin => policy::ROUND_ROBIN,
-                };
-                let kept = self.0 & (0xff << 16);
-                Self((priority as u32) << 24 | kept | Self::RESET_ON_FORK | policy)
-            }
+            self
+        } else {
+            Self(other.0 & !Self::NICE | self.0 & Self::NICE | Self::RESET_ON_FORK)
         }
     }
 
@@ -210,9 +155,15 @@ impl Priority {
         (self.0 ^ other.0) & !Self::RESET_ON_FORK == 0
     }
 
-    /// Whether a task of this priority is more urgent than one of `other`.
+    /// Whether a task of this priority is more urgent than one of `other`. A task with a deadline
+    /// counts by its nice value. Of two equal ones, the one without time slices is.
     pub(crate) fn is_more_urgent_than(self, other: Self) -> bool {
-        self.urgency().outranks(other.urgency())
+        // The kernel's own scale: the lower the number, the more urgent.
+        let rank = |of: Self| match of.is_real_time() {
+            true => 99 - i16::from(of.real_time_priority()),
+            false => 120 + of.nice(),
+        };
+        rank(self) < rank(other) || rank(self) == rank(other) && self.policy() == policy::FIFO
     }
 
     /// Returns the priority, unless it is like the task's own.
@@ -238,7 +189,7 @@ impl Priority {
             sharing if self.is_real_time() => Self(self.0 & Self::RESET_ON_FORK | sharing),
             _ => self,
         };
-        own.with(default.urgency()).unless_like(self)
+        own.as_urgent_as(default).unless_like(self)
     }
 }
 
@@ -246,44 +197,21 @@ impl Priority {
 /// (contract NODE-1). Those that mean something are in the lower half of the number; those about
 /// priorities have no names in the kernel's header.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct NodeFlags {
-    minimum_priority: u8,
-    others: u8,
-}
+pub(crate) struct NodeFlags([u8; 2]); // Not `u16`, with whose alignment a node has no room for it.
 
 impl NodeFlags {
-    // Of the second byte.
     const POLICY_SHIFT: u8 = 1;
     const POLICY_MASK: u8 = 3;
-    const INHERIT_RT: u8 = 0x8;
+    const INHERIT_RT: u32 = 0x800;
 
     pub(crate) const fn new(flags: u32) -> Self {
         let [minimum_priority, others, ..] = flags.to_le_bytes();
-        Self {
-            minimum_priority,
-            others,
-        }
+        Self([minimum_priority, others])
     }
 
     /// Returns whether a flag of the second byte of the number is set.
     pub(crate) const fn has(self, flag: u32) -> bool {
-        self.others & Self::new(flag).others != 0
-    }
-
-    /// Returns the least priority at which its calls are served: a nice value, or with a real-time
-    /// policy a real-time priority.
-    pub(crate) const fn minimum_priority(self) -> u8 {
-        self.minimum_priority
-    }
-
-    /// Returns the scheduling policy that belongs to it.
-    pub(crate) const fn policy(self) -> u8 {
-        self.others >> Self::POLICY_SHIFT & Self::POLICY_MASK
-    }
-
-    /// Returns whether its calls are served at the real-time priority of the caller.
-    pub(crate) const fn inherits_real_time(self) -> bool {
-        self.others & Self::INHERIT_RT != 0
+        self.0[1] & Self::new(flag).0[1] != 0
     }
 }
 
@@ -299,10 +227,10 @@ pub(crate) struct NodePriority {
 impl NodePriority {
     pub(crate) const fn new(flags: NodeFlags) -> Self {
         let as_caller_below = match Self::minimum(flags) {
-            Urgency::RealTime { .. } => 0,
             // Above what any fair caller has there, and below what a real-time one has.
-            Urgency::Fair { nice } if nice > 19 => u8::MAX,
-            Urgency::Fair { nice } => nice as u8 + 21,
+            None => u8::MAX,
+            Some(minimum) if minimum.is_real_time() => 0,
+            Some(minimum) => (minimum.nice() + 21) as u8,
         };
         Self {
             flags,
@@ -315,22 +243,18 @@ impl NodePriority {
         self.flags
     }
 
-    /// Returns the least urgency at which calls are served.
-    const fn minimum(flags: NodeFlags) -> Urgency {
-        let value = flags.minimum_priority();
-        let real_time = match flags.policy() as u32 {
-            policy::FIFO => Some(RealTime::Fifo),
-            policy::ROUND_ROBIN => Some(RealTime::RoundRobin),
-            _ => None,
-        };
-        match real_time {
-            Some(policy) if value >= 1 && value <= 99 => Urgency::RealTime {
-                policy,
-                priority: value,
-            },
+    /// Returns the least priority at which calls are served, if there is one.
+    const fn minimum(flags: NodeFlags) -> Option<Priority> {
+        // A nice value, or with a real-time policy a real-time priority.
+        let [value, others] = flags.0;
+        match (others >> NodeFlags::POLICY_SHIFT & NodeFlags::POLICY_MASK) as u32 {
+            policy @ (policy::FIFO | policy::ROUND_ROBIN) if value >= 1 && value <= 99 => {
+                Some(Priority((value as u32) << 24 | policy))
+            }
             // The value is not signed: one above 19, and with it each that user space means to be
             // negative, has no effect, as in the C driver.
-            _ => Urgency::Fair { nice: value as i16 },
+            _ if value > 19 => None,
+            _ => Some(Priority(policy::NORMAL).with_nice(value as i16)),
         }
     }
 
@@ -342,7 +266,8 @@ impl NodePriority {
 
     /// Whether a call of `caller` is served by a fair thread, which shares the CPU with others.
     pub(crate) const fn is_served_as_sharing(&self, caller: Priority) -> bool {
-        !(self.demands_real_time() || caller.is_real_time() && self.flags.inherits_real_time())
+        !(self.demands_real_time()
+            || caller.is_real_time() && self.flags.has(NodeFlags::INHERIT_RT))
     }
 
     /// Whether all calls, oneway or not, are served at a real-time priority.
@@ -350,45 +275,42 @@ impl NodePriority {
         self.as_caller_below == 0
     }
 
-    /// Returns the urgency at which a call is served; for a oneway call, `caller` is the thread
-    /// that serves it.
-    fn urgency_of_service(&self, caller: Priority) -> Urgency {
-        let inherited = caller.urgency();
-        let minimum = Self::minimum(self.flags);
-        if minimum.outranks(inherited) {
-            minimum
-        } else {
-            inherited
-        }
-    }
-
     /// Returns the change that lets a thread serve a call whose caller waits.
     pub(crate) fn to_serve_call(&self, caller: Priority, own: Priority) -> Option<Priority> {
-        let caller = if caller.is_real_time() && !self.flags.inherits_real_time() {
-            caller.with(Urgency::Fair { nice: 0 })
+        let caller = if caller.is_real_time() && !self.flags.has(NodeFlags::INHERIT_RT) {
+            Priority(policy::NORMAL).with_nice(0)
         } else {
             caller
         };
-        own.with(self.urgency_of_service(caller)).unless_like(own)
+        let served = match Self::minimum(self.flags) {
+            Some(minimum) if minimum.is_more_urgent_than(caller) => minimum,
+            _ => caller,
+        };
+        own.as_urgent_as(served).unless_like(own)
     }
 
-    /// Returns the change that lets a thread serve a oneway call.
+    /// Returns the change that lets a thread serve a oneway call: only the node can make it more
+    /// urgent.
     pub(crate) fn to_serve_oneway(&self, own: Priority) -> Option<Priority> {
-        own.with(self.urgency_of_service(own)).unless_like(own)
+        let minimum = Self::minimum(self.flags)?;
+        let is_raised = minimum.is_more_urgent_than(own);
+        is_raised
+            .then(|| own.as_urgent_as(minimum))?
+            .unless_like(own)
     }
 }
 
 /// How urgent a task may become: any priority with `CAP_SYS_NICE`, otherwise as its resource limits
 /// allow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct PriorityLimits {
     /// The lowest permitted nice value; above 19 if none is permitted.
     nice: i16,
     /// The highest permitted real-time priority; 0 if none is permitted.
     real_time: u8,
 }
 
-impl Limits {
+impl PriorityLimits {
     /// Reads the limits from a word of `rust/kernel/sched.rs`.
     pub(crate) const fn from_word(word: u32) -> Self {
         Self {
@@ -398,12 +320,22 @@ impl Limits {
     }
 
     /// Returns the priority that a task of priority `own` gets if it should be scheduled like
-    /// `wanted`.
+    /// `wanted`: a real-time priority up to the limit, or up to the one that the task has already;
+    /// without either, the most urgent fair priority that is permitted.
     pub(crate) fn permit(self, wanted: Priority, own: Priority) -> Priority {
-        match wanted.urgency() {
-            Urgency::Fair { nice } => wanted.with_nice(self.permitted_nice(nice, own)),
-            Urgency::RealTime { policy, priority } => self.permit_real_time(policy, priority, own),
+        if !wanted.is_real_time() {
+            return wanted.with_nice(self.permitted_nice(wanted.nice(), own));
         }
+        let ceiling = self.real_time.max(own.real_time_priority());
+        if ceiling == 0 {
+            return own.with_nice(self.permitted_nice(-20, own));
+        }
+        let policy = match self.real_time {
+            0 => own.policy(),
+            _ => wanted.policy(),
+        };
+        let priority = wanted.real_time_priority().min(ceiling);
+        own.as_urgent_as(Priority(u32::from(priority) << 24 | policy))
     }
 
     /// Returns the nice value that a task gets instead of `wanted`. This is the C driver's rule,
@@ -413,23 +345,6 @@ impl Limits {
             limit if wanted >= limit => wanted,
             limit if limit > 19 => own.nice(),
             limit => limit,
-        }
-    }
-
-    /// Returns a real-time priority up to the limit, or up to the one that the task has already;
-    /// without either, the most urgent fair priority that is permitted.
-    fn permit_real_time(self, policy: RealTime, wanted: u8, own: Priority) -> Priority {
-        match own.urgency() {
-            _ if self.real_time > 0 => {
-                let ceiling = self.real_time.max(own.real_time_priority());
-                let priority = wanted.min(ceiling);
-                own.with(Urgency::RealTime { policy, priority })
-            }
-            Urgency::RealTime { policy, priority } => {
-                let priority = wanted.min(priority);
-                own.with(Urgency::RealTime { policy, priority })
-            }
-            Urgency::Fair { .. } => own.with_nice(self.permitted_nice(-20, own)),
         }
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A backend for a few ranges, kept in an array in the order of their offsets.
+//! A few ranges, kept in an array in the order of their offsets.
 //!
 //! What is searched and shifted (`spans`) is small and separate from what is only read and written
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
-use super::{accounts::Holding, Claim, Label, Phase, Range, State};
+use super::{Claim, Holding, Label, Range, State};
 use core::mem::{self, ManuallyDrop};
 
 /// At most `N` ranges.
@@ -24,7 +24,7 @@ pub(super) struct Array<T, const N: usize> {
     used: u32,
     spans: [Span; N],
     /// Dropped by the array itself, which knows those that are in use.
-    slots: ManuallyDrop<[Slot<T>; N]>,
+    slots: ManuallyDrop<[ArraySlot<T>; N]>,
 }
 
 #[derive(Clone, Copy)]
@@ -48,35 +48,25 @@ impl Span {
     }
 
     /// Returns the process that is charged for the range, whose slot this is.
-    fn sender<T>(&self, slot: &Slot<T>) -> Option<i32> {
+    fn sender<T>(&self, slot: &ArraySlot<T>) -> Option<i32> {
         self.is_oneway.then_some(slot.sender)
     }
 }
 
-struct Slot<T> {
+struct ArraySlot<T> {
     /// Of use only if the range is oneway.
     sender: i32,
     label: Label,
     state: State<T>,
 }
 
-impl<T> Slot<T> {
-    const EMPTY: Self = Slot {
+impl<T> ArraySlot<T> {
+    const EMPTY: Self = ArraySlot {
         sender: 0,
         label: Label::NONE,
         state: State::Freeing,
     };
 }
-
-/// A gap in which a range can begin: before the span with this index.
-#[derive(Clone, Copy)]
-pub(super) struct Gap {
-    index: usize,
-    offset: u32,
-}
-
-/// The error of an array whose `N` slots are all in use.
-pub(super) struct Full;
 
 impl<T, const N: usize> Array<T, N> {
     /// A bit for each slot.
@@ -94,7 +84,7 @@ impl<T, const N: usize> Array<T, N> {
             len: 0,
             used: 0,
             spans: [Span::NOWHERE; N],
-            slots: ManuallyDrop::new([const { Slot::EMPTY }; N]),
+            slots: ManuallyDrop::new([const { ArraySlot::EMPTY }; N]),
         }
     }
 
@@ -103,23 +93,21 @@ impl<T, const N: usize> Array<T, N> {
         self.len as usize
     }
 
-    /// Returns the smallest gap of at least `size` bytes in a space of `space` bytes; of several
-    /// such, the one with the lowest offset.
+    /// Returns the smallest gap of at least `size` bytes in a space of `space` bytes, by the index
+    /// of the span behind it and its offset; of several such, the one with the lowest offset.
     #[inline(always)]
-    pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<Gap> {
+    pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<(usize, u32)> {
         let end = self.live().last().map_or(0, Span::end);
         if end == self.used {
             // The ranges lie next to each other, so there is one gap: what is behind them.
-            let index = self.len();
-            let offset = end;
-            return (space - end >= size).then_some(Gap { index, offset });
+            return (space - end >= size).then_some((self.len(), end));
         }
         self.best_of_many_gaps(size, space)
     }
 
     /// The same where there are gaps between ranges.
     #[inline(never)]
-    fn best_of_many_gaps(&self, size: u32, space: u32) -> Option<Gap> {
+    fn best_of_many_gaps(&self, size: u32, space: u32) -> Option<(usize, u32)> {
         let mut best = None;
         let mut best_room = u32::MAX;
         let mut offset = 0;
@@ -127,29 +115,25 @@ impl<T, const N: usize> Array<T, N> {
             let room = span.offset - offset;
             if room >= size && room < best_room {
                 best_room = room;
-                best = Some(Gap { index, offset });
+                best = Some((index, offset));
             }
             offset = span.end();
         }
         let room = space - offset;
         if room >= size && (best.is_none() || room < best_room) {
-            best = Some(Gap {
-                index: self.len(),
-                offset,
-            });
+            best = Some((self.len(), offset));
         }
         best
     }
 
-    /// Reserves the beginning of a gap. Returns the offset.
+    /// Reserves the beginning of a [gap](Self::best_gap). Returns its offset, or [`None`] if all
+    /// slots are in use.
     #[inline(always)]
-    pub(super) fn insert(&mut self, gap: Gap, claim: Claim) -> Result<u32, Full> {
+    pub(super) fn insert(&mut self, (index, offset): (usize, u32), claim: Claim) -> Option<u32> {
         // The last one first: that of a space's first ranges ends with a cache line, so a space of
         // which one range is in use has two lines that change.
-        let slot = (!self.slots_used & Self::ALL_SLOTS)
-            .checked_ilog2()
-            .ok_or(Full)? as usize;
-        let entry = self.slots.get_mut(slot).ok_or(Full)?;
+        let slot = (!self.slots_used & Self::ALL_SLOTS).checked_ilog2()? as usize;
+        let entry = self.slots.get_mut(slot)?;
         entry.sender = claim.oneway_sender.unwrap_or(0);
         entry.label = claim.label;
         // The state of an unused slot has no payload, but the compiler cannot know that, and would
@@ -158,18 +142,18 @@ impl<T, const N: usize> Array<T, N> {
         self.slots_used |= 1 << slot;
 
         let len = self.len();
-        if gap.index < len {
-            self.spans.copy_within(gap.index..len, gap.index + 1);
+        if index < len {
+            self.spans.copy_within(index..len, index + 1);
         }
-        self.spans[gap.index] = Span {
-            offset: gap.offset,
+        self.spans[index] = Span {
+            offset,
             size: claim.size,
             slot: slot as u8,
             is_oneway: claim.oneway_sender.is_some(),
         };
         self.len += 1;
         self.used += claim.size;
-        Ok(gap.offset)
+        Some(offset)
     }
 
     /// Returns size and state of the range at exactly this offset.
@@ -179,13 +163,13 @@ impl<T, const N: usize> Array<T, N> {
         Some((size, &mut self.slots[slot as usize].state))
     }
 
-    /// Frees the range at exactly this offset, which has to be in this phase.
+    /// Frees the range at exactly this offset, unless it is delivered.
     #[inline(always)]
-    pub(super) fn remove(&mut self, offset: u32, phase: Phase) -> Option<Claim> {
+    pub(super) fn remove(&mut self, offset: u32) -> Option<Claim> {
         let index = self.live().iter().position(|span| span.offset == offset)?;
         let span = self.spans[index];
         let slot = &self.slots[span.slot as usize];
-        if slot.state.phase() != phase {
+        if matches!(slot.state, State::Delivered(_)) {
             return None;
         }
         let claim = Claim {
@@ -209,7 +193,7 @@ impl<T, const N: usize> Array<T, N> {
         let span = self.spans[self.len()];
         self.used -= span.size;
         self.slots_used &= !(1 << span.slot);
-        let slot = mem::replace(&mut self.slots[span.slot as usize], Slot::EMPTY);
+        let slot = mem::replace(&mut self.slots[span.slot as usize], ArraySlot::EMPTY);
         let claim = Claim {
             size: span.size,
             oneway_sender: span.sender(&slot),
@@ -218,18 +202,9 @@ impl<T, const N: usize> Array<T, N> {
         Some((span.offset, claim, slot.state))
     }
 
-    /// Adds a range behind all others. The array must have a free slot.
-    pub(super) fn push(&mut self, offset: u32, claim: Claim, state: State<T>) {
-        self.put(self.len(), offset, claim, state);
-    }
-
-    /// Adds a range before all others. The array must have a free slot.
-    pub(super) fn push_front(&mut self, offset: u32, claim: Claim, state: State<T>) {
-        self.put(0, offset, claim, state);
-    }
-
-    fn put(&mut self, index: usize, offset: u32, claim: Claim, state: State<T>) {
-        if self.insert(Gap { index, offset }, claim).is_ok() {
+    /// Adds a range in any state before the span with this index. The array must have a free slot.
+    pub(super) fn put(&mut self, index: usize, offset: u32, claim: Claim, state: State<T>) {
+        if self.insert((index, offset), claim).is_some() {
             let slot = self.spans[index].slot;
             self.slots[slot as usize].state = state;
         }
@@ -238,53 +213,33 @@ impl<T, const N: usize> Array<T, N> {
     /// Returns the number and the sum of the oneway ranges of a sender.
     pub(super) fn held_by(&self, sender: i32) -> Holding {
         let mut held = Holding::default();
-        for range in self
-            .iter()
-            .filter(|range| range.oneway_sender == Some(sender))
-        {
-            held.add(range.size);
+        for span in self.live() {
+            if span.sender(&self.slots[span.slot as usize]) == Some(sender) {
+                held.add(span.size);
+            }
         }
         held
     }
 
-    /// Returns the largest possible number of senders of oneway calls: a sender counts again if
-    /// another sender's range is between two of its own.
-    pub(super) fn max_senders(&self) -> usize {
-        let mut last = None;
-        let is_another = |range: &Range<'_, T>| {
-            let is_another = range.oneway_sender.is_some() && range.oneway_sender != last;
-            last = range.oneway_sender.or(last);
-            is_another
-        };
-        self.iter().filter(is_another).count()
-    }
-
-    /// Whether any range has a byte in `start..end`.
-    pub(super) fn touches(&self, start: u32, end: u32) -> bool {
-        self.live()
-            .iter()
-            .any(|span| span.offset < end && span.end() > start)
-    }
-
+    /// Returns all ranges, by ascending offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
         self.live().iter().map(|span| self.range(span))
     }
 
-    /// Returns the first range that does not begin before `offset`.
-    pub(super) fn first_from(&self, offset: u32) -> Option<Range<'_, T>> {
-        let first = self.live().iter().find(|span| span.offset >= offset);
+    /// Returns the first range that ends behind `start`.
+    pub(super) fn first_behind(&self, start: u32) -> Option<Range<'_, T>> {
+        let first = self.live().iter().find(|span| span.end() > start);
         first.map(|span| self.range(span))
     }
 
     fn range(&self, span: &Span) -> Range<'_, T> {
         let slot = &self.slots[span.slot as usize];
-        Range {
-            offset: span.offset as usize,
-            size: span.size as usize,
+        let claim = Claim {
+            size: span.size,
             oneway_sender: span.sender(slot),
             label: slot.label,
-            state: &slot.state,
-        }
+        };
+        Range::new(span.offset, claim, &slot.state)
     }
 
     fn live(&self) -> &[Span] {

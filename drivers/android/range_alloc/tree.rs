@@ -1,394 +1,297 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A backend for many ranges, kept in red-black trees.
+//! Many ranges, kept in red-black trees.
 //!
-//! The space is divided completely: each byte belongs to exactly one chunk, which is free or in
-//! use, and no two free chunks are neighbours. `chunks` finds a chunk by its offset, `gaps` finds
-//! the free ones by their size.
+//! An entry of no size comes before all ranges, so each gap begins where an entry ends. `ranges`
+//! finds a range by its [key](key_of), and `gaps` a gap by its size.
 //!
 //! ```text
-//!   chunks   │ 0: in use │ 24: free │ 64: in use │ 80: in use │ 96: free              │
-//!                              ▲                                   ▲
-//!   gaps              (40, 24) ┘                       (4000, 96) ─┘
+//!           │ 0: in use │ 24: free │ 64: in use │ 80: in use │ 96: free              │
+//!   ranges  0, 1                     65           81
+//!   gaps           (40, 24)                                    (4000, 96)
 //! ```
 //!
-//! A free chunk needs a node in each tree. So that freeing never allocates, a chunk in use keeps
-//! the node for `gaps` (`pocket`): a chunk has one [`Pair`] of nodes at any time.
+//! So that freeing never allocates, each entry has the memory of the gap behind it: it is a node of
+//! `gaps`, or kept by the entry if there is no gap.
 
-use super::accounts::{AccountNode, Accounts, Holding};
-use super::{Array, Claim, Label, Phase, Range, ReserveError, Spare, State};
+use super::spare::Scraps;
+use super::{Array, Claim, Holding, Range, ReserveError, SpareMemory, State};
 use kernel::alloc::{AllocError, Flags};
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
-/// How many pairs are kept for the next requests, and allocated when none is left.
-const IDLE_PAIRS: usize = 4;
+/// The nodes of how many ranges are kept for the next requests, and allocated when none is left: if
+/// many ranges are reserved one after the other, few calls have to allocate.
+const IDLE_NODES: usize = 4;
 
-/// Size and offset of a free chunk: the best fit is the first key that is not less than `(size,
-/// 0)`, and therefore the lowest of the smallest.
+/// Size and offset of a gap: the best fit is the first key that is not less than `(size, 0)`, and
+/// therefore the lowest of the smallest.
 type GapKey = (u32, u32);
 
 /// The memory of a node in `gaps`, while it is not in that tree.
 type GapNode = RBTreeNodeReservation<GapKey, ()>;
 
-struct Chunk<T> {
-    size: u32,
-    usage: Usage<T>,
-}
+/// The memory of an account.
+pub(super) type AccountNode = RBTreeNodeReservation<i32, Holding>;
 
-enum Usage<T> {
-    Free,
-    Used {
-        oneway_sender: Option<i32>,
-        label: Label,
-        state: State<T>,
-        pocket: GapNode,
-    },
-}
-
-impl<T> Chunk<T> {
-    /// Returns the range that the chunk is, if it is in use.
-    fn as_range(&self, offset: u32) -> Option<Range<'_, T>> {
-        match &self.usage {
-            Usage::Used {
-                oneway_sender,
-                label,
-                state,
-                ..
-            } => Some(Range {
-                offset: offset as usize,
-                size: self.size as usize,
-                oneway_sender: *oneway_sender,
-                label: *label,
-                state,
-            }),
-            Usage::Free => None,
-        }
-    }
-}
-
-/// The memory that describes one chunk.
-pub(super) struct Pair<T> {
-    chunk: RBTreeNodeReservation<u32, Chunk<T>>,
+/// The memory that describes one range and the gap behind it.
+pub(super) struct RangeNodes<T> {
+    range: RBTreeNodeReservation<u32, TreeRange<T>>,
     gap: GapNode,
 }
 
-impl<T> Pair<T> {
+impl<T> RangeNodes<T> {
     pub(super) fn new(flags: Flags) -> Result<Self, AllocError> {
-        let chunk = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
+        let range = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
         let gap = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
-        Ok(Pair { chunk, gap })
+        Ok(Self { range, gap })
     }
 }
 
-/// The pairs of up to two chunks that were merged with a third.
-type Merged<T> = [Option<Pair<T>>; 2];
-
-/// Memory that describes nothing any more and is not kept: it is returned only to be dropped.
-pub(super) struct Superfluous<T> {
-    pairs: Option<Merged<T>>,
-    account: Option<AccountNode>,
+struct TreeRange<T> {
+    claim: Claim,
+    state: State<T>,
+    /// The memory of the gap behind the range, if there is no gap.
+    gap: Option<GapNode>,
 }
 
-impl<T> Superfluous<T> {
-    fn unless_empty(self) -> Option<Self> {
-        (self.pairs.is_some() || self.account.is_some()).then_some(self)
-    }
+/// The key in `ranges` of the entry that comes before all ranges.
+const FIRST_KEY: u32 = 0;
+
+/// Returns the key of the range at `offset`. No range begins at the highest offset.
+fn key_of(offset: u32) -> u32 {
+    offset.saturating_add(1)
 }
 
-/// The space as chunks.
+/// Returns where an entry begins; that with [`FIRST_KEY`] is at the start of the space.
+fn offset_of(key: u32) -> u32 {
+    key.saturating_sub(1)
+}
+
+/// All ranges of a space.
 ///
 /// # Invariants
 ///
-/// - The chunks cover the space, do not overlap, and none is empty.
-/// - `gaps` contains `(size, offset)` for the free chunks and nothing else.
-/// - No free chunk follows another.
-/// - `used` is the number of chunks in use, and `accounts` are those of the oneway chunks.
+/// - `ranges` has an entry of no size with [`FIRST_KEY`], and one for each range. `len` is the
+///   number of ranges. They do not overlap.
+/// - `gaps` contains `(size, offset)` for each gap behind an entry, and nothing else.
+/// - An entry keeps the memory of a gap if and only if no gap is behind it.
+/// - Each sender of a oneway range has an account with the number and the sum of its ranges, and no
+///   other account exists.
 pub(super) struct Tree<T> {
-    chunks: RBTree<u32, Chunk<T>>,
+    ranges: RBTree<u32, TreeRange<T>>,
     gaps: RBTree<GapKey, ()>,
-    used: usize,
-    accounts: Accounts,
-    idle: [Option<Pair<T>>; IDLE_PAIRS],
+    accounts: RBTree<i32, Holding>,
+    len: usize,
+    space: u32,
+    idle: [Option<RangeNodes<T>>; IDLE_NODES],
+    /// The memory of an account that was closed, for the next sender.
+    idle_account: Option<AccountNode>,
 }
 
 impl<T> Tree<T> {
     /// Makes a tree of all ranges of an array, which is empty afterwards. Fails with
     /// [`ReserveError::NeedSpare`], and changes nothing then.
-    pub(super) fn plant<const N: usize>(
+    pub(super) fn of_array<const N: usize>(
         array: &mut Array<T, N>,
         space: u32,
-        spare: &mut Spare<T, N>,
+        spare: &mut SpareMemory<T, N>,
     ) -> Result<Self, ReserveError> {
-        // A gap may precede each range, and one may follow them all. The last pair is for the range
-        // that has no slot in the array. After this, nothing below fails.
-        spare.require(2 * array.len() + 2, array.max_senders() + 1)?;
+        let is_oneway = |range: &Range<'_, T>| range.oneway_sender.is_some();
+        let senders = array.iter().filter(is_oneway).count();
+        // One more range is the entry without size, and another one has no slot in the array. After
+        // this, nothing below fails.
+        spare.require(array.len() + 2, senders + 1)?;
         let mut tree = Self {
-            chunks: RBTree::new(),
+            ranges: RBTree::new(),
             gaps: RBTree::new(),
-            used: 0,
-            accounts: Accounts::new(),
-            idle: [const { None }; IDLE_PAIRS],
+            accounts: RBTree::new(),
+            len: array.len(),
+            space,
+            idle: [const { None }; IDLE_NODES],
+            idle_account: None,
         };
-        // From the highest offset to the lowest: the part that begins at `start` is done.
-        let mut start = space;
+        // From the highest offset to the lowest: what begins at `next` is done.
+        let mut next = space;
         while let Some((offset, claim, state)) = array.pop() {
-            let end = offset + claim.size;
-            tree.insert_gap(end, start - end, spare)?;
-            let Pair { chunk, gap } = spare.pop()?;
-            let usage = Usage::Used {
-                oneway_sender: claim.oneway_sender,
-                label: claim.label,
-                state,
-                pocket: gap,
-            };
-            let size = claim.size;
-            tree.chunks
-                .insert(chunk.into_node(offset, Chunk { size, usage }));
-            tree.used += 1;
-            tree.accounts.add(claim, spare)?;
-            start = offset;
+            tree.charge(claim, spare)?;
+            tree.add(key_of(offset), claim, state, next, spare.take_range()?);
+            next = offset;
         }
-        tree.insert_gap(0, start, spare)?;
+        let nodes = spare.take_range()?;
+        tree.add(FIRST_KEY, Claim::NOTHING, State::Freeing, next, nodes);
         Ok(tree)
     }
 
     /// Moves all ranges to an array, which has to be large enough. The tree must not be used
     /// afterwards.
-    pub(super) fn fell<const N: usize>(&mut self, array: &mut Array<T, N>) {
-        for (&offset, chunk) in self.chunks.iter_mut() {
-            if let Usage::Used {
-                oneway_sender,
-                label,
-                state,
-                ..
-            } = &mut chunk.usage
-            {
-                let claim = Claim {
-                    size: chunk.size,
-                    oneway_sender: *oneway_sender,
-                    label: *label,
-                };
-                array.push(offset, claim, core::mem::replace(state, State::Freeing));
-            }
+    pub(super) fn move_to<const N: usize>(&mut self, array: &mut Array<T, N>) {
+        for (&key, entry) in self.ranges.iter_mut().skip(1) {
+            let state = core::mem::replace(&mut entry.state, State::Freeing);
+            array.put(array.len(), offset_of(key), entry.claim, state);
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.used
+        self.len
     }
 
     /// Returns the number and the sum of the oneway ranges of a sender.
     pub(super) fn held_by(&self, sender: i32) -> Holding {
-        self.accounts.of(sender)
+        self.accounts.get(&sender).copied().unwrap_or_default()
     }
 
     /// Reserves the beginning of the best gap. Returns the offset.
     pub(super) fn reserve<const N: usize>(
         &mut self,
         claim: Claim,
-        spare: &mut Spare<T, N>,
+        spare: &mut SpareMemory<T, N>,
     ) -> Result<u32, ReserveError> {
-        let gap = self.gaps.cursor_lower_bound_mut(&(claim.size, 0));
-        let gap = gap.ok_or(ReserveError::NoSpace)?;
-        let (&(room, offset), ()) = gap.current();
+        let best = self.gaps.cursor_lower_bound(&(claim.size, 0));
+        let (room, offset) = *best.ok_or(ReserveError::NoSpace)?.current().0;
 
-        // All that can fail is done first: a pair for the part of the gap that stays free, and an
-        // account.
-        let rest = room - claim.size;
-        if rest > 0 {
-            stock_up(&mut self.idle, spare)?;
+        // All that can fail is done first.
+        if self.idle.iter().all(Option::is_none) {
+            spare.require(IDLE_NODES, 0)?;
+            for place in &mut self.idle {
+                *place = Some(spare.take_range()?);
+            }
         }
-        self.accounts.add(claim, spare)?;
+        self.charge(claim, spare)?;
+        let nodes = self.idle.iter_mut().find_map(Option::take);
+        let nodes = nodes.ok_or(ReserveError::NeedSpare)?;
 
-        let (_, node) = gap.remove_current();
-        let chunk = self.chunks.get_mut(&offset);
-        let chunk = chunk.ok_or(ReserveError::NoSpace)?;
-        *chunk = Chunk {
-            size: claim.size,
-            usage: Usage::Used {
-                oneway_sender: claim.oneway_sender,
-                label: claim.label,
-                state: State::Reserved,
-                pocket: node.into_reservation(),
-            },
-        };
-        self.used += 1;
-        if rest > 0 {
-            if let Some(pair) = self.idle.iter_mut().find_map(Option::take) {
-                self.link_gap(offset + claim.size, rest, pair);
+        let gap = self.gaps.remove_node(&(room, offset));
+        let key = key_of(offset);
+        self.add(key, claim, State::Reserved, offset + room, nodes);
+        self.len += 1;
+        // No gap is behind the entry before any more.
+        if let Some(mut at) = self.ranges.cursor_lower_bound_mut(&key) {
+            if let Some((_, before)) = at.peek_prev_mut() {
+                before.gap = gap.map(|node| node.into_reservation());
             }
         }
         Ok(offset)
     }
 
+    /// Adds an entry, and the gap between its end and the next one, which begins at `next`.
+    fn add(&mut self, key: u32, claim: Claim, state: State<T>, next: u32, nodes: RangeNodes<T>) {
+        let end = offset_of(key) + claim.size;
+        let gap = if end == next {
+            Some(nodes.gap)
+        } else {
+            self.gaps.insert(nodes.gap.into_node((next - end, end), ()));
+            None
+        };
+        let entry = TreeRange { claim, state, gap };
+        self.ranges.insert(nodes.range.into_node(key, entry));
+    }
+
     /// Returns size and state of the range at exactly this offset.
     pub(super) fn get_mut(&mut self, offset: u32) -> Option<(u32, &mut State<T>)> {
-        let chunk = self.chunks.get_mut(&offset)?;
-        match &mut chunk.usage {
-            Usage::Used { state, .. } => Some((chunk.size, state)),
-            Usage::Free => None,
-        }
+        let entry = self.ranges.get_mut(&key_of(offset))?;
+        Some((entry.claim.size, &mut entry.state))
     }
 
-    /// Frees the range at exactly this offset, which has to be in this phase.
-    pub(super) fn remove(
-        &mut self,
-        offset: u32,
-        phase: Phase,
-    ) -> Option<(Claim, Option<Superfluous<T>>)> {
-        let chunk = self.chunks.get_mut(&offset)?;
-        match &chunk.usage {
-            Usage::Used { state, .. } if state.phase() == phase => {}
-            _ => return None,
+    /// Frees the range at exactly this offset, unless it is delivered. Returns it, and memory that
+    /// is not kept.
+    pub(super) fn remove(&mut self, offset: u32) -> Option<(Claim, Scraps<T>)> {
+        let key = key_of(offset);
+        let mut at = self.ranges.cursor_lower_bound_mut(&key)?;
+        let (&found, entry) = at.current_mut();
+        if found != key || matches!(entry.state, State::Delivered(_)) {
+            return None;
         }
-        let size = chunk.size;
-        match core::mem::replace(&mut chunk.usage, Usage::Free) {
-            Usage::Used {
-                oneway_sender,
-                label,
-                pocket,
-                ..
-            } => {
-                self.used -= 1;
-                let claim = Claim {
-                    size,
-                    oneway_sender,
-                    label,
-                };
-                let superfluous = Superfluous {
-                    account: self.accounts.remove(claim),
-                    pairs: self.merge(offset, size, pocket),
-                };
-                Some((claim, superfluous.unless_empty()))
-            }
-            Usage::Free => None,
-        }
-    }
+        let claim = entry.claim;
+        let own_gap = entry.gap.take();
+        let end = offset + claim.size;
+        let next = at
+            .peek_next()
+            .map_or(self.space, |(&key, _)| offset_of(key));
+        let (&key, before) = at.peek_prev_mut()?;
+        let start = offset_of(key) + before.claim.size;
 
-    /// Merges the chunk at `offset`, which has just become free, with its free neighbours. `pocket`
-    /// is the node for `gaps` that the chunk kept while it was in use. Returns the pairs that are
-    /// not needed any more.
-    fn merge(&mut self, offset: u32, size: u32, pocket: GapNode) -> Option<Merged<T>> {
-        let mut merged = (size, offset);
-        let mut node = pocket;
-        let mut superfluous = [None, None];
-        let mut chunk = self.chunks.cursor_lower_bound_mut(&offset)?;
-
-        if let Some(next) = free_key(chunk.peek_next()) {
-            let gap = self.gaps.remove_node(&next)?.into_reservation();
-            let absorbed = chunk.remove_next()?.into_reservation();
-            superfluous[0] = Some(Pair {
-                chunk: absorbed,
-                gap,
-            });
-            merged.0 += next.0;
-        }
-        if let Some(previous) = free_key(chunk.peek_prev()) {
-            let gap = core::mem::replace(
-                &mut node,
-                self.gaps.remove_node(&previous)?.into_reservation(),
-            );
-            merged = (merged.0 + previous.0, previous.1);
-            chunk.peek_prev_mut()?.1.size = merged.0;
-            let (_, absorbed) = chunk.remove_current();
-            superfluous[1] = Some(Pair {
-                chunk: absorbed.into_reservation(),
-                gap,
-            });
-        } else {
-            chunk.current_mut().1.size = merged.0;
-        }
-        self.gaps.insert(node.into_node(merged, ()));
-        self.keep_idle(superfluous)
-    }
-
-    /// Keeps pairs for the next requests, and returns the others.
-    fn keep_idle(&mut self, mut pairs: Merged<T>) -> Option<Merged<T>> {
-        for pair in &mut pairs {
-            if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
-                *place = pair.take();
-            }
-        }
-        pairs.iter().any(Option::is_some).then_some(pairs)
-    }
-
-    /// Whether any range has a byte in `start..end`.
-    pub(super) fn touches(&self, start: u32, end: u32) -> bool {
-        // Checks the chunk that begins before `start`, the one that does not, and the one after it:
-        // no two free chunks are neighbours, so one of the last two is in use.
-        let meets = |chunk: Option<(&u32, &Chunk<T>)>| {
-            chunk.is_some_and(|(&offset, chunk)| {
-                matches!(chunk.usage, Usage::Used { .. })
-                    && offset < end
-                    && offset + chunk.size > start
-            })
+        // The gaps before and behind the range become one.
+        let mut take = |kept: Option<GapNode>, gap: GapKey| match kept {
+            Some(kept) => Some(kept),
+            None => Some(self.gaps.remove_node(&gap)?.into_reservation()),
         };
-        match self.chunks.cursor_lower_bound(&start) {
-            Some(at) => meets(at.peek_prev()) || meets(Some(at.current())) || meets(at.peek_next()),
-            None => meets(self.chunks.cursor_back().as_ref().map(|at| at.current())),
+        let own_gap = take(own_gap, (next - end, end))?;
+        let gap = take(before.gap.take(), (offset - start, start))?;
+        self.gaps.insert(gap.into_node((next - start, start), ()));
+
+        let (_, range) = at.remove_current();
+        self.len -= 1;
+        let mut unused = Some(RangeNodes {
+            range: range.into_reservation(),
+            gap: own_gap,
+        });
+        if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
+            *place = unused.take();
         }
+        let scraps = Scraps {
+            range: unused,
+            account: self.credit(claim),
+            tree: None,
+        };
+        Some((claim, scraps))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
-        self.chunks
-            .iter()
-            .filter_map(|(&offset, chunk)| chunk.as_range(offset))
-    }
-
-    /// Returns the first range that does not begin before `offset`.
-    pub(super) fn first_from(&self, offset: u32) -> Option<Range<'_, T>> {
-        let at = self.chunks.cursor_lower_bound(&offset)?;
-        let is_in_use = |(_, chunk): &(&u32, &Chunk<T>)| matches!(chunk.usage, Usage::Used { .. });
-        // No free chunk follows another.
-        let first = Some(at.current()).filter(is_in_use);
-        let (&offset, _) = first.or_else(|| at.peek_next().filter(is_in_use))?;
-        self.chunks.get(&offset)?.as_range(offset)
-    }
-
-    /// Adds a free chunk, unless it would be empty.
-    fn insert_gap<const N: usize>(
+    /// Adds a range to the account of its sender. The range that opens an account needs its memory.
+    fn charge<const N: usize>(
         &mut self,
-        offset: u32,
-        size: u32,
-        spare: &mut Spare<T, N>,
+        claim: Claim,
+        spare: &mut SpareMemory<T, N>,
     ) -> Result<(), ReserveError> {
-        if size > 0 {
-            let pair = spare.pop()?;
-            self.link_gap(offset, size, pair);
+        let Some(sender) = claim.oneway_sender else {
+            return Ok(());
+        };
+        if let Some(held) = self.accounts.get_mut(&sender) {
+            held.add(claim.size);
+            return Ok(());
         }
+        let node = match self.idle_account.take() {
+            Some(node) => node,
+            None => spare.take_account()?,
+        };
+        let mut held = Holding::default();
+        held.add(claim.size);
+        self.accounts.insert(node.into_node(sender, held));
         Ok(())
     }
 
-    /// Inserts a free chunk into both trees.
-    fn link_gap(&mut self, offset: u32, size: u32, pair: Pair<T>) {
-        let free = Chunk {
-            size,
-            usage: Usage::Free,
-        };
-        self.chunks.insert(pair.chunk.into_node(offset, free));
-        self.gaps.insert(pair.gap.into_node((size, offset), ()));
-    }
-}
-
-/// Ensures that an idle pair exists. If many ranges are reserved one after the other, few calls
-/// have to allocate.
-fn stock_up<T, const N: usize>(
-    idle: &mut [Option<Pair<T>>; IDLE_PAIRS],
-    spare: &mut Spare<T, N>,
-) -> Result<(), ReserveError> {
-    if idle.iter().all(Option::is_none) {
-        spare.require(IDLE_PAIRS, 0)?;
-        for place in idle {
-            *place = Some(spare.pop()?);
+    /// Removes a range from the account of its sender. Returns the memory of an account that is not
+    /// needed.
+    fn credit(&mut self, claim: Claim) -> Option<AccountNode> {
+        let sender = claim.oneway_sender?;
+        let held = self.accounts.get_mut(&sender)?;
+        held.ranges -= 1;
+        held.bytes -= claim.size as usize;
+        if held.ranges > 0 {
+            return None;
         }
+        let node = self.accounts.remove_node(&sender)?.into_reservation();
+        self.idle_account.replace(node)
     }
-    Ok(())
-}
 
-/// Returns the key in `gaps` of a chunk, if the chunk exists and is free.
-fn free_key<T>(chunk: Option<(&u32, &Chunk<T>)>) -> Option<GapKey> {
-    match chunk? {
-        (&offset, chunk) if matches!(chunk.usage, Usage::Free) => Some((chunk.size, offset)),
-        _ => None,
+    /// Returns all ranges, by ascending offset.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
+        let entries = self.ranges.iter().skip(1);
+        entries.map(|(&key, entry)| Range::new(offset_of(key), entry.claim, &entry.state))
+    }
+
+    /// Returns the first range that ends behind `start`.
+    pub(super) fn first_behind(&self, start: u32) -> Option<Range<'_, T>> {
+        let begin = key_of(start);
+        let reaches_it =
+            |(&key, entry): (&u32, &TreeRange<T>)| (key + entry.claim.size > begin).then_some(key);
+        let key = match self.ranges.cursor_lower_bound(&begin) {
+            Some(at) => match at.peek_prev().and_then(reaches_it) {
+                Some(before) => before,
+                None => *at.current().0,
+            },
+            None => reaches_it(self.ranges.cursor_back()?.current())?,
+        };
+        let entry = self.ranges.get(&key)?;
+        Some(Range::new(offset_of(key), entry.claim, &entry.state))
     }
 }

@@ -43,7 +43,7 @@
 /* ioctls, and the two halves of BINDER_WRITE_READ */
 
 EVENT(TRACE_EVENT, binder_ioctl,
-	TP_PROTO(unsigned int command, unsigned long argument),
+	TP_PROTO(u32 command, unsigned long argument),
 	TP_ARGS(command, argument),
 	FIELDS(
 		(unsigned int, cmd, command)
@@ -95,7 +95,7 @@ EVENT(TRACE_EVENT, binder_wait_for_work,
 /* Calls and replies */
 
 EVENT(TRACE_EVENT, binder_transaction,
-	TP_PROTO(int id, int node, int process, int thread, bool is_reply, u32 code, u32 flags),
+	TP_PROTO(u32 id, u32 node, int process, int thread, bool is_reply, u32 code, u32 flags),
 	TP_ARGS(id, node, process, thread, is_reply, code, flags),
 	FIELDS(
 		(int, debug_id, id)
@@ -112,7 +112,7 @@ EVENT(TRACE_EVENT, binder_transaction,
 );
 
 EVENT(TRACE_EVENT, binder_transaction_received,
-	TP_PROTO(int id),
+	TP_PROTO(u32 id),
 	TP_ARGS(id),
 	FIELDS((int, debug_id, id)),
 	TP_printk("transaction=%d", __entry->debug_id)
@@ -120,7 +120,7 @@ EVENT(TRACE_EVENT, binder_transaction_received,
 
 /* Code and flags are printed under each other's names: the format is what it is. */
 EVENT(TRACE_EVENT, binder_txn_latency_free,
-	TP_PROTO(int id, int from_process, int from_thread, int to_process, int to_thread,
+	TP_PROTO(u32 id, int from_process, int from_thread, int to_process, int to_thread,
 		 u32 code, u32 flags),
 	TP_ARGS(id, from_process, from_thread, to_process, to_thread, code, flags),
 	FIELDS(
@@ -163,7 +163,7 @@ EVENT(TRACE_EVENT, binder_netlink_report,
 /* Objects in the data of a call or a reply */
 
 EVENT(TRACE_EVENT, binder_transaction_node_to_ref,
-	TP_PROTO(int id, int node, u64 pointer, int ref, u32 handle),
+	TP_PROTO(u32 id, u32 node, u64 pointer, u32 ref, u32 handle),
 	TP_ARGS(id, node, pointer, ref, handle),
 	FIELDS(
 		(int, debug_id, id)
@@ -178,7 +178,7 @@ EVENT(TRACE_EVENT, binder_transaction_node_to_ref,
 );
 
 EVENT(TRACE_EVENT, binder_transaction_ref_to_node,
-	TP_PROTO(int id, int ref, u32 handle, int node, u64 pointer),
+	TP_PROTO(u32 id, u32 ref, u32 handle, u32 node, u64 pointer),
 	TP_ARGS(id, ref, handle, node, pointer),
 	FIELDS(
 		(int, debug_id, id)
@@ -193,7 +193,7 @@ EVENT(TRACE_EVENT, binder_transaction_ref_to_node,
 );
 
 EVENT(TRACE_EVENT, binder_transaction_ref_to_ref,
-	TP_PROTO(int id, int node, int from_ref, u32 from_handle, int to_ref, u32 to_handle),
+	TP_PROTO(u32 id, u32 node, u32 from_ref, u32 from_handle, u32 to_ref, u32 to_handle),
 	TP_ARGS(id, node, from_ref, from_handle, to_ref, to_handle),
 	FIELDS(
 		(int, debug_id, id)
@@ -210,7 +210,7 @@ EVENT(TRACE_EVENT, binder_transaction_ref_to_ref,
 
 #define FILE_EVENT(name, label)						\
 	EVENT(TRACE_EVENT, name,					\
-		TP_PROTO(int id, int number, size_t at),		\
+		TP_PROTO(u32 id, u32 number, size_t at),		\
 		TP_ARGS(id, number, at),				\
 		FIELDS((int, debug_id, id) (int, fd, number) (size_t, offset, at)), \
 		TP_printk("transaction=%d " label "=%d offset=%zu",	\
@@ -223,7 +223,7 @@ FILE_EVENT(binder_transaction_fd_recv, "dest_fd");
 /* Buffers, and the pages behind them */
 
 EVENT(DECLARE_EVENT_CLASS, binder_buffer_class,
-	TP_PROTO(int id, size_t data, size_t offsets, size_t extra),
+	TP_PROTO(u32 id, size_t data, size_t offsets, size_t extra),
 	TP_ARGS(id, data, offsets, extra),
 	FIELDS(
 		(int, debug_id, id)
@@ -238,7 +238,7 @@ EVENT(DECLARE_EVENT_CLASS, binder_buffer_class,
 
 #define BUFFER_EVENT(name)						\
 	DEFINE_EVENT(binder_buffer_class, name,				\
-		TP_PROTO(int id, size_t data, size_t offsets, size_t extra),	\
+		TP_PROTO(u32 id, size_t data, size_t offsets, size_t extra),	\
 		TP_ARGS(id, data, offsets, extra))
 BUFFER_EVENT(binder_transaction_alloc_buf);
 BUFFER_EVENT(binder_transaction_buffer_release);

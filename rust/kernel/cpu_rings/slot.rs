@@ -12,9 +12,11 @@
 //! If the reader sees the same number twice, no other record was begun meanwhile, so the words
 //! belong to that number.
 
-use crate::kernel_ext::versions::{smp_rmb, smp_wmb};
 use core::array;
-use kernel::sync::atomic::{Acquire, Atomic, Relaxed, Release};
+use kernel::sync::{
+    atomic::{Acquire, Atomic, Relaxed, Release},
+    barrier::{smp_mb, Read, Write}, //
+};
 
 /// A place for a record. All zeroes if none has been in it: so no record can have the number 0.
 #[repr(align(64))] // A record that is written takes one cache line.
@@ -48,9 +50,9 @@ impl<const WORDS: usize> Slot<WORDS> {
     #[inline(always)]
     pub(crate) fn write(&self, number: u32, words: [u32; WORDS]) {
         self.begun.store(number, Relaxed);
-        // ORDERING: Pairs with `smp_rmb` in `read`: who reads a word of this record reads its
+        // ORDERING: Pairs with `smp_mb(Read)` in `read`: who reads a word of this record reads its
         // number after that.
-        smp_wmb();
+        smp_mb(Write);
         for (place, word) in self.words.iter().zip(words) {
             place.store(word, Relaxed);
         }
@@ -64,8 +66,8 @@ impl<const WORDS: usize> Slot<WORDS> {
         // ORDERING: Pairs with the last store in `write`.
         let completed = self.completed.load(Acquire);
         let words = array::from_fn(|at| self.words[at].load(Relaxed));
-        // ORDERING: Pairs with `smp_wmb` in `write`.
-        smp_rmb();
+        // ORDERING: Pairs with `smp_mb(Write)` in `write`.
+        smp_mb(Read);
         let number = self.begun.load(Relaxed);
         Record {
             number,

@@ -6,7 +6,7 @@
 use super::super::{
     pool::PagePool, reclaim::Need, space::Mapping, Owner, PageEvent, PageRange, Use,
 };
-use crate::kernel_ext::{expect::Failed, versions::this_module};
+use crate::kernel_ext::expect::Failed;
 use kernel::{
     bindings,
     error::{from_err_ptr, from_result, to_result},
@@ -317,7 +317,7 @@ struct FileOperations(bindings::file_operations);
 unsafe impl Sync for FileOperations {}
 
 static OPERATIONS: FileOperations = FileOperations(bindings::file_operations {
-    owner: this_module::<crate::LocalModule>(),
+    owner: kernel::module::this_module::<crate::LocalModule>().as_ptr(),
     mmap: Some(mmap),
     // SAFETY: All zeroes is what C means by leaving the other fields out: no such operation.
     ..unsafe { core::mem::MaybeUninit::<bindings::file_operations>::zeroed().assume_init() }

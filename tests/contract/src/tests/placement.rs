@@ -39,11 +39,6 @@ fn has_moved(thread: &Port) -> bool {
 
 /// How often, of 16 times, the server is woken on the CPU of the client, who calls in this way.
 fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
-    moves_in_rows(t, 1, call)[0]
-}
-
-/// The same for so many rows of 16 times.
-fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
     let (server, client) = (t.manager(), t.client());
     let is_moved = || {
         sleep_there(&server);
@@ -54,22 +49,13 @@ fn moves_in_rows(t: &Stage, rows: usize, call: impl Fn(&Port)) -> Vec<usize> {
         finish(&server, &client, &call);
         is_moved
     };
-    (0..rows).map(|_| (0..ROUNDS).filter(|_| is_moved()).count()).collect()
+    (0..ROUNDS).filter(|_| is_moved()).count()
 }
 
 /// Whether the guest's command line has the module's parameter with this value.
 fn has_parameter(value: &str) -> bool {
     std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(value)
 }
-
-case!(caller_who_waits_gives_its_cpu, ["LOOP-6"], |t| {
-    t.needs("the module parameter handoff=2", has_parameter("handoff=2"));
-    needs_the_stage(t);
-    // A busy host keeps a CPU from its work, and the scheduler then takes the other: for a while.
-    let rows = moves_in_rows(t, 3, |client| client.start_call(0, 0, &empty()));
-    let moves = rows.into_iter().max().expect("three rows");
-    t.ours_alone(&format!("woken on the CPU that gets free: {moves} of {ROUNDS}"), moves > ROUNDS / 2);
-});
 
 case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
     t.needs("the module parameter handoff=0", has_parameter("handoff=0"));

@@ -187,6 +187,14 @@ impl<T> KBox<T> {
         Box::into_raw(this.inner.take().expect("the box is whole"))
     }
 
+    /// The same, as a reference.
+    pub fn leak<'a>(mut this: Self) -> &'a mut T
+    where
+        T: 'a,
+    {
+        Box::leak(this.inner.take().expect("the box is whole"))
+    }
+
     /// Makes a box again of what [`into_raw`](Self::into_raw) gave up.
     ///
     /// # Safety

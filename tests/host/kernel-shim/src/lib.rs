@@ -25,10 +25,10 @@ macro_rules! pr_err {
 /// What the kernel's prelude gives to everyone.
 pub mod prelude {
     pub use crate::alloc::{flags::*, KBox, KVVec, KVec};
-    pub use crate::error::{Error, Result};
+    pub use crate::error::{code::*, Error, Result};
 }
 
-/// The kernel's error type, reduced to what allocation can give.
+/// The kernel's error type, reduced to what rooms return.
 pub mod error {
     use crate::alloc::AllocError;
 
@@ -39,9 +39,18 @@ pub mod error {
     /// The kernel's `Result`.
     pub type Result<T = (), E = Error> = core::result::Result<T, E>;
 
+    /// The numbers that rooms return.
+    pub mod code {
+        use super::Error;
+
+        pub const ENOMEM: Error = Error(-12);
+        pub const EFAULT: Error = Error(-14);
+        pub const EINVAL: Error = Error(-22);
+    }
+
     impl From<AllocError> for Error {
         fn from(_: AllocError) -> Self {
-            Error(-12)
+            code::ENOMEM
         }
     }
 }

@@ -212,9 +212,12 @@ pub mod atomic {
 
 /// What keeps accesses in order. Here turns do, where threads take turns.
 pub mod barrier {
-    /// Keeps what is read before it before what is read after it.
-    pub fn smp_rmb() {}
+    /// Of what is read.
+    pub struct Read;
 
-    /// The same of what is written.
-    pub fn smp_wmb() {}
+    /// Of what is written.
+    pub struct Write;
+
+    /// Keeps accesses before it before those after it.
+    pub fn smp_mb<T>(_: T) {}
 }

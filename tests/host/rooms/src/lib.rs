@@ -16,30 +16,17 @@ mod range_alloc;
 
 // From the floor below the driver, where `unsafe` is at home.
 #[allow(unsafe_code)]
-#[path = "../../../../rust/kernel/box_queue.rs"]
-mod box_queue;
-#[cfg(test)]
-#[path = "../../../../rust/kernel/expect.rs"]
-mod expect;
-#[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/link.rs"]
 mod link;
-#[allow(unsafe_code)]
-#[path = "../../../../rust/kernel/linked_tree.rs"]
-mod linked_tree;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/owned_by.rs"]
 mod owned_by;
 #[path = "../../../../rust/kernel/cpu_rings/slot.rs"]
 mod slot;
 
-/// What differs between kernels, of which the shim is one; and names by which macros find things.
+/// Names by which macros find things.
 mod kernel_ext {
-    pub(crate) use super::{box_queue, link, owned_by};
-
-    pub(crate) mod versions {
-        pub(crate) use kernel::sync::barrier::{smp_rmb, smp_wmb};
-    }
+    pub(crate) use super::link;
 }
 
 #[cfg(test)]

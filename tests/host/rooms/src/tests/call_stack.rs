@@ -45,14 +45,14 @@ enum Doing {
 fn make_room(stack: &mut CallStack<Transaction>) {
     if let Some(shortage) = stack.shortage().unwrap() {
         let room = shortage.allocate(GFP_KERNEL).unwrap();
-        assert!(atomic(|| stack.add_room(room)).is_none());
+        assert!(atomic(|| stack.frames.add_room(room)).is_none());
     }
 }
 
 fn check(stack: &CallStack<Transaction>, model: &[Doing], made: &[FrameId]) {
-    assert_eq!(stack.is_empty(), model.is_empty());
+    assert_eq!(stack.frames.is_empty(), model.is_empty());
     assert_eq!(stack.is_calling(), !model.is_empty());
-    let innermost = stack.innermost().map(|frame| match frame {
+    let innermost = stack.frames.last().map(|frame| match frame {
         Frame::Outgoing { serial, .. } => Doing::Waits(*serial),
         Frame::Ended(outcome) => Doing::Ended(*outcome),
         Frame::Incoming(call) => Doing::Serves(*call),
@@ -99,7 +99,9 @@ fn live(steps: &[Step]) {
                     atomic(|| stack.pop_incoming())
                 } else {
                     let served = atomic(|| stack.begin_reply());
-                    assert!(served.is_none() || matches!(stack.innermost(), Some(Frame::Replying)));
+                    assert!(
+                        served.is_none() || matches!(stack.frames.last(), Some(Frame::Replying))
+                    );
                     // Nothing is told of the calls below until then.
                     assert!(served.is_none() || atomic(|| stack.pop_ended()).is_none());
                     atomic(|| stack.end_reply());
@@ -138,7 +140,7 @@ fn live(steps: &[Step]) {
                 }
             }
         }
-        drop(stack.take_surplus());
+        drop(stack.frames.take_surplus());
         check(&stack, &model, &made);
     }
 }

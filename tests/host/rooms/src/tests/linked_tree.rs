@@ -2,9 +2,9 @@
 
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
-use crate::box_queue::BoxQueue;
-use crate::link::{has_link, Branches, Link};
-use crate::linked_tree::{weight_at, Keyed, LinkedTree, Unplaced};
+use crate::link::{
+    has_field, weight_at, Branches, Keyed, Link, LinkedQueue, LinkedTree, OwnNumber, Unplaced,
+};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, UniqueArc};
 use kernel::testing::{atomic, live_allocations, total_allocations};
@@ -22,10 +22,11 @@ struct Object {
     link: Link,
 }
 
-has_link!(impl for Object, link as Waiting);
-has_link!(impl for Object, link as Sorted);
+has_field!(impl for Object, link: Link);
 
 impl Keyed for Object {
+    type Room = Link;
+
     fn key(&self) -> u64 {
         LOOKS.set(LOOKS.get() + 1);
         self.key
@@ -76,7 +77,7 @@ enum Step {
 struct Scene {
     objects: Vec<Arc<Object>>,
     trees: [LinkedTree<Object>; 2],
-    queue: BoxQueue<Arc<Object>>,
+    queue: LinkedQueue<Arc<Object>, OwnNumber>,
     models: [Model; 2],
 }
 
@@ -87,7 +88,7 @@ impl Scene {
         Self {
             objects: numbered.map(|(number, key)| object(*key, number)).collect(),
             trees: [LinkedTree::new(), LinkedTree::new()],
-            queue: BoxQueue::numbered(),
+            queue: LinkedQueue::numbered(),
             models: Default::default(),
         }
     }
@@ -122,9 +123,9 @@ impl Scene {
             }
             Step::Queue(number) => {
                 let is_free = !self.models.iter().any(|model| model.has(number));
-                let pushed = self.queue.push_object(self.objects[number].clone());
+                let pushed = self.queue.push(self.objects[number].clone());
                 assert_eq!(pushed.is_ok(), is_free);
-                let taken = self.queue.take_object(&*self.objects[number]);
+                let taken = self.queue.take(&*self.objects[number]);
                 assert_eq!(taken.is_some(), is_free);
             }
         }
@@ -322,9 +323,11 @@ struct Leaf {
     place: Branches,
 }
 
-has_link!(impl for Leaf, place: Branches as Sorted);
+has_field!(impl for Leaf, place: Branches);
 
 impl Keyed for Leaf {
+    type Room = Branches;
+
     fn key(&self) -> u64 {
         self.key
     }

@@ -2,7 +2,6 @@
 
 //! One file for each room or part of one, and the models that they are compared with.
 
-mod box_queue;
 mod call_stack;
 mod chunked_stack;
 mod counted_tree;
@@ -11,6 +10,7 @@ mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
 mod heap_sort;
+mod linked_queue;
 mod linked_tree;
 mod looper;
 mod node_counts;
@@ -19,17 +19,13 @@ mod owned_by;
 mod pointer_area;
 mod printable;
 mod priority_rules;
-#[path = "../../../../../drivers/android/range_alloc/conformance.rs"]
-mod range_conformance;
 mod range_lessons;
-mod range_shared;
+mod range_model;
+mod range_rules;
 mod registrations;
 mod slot;
-mod small_queue;
 
-// What the conformance suite imports; KUnit has its own.
-use crate::expect::{ensure, ensure_eq, Failed};
-use kernel::testing::{atomic, live_allocations};
+use kernel::testing::live_allocations;
 use proptest::test_runner::Config;
 
 /// How many random sequences the tests of places in objects try: few in Miri, which takes much longer.

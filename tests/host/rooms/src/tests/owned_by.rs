@@ -2,7 +2,8 @@
 
 //! Data that belongs to an object and is guarded by its lock. Clean under Miri as well.
 
-use crate::owned_by::{has_lock, OwnedBy};
+use crate::link::has_field;
+use crate::owned_by::OwnedBy;
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, SpinLock};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -19,7 +20,7 @@ struct Owner {
     after: State,
 }
 
-has_lock!(impl for Owner, lock: State);
+has_field!(impl for Owner, lock: SpinLock<State>);
 
 fn owner() -> Arc<Owner> {
     let state = || State { changes: 0 };
@@ -32,14 +33,14 @@ fn owner() -> Arc<Owner> {
 }
 
 /// Whether both ways of access panic.
-fn is_refused(data: &OwnedBy<u32, Owner>, guarded: &mut State) -> bool {
+fn is_refused(data: &OwnedBy<u32, Owner, State>, guarded: &mut State) -> bool {
     let shared = catch_unwind(AssertUnwindSafe(|| *data.access(guarded))).is_err();
     let exclusive = catch_unwind(AssertUnwindSafe(|| *data.access_mut(guarded) += 1)).is_err();
     assert_eq!(shared, exclusive);
     shared
 }
 
-const _: () = assert!(size_of::<OwnedBy<u64, Owner>>() == 2 * size_of::<u64>());
+const _: () = assert!(size_of::<OwnedBy<u64, Owner, State>>() == 2 * size_of::<u64>());
 
 #[test]
 fn who_holds_the_lock_has_the_data() {

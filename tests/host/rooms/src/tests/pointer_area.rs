@@ -3,7 +3,8 @@
 //! What pointers point to, next to a model that knows the contract's rules by heart, and the one
 //! invariant that all of it is for: no byte is written twice, and none of a finished block is missed.
 
-use crate::pure::pointer_area::{AreaError, DoesNotFit, Gap, Piece, PointerArea};
+use crate::pure::pointer_area::{Piece, PointerArea};
+use kernel::error::code::{EFAULT, EINVAL, ENOMEM};
 use proptest::prelude::*;
 
 /// An object that somebody sends.
@@ -43,7 +44,7 @@ impl Memory {
         }
     }
 
-    fn copy(&mut self, piece: Piece) -> Result<(), ()> {
+    fn copy(&mut self, piece: Piece) -> kernel::error::Result {
         assert_ne!(piece.length, 0, "nothing need not be copied");
         self.put(piece.at, piece.length, |i| {
             Writer::Copied(piece.source + i as u64)
@@ -141,7 +142,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
     let mut memory = Memory { bytes };
     let mut area = PointerArea::new(START, START + room);
     let mut blocks = Vec::new();
-    let mut gaps: Vec<(Gap, u64, u64)> = Vec::new();
+    let mut gaps: Vec<(Piece, u64, u64)> = Vec::new();
     let mut taken = 0;
     for (object, sent) in (0..).zip(list) {
         let source = source_of(object);
@@ -160,7 +161,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
                     })
             }
             Sent::Array(parent, offset, count) => match count.checked_mul(4) {
-                None => Err(AreaError::DoesNotFit),
+                None => Err(EINVAL),
                 Some(size) => area
                     .claim(parent, offset, size, copy)
                     .map(|gap| gaps.push((gap, object, size))),
@@ -178,7 +179,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
         match result {
             Ok(()) => taken += 1,
             Err(error) => {
-                assert_eq!(error, AreaError::DoesNotFit);
+                assert_eq!(error, EINVAL);
                 return (taken, memory, blocks);
             }
         }
@@ -314,17 +315,17 @@ proptest! {
 
 #[test]
 fn lesson_c07_blocks_stay_inside_the_area() {
-    let copy = &mut |_: Piece| -> Result<(), ()> { Ok(()) };
+    let copy = &mut |_: Piece| Ok(());
     for length in [17, 24, 1 << 20, u64::MAX - 6, u64::MAX] {
         let mut area = PointerArea::new(8, 24);
         assert_eq!(
             area.add_root(0, 0, length, copy),
-            Err(AreaError::DoesNotFit),
+            Err(EINVAL),
             "{length:#x}"
         );
         // What was refused has taken nothing.
         assert_eq!(area.add_root(0, 0, 16, copy), Ok(8));
-        assert_eq!(area.add_root(1, 0, 1, copy), Err(AreaError::DoesNotFit));
+        assert_eq!(area.add_root(1, 0, 1, copy), Err(EINVAL));
         assert_eq!(area.add_root(1, 0, 0, copy), Ok(24));
     }
 }
@@ -332,25 +333,17 @@ fn lesson_c07_blocks_stay_inside_the_area() {
 #[test]
 fn errors_of_copying_come_through() {
     let mut area = PointerArea::new(0, 64);
-    let fails = &mut |_: Piece| Err("unreadable");
+    let fails = &mut |_: Piece| Err(EFAULT);
     assert_eq!(area.add_root(0, 0, 16, fails), Ok(0));
-    assert_eq!(
-        area.claim(0, 4, 4, fails),
-        Err(AreaError::Copy("unreadable"))
-    );
-    assert_eq!(area.finish(fails), Err(AreaError::Copy("unreadable")));
+    assert_eq!(area.claim(0, 4, 4, fails), Err(EFAULT));
+    assert_eq!(area.finish(fails), Err(EFAULT));
 }
 
 #[test]
 fn lack_of_memory_is_told() {
     let mut area = PointerArea::new(0, 64);
-    let copy = &mut |_: Piece| -> Result<(), ()> { Ok(()) };
+    let copy = &mut |_: Piece| Ok(());
     kernel::testing::fail_after(0);
-    assert_eq!(area.add_root(0, 0, 16, copy), Err(AreaError::NoMemory));
+    assert_eq!(area.add_root(0, 0, 16, copy), Err(ENOMEM));
     assert_eq!(area.add_root(0, 0, 16, copy), Ok(16));
-}
-
-#[test]
-fn misfits_are_one_kind_of_error() {
-    assert_eq!(AreaError::<()>::from(DoesNotFit), AreaError::DoesNotFit);
 }

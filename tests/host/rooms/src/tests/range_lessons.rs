@@ -3,10 +3,8 @@
 //! What only the host can tell of the range allocator: whether memory was allocated, what happens when
 //! there is none, and what comes of real threads.
 
-use super::range_conformance::{oneway, reserve_ok, SYNC};
-use crate::range_alloc::{
-    CallKind, Label, RangeAllocator, ReserveError, Reserved, Spare, FEW, FIRST,
-};
+use super::range_rules::{oneway, release, reserve, SYNC};
+use crate::range_alloc::{Label, RangeAllocator, ReserveError, SpareMemory, FEW, FIRST};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::alloc::AllocError;
 use kernel::testing::{
@@ -18,14 +16,6 @@ const PAGE: usize = 4096;
 
 type Allocator<const FIRST: usize, const FEW: usize> = RangeAllocator<&'static str, FIRST, FEW>;
 
-fn reserve<T, const FIRST: usize, const FEW: usize>(
-    allocator: &mut RangeAllocator<T, FIRST, FEW>,
-    size: usize,
-    kind: CallKind,
-) -> Reserved {
-    reserve_ok(allocator, size, kind).unwrap()
-}
-
 /// Senders come and go, each with a range or two: what is kept for them goes with them.
 #[test]
 fn accounts_of_senders_go_with_them() {
@@ -35,18 +25,18 @@ fn accounts_of_senders_go_with_them() {
     for sender in 0..1000 {
         let two = [0, 0].map(|_| reserve(&mut allocator, 8, oneway(sender)));
         for range in two {
-            let _ = allocator.abort(range.offset).unwrap();
+            release(&mut allocator, range.offset);
         }
         let kept = live_allocations() - before;
         assert!(kept < 20, "{kept} allocations after {sender} senders");
     }
-    let _ = allocator.abort(keeps.offset).unwrap();
+    release(&mut allocator, keeps.offset);
     drop(allocator);
     assert_eq!(live_allocations(), before);
 }
 
-/// Whatever is freed goes out with what the caller drops later: also when the books change hands while
-/// there is more to give back.
+/// Whatever is freed goes out with what the caller drops later: also when the ranges move back to the array
+/// while there is more to give back.
 #[test]
 fn lesson_s12_nothing_is_freed_under_the_lock() {
     let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
@@ -56,7 +46,7 @@ fn lesson_s12_nothing_is_freed_under_the_lock() {
             .collect();
         while !reserved.is_empty() {
             let next = reserved.swap_remove(step * 7 % reserved.len());
-            let leftover = atomic(|| allocator.abort(next.offset)).unwrap();
+            let leftover = atomic(|| allocator.release(next.offset)).unwrap();
             assert_eq!(freed_in_atomic(), 0, "with {} left", reserved.len());
             drop(leftover);
         }
@@ -67,7 +57,7 @@ fn lesson_s12_nothing_is_freed_under_the_lock() {
 fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
     for round in 0..200 {
         let mut allocator = RangeAllocator::<u32, 4, 4>::new(PAGE);
-        let mut spare = Spare::new();
+        let mut spare = SpareMemory::new();
         let reserved = allocator.reserve(8, SYNC, Label::NONE, &mut spare).unwrap();
         allocator.deliver(reserved.offset, round).unwrap();
         let shared = Arc::new((Mutex::new(allocator), Barrier::new(2)));
@@ -111,7 +101,7 @@ fn a_few_ranges_never_allocate() {
     let before = live_allocations();
     let mut allocator = Allocator::new(PAGE);
     assert_eq!(allocated_by(&mut allocator, FIRST), 0);
-    // The books, and what a caller passes them in.
+    // The larger array, and what a caller passes it in.
     assert_eq!(allocated_by(&mut allocator, FIRST + 1), 2);
     assert_eq!(live_allocations() - before, 1);
     assert_eq!(allocated_by(&mut allocator, FEW), 0);
@@ -126,11 +116,11 @@ fn many_ranges_in_a_steady_state_never_allocate() {
         reserve(&mut allocator, 8, SYNC);
     }
     let one = reserve(&mut allocator, 100, SYNC);
-    let _ = allocator.abort(one.offset).unwrap();
+    release(&mut allocator, one.offset);
     let before = total_allocations();
     for _ in 0..1000 {
         let one = reserve(&mut allocator, 100, SYNC);
-        assert!(allocator.abort(one.offset).unwrap().is_empty());
+        assert!(allocator.release(one.offset).unwrap().is_empty());
     }
     assert_eq!(total_allocations(), before);
 }
@@ -145,7 +135,7 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
         let mut offsets: Vec<_> = (0..4)
             .map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset)
             .collect();
-        let mut spare = Spare::new();
+        let mut spare = SpareMemory::new();
         assert_eq!(
             allocator.reserve(8, oneway(4), Label::NONE, &mut spare),
             Err(ReserveError::NeedSpare)
@@ -159,7 +149,7 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
         offsets.push(reserve(&mut allocator, 8, SYNC).offset);
         assert_eq!(offsets, [0, 8, 16, 24, 32]);
         for offset in offsets {
-            let _ = allocator.abort(offset).unwrap();
+            release(&mut allocator, offset);
         }
         if was_enough {
             break;
@@ -174,7 +164,7 @@ fn a_failed_allocation_changes_nothing() {
     assert_eq!(
         failures_before_a_fifth::<4, 64>(),
         2,
-        "the books, and what they are passed in"
+        "the larger array, and what it is passed in"
     );
     let failures = failures_before_a_fifth::<3, 4>();
     assert!(failures > 10, "the sweep met {failures} failures");

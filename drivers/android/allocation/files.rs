@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Files on their way into another process, and the places in the data where their numbers will be.
+//!
+//! The sender passes the file itself: a [`FileSlot`] holds it from the time when it is translated.
+//! Only the receiver can reserve a number for it, and does so at delivery, in three steps (contract
+//! TXN-32, lesson C15):
+//!
+//! ```text
+//!   reserve all numbers ──► write them into the data ──► tell the receiver ──► install all files
+//!          │ fails                                              │ fails
+//!          └────────────────► none is used ◄────────────────────┘
+//! ```
+//!
+//! A device of Binder itself is the exception (lesson S11). If a call held it open, a process that
+//! is sent its own device and ends without reading the call would never end: the call is queued for
+//! the process, the process lives as long as its file is open, and the call holds the file. So a
+//! call refers to the process behind the device instead, and has the device open no longer than
+//! another reference does: a descriptor or a mapping, in any process, or another receiver that has
+//! read of it. If all of those are gone when the call is read, it cannot be delivered, as if the
+//! receiver had no number left.
+//!
+//! Where the numbers are written and which are to be closed again is recorded here and in the
+//! buffer's descriptor, and never read from memory that the receiver maps (lesson R04).
+
+use super::Buffer;
+use crate::{
+    ffi::trace, //
+    kernel_ext::deferred_close::DeferredClose,
+    process::Process,
+    pure::one_or_many::OneOrMany,
+};
+use kernel::{
+    alloc::AllocError,
+    fs::{
+        file::{flags, FileDescriptorReservation},
+        File, //
+    },
+    prelude::*,
+    sync::{aref::ARef, Arc}, //
+};
+
+/// A file, and the place of its number in the data.
+pub(crate) struct FileSlot {
+    /// The offset of the number's four bytes from the start of the buffer.
+    pub(crate) at: usize,
+    pub(crate) file: PassedFile,
+    /// Whether the driver closes the descriptor when the receiver frees the buffer, and not the
+    /// receiver at any time (contract OBJ-11).
+    pub(crate) is_closed_with_buffer: bool,
+}
+
+/// The files of a transaction.
+pub(super) type FileSlots = OneOrMany<FileSlot, 8>;
+
+/// What is passed.
+pub(crate) enum PassedFile {
+    /// A file, which is held.
+    Other(ARef<File>),
+    /// A device of this driver, by the process that it was opened as.
+    Device(Arc<Process>),
+}
+
+/// Numbers in the calling task's file descriptor table for all files of a buffer; released when
+/// dropped.
+pub(crate) struct ReservedNumbers {
+    numbers: OneOrMany<FileDescriptorReservation>,
+    /// The devices among the files, in order.
+    devices: OneOrMany<ARef<File>>,
+    /// The descriptors that are to be closed with the buffer, if any.
+    to_close: Option<DeferredClose>,
+}
+
+impl Buffer {
+    /// Records a file that the data names.
+    pub(crate) fn hold_file(&mut self, slot: FileSlot) -> Result<(), AllocError> {
+        self.named()?.files.push(slot)
+    }
+
+    /// Reserves a number for each file in the data of transaction `id`, in the file descriptor
+    /// table of the calling task, which belongs to `receiver`, and writes the numbers into the
+    /// data. `None` if there are no files.
+    ///
+    /// `EMFILE` if the task may not have that many, `EBADF` if a device is closed.
+    pub(crate) fn reserve_numbers(
+        &self,
+        id: u32,
+        receiver: &Process,
+    ) -> Result<Option<KBox<ReservedNumbers>>> {
+        match &self.named {
+            Some(named) if !named.files.as_slice().is_empty() => self
+                .reserve_numbers_of(named.files.as_slice(), id, receiver)
+                .map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn reserve_numbers_of(
+        &self,
+        slots: &[FileSlot],
+        id: u32,
+        receiver: &Process,
+    ) -> Result<KBox<ReservedNumbers>> {
+        let mut numbers = OneOrMany::with_capacity(slots.len())?;
+        let mut devices = OneOrMany::None;
+        for slot in slots {
+            if let PassedFile::Device(device) = &slot.file {
+                devices.push(device.file.get().ok_or(EBADF)?)?;
+            }
+            let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
+            trace::transaction_fd_recv(id, number.reserved_fd(), slot.at);
+            numbers.push(number)?;
+        }
+        let pages = receiver.pages.open_pages()?;
+        for (slot, number) in slots.iter().zip(numbers.as_slice()) {
+            pages.write(self.offset() + slot.at, &number.reserved_fd().to_ne_bytes())?;
+        }
+        drop(pages);
+        let to_close = to_close(slots, numbers.as_slice())?;
+        let reserved = ReservedNumbers {
+            numbers,
+            devices,
+            to_close,
+        };
+        Ok(KBox::new(reserved, GFP_KERNEL)?)
+    }
+
+    /// Installs the files under their numbers. The descriptors that are to be closed with the
+    /// buffer are recorded in it.
+    pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
+        let Some(named) = &mut self.named else {
+            return;
+        };
+        let ReservedNumbers {
+            numbers,
+            devices,
+            to_close,
+        } = KBox::into_inner(reserved);
+        let mut devices = devices.into_items();
+        let slots = core::mem::replace(&mut named.files, OneOrMany::None);
+        // There are as many numbers as slots, and as many devices as slots of devices, in the same
+        // order.
+        for (number, slot) in numbers.into_items().zip(slots.into_items()) {
+            let file = match slot.file {
+                PassedFile::Other(file) => Some(file),
+                PassedFile::Device(_) => devices.next(),
+            };
+            if let Some(file) = file {
+                number.fd_install(file);
+            }
+        }
+        named.to_close = to_close;
+    }
+}
+
+/// Returns those of the numbers that the driver closes.
+fn to_close(
+    slots: &[FileSlot],
+    numbers: &[FileDescriptorReservation],
+) -> Result<Option<DeferredClose>> {
+    let count = slots
+        .iter()
+        .filter(|slot| slot.is_closed_with_buffer)
+        .count();
+    if count == 0 {
+        return Ok(None);
+    }
+    let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
+    for (slot, number) in slots.iter().zip(numbers) {
+        if slot.is_closed_with_buffer {
+            closing.push(number.reserved_fd());
+        }
+    }
+    Ok(Some(closing))
+}

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tasks: macros, inline functions and fields that the kernel's rust/helpers lack and rust/kernel/
+ * of this driver needs as functions. In C, because the C compiler knows the offsets of
+ * task_struct's fields in any kernel. As for rust/helpers/, the declarations are those in Rust.
+ */
+
+#include <linux/cache.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/prio.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+#include <linux/wait.h>
+#include <uapi/linux/sched/types.h>
+
+/* Sleeping and preemption: rust/kernel/park.rs, rust/kernel/sched.rs */
+
+/* Announces that the calling task is about to sleep; signals end the sleep. */
+void kernel_ext_prepare_to_park(void)
+{
+	set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
+}
+
+/* Sleeps, unless the task was woken since the announcement. */
+void kernel_ext_park(void)
+{
+	schedule();
+	__set_current_state(TASK_RUNNING);
+}
+
+/*
+ * Keep the calling task on its CPU: nothing but an interrupt runs in between. Under PREEMPT_RT a
+ * lock may sleep, also while it is released, and a task that waits for one lends its priority to
+ * the holder.
+ */
+void kernel_ext_preempt_disable(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+void kernel_ext_preempt_enable(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
+/* Whether the calling task can be preempted. False on a kernel that does not count this. */
+bool kernel_ext_is_preemptible(void)
+{
+	return !IS_ENABLED(CONFIG_PREEMPT_RT) && preemptible();
+}
+
+/* Lets other tasks run, where the kernel does not preempt and another should run. May sleep. */
+void kernel_ext_cond_resched(void)
+{
+	cond_resched();
+}
+
+/* Whether nothing waits on @queue, and whoever has left it has released its lock. */
+bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
+{
+	unsigned long flags;
+	bool is_empty;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	is_empty = list_empty(&queue->head);
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return is_empty;
+}
+
+/* The calling task: rust/kernel/pid.rs */
+
+/* Returns the pid of the calling thread, without a reference. */
+struct pid *kernel_ext_pid_current(void)
+{
+	return task_pid(current);
+}
+
+/* Return a reference to the pid of the calling thread, or of its thread group. */
+struct pid *kernel_ext_pid_of_thread(void)
+{
+	return get_pid(task_pid(current));
+}
+
+struct pid *kernel_ext_pid_of_group(void)
+{
+	return get_pid(task_tgid(current));
+}
+
+/* Whether @pid is that of the calling thread, or of its thread group. */
+bool kernel_ext_pid_is_current(const struct pid *pid)
+{
+	return task_pid(current) == pid;
+}
+
+bool kernel_ext_pid_is_current_group(const struct pid *pid)
+{
+	return task_tgid(current) == pid;
+}
+
+/*
+ * Returns a number of the calling thread's group that no other group gets: that of the group's
+ * pidfds.
+ */
+u64 kernel_ext_group_number(void)
+{
+	return task_tgid(current)->ino;
+}
+
+/* Whether the calling thread is the kernel's own. */
+bool kernel_ext_is_kernel_thread(void)
+{
+	return current->flags & PF_KTHREAD;
+}
+
+/* Returns a user's number in the user namespace of the calling task; -1 if it has none there. */
+u32 kernel_ext_uid_here(u32 uid)
+{
+	struct user_namespace *here = current_user_ns();
+
+	/* The first one has each number as it is. */
+	if (here == &init_user_ns)
+		return uid;
+	return from_kuid(here, KUIDT_INIT(uid));
+}
+
+/*
+ * Returns the number in the initial pid namespace of the thread that has the number @nr in the
+ * pid namespace of the calling task; 0 if there is none.
+ */
+pid_t kernel_ext_pid_initial_nr(pid_t nr)
+{
+	pid_t initial;
+
+	/* The first one has each number as it is. */
+	if (task_active_pid_ns(current) == &init_pid_ns)
+		return nr;
+	rcu_read_lock();
+	initial = pid_nr(find_vpid(nr));
+	rcu_read_unlock();
+	return initial;
+}
+
+/* Names of tasks: rust/kernel/pid.rs */
+
+void kernel_ext_pid_put(struct pid *pid)
+{
+	put_pid(pid);
+}
+
+/* A reference to a pid that is dropped after a grace period. */
+struct later_put {
+	struct rcu_head rcu;
+	struct pid *pid;
+};
+
+static void put_now(struct rcu_head *rcu)
+{
+	struct later_put *later = container_of(rcu, struct later_put, rcu);
+
+	put_pid(later->pid);
+	kfree(later);
+}
+
+/*
+ * Drops a reference to the pid that was at a place, after a grace period. The functions below
+ * take such a place, where the pid or NULL is, and use the pid until the grace period ends. May
+ * sleep. The module's code has to stay until rcu_barrier() has returned.
+ */
+void kernel_ext_pid_put_later(struct pid *pid)
+{
+	struct later_put *later = kmalloc_obj(*later);
+
+	if (!later) {
+		synchronize_rcu();
+		put_pid(pid);
+		return;
+	}
+	later->pid = pid;
+	call_rcu(&later->rcu, put_now);
+}
+
+/*
+ * The thread that has the pid at @place, if any. Preemption is disabled, which is cheaper than
+ * rcu_read_lock() in a kernel that preempts RCU, and excludes the end of a grace period as well.
+ */
+static struct task_struct *thread_of(struct pid *const *place)
+{
+	struct pid *pid = READ_ONCE(*place);
+	struct task_struct *task;
+
+	do_each_pid_task(pid, PIDTYPE_PID, task) {
+		return task;
+	} while_each_pid_task(pid, PIDTYPE_PID, task);
+	return NULL;
+}
+
+/* Whether the thread is exiting, or gone. */
+bool kernel_ext_pid_is_exiting(struct pid *const *place)
+{
+	struct task_struct *task;
+	bool exiting;
+
+	rcu_read_lock_sched();
+	task = thread_of(place);
+	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
+	rcu_read_unlock_sched();
+	return exiting;
+}
+
+/*
+ * Whether no thread has the pid, now or later. What the last one did happened before. A thread
+ * that executes a program takes over the pid of its group's leader in one step, so a pid that has
+ * lost its thread gets no other.
+ */
+bool kernel_ext_pid_is_gone(struct pid *const *place)
+{
+	bool gone;
+
+	rcu_read_lock_sched();
+	gone = !thread_of(place);
+	rcu_read_unlock_sched();
+	if (!gone)
+		return false;
+	/* Pairs with the full barrier in exit_mm(): what the thread did is before what follows. */
+	smp_acquire__after_ctrl_dep();
+	return true;
+}
+
+/* Returns a reference to the thread; NULL if it is gone. */
+struct task_struct *kernel_ext_pid_task(struct pid *const *place)
+{
+	struct task_struct *task;
+
+	rcu_read_lock_sched();
+	task = get_pid_task(READ_ONCE(*place), PIDTYPE_PID);
+	rcu_read_unlock_sched();
+	return task;
+}
+
+/*
+ * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has
+ * none there, or is gone.
+ */
+pid_t kernel_ext_pid_group_nr(struct pid *const *place)
+{
+	struct pid *pid;
+	pid_t nr = 0;
+
+	rcu_read_lock_sched();
+	pid = READ_ONCE(*place);
+	if (pid && pid_has_task(pid, PIDTYPE_TGID))
+		nr = pid_vnr(pid);
+	rcu_read_unlock_sched();
+	return nr;
+}
+
+/*
+ * The comparison that kill(2) makes, with the present credentials of both tasks. No security
+ * module is asked: a policy that allows a task to send signals need not allow the null signal.
+ */
+static bool may_signal(const struct task_struct *task)
+{
+	const struct cred *own = current_cred();
+	const struct cred *other = __task_cred(task);
+
+	return uid_eq(own->euid, other->suid) || uid_eq(own->euid, other->uid) ||
+	       uid_eq(own->uid, other->suid) || uid_eq(own->uid, other->uid) ||
+	       ns_capable(other->user_ns, CAP_KILL);
+}
+
+/*
+ * Whether the calling task may signal a thread group: 0, -EPERM, or -ESRCH if the group is gone.
+ */
+int kernel_ext_pid_may_signal(struct pid *const *place)
+{
+	struct task_struct *leader;
+	struct pid *group;
+	int ret = -ESRCH;
+
+	rcu_read_lock();
+	group = READ_ONCE(*place);
+	leader = pid_task(group, PIDTYPE_TGID);
+	if (task_tgid(current) == group || (leader && may_signal(leader)))
+		ret = 0;
+	else if (leader)
+		ret = -EPERM;
+	rcu_read_unlock();
+	return ret;
+}
+
+/* Wake-ups: rust/kernel/pid.rs */
+
+/*
+ * What a synchronous wake-up passes to those who wait on a queue: that the waker is about to
+ * sleep. Its value is the scheduler's own.
+ */
+static int sync_flags __ro_after_init;
+
+static int note_sync_flags(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	sync_flags = flags;
+	return 0;
+}
+
+/* Finds out what a synchronous wake-up passes. At the module's initialisation. */
+void kernel_ext_wake_init(void)
+{
+	DECLARE_WAIT_QUEUE_HEAD_ONSTACK(queue);
+	DEFINE_WAIT_FUNC(entry, note_sync_flags);
+
+	add_wait_queue(&queue, &entry);
+	wake_up_interruptible_sync(&queue);
+	remove_wait_queue(&queue, &entry);
+}
+
+/*
+ * Wakes the thread if it sleeps, and undoes kernel_ext_preempt_disable(). @is_sync: the calling
+ * task is about to sleep.
+ */
+void kernel_ext_pid_wake_and_enable(struct pid *const *place, bool is_sync)
+{
+	struct wait_queue_entry entry;
+	struct task_struct *task;
+
+	/* Elsewhere this is such a section already. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_lock_sched();
+	task = thread_of(place);
+	if (task) {
+		init_waitqueue_entry(&entry, task);
+		default_wake_function(&entry, TASK_INTERRUPTIBLE, is_sync ? sync_flags : 0, NULL);
+	}
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_unlock_sched();
+	kernel_ext_preempt_enable();
+}
+
+/* User namespaces: rust/kernel/pid.rs */
+
+void kernel_ext_user_ns_get(struct user_namespace *ns)
+{
+	get_user_ns(ns);
+}
+
+void kernel_ext_user_ns_put(struct user_namespace *ns)
+{
+	put_user_ns(ns);
+}
+
+/* Whether @inner is @outer or a descendant of it. */
+bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
+				 const struct user_namespace *const *inner)
+{
+	const struct user_namespace *ns = *inner;
+
+	while (ns->level > (*outer)->level)
+		ns = ns->parent;
+	return ns == *outer;
+}
+
+/* How tasks are scheduled: rust/kernel/sched.rs */
+
+/*
+ * How a task is scheduled, in one word: its policy, its nice value from 0 on, its real-time
+ * priority or 0, and whether its scheduling is reset on fork. The fields do not overlap, and
+ * the last is filled in only by the functions that say so.
+ */
+#define SCHED_NICE_SHIFT	16
+#define SCHED_RT_SHIFT		24
+#define SCHED_FORK_RESETS	0x100
+
+/*
+ * Not every kernel exports this function. A kernel that does not gives a module no way to set a
+ * real-time priority; the module loads nevertheless, and can check this. The address is read from
+ * memory: code for arm64 would find that of a weak symbol by a table of offsets, which modules
+ * cannot have there.
+ */
+#pragma weak sched_setattr_nocheck
+static typeof(sched_setattr_nocheck) *setattr_nocheck __ro_after_init = sched_setattr_nocheck;
+
+/* Returns how a task is scheduled, without the flag. It may be running on another CPU. */
+u32 kernel_ext_sched_of(const struct task_struct *task)
+{
+	return task->rt_priority << SCHED_RT_SHIFT |
+	       (task->static_prio - MAX_RT_PRIO) << SCHED_NICE_SHIFT |
+	       task->policy;
+}
+
+/* Returns how the calling task is scheduled, without the flag. */
+u32 kernel_ext_sched_current(void)
+{
+	return kernel_ext_sched_of(current);
+}
+
+/* Returns the flag alone. */
+bool kernel_ext_sched_resets_on_fork(const struct task_struct *task)
+{
+	return task->sched_reset_on_fork;
+}
+
+static int nice_of(u32 word)
+{
+	return PRIO_TO_NICE(MAX_RT_PRIO + (word >> SCHED_NICE_SHIFT & 0xff));
+}
+
+static void set_policy(struct task_struct *task, u32 wanted)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = wanted & 0xff,
+		.sched_priority = wanted >> SCHED_RT_SHIFT,
+		.sched_nice = nice_of(wanted),
+	};
+
+	if (wanted & SCHED_FORK_RESETS)
+		attr.sched_flags = SCHED_FLAG_RESET_ON_FORK;
+	/* A task of a fair policy may have a slice of its own; without this it would lose that. */
+	if (task->se.custom_slice)
+		attr.sched_runtime = task->se.slice;
+	READ_ONCE(setattr_nocheck)(task, &attr);
+}
+
+/*
+ * Schedules a task as @wanted says, without checking the task's rights, and returns how it was
+ * scheduled before, with the flag. Where policy and real-time priority stay the same, the flag
+ * stays, too. What cannot be changed stays as it is.
+ */
+u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
+{
+	bool resets = task->sched_reset_on_fork;
+	u32 before = kernel_ext_sched_of(task);
+	u32 changed = before ^ wanted;
+
+	if ((changed & 0xff || changed >> SCHED_RT_SHIFT) && READ_ONCE(setattr_nocheck))
+		set_policy(task, wanted);
+	/* Also where the policy does not use the nice value: a later policy does. */
+	set_user_nice(task, nice_of(wanted));
+	if (resets)
+		before |= SCHED_FORK_RESETS;
+	return before;
+}
+
+/*
+ * The answer of capable() for the calling task, extended to any task: no function that modules
+ * may call returns that. Security modules are asked only about the calling task, and do not log
+ * it where they deny it: the task has asked for nothing, and is served at what it may have.
+ */
+static bool may_nice(struct task_struct *task)
+{
+	bool may;
+
+	if (task == current)
+		return ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
+	rcu_read_lock();
+	may = __task_cred(task)->user_ns == &init_user_ns &&
+	      cap_raised(__task_cred(task)->cap_effective, CAP_SYS_NICE);
+	rcu_read_unlock();
+	return may;
+}
+
+/*
+ * Returns the limits of a task: its lowest nice value as a signed byte (20: it may choose
+ * none), and from bit 8 on its highest real-time priority (0: none).
+ */
+u32 kernel_ext_sched_limits(struct task_struct *task)
+{
+	unsigned long nice = NICE_WIDTH;
+	unsigned long rt_priority = MAX_RT_PRIO - 1;
+
+	if (!may_nice(task)) {
+		nice = min(nice, task_rlimit(task, RLIMIT_NICE));
+		rt_priority = min(rt_priority, task_rlimit(task, RLIMIT_RTPRIO));
+	}
+	if (!READ_ONCE(setattr_nocheck))
+		rt_priority = 0;
+	return (u8)rlimit_to_nice(nice) | rt_priority << 8;
+}

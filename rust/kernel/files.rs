@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The file descriptors of the calling task, for code that runs below an operation of a file; and
+//! a pointer from an object to the file that it is the private data of, which does not keep the
+//! file open.
+//!
+//! What may be done with a descriptor in the midst of a system call depends on how the task entered
+//! the kernel: a system call may use a file without a reference of its own. This is known only
+//! where the kernel calls a module. Therefore the right to use descriptors is a value, made there,
+//! and passed to the code that uses them.
+
+use super::deferred_close::DeferredClose;
+use core::{
+    marker::PhantomData,
+    ptr::{self, NonNull}, //
+};
+use kernel::{
+    bindings,
+    fs::{File, LocalFile},
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc,
+        ArcBorrow, //
+    },
+    types::ForeignOwnable, //
+};
+
+/// The private data of a module's files.
+///
+/// # Safety
+///
+/// None of the operations uses a file's position, so the VFS calls none by way of `fdget_pos`. The
+/// private data of each open file that has them is what `Arc::<Self>::into_foreign` returned, since
+/// before any other code knew the file.
+pub(crate) unsafe trait OpenedAs: Sized + 'static {
+    /// Returns the operations of those files, and of no others.
+    fn operations() -> &'static bindings::file_operations;
+}
+
+/// The descriptors of the calling task while it is in an operation of a file that was opened as a
+/// `T`.
+///
+/// # Invariants
+///
+/// As long as `'a` lasts, the calling task is in one of the operations of `T`, by which it entered
+/// the kernel.
+pub(crate) struct Descriptors<'a, T>(PhantomData<(&'a (), *const T)>);
+
+impl<T> Clone for Descriptors<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Descriptors<'_, T> {}
+
+impl<T: OpenedAs> Descriptors<'_, T> {
+    /// Returns the descriptors of the calling task.
+    ///
+    /// # Safety
+    ///
+    /// As long as the lifetime lasts, the task has to be in one of the operations of `T`, by which
+    /// it entered the kernel.
+    pub(crate) unsafe fn of_caller() -> Self {
+        // INVARIANT: Promised by the caller.
+        Self(PhantomData)
+    }
+
+    /// Returns the file behind a descriptor. `EBADF` if it is not open, or was opened with
+    /// `O_PATH`.
+    pub(crate) fn file(self, fd: u32) -> Result<ARef<File>> {
+        let file = LocalFile::fget(fd)?;
+        // SAFETY: By the invariants the task entered the kernel through an operation that is not
+        // called by way of `fdget_pos`, and that has not returned; so nothing that the task did
+        // earlier counts either.
+        Ok(unsafe { LocalFile::assume_no_fdget_pos(file) })
+    }
+
+    /// Returns the private data of a file, if it has the operations of `T`.
+    pub(crate) fn opened_as(self, file: &File) -> Option<Arc<T>> {
+        let file = ptr::from_ref(file).cast::<bindings::file>();
+        // SAFETY: The file is open, because it is borrowed. Its operations do not change.
+        if !ptr::eq(unsafe { (*file).f_op }, T::operations()) {
+            return None;
+        }
+        // SAFETY: As above; the type of the private data is known by the operations.
+        let opened: ArcBorrow<'_, T> = unsafe { Arc::<T>::borrow((*file).private_data) };
+        Some(opened.into())
+    }
+
+    /// Closes descriptors. The end of a file may sleep, so no lock may be held.
+    pub(crate) fn close(self, to_close: DeferredClose) {
+        // SAFETY: The system call that the task is in is about a file with these operations.
+        unsafe { to_close.close(T::operations()) };
+    }
+}
+
+/// A file as long as it is open, to be stored in its private data.
+///
+/// # Invariants
+///
+/// The pointer is null, or of a file that is open, or that is closed and whose `release` operation
+/// has not ended. No operation of the file uses its position.
+pub(crate) struct OpenFile(Atomic<*mut bindings::file>);
+
+impl OpenFile {
+    /// Creates a pointer to no file.
+    pub(crate) fn new() -> Self {
+        // INVARIANT: Null.
+        Self(Atomic::new(ptr::null_mut()))
+    }
+
+    /// Sets the file.
+    ///
+    /// # Safety
+    ///
+    /// `file` must be a valid file none of whose operations uses its position, and [`Self::clear`]
+    /// must be called by its `release` operation.
+    pub(crate) unsafe fn set(&self, file: *mut bindings::file) {
+        // ORDERING: Pairs with the dependency by which `get` reads the file.
+        // INVARIANT: Promised by the caller.
+        self.0.store(file, ordering::Release);
+    }
+
+    /// Clears the pointer, because the file is about to be freed.
+    pub(crate) fn clear(&self) {
+        // ORDERING: Pairs with the second load in `get_file_active`, behind the full order of
+        // counting the file up. That the memory is another file's comes later than this store: the
+        // `release` operation releases locks and takes others after it. INVARIANT: Null.
+        self.0.store(ptr::null_mut(), ordering::Relaxed);
+    }
+
+    /// Returns the file, unless it is closed. In any context.
+    pub(crate) fn get(&self) -> Option<ARef<File>> {
+        // SAFETY: The pointer is null or of a file whose `release` operation has not ended. The
+        // function takes a reference only to a file that is still open and still the same: the
+        // memory of files is used only for files until a grace period is over.
+        let file = unsafe { bindings::get_file_active(self.0.as_ptr()) };
+        // SAFETY: This function owns the reference. `File` is a transparent `struct file`; calls on
+        // this one may have looked it up in any way, because none of them uses its position.
+        NonNull::new(file).map(|file| unsafe { ARef::from_raw(file.cast()) })
+    }
+}

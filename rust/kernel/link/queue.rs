@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A first-in, first-out queue, from whose middle objects are taken without a search.
+
+use super::{
+    from_field,
+    into_field,
+    new_number,
+    HasField,
+    Kind,
+    Link,
+    ONLY_KIND, //
+};
+use core::{
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    ops::{Deref, DerefMut},
+    ptr::NonNull, //
+};
+use kernel::{
+    alloc::{
+        AllocError,
+        Flags,
+        KBox, //
+    },
+    sync::Arc,
+};
+
+/// A value in one allocation with its place in a queue. It has one owner at any time, which is this
+/// or the queue that it is in.
+///
+/// # Invariants
+///
+/// The link is free.
+pub(crate) struct Placed<T>(KBox<WithLink<T>>);
+
+/// A value and its link.
+#[repr(C)]
+struct WithLink<T> {
+    /// First, so that a pointer to it is a pointer to the cell.
+    link: Link,
+    value: T,
+}
+
+impl<T> Placed<T> {
+    /// Allocates memory, and makes the value there.
+    #[inline(always)] // Otherwise the value would be copied.
+    pub(crate) fn new(value: impl FnOnce() -> T, flags: Flags) -> Result<Self, AllocError> {
+        let memory = KBox::new_uninit(flags)?;
+        Ok(Self(memory.write(WithLink {
+            link: Link::new(),
+            value: value(),
+        })))
+    }
+}
+
+impl<T> Deref for Placed<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T> DerefMut for Placed<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0.value
+    }
+}
+
+/// A reference to an object that brings its place, or an enum of such references; see [`queued`].
+///
+/// # Safety
+///
+/// - [`Self::into_link`] returns the link of an object, whose memory is not freed before
+///   [`Self::from_link`] has been called for it, and the result of that has been dropped.
+/// - If [`Self::is_sole`], the link is free when `into_link` returns it, and nothing else can claim
+///   it before `from_link` has been called for it.
+pub(crate) unsafe trait Queued: Sized {
+    /// Gives the reference up for the link of its object.
+    fn into_link(self) -> (NonNull<Link>, Kind);
+
+    /// Makes a reference again of what [`Self::into_link`] returned.
+    ///
+    /// # Safety
+    ///
+    /// Link and kind come from there. This is done once, or the result is not dropped and nothing
+    /// but looked at.
+    unsafe fn from_link(link: NonNull<Link>, kind: Kind) -> Self;
+
+    /// Whether objects of this kind have one owner.
+    fn is_sole(kind: Kind) -> bool;
+}
+
+// SAFETY: The link is at the beginning of the cell, which is in a box that is not freed before it
+// is made again. The link of a `Placed` is free, and there is one `Placed` of a cell.
+unsafe impl<T> Queued for Placed<T> {
+    #[inline(always)]
+    fn into_link(self) -> (NonNull<Link>, Kind) {
+        (NonNull::from(KBox::leak(self.0)).cast(), ONLY_KIND)
+    }
+
+    #[inline(always)]
+    unsafe fn from_link(link: NonNull<Link>, _kind: Kind) -> Self {
+        // SAFETY: The caller promises that the link is from `into_link`, and that this is done
+        // once.
+        Self(unsafe { KBox::from_raw(link.cast::<WithLink<T>>().as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn is_sole(_kind: Kind) -> bool {
+        true
+    }
+}
+
+// SAFETY: The link is that of the object, which the reference that is given up keeps.
+unsafe impl<O: HasField<Link>> Queued for Arc<O> {
+    #[inline]
+    fn into_link(self) -> (NonNull<Link>, Kind) {
+        (into_field(self), ONLY_KIND)
+    }
+
+    #[inline]
+    unsafe fn from_link(link: NonNull<Link>, _kind: Kind) -> Self {
+        // SAFETY: As the caller promises.
+        unsafe { from_field(link) }
+    }
+
+    #[inline]
+    fn is_sole(_kind: Kind) -> bool {
+        false
+    }
+}
+
+/// Implements [`Queued`] for an enum of references.
+macro_rules! queued {
+    ($type:ty $(, $variant:ident($reference:ty))*) => {
+        #[allow(unsafe_code)]
+        const _: () = {
+            use core::ptr::NonNull;
+            use $crate::kernel_ext::link::{self, Kind, Link, Queued};
+
+            #[repr(u64)]
+            enum Number {
+                $($variant,)*
+            }
+
+            // SAFETY: Each variant has a kind of its own, by which the object is found to be one of
+            // that variant again.
+            unsafe impl Queued for $type {
+                #[inline]
+                fn into_link(self) -> (NonNull<Link>, Kind) {
+                    match self {
+                        $(Self::$variant(reference) => (
+                            Queued::into_link(reference).0,
+                            const { link::kind(Number::$variant as u64) },
+                        ),)*
+                    }
+                }
+
+                #[inline]
+                unsafe fn from_link(link: NonNull<Link>, kind: Kind) -> Self {
+                    $(if kind == const { link::kind(Number::$variant as u64) } {
+                        // SAFETY: This kind stands for references of this type; the rest is
+                        // promised by the caller.
+                        return Self::$variant(unsafe {
+                            <$reference as Queued>::from_link(link, kind)
+                        });
+                    })*
+                    // SAFETY: `into_link` returns no other kind.
+                    unsafe { core::hint::unreachable_unchecked() }
+                }
+
+                #[inline]
+                fn is_sole(kind: Kind) -> bool {
+                    false $(|| kind == const { link::kind(Number::$variant as u64) }
+                        && <$reference as Queued>::is_sole(kind))*
+                }
+            }
+        };
+    };
+}
+pub(crate) use queued;
+
+/// Where a queue takes the number from by which its objects know that they are in it.
+pub(crate) trait Numbering {
+    /// Returns the number for the first object of an empty queue.
+    fn next(&self) -> u64;
+}
+
+/// Another number each time. It needs no memory, and the queue is as small as a pointer; but what
+/// is queued first accesses a counter that all queues share.
+pub(crate) struct NewNumber;
+
+/// The same number always.
+///
+/// # Invariants
+///
+/// No other queue has the number, nor has had it.
+pub(crate) struct OwnNumber(u64);
+
+impl Numbering for NewNumber {
+    fn next(&self) -> u64 {
+        new_number()
+    }
+}
+
+impl Numbering for OwnNumber {
+    #[inline]
+    fn next(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A queue of objects.
+///
+/// # Invariants
+///
+/// - Starting at `first` and following `behind`, one reaches the last link after finitely many
+///   steps, and only there `behind` is `None`. `before` leads back the same way, and from the first
+///   link to the last.
+/// - The queue has claimed each link on the way. Link and kind come from [`Queued::into_link`].
+/// - The links have the same number. No other user of links has it.
+pub(crate) struct LinkedQueue<T: Queued, N = NewNumber> {
+    first: Option<NonNull<Link>>,
+    numbers: N,
+    _owns: PhantomData<T>,
+}
+
+// SAFETY: The queue has claimed its links (type invariant) and no other object has, so moving it to
+// another thread moves only `T`s.
+unsafe impl<T: Queued + Send, N: Send> Send for LinkedQueue<T, N> {}
+
+// SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to.
+unsafe impl<T: Queued + Send + Sync, N: Sync> Sync for LinkedQueue<T, N> {}
+
+impl<T: Queued> LinkedQueue<T> {
+    /// Makes an empty queue.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: There are no links.
+        Self {
+            first: None,
+            numbers: NewNumber,
+            _owns: PhantomData,
+        }
+    }
+}
+
+impl<T: Queued> LinkedQueue<T, OwnNumber> {
+    /// Makes an empty queue that has a number of its own.
+    pub(crate) fn numbered() -> Self {
+        // INVARIANT: There are no links, and nothing has the number of another.
+        Self {
+            first: None,
+            numbers: OwnNumber(new_number()),
+            _owns: PhantomData,
+        }
+    }
+}
+
+impl<T: Queued, N> LinkedQueue<T, N> {
+    /// Whether the queue is empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Returns the value that was queued first.
+    pub(crate) fn front(&self) -> Option<View<'_, T>> {
+        self.first.map(|first| self.view(first))
+    }
+
+    /// Returns the values in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = View<'_, T>> {
+        let next = |at: &NonNull<Link>| self.link(*at).ends.behind.get();
+        core::iter::successors(self.first, next).map(|at| self.view(at))
+    }
+
+    /// Queues a value behind all others. Returns it if its link is not free: then it waits
+    /// somewhere already.
+    #[inline]
+    pub(crate) fn push(&mut self, value: T) -> Result<(), T>
+    where
+        N: Numbering,
+    {
+        let (new, kind) = value.into_link();
+        let number = match self.first {
+            None => self.numbers.next(),
+            Some(first) => self.link(first).number(),
+        };
+        if T::is_sole(kind) {
+            self.link(new).claim_sole(number, kind);
+        } else if !self.link(new).claim(number, kind) {
+            // SAFETY: Both were returned just now, and this is done once.
+            return Err(unsafe { T::from_link(new, kind) });
+        }
+        // INVARIANT: The new link is the last one: nothing is behind it, it is behind the one that
+        // was last, and before the first one, which it is itself if there was none. It has the
+        // number of all.
+        self.link(new).ends.behind.set(None);
+        match self.first {
+            None => {
+                self.link(new).ends.before.set(Some(new));
+                self.first = Some(new);
+            }
+            Some(first) => {
+                let last = self.link(first).ends.before.replace(Some(new));
+                self.link(new).ends.before.set(last);
+                self.link(last.unwrap_or(first)).ends.behind.set(Some(new));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the value that was queued first.
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        Some(self.unlink(self.first?))
+    }
+
+    /// Takes an object out, wherever it is, if it is in this queue.
+    pub(crate) fn take(&mut self, object: &impl HasField<Link>) -> Option<T> {
+        let (first, link) = (self.first?, object.field());
+        // A free link has another number. Whether the link is one of this queue can change neither
+        // way meanwhile, because a change takes a `&mut` of the queue.
+        if self.link(first).number() != link.number() {
+            return None;
+        }
+        // The pointer by which the queue refers to the link: one into the whole object. The link
+        // before the first one is the last, behind which is none.
+        let before = self.link(link.ends.before.get()?);
+        Some(self.unlink(before.ends.behind.get().unwrap_or(first)))
+    }
+
+    /// Takes the first value that `wanted` accepts, wherever it is in the queue. Visits all values
+    /// before it, so it is for rare cases.
+    pub(crate) fn take_first(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Option<T> {
+        let next = |at: &NonNull<Link>| self.link(*at).ends.behind.get();
+        let found = core::iter::successors(self.first, next).find(|at| wanted(&self.view(*at)));
+        Some(self.unlink(found?))
+    }
+
+    /// Returns a link of the queue, or one whose reference was given up just now to be queued.
+    #[inline]
+    fn link(&self, at: NonNull<Link>) -> &Link {
+        // SAFETY: By the requirements of `Queued` the object exists until a reference is made of
+        // the link again, which takes a `&mut` of the queue and is the last that is done with it.
+        unsafe { at.as_ref() }
+    }
+
+    /// Returns the value of a link of the queue.
+    #[inline]
+    fn view(&self, at: NonNull<Link>) -> View<'_, T> {
+        // SAFETY: By the type invariants both come from `into_link`. The value that is made is not
+        // dropped; the queue keeps its reference as long as it is borrowed.
+        let value = unsafe { T::from_link(at, self.link(at).kind()) };
+        View(ManuallyDrop::new(value), PhantomData)
+    }
+
+    /// Takes a link of the queue out, wherever it is, and returns its value.
+    #[inline]
+    fn unlink(&mut self, at: NonNull<Link>) -> T {
+        let link = self.link(at);
+        let (before, behind, kind) = (link.ends.before.get(), link.ends.behind.get(), link.kind());
+        // INVARIANT: What was behind the link is behind what was before it, or first; what was
+        // before it is before what was behind it, or before the first link, as the last one.
+        if self.first == Some(at) {
+            self.first = behind;
+        } else if let Some(before) = before {
+            self.link(before).ends.behind.set(behind);
+        }
+        if let Some(next) = behind.or(self.first) {
+            self.link(next).ends.before.set(before);
+        }
+        if T::is_sole(kind) {
+            self.give_back(at, kind)
+        } else {
+            self.give_back_shared(at, kind)
+        }
+    }
+
+    /// Returns the value of a link that was taken out of the queue.
+    #[inline(always)]
+    fn give_back(&self, at: NonNull<Link>, kind: Kind) -> T {
+        self.link(at).release();
+        // SAFETY: By the type invariants both come from `into_link`. The link was in one queue, and
+        // has left that, so this is done once.
+        unsafe { T::from_link(at, kind) }
+    }
+
+    #[inline(never)] // Calls, whose objects have one owner, would pay for it.
+    fn give_back_shared(&self, at: NonNull<Link>, kind: Kind) -> T {
+        self.give_back(at, kind)
+    }
+}
+
+impl<T: Queued, N> Drop for LinkedQueue<T, N> {
+    fn drop(&mut self) {
+        while self.pop_front().is_some() {}
+    }
+}
+
+/// A value in a queue, to be looked at.
+pub(crate) struct View<'a, T>(ManuallyDrop<T>, PhantomData<&'a T>);
+
+impl<T> Deref for View<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Values and bytes that the kernel and the calling process exchange.
+//!
+//! Whoever decodes one item after the other asks for each whether all of it is there. With
+//! [`UserBytes`] that is one comparison: what is left is counted, instead of where it ends.
+//!
+//! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
+//! are read and written by an instruction each.
+
+use core::mem::MaybeUninit;
+use kernel::{
+    bindings,
+    prelude::*,
+    uaccess::UserPtr, //
+};
+
+// Why two are safe to call: `helpers/memory.c` defines them with these arguments, and writes to
+// memory of user space, of which any address may be passed.
+unsafe extern "C" {
+    fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
+    safe fn kernel_ext_put_two_of_six_words(
+        to: *mut u64,
+        one: usize,
+        first: u64,
+        two: usize,
+        second: u64,
+    ) -> bool;
+    safe fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
+}
+
+/// A type whose values are exchanged as bytes.
+///
+/// `kernel::transmute` has traits for that. A driver cannot implement them for the structures of
+/// `kernel::uapi`, because neither is its own.
+///
+/// # Safety
+///
+/// Each bit pattern is a value of the type. Each byte of each value is initialised, so the type has
+/// no padding. The type has no interior mutability.
+pub(crate) unsafe trait Plain: Copy {
+    /// Returns the value at the start of `bytes`, whatever its alignment. `None` if `bytes` is too
+    /// short.
+    #[inline]
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..size_of::<Self>())?;
+        // SAFETY: The slice has as many bytes as the type, and by the trait's contract they are a
+        // value of it.
+        Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+    }
+
+    /// Returns the bytes of the value.
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        let start = core::ptr::from_ref(self).cast();
+        // SAFETY: The bytes are those of `self`, which is borrowed for as long as the slice. By the
+        // trait's contract all are initialised, and nothing changes them behind a shared reference.
+        unsafe { core::slice::from_raw_parts(start, size_of::<Self>()) }
+    }
+}
+
+// SAFETY: Integers have no padding, and each bit pattern is one of them.
+unsafe impl Plain for u32 {}
+// SAFETY: Integers have no padding, and each bit pattern is one of them.
+unsafe impl Plain for u64 {}
+
+/// Up to `SIZE` bytes on the stack, which need no initialisation.
+///
+/// # Invariants
+///
+/// `start + left <= SIZE`, and the `left` bytes at `start` are initialised.
+pub(crate) struct UserBytes<const SIZE: usize> {
+    bytes: [MaybeUninit<u8>; SIZE],
+    start: usize,
+    left: usize,
+}
+
+impl<const SIZE: usize> UserBytes<SIZE> {
+    /// Makes an empty piece.
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        Self {
+            bytes: [const { MaybeUninit::uninit() }; SIZE],
+            start: 0,
+            left: 0,
+        }
+    }
+
+    /// Returns how many bytes are left.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Returns those that are left.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: By the type invariant the bytes are within the array and initialised;
+        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` keeps them unchanged.
+        unsafe {
+            core::slice::from_raw_parts(self.bytes.as_ptr().add(self.start).cast(), self.left)
+        }
+    }
+
+    /// Returns the value that begins behind the first `AT` of the bytes that are left, if all of it
+    /// is among them.
+    #[inline(always)]
+    pub(crate) fn value<const AT: usize, T: Plain>(&self) -> Option<T> {
+        if self.left < const { AT + size_of::<T>() } {
+            return None;
+        }
+        // SAFETY: The bytes are among those that are left, as was checked, which by the type
+        // invariant are within the array and initialised; by the contract of `Plain` they are a
+        // value of the type.
+        Some(unsafe {
+            let start = self.bytes.as_ptr().add(self.start).add(AT);
+            start.cast::<T>().read_unaligned()
+        })
+    }
+
+    /// Takes `count` bytes from the front, or all if there are fewer.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self, count: usize) {
+        let count = count.min(self.left);
+        // INVARIANT: The sum stays the same, so it does not wrap either, and the bytes that are
+        // left now were left before.
+        self.start = self.start.wrapping_add(count);
+        self.left -= count;
+    }
+
+    /// Replaces the contents by `len` bytes of the calling process. `EFAULT` if they cannot be
+    /// read, or are more than there is room for; nothing is left then. May sleep.
+    #[inline]
+    pub(crate) fn read(&mut self, from: UserPtr, len: usize) -> Result {
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        (self.start, self.left) = (0, 0);
+        let place = self.bytes.get_mut(..len).ok_or(EFAULT)?.as_mut_ptr();
+        // SAFETY: `place` is valid for writes of `len` bytes of one array, so there is nothing for
+        // the checks to find that `_` leaves out. The source may be any address at all.
+        let unread = unsafe { bindings::_copy_from_user(place.cast(), from.as_const_ptr(), len) };
+        if unread != 0 {
+            return Err(EFAULT);
+        }
+        // INVARIANT: Nothing is unread, so all of `place` is initialised, and `get_mut` has checked
+        // that `len` is within the array.
+        self.left = len;
+        Ok(())
+    }
+}
+
+/// Reads a value of six words. `EFAULT` if they cannot be read. May sleep.
+#[inline(always)]
+pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
+    const {
+        assert!(size_of::<T>() == size_of::<[u64; 6]>());
+        assert!(align_of::<T>() == align_of::<u64>());
+    }
+    let mut words = MaybeUninit::<T>::uninit();
+    let to = words.as_mut_ptr().cast();
+    // SAFETY: `to` is valid for writes of six words, which the type has the size and the alignment
+    // of. The source may be any address at all.
+    match unsafe { kernel_ext_get_six_words(to, from.as_const_ptr().cast()) } {
+        // SAFETY: The function has written all six, and by the contract of `Plain` they are a value
+        // of the type.
+        true => Ok(unsafe { words.assume_init() }),
+        false => Err(EFAULT),
+    }
+}
+
+/// Writes two of six words that have been read: each has its number among them. `EFAULT` if that
+/// fails; then one of them may be written. May sleep.
+#[inline]
+pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
+    let to = to.as_mut_ptr().cast();
+    match kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) {
+        true => Ok(()),
+        false => Err(EFAULT),
+    }
+}
+
+/// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
+#[inline]
+pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
+    match kernel_ext_put_u32(to.as_mut_ptr().cast(), value) {
+        true => Ok(()),
+        false => Err(EFAULT),
+    }
+}
