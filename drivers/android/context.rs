@@ -7,7 +7,8 @@ use crate::{
         stats::{Counted, Kind},
         transaction_log::{Published, TransactionLog}, //
     },
-    kernel_ext::{closable::Closable, pid::UserNamespace}, //
+    kernel_ext::{closable::Closable, pid::UserNamespace},
+    node::Node, //
 };
 use kernel::{
     cred::Credential,
@@ -17,7 +18,6 @@ use kernel::{
     security,
     str::{CStr, CString},
     sync::{
-        lock::{mutex::MutexBackend, Guard},
         Arc,
         Mutex,
         SpinLock, //
@@ -25,15 +25,15 @@ use kernel::{
     task::Kuid, //
 };
 
-/// One device, whose context manager is a node of type `N`.
+/// One device.
 #[pin_data]
-pub(crate) struct Context<N> {
+pub(crate) struct Context {
     /// The name that the device was made with.
     name: CString,
     /// The node that handle 0 means. This is the innermost of all locks; it is held only while the
     /// pointer is copied.
     #[pin]
-    manager: SpinLock<Option<Arc<N>>>,
+    manager: SpinLock<Option<Arc<Node>>>,
     /// The user of the first manager; only this user may provide the next ones. The lock is held
     /// while a manager is installed, and is taken before all other locks.
     #[pin]
@@ -47,21 +47,7 @@ pub(crate) struct Context<N> {
     _counted: Counted,
 }
 
-/// The right to set the context manager. It exists while there is none, and only once at a time.
-#[must_use]
-pub(crate) struct Vacancy<'a, N> {
-    context: &'a Context<N>,
-    _uid: Guard<'a, Option<Kuid>, MutexBackend>,
-}
-
-impl<N> Vacancy<'_, N> {
-    /// Sets the node that handle 0 means.
-    pub(crate) fn fill(self, node: Arc<N>) {
-        *self.context.manager.lock() = Some(node);
-    }
-}
-
-impl<N> Context<N> {
+impl Context {
     /// Allocates the context of a device that is not open.
     pub(crate) fn new(name: &CStr, owner: UserNamespace) -> Result<Arc<Self>> {
         let name = name.to_cstring()?;
@@ -119,14 +105,18 @@ impl<N> Context<N> {
     }
 
     /// Returns the node that handle 0 means, if there is one.
-    pub(crate) fn manager(&self) -> Option<Arc<N>> {
+    pub(crate) fn manager(&self) -> Option<Arc<Node>> {
         self.manager.lock().clone()
     }
 
-    /// Returns the right of the calling task to set the context manager (contract CTX-1). `EBUSY`
-    /// if there is one, `EPERM` if another user has provided one before, or the error of a security
-    /// module that denies it.
-    pub(crate) fn vacancy(&self, credential: &Credential) -> Result<Vacancy<'_, N>> {
+    /// Makes the node that `make` returns the one that handle 0 means (contract CTX-1). `EBUSY` if
+    /// there is one, `EPERM` if another user has provided one before, the error of a security
+    /// module that denies it, or that of `make`.
+    pub(crate) fn set_manager(
+        &self,
+        credential: &Credential,
+        make: impl FnOnce() -> Result<Arc<Node>>,
+    ) -> Result {
         let mut manager_uid = self.manager_uid.lock();
         if self.manager().is_some() {
             return Err(EBUSY);
@@ -137,14 +127,13 @@ impl<N> Context<N> {
             return Err(EPERM);
         }
         *manager_uid = Some(uid);
-        Ok(Vacancy {
-            context: self,
-            _uid: manager_uid,
-        })
+        let node = make()?;
+        *self.manager.lock() = Some(node);
+        Ok(())
     }
 
     /// Whether handle 0 means `node`.
-    pub(crate) fn is_manager(&self, node: &N) -> bool {
+    pub(crate) fn is_manager(&self, node: &Node) -> bool {
         let manager = self.manager.lock();
         manager
             .as_ref()
@@ -152,7 +141,7 @@ impl<N> Context<N> {
     }
 
     /// Clears handle 0, if it means a node for which `is_ours` returns `true`.
-    pub(crate) fn forget_manager(&self, is_ours: impl FnOnce(&N) -> bool) {
+    pub(crate) fn forget_manager(&self, is_ours: impl FnOnce(&Node) -> bool) {
         let mut manager = self.manager.lock();
         let former = match manager.as_ref() {
             Some(node) if is_ours(node) => manager.take(),

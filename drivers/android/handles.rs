@@ -12,13 +12,14 @@ use crate::{
         limits::limits,
         stats::{next_debug_id, Counted, Kind}, //
     },
+    death_notification::DeathNotification,
     defs::NodeInfoForRef,
+    freeze_notification::FreezeNotification,
     kernel_ext::sched,
     node::Node,
-    notification::{CancelledDeath, CancelledFreeze, DeathNotification, FreezeNotification},
     process::Process,
     pure::{
-        handle_table::{self, HandleTable, Spare},
+        handle_table::{HandleTable, RoomForLeaf},
         node_counts::{Strength, Uncounted},
         numbers::MOST_COUNTS, //
     },
@@ -33,8 +34,8 @@ use kernel::{
 /// What one process holds on a node.
 pub(crate) struct Ref {
     pub(crate) node: Arc<Node>,
-    strong: u32,
-    weak: u32,
+    pub(crate) strong: u32,
+    pub(crate) weak: u32,
     /// The death notification that the process has requested, if any.
     pub(crate) death: Option<Arc<DeathNotification>>,
     /// The freeze notification that it has requested, if any.
@@ -52,43 +53,23 @@ struct HandleOfNode {
 // As large as the kernel's allocator has room for before the next size. An item in a tree also has
 // the three pointers of a tree.
 const _: () = assert!(HandleTable::<Ref>::BYTES.0 <= 2048 && HandleTable::<Ref>::BYTES.1 <= 40);
-const _: () = assert!(size_of::<(NodeKey, HandleOfNode)>() <= 40);
+const _: () = assert!(size_of::<(usize, HandleOfNode)>() <= 40);
 
 /// The handles of a process.
 pub(crate) struct Handles {
-    table: HandleTable<Ref>,
-    /// The handle on each node; the process has at most one on it.
-    by_node: RBTree<NodeKey, HandleOfNode>,
+    pub(crate) table: HandleTable<Ref>,
+    /// The handle on each node, by [`key_of`] the node; the process has at most one on it.
+    by_node: RBTree<usize, HandleOfNode>,
     /// The memory of an entry of `by_node` for the next handle.
-    spare_place: Option<Place>,
+    spare_place: Option<PlaceByNode>,
 }
 
 /// The memory of an entry of [`Handles::by_node`].
-type Place = RBTreeNodeReservation<NodeKey, HandleOfNode>;
+type PlaceByNode = RBTreeNodeReservation<usize, HandleOfNode>;
 
-/// The address of a node. It is unique at any time, and a ref keeps its node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct NodeKey(usize);
-
-impl NodeKey {
-    fn of(node: &Arc<Node>) -> Self {
-        Self(Arc::as_ptr(node).addr())
-    }
-}
-
-/// A ref that was removed from the table: to be released at its node and dropped after the lock is
-/// released.
-struct Removed {
-    from_table: handle_table::Removed<Ref>,
-    _place: Option<Place>,
-}
-
-/// The notifications that were cancelled with a ref: to be dropped after the lock is released. Most
-/// refs have none.
-#[derive(Default)]
-struct CancelledNotifications {
-    death: Option<CancelledDeath>,
-    freeze: Option<CancelledFreeze>,
+/// Returns the address of a node. It is unique at any time, and a ref keeps its node.
+fn key_of(node: &Arc<Node>) -> usize {
+    Arc::as_ptr(node).addr()
 }
 
 impl Handles {
@@ -100,43 +81,24 @@ impl Handles {
         }
     }
 
-    /// Returns the ref behind a handle.
-    pub(crate) fn get_mut(&mut self, handle: u32) -> Option<&mut Ref> {
-        self.table.get_mut(handle)
-    }
-
     /// Returns the number of one of these refs in logs and trace events.
     pub(crate) fn debug_id(&self, reference: &Ref) -> u32 {
-        let found = self.by_node.get(&NodeKey::of(&reference.node));
+        let found = self.by_node.get(&key_of(&reference.node));
         found.map_or(0, |of_node| of_node.debug_id)
     }
 
-    /// Calls `each` with the handles of the first leaf of the table that has any from `from` on, in
-    /// ascending order. Returns where the next ones may begin; nothing if there are no more.
-    pub(crate) fn visit_leaf(&self, from: u32, mut each: impl FnMut(u32, &Ref)) -> Option<u32> {
-        let (few, next) = self.table.leaf_from(from)?;
-        few.for_each(|(handle, reference)| each(handle, reference));
-        u32::try_from(next).ok()
-    }
-
+    /// Removes a handle. Returns its ref, to be released at its node, and memory: all of it to be
+    /// dropped after the lock is released.
     #[inline]
-    fn remove(
-        &mut self,
-        handle: u32,
-        notifications: &mut CancelledNotifications,
-    ) -> Option<Removed> {
-        let mut from_table = self.table.remove(handle)?;
-        let reference = &mut from_table.value;
-        let entry = self.by_node.remove_node(&NodeKey::of(&reference.node));
+    fn remove(&mut self, handle: u32) -> Option<(Ref, impl Sized)> {
+        let (reference, outgrown) = self.table.remove(handle)?;
+        let entry = self.by_node.remove_node(&key_of(&reference.node));
         let mut place = entry.map(RBTreeNode::into_reservation);
         if self.spare_place.is_none() {
             self.spare_place = place.take();
         }
-        reference.cancel_notifications(notifications);
-        Some(Removed {
-            from_table,
-            _place: place,
-        })
+        reference.cancel_notifications();
+        Some((reference, (outgrown, place)))
     }
 }
 
@@ -145,20 +107,13 @@ impl Ref {
     /// end with it. To be called under the handles lock as long as the process can request another
     /// one.
     #[inline]
-    fn cancel_notifications(&mut self, notifications: &mut CancelledNotifications) {
-        if let Some(notification) = self.death.take() {
-            let unregister = |death: &Arc<_>| self.node.remove_death_registration(death);
-            notifications.death = Some(notification.cancel(unregister));
+    fn cancel_notifications(&self) {
+        if let Some(death) = &self.death {
+            death.cancel(&self.node);
         }
-        if let Some(notification) = self.freeze.take() {
-            let unregister = |freeze: &Arc<_>| self.node.owner().remove_freeze_registration(freeze);
-            notifications.freeze = Some(notification.cancel(unregister));
+        if let Some(freeze) = &self.freeze {
+            freeze.cancel(&self.node);
         }
-    }
-
-    /// Returns the strong and the weak counts that the process holds through the handle.
-    pub(crate) fn counts(&self) -> (u32, u32) {
-        (self.strong, self.weak)
     }
 
     fn count(&mut self, strength: Strength) -> &mut u32 {
@@ -166,6 +121,35 @@ impl Ref {
             Strength::Strong => &mut self.strong,
             Strength::Weak => &mut self.weak,
         }
+    }
+
+    /// Returns a ref with its first count on a node. Fails as [`Self::raise`] does.
+    fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
+        let mut reference = Self {
+            node: node.clone(),
+            strong: 0,
+            weak: 0,
+            death: None,
+            freeze: None,
+        };
+        reference.raise(strength, sender)?;
+        Ok(reference)
+    }
+
+    /// Adds a count, and counts it for the node if it is the first of its kind. `EINVAL` if the
+    /// count is full or the node does not take it.
+    fn raise(&mut self, strength: Strength, sender: Option<&Arc<Thread>>) -> Result {
+        let is_new = self.strong == 0 && self.weak == 0;
+        let count = *self.count(strength);
+        if count == MOST_COUNTS {
+            return Err(EINVAL);
+        }
+        if count == 0 {
+            let raised = self.node.raise(is_new, strength, sender);
+            raised.map_err(|Uncounted| EINVAL)?;
+        }
+        *self.count(strength) = count + 1;
+        Ok(())
     }
 }
 
@@ -202,48 +186,50 @@ impl Process {
         strength: Strength,
         sender: Option<&Arc<Thread>>,
     ) -> Result<u32> {
-        let mut spare = Spare::new();
-        let key = NodeKey::of(node);
+        let mut room = None;
         // What is needed to add a handle: its place among the nodes, and the lowest number for it.
-        let mut new: Option<(Place, u32)> = None;
+        let mut new: Option<(PlaceByNode, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
             if handles.table.is_closed() {
                 return Err(ESRCH);
             }
-            if let Some(handle) = handles.by_node.get(&key).map(|of_node| of_node.handle) {
+            if let Some(handle) = handles.by_node.get(&key_of(node)).map(|entry| entry.handle) {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
             limits().refs.check(handles.table.len())?;
-            if let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) {
-                let handles = &mut *handles;
-                if let Some(vacant) = handles.table.lowest_free(lowest, &mut spare) {
-                    // If this fails, the place is freed after the lock is released.
-                    let handle = vacant.insert(Ref::first(node, strength, sender)?);
-                    if let Some((place, _)) = new.take() {
-                        let found_by_node = HandleOfNode::new(handle);
-                        handles.by_node.insert(place.into_node(key, found_by_node));
-                    }
-                    return Ok(handle);
-                }
-            }
-            let kept = handles.spare_place.take_if(|_| new.is_none());
-            drop(handles);
-            if new.is_none() {
+            let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) else {
+                let kept = handles.spare_place.take();
+                drop(handles);
                 let lowest = u32::from(!self.context.is_manager(node));
                 let place = match kept {
                     Some(place) => place,
-                    None => Place::new(GFP_KERNEL)?,
+                    None => PlaceByNode::new(GFP_KERNEL)?,
                 };
                 new = Some((place, lowest));
+                continue;
+            };
+            let Some(handle) = handles.table.lowest_free(lowest, &mut room)? else {
+                drop(handles);
+                room = Some(RoomForLeaf::new(GFP_KERNEL)?);
+                continue;
+            };
+            // If this fails, the place is freed after the lock is released.
+            let reference = Ref::first(node, strength, sender)?;
+            handles.table.insert(handle, reference);
+            if let Some((place, _)) = new.take() {
+                let entry = HandleOfNode {
+                    handle,
+                    debug_id: next_debug_id(),
+                    _counted: Counted::new(Kind::Ref),
+                };
+                handles.by_node.insert(place.into_node(key_of(node), entry));
             }
-            spare.fill(GFP_KERNEL)?;
+            return Ok(handle);
         }
     }
-}
 
-impl Process {
     /// Adds a count through a handle that the process has (contract NODE-9): a strong one only if
     /// it has a strong one already. `EINVAL` otherwise.
     pub(crate) fn hold_handle(&self, handle: u32, strength: Strength) -> Result {
@@ -265,10 +251,10 @@ impl Process {
         let lost_strong = strength == Strength::Strong && reference.strong == 0;
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
-            let mut notifications = CancelledNotifications::default();
-            let removed = handles.remove(handle, &mut notifications)?;
+            let (reference, memory) = handles.remove(handle)?;
             drop(handles);
-            removed.from_table.value.node.release(true, lost_strong);
+            reference.node.release(true, lost_strong);
+            drop((reference, memory));
         } else if lost_strong {
             let node = reference.node.clone();
             drop(handles);
@@ -283,7 +269,7 @@ impl Process {
         let node = self
             .node_of_handle(handle, Strength::Strong)
             .ok_or(EINVAL)?;
-        let (strong_count, weak_count) = node.totals();
+        let (strong_count, weak_count) = node.counts(&node.owner().lock_state()).totals();
         Ok(NodeInfoForRef {
             handle,
             strong_count,
@@ -302,55 +288,15 @@ impl Process {
         let spare_place = handles.spare_place.take();
         drop(handles);
         drop((by_node, spare_place));
-        while let Some(mut removed) = table.first().and_then(|first| table.remove(first)) {
-            let mut notifications = CancelledNotifications::default();
-            let reference = &mut removed.value;
-            reference.cancel_notifications(&mut notifications);
-            reference.node.release(true, reference.strong > 0);
+        let mut next = 0;
+        while let Some(handle) = table.first_from(next) {
+            next = handle;
+            if let Some((reference, _)) = table.remove(handle) {
+                reference.cancel_notifications();
+                reference.node.release(true, reference.strong > 0);
+            }
             // The number of handles is limited only by memory.
             sched::cond_resched();
         }
-    }
-}
-
-impl HandleOfNode {
-    /// Counts a ref, and gives it its number.
-    fn new(handle: u32) -> Self {
-        Self {
-            handle,
-            debug_id: next_debug_id(),
-            _counted: Counted::new(Kind::Ref),
-        }
-    }
-}
-
-impl Ref {
-    /// Returns a ref with its first count on a node. Fails as [`Self::raise`] does.
-    fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
-        let mut reference = Self {
-            node: node.clone(),
-            strong: 0,
-            weak: 0,
-            death: None,
-            freeze: None,
-        };
-        reference.raise(strength, sender)?;
-        Ok(reference)
-    }
-
-    /// Adds a count, and counts it for the node if it is the first of its kind. `EINVAL` if the
-    /// count is full or the node does not take it.
-    fn raise(&mut self, strength: Strength, sender: Option<&Arc<Thread>>) -> Result {
-        let is_new = self.strong == 0 && self.weak == 0;
-        let count = *self.count(strength);
-        if count == MOST_COUNTS {
-            return Err(EINVAL);
-        }
-        if count == 0 {
-            let raised = self.node.raise(is_new, strength, sender);
-            raised.map_err(|Uncounted| EINVAL)?;
-        }
-        *self.count(strength) = count + 1;
-        Ok(())
     }
 }

@@ -8,24 +8,19 @@
 //! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
 //! by the owner's state lock, also after the owner's death.
 
-mod lowered;
-mod making;
-
-pub(crate) use lowered::{EndedUse, NodeInUse};
-pub(crate) use making::SpareNode;
-
-use lowered::AfterCountChange;
-
 use crate::{
-    common::stats::Counted,
+    common::{
+        limits::limits,
+        stats::{next_debug_id, Counted, Kind}, //
+    },
+    death_notification::DeathNotification,
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
-        link::{has_field, Branches, Keyed, Link, LinkedQueue},
+        link::{has_field, Branches, Keyed, Link, LinkedQueue, Unplaced},
         owned_by::OwnedBy,
         park::WakeHint,
         sched, //
     },
-    notification::DeathNotification,
     process::{Process, ProcessState},
     pure::{
         node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},
@@ -37,7 +32,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{Arc, UniqueArc}, //
 };
 
 /// An object that a process offers.
@@ -103,35 +98,58 @@ enum Fell {
     Name,
 }
 
-/// A death notification that was taken out to be notified.
-pub(crate) struct FirstToNotify {
-    pub(crate) notification: Arc<DeathNotification>,
-    /// Whether no other notification was left.
-    pub(crate) is_last: bool,
-}
+/// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use
+/// by the call until one of the functions is called.
+#[must_use]
+pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 
-/// A node that was removed from the owner's tree: to be dropped after the lock is released.
-pub(crate) type RemovedNode = Arc<Node>;
+impl NodeInUse {
+    /// Ends the use. No lock may be held.
+    pub(crate) fn end(self) {
+        let mut owner = self.0.owner().lock_state();
+        let wake = self.0.end_use_locked(&mut owner);
+        wake.after(owner, self.0.owner(), WakeHint::Anywhere);
+    }
 
-impl NodeState {
-    fn pop_death_registration(&mut self) -> Option<FirstToNotify> {
-        let notification = self.death_registrations.pop_front()?;
-        Some(FirstToNotify {
-            notification,
-            is_last: self.death_registrations.is_empty(),
-        })
+    /// Ends the use, under the state lock of the owner. Returns the node, to be dropped without the
+    /// lock, and the wake.
+    #[inline(always)] // It has one caller.
+    pub(crate) fn end_locked(self, owner: &mut ProcessState) -> (Arc<Node>, Wake) {
+        let wake = self.0.end_use_locked(owner);
+        (self.0, wake)
     }
 }
 
 impl Node {
-    /// Returns a copy of the counts.
-    pub(crate) fn counts(&self, owner: &ProcessState) -> NodeCounts {
-        self.state.access(owner).counts.clone()
+    /// Allocates a node without references.
+    fn new(owner: &Arc<Process>, name: NodeName, flags: NodeFlags) -> Result<Unplaced<Self>> {
+        let state = NodeState {
+            counts: NodeCounts::new(),
+            updated_thread: None,
+            waiting: LinkedQueue::new(),
+            death_registrations: LinkedQueue::new(),
+        };
+        // Initialised in place, because it is large.
+        let node = init!(Self {
+            debug_id: next_debug_id(),
+            name,
+            priority: NodePriority::new(flags),
+            counted: Some(Counted::new(Kind::Node)),
+            link: Link::new(),
+            place: Branches::new(),
+            state: OwnedBy::new(owner.clone(), state),
+        });
+        Ok(Unplaced::new(UniqueArc::init(node, GFP_KERNEL)?))
     }
 
-    /// Returns whether a oneway call of the node is queued or being handled.
-    pub(crate) fn is_busy(&self, owner: &ProcessState) -> bool {
-        self.state.access(owner).counts.is_busy
+    /// Returns the counts.
+    pub(crate) fn counts<'a>(&'a self, owner: &'a ProcessState) -> &'a NodeCounts {
+        &self.state.access(owner).counts
+    }
+
+    /// Returns the counts, to be changed in a way from which nothing follows for the owner.
+    pub(crate) fn counts_mut<'a>(&'a self, owner: &'a mut ProcessState) -> &'a mut NodeCounts {
+        &mut self.state.access_mut(owner).counts
     }
 
     /// Returns the oneway calls that wait until those before them have ended.
@@ -150,20 +168,9 @@ impl Node {
         self.priority.flags()
     }
 
-    /// Adds a pin, which keeps the node from being forgotten while a transaction that names it is
-    /// under construction. Fails if the count is full.
-    pub(crate) fn pin(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
-        self.state.access_mut(owner).counts.pin()
-    }
-
-    /// Removes a pin that [`Self::pin`] added.
+    /// Removes a [pin](NodeCounts::pin).
     pub(crate) fn unpin(self: &Arc<Self>) {
         self.lower(|counts| counts.unpin());
-    }
-
-    /// Makes this the node that handle 0 means. Fails if a count is full.
-    pub(crate) fn become_manager(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
-        self.state.access_mut(owner).counts.become_manager()
     }
 
     /// Adds the strong local count of a call that is about to be queued for this node, which keeps
@@ -204,11 +211,10 @@ impl Node {
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner().lock_state();
         let freezers = owner.freeze.end_transaction();
-        let after = self.end_use_locked(&mut owner);
-        let is_needed = freezers.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
-        sched::unpreempted_if(is_needed, || {
+        let wake = self.end_use_locked(&mut owner);
+        sched::unpreempted_if(freezers.is_needed() || wake.is_needed(), || {
             drop(owner);
-            AfterCountChange::wake(after.as_ref(), self.owner());
+            wake.now(self.owner(), WakeHint::Anywhere);
             self.owner().wake_freezers(freezers);
         });
     }
@@ -245,8 +251,8 @@ impl Node {
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
         let fell = if was_last { Fell::Name } else { Fell::Use };
-        let after = self.settle(&mut owner, fell);
-        AfterCountChange::finish(after, owner, self.owner());
+        let wake = self.settle(&mut owner, fell);
+        wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
 
     /// Confirms a count: the owner has read of it and answers. Returns `false` if no confirmation
@@ -257,24 +263,26 @@ impl Node {
         is_pending
     }
 
-    /// Takes the node update, which the owner reads: returns what to write for it and, if the node
-    /// is to be forgotten, its entry of the owner's tree.
-    pub(crate) fn take_update(
-        &self,
-        owner: &mut ProcessState,
-    ) -> (NodeUpdate, Option<RemovedNode>) {
+    /// Takes the node update, which the owner reads, and returns what to write for it. The node may
+    /// be forgotten then.
+    pub(crate) fn take_update(&self, owner: &mut ProcessState) -> NodeUpdate {
         let state = self.state.access_mut(owner);
         state.updated_thread = None;
         if state.counts.life != Life::Known {
-            return (NodeUpdate::default(), None);
+            return NodeUpdate::default();
         }
         let update = state.counts.take_update();
-        let mut removed = None;
         if update.forget {
-            state.counts.life = Life::Forgotten;
-            removed = owner.nodes.take(self);
+            self.forget(owner);
         }
-        (update, removed)
+        update
+    }
+
+    /// Removes the node, to which no reference is left, from the owner's tree. The reference of the
+    /// tree is not the last one: the caller has another.
+    fn forget(&self, owner: &mut ProcessState) {
+        self.state.access_mut(owner).counts.life = Life::Forgotten;
+        drop(owner.nodes.take(self));
     }
 
     /// Records that the node update moves from the queue of an ending thread to that of the
@@ -289,14 +297,14 @@ impl Node {
     pub(crate) fn orphan(
         &self,
         owner: &mut ProcessState,
-    ) -> (LinkedQueue<Work>, Option<FirstToNotify>) {
+    ) -> (LinkedQueue<Work>, Option<(Arc<DeathNotification>, bool)>) {
         let state = self.state.access_mut(owner);
         // A node that was forgotten after the owner began to end stays so: no handle on it exists.
         if state.counts.life == Life::Known {
             state.counts.orphan();
         }
         let waiting = core::mem::replace(&mut state.waiting, LinkedQueue::new());
-        (waiting, state.pop_death_registration())
+        (waiting, self.pop_death_registration(owner))
     }
 
     /// Registers a death notification, whose place is free. Returns `false` if the node is dead
@@ -325,10 +333,14 @@ impl Node {
             .take(notification)
     }
 
-    /// Takes out the next registered death notification.
-    pub(crate) fn pop_death_registration(&self) -> Option<FirstToNotify> {
-        let mut owner = self.owner().lock_state();
-        self.state.access_mut(&mut owner).pop_death_registration()
+    /// Takes out the next registered death notification. Returns also whether another one is left.
+    pub(crate) fn pop_death_registration(
+        &self,
+        owner: &mut ProcessState,
+    ) -> Option<(Arc<DeathNotification>, bool)> {
+        let registered = &mut self.state.access_mut(owner).death_registrations;
+        let notification = registered.pop_front()?;
+        Some((notification, !registered.is_empty()))
     }
 
     /// Takes the turn of a oneway call that is about to be queued. Returns `false` if it has to
@@ -378,12 +390,11 @@ impl Node {
     pub(crate) fn end_oneway_use(self: &Arc<Self>) {
         let mut owner = self.owner().lock_state();
         let wake = self.begin_next_oneway(&mut owner);
-        let after = self.end_use_locked(&mut owner);
-        let is_needed = wake.is_needed() || AfterCountChange::is_wake_needed(after.as_ref());
-        sched::unpreempted_if(is_needed, || {
+        let update = self.end_use_locked(&mut owner);
+        sched::unpreempted_if(wake.is_needed() || update.is_needed(), || {
             drop(owner);
             wake.now(self.owner(), WakeHint::Anywhere);
-            AfterCountChange::wake(after.as_ref(), self.owner());
+            update.now(self.owner(), WakeHint::Anywhere);
         });
     }
 
@@ -401,28 +412,17 @@ impl Node {
         }
     }
 
-    /// Returns whether the owner knows that strong and weak references exist.
-    pub(crate) fn owner_refs(&self, owner: &mut ProcessState) -> (bool, bool) {
-        self.state.access_mut(owner).counts.owner_refs()
-    }
-
-    /// Returns the number of strong counts of all kinds, and of local weak counts.
-    pub(crate) fn totals(&self) -> (u32, u32) {
-        let mut owner = self.owner().lock_state();
-        self.state.access_mut(&mut owner).counts.totals()
-    }
-
     /// Applies `change`, which lowers counts of the owner itself by which it has the name, and does
     /// what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().lock_state();
-        let after = self.lower_locked(&mut owner, change, Fell::Name);
-        AfterCountChange::finish(after, owner, self.owner());
+        let wake = self.lower_locked(&mut owner, change, Fell::Name);
+        wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
 
-    /// Removes the strong local count of a call.
+    /// Removes the strong local count of a call. Returns the wake for what follows.
     #[inline]
-    fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Option<AfterCountChange> {
+    fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Wake {
         let end_use = |counts: &mut NodeCounts| counts.drop_local(Strength::Strong);
         self.lower_locked(owner, end_use, Fell::Use)
     }
@@ -433,7 +433,7 @@ impl Node {
         owner: &mut ProcessState,
         change: impl FnOnce(&mut NodeCounts),
         fell: Fell,
-    ) -> Option<AfterCountChange> {
+    ) -> Wake {
         let state = self.state.access_mut(owner);
         // The owner's counts ended with the owner, and a node that has any is not forgotten.
         if state.counts.life == Life::Known {
@@ -442,30 +442,27 @@ impl Node {
         self.settle(owner, fell)
     }
 
-    /// Queues a node update for the owner after counts went down, or forgets the node. Returns what
-    /// is left to do, if anything.
+    /// Queues a node update for the owner after counts went down, or forgets the node. Returns the
+    /// wake for the update.
     #[inline]
-    fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Option<AfterCountChange> {
+    fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
         let state = self.state.access_mut(owner);
         if state.counts.life != Life::Known || state.counts.is_known_to_be_held() {
             // No owner reads of it, or there is nothing to read.
-            return None;
+            return Wake::Nobody;
         }
         self.update(owner, fell)
     }
 
     /// The same if there may be something to do.
     #[inline(never)]
-    fn update(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Option<AfterCountChange> {
+    fn update(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
         let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
             // Nobody has read of it, so an update that is queued goes with it, as in the C driver.
-            state.counts.life = Life::Forgotten;
             self.unqueue_update(owner, None);
-            return Some(AfterCountChange {
-                wake: Wake::Nobody,
-                _removed: owner.nodes.take(self),
-            });
+            self.forget(owner);
+            return Wake::Nobody;
         }
         // The release has its place among what the owner reads when the last name goes, even if
         // calls use the node until it is read (contract NODE-7).
@@ -473,12 +470,9 @@ impl Node {
             || (fell == Fell::Name && state.counts.is_only_used());
         // An update that is queued already shows the counts of the time when it is read.
         if self.link.is_used() || !is_due {
-            return None;
+            return Wake::Nobody;
         }
-        Some(AfterCountChange {
-            wake: owner.push_to_process(Work::Node(self.clone())),
-            _removed: None,
-        })
+        owner.push_to_process(Work::Node(self.clone()))
     }
 
     /// Queues the node update for the thread that sends the node, so that it reads the update no
@@ -519,17 +513,101 @@ impl Node {
     }
 }
 
+impl ProcessState {
+    /// Adds a node whose name no other one has. Returns another reference.
+    fn add_node(&mut self, node: Unplaced<Node>) -> Arc<Node> {
+        let added = node.object().clone();
+        self.nodes.insert_unplaced(node);
+        added
+    }
+
+    /// Adds the spare node, if there is one, under a name that no other one has.
+    fn add_spare_node(&mut self, name: NodeName, flags: NodeFlags) -> Option<Arc<Node>> {
+        let mut node = self.spare_node.take()?;
+        node.debug_id = next_debug_id();
+        node.name = name;
+        node.priority = NodePriority::new(flags);
+        node.counted = Some(Counted::new(Kind::Node));
+        // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
+        node.state.access_mut(self).counts.life = Life::Known;
+        Some(self.add_node(Unplaced::new(Pin::into_inner(node))))
+    }
+}
+
 impl Process {
+    /// Keeps a node that was just forgotten for the next object that the process sends, unless
+    /// something else refers to it: an object that is sent, dropped by all its receivers, and sent
+    /// again does not allocate each time. To be called by a thread that reads, with no lock held:
+    /// so the process has not ended, and its end drops the spare node.
+    #[inline(never)] // Where it is called, calls without objects would pay for it.
+    pub(crate) fn keep_node(&self, node: Arc<Node>) {
+        let Some(mut node) = Arc::into_unique_or_drop(node) else {
+            return;
+        };
+        node.counted = None;
+        let mut state = self.lock_state();
+        let before = state.spare_node.replace(node);
+        drop(state);
+        drop(before);
+    }
+
+    /// Returns the node of this pointer, pinned. Makes it with this name and these flags if the
+    /// process has not sent it before: of the spare node, or a new one.
+    ///
+    /// Fails with `EINVAL` if a count is full, with `ENOMEM` also if the process has as many nodes
+    /// as its limit allows.
+    pub(crate) fn pin_node_of_pointer(
+        self: &Arc<Self>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result<Arc<Node>> {
+        // Freed without the lock if another thread inserts this node meanwhile.
+        let mut new = None;
+        loop {
+            let mut state = self.lock_state();
+            let known = state.nodes.get(name.ptr).map(Arc::from);
+            if known.is_none() {
+                limits().nodes.check(state.nodes.len())?;
+            }
+            let made = || match new.take() {
+                Some(new) => Some(state.add_node(new)),
+                None => state.add_spare_node(name, flags),
+            };
+            let Some(node) = known.or_else(made) else {
+                drop(state);
+                new = Some(Node::new(self, name, flags)?);
+                continue;
+            };
+            let pinned = node.counts_mut(&mut state).pin();
+            return pinned.map(|()| node).map_err(|Uncounted| EINVAL);
+        }
+    }
+
+    /// The same for an object that is sent: fails with `EINVAL` also if the node has another cookie
+    /// (contract NODE-1).
+    pub(crate) fn pin_node(
+        self: &Arc<Self>,
+        name: NodeName,
+        flags: NodeFlags,
+    ) -> Result<Arc<Node>> {
+        let node = self.pin_node_of_pointer(name, flags)?;
+        if node.name.cookie != name.cookie {
+            node.unpin();
+            return Err(EINVAL);
+        }
+        Ok(node)
+    }
+
     /// Returns what this process, as the owner, has read of the references to the first of its
     /// nodes whose pointer is greater than `ptr`.
     pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
-        let mut state = self.lock_state();
+        let state = self.lock_state();
         let next = ptr
             .checked_add(1)
             .and_then(|next| state.nodes.first_from(next))
             .map(Arc::from);
         let info = next.as_ref().map_or(NodeDebugInfo::default(), |node| {
-            let (has_strong, has_weak) = node.owner_refs(&mut state);
+            let (has_strong, has_weak) = node.counts(&state).owner_refs();
             NodeDebugInfo {
                 ptr: node.name.ptr,
                 cookie: node.name.cookie,

@@ -4,11 +4,7 @@
 //! space that it receives data in.
 //!
 //! "Process" is Binder's term: a task that opens a device twice has two of them. The end of a
-//! process is described in [`crate::lifecycle::teardown`].
-
-mod idle;
-
-pub(crate) use idle::IdlePlace;
+//! process is described in [`crate::lifecycle::processes`].
 
 use crate::{
     allocation::space::{self, Buffers},
@@ -19,7 +15,9 @@ use crate::{
         transaction_log::TransactionLog, //
     },
     context::Context,
+    death_notification::DeathNotification,
     defs::Return,
+    freeze_notification::FreezeNotification,
     handles::Handles,
     kernel_ext::{
         callers::{HasRecords, Records},
@@ -31,15 +29,14 @@ use crate::{
         poll_queue::PollQueue,
         sched, //
     },
-    node::{Node, SpareNode},
-    notification::{DeathNotification, FreezeNotification, SpareDeath},
+    node::Node,
     priority,
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
         priority_rules::Priority,
-        registrations::{DeliveredNotifications, Place, Registrations}, //
+        registrations::{DeliveredNotifications, Registrations}, //
     },
     thread::{Thread, WaitState},
     transaction::TransactionBox,
@@ -56,7 +53,8 @@ use kernel::{
         lock::{spinlock::SpinLockBackend, Guard, Lock},
         poll::PollTable,
         Arc,
-        SpinLock, //
+        SpinLock,
+        UniqueArc, //
     }, //
 };
 
@@ -75,7 +73,7 @@ pub(crate) struct Process {
     #[pin]
     state: SpinLock<ProcessState>,
     /// The device that was opened.
-    pub(crate) context: Arc<Context<Node>>,
+    pub(crate) context: Arc<Context>,
     /// The log of what is sent through that device.
     pub(crate) log: Arc<TransactionLog>,
     /// The file that it was opened as.
@@ -92,8 +90,8 @@ pub(crate) struct Process {
     pub(crate) credential: Closable<ARef<Credential>>,
     /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
     pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
-    /// Its number among the processes whose counters are added to those of the ended ones, from 1
-    /// on; 0 before.
+    /// Its number among the processes that have ended, whose counters are added up, from 1 on; 0
+    /// before.
     pub(crate) ended: Atomic<u64>,
     /// The threads, to be found by themselves.
     #[pin]
@@ -138,8 +136,8 @@ has_field!(impl for Process, state: SpinLock<ProcessState>);
 #[repr(C)]
 pub(crate) struct ProcessState {
     /// The newest of the idle threads, which sleep until any work of the process is queued; see
-    /// [`idle`]. While an idle thread exists and `work` is not empty, another
-    /// thread that was idle is awake and about to read `work`.
+    /// [`IdlePlace`]. While an idle thread exists and `work` is not empty, another thread that was
+    /// idle is awake and about to read `work`.
     pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work of the process, for the first available thread that reads.
     pub(crate) work: WorkQueue,
@@ -152,12 +150,13 @@ pub(crate) struct ProcessState {
     pub(crate) debug_ids: DebugIds,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: LinkedTree<Node>,
-    /// A node for the next object that the process sends.
-    pub(crate) spare_node: Option<SpareNode>,
+    /// A node that the process has forgotten, and to which nothing else refers, for the next object
+    /// that it sends.
+    pub(crate) spare_node: Option<Pin<UniqueArc<Node>>>,
     /// Death notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_deaths: LinkedTree<DeathNotification>,
-    /// A death notification for the next request of the process.
-    pub(crate) spare_death: Option<SpareDeath>,
+    /// A death notification for the next request of the process, to which nothing else refers.
+    pub(crate) spare_death: Option<Pin<UniqueArc<DeathNotification>>>,
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
     pub(crate) freeze_registrations: Registrations<FreezeNotification>,
     /// Freeze notifications that are delivered to the process and not confirmed yet.
@@ -166,6 +165,23 @@ pub(crate) struct ProcessState {
     /// Whether the process has requested to read that its oneway calls are suspected of spam.
     pub(crate) detects_oneway_spam: bool,
     has_pollers: bool,
+}
+
+/// The place of a thread in the list of idle threads, which wait for any work of the process. Both
+/// references are `None` while the thread is not in the list, and while it is the only one.
+///
+/// The list is linked through the threads themselves. It allocates no memory, whatever the number
+/// of threads, and a thread is removed from any place of it in constant time.
+///
+/// The state lock guards the whole list. A thread in the list sleeps in the driver and has another
+/// reference to itself, and removes itself before it leaves the driver. Therefore an `Arc` that is
+/// dropped with a place is never the last.
+#[derive(Default)]
+pub(crate) struct IdlePlace {
+    /// The thread that became idle next.
+    newer: Option<Arc<Thread>>,
+    /// The thread that became idle just before.
+    older: Option<Arc<Thread>>,
 }
 
 impl ProcessState {
@@ -303,6 +319,43 @@ impl ProcessState {
         true
     }
 
+    /// Adds a thread as the newest. It must not be in the list.
+    pub(crate) fn push_idle(&mut self, thread: &Arc<Thread>) {
+        let older = self.newest_idle.replace(thread.clone());
+        if let Some(older) = &older {
+            self.place(older).newer = Some(thread.clone());
+        }
+        put(&mut self.place(thread).older, older);
+    }
+
+    /// Takes out the newest thread and returns it, if any is idle.
+    fn pop_idle(&mut self) -> Option<Arc<Thread>> {
+        let thread = self.newest_idle.take()?;
+        let older = self.place(&thread).older.take();
+        if let Some(older) = &older {
+            self.place(older).newer = None;
+        }
+        put(&mut self.newest_idle, older);
+        Some(thread)
+    }
+
+    /// Takes out a thread, which must be in the list.
+    fn remove_idle(&mut self, thread: &Arc<Thread>) {
+        let IdlePlace { newer, older } = core::mem::take(self.place(thread));
+        if let Some(older) = &older {
+            self.place(older).newer = newer.clone();
+        }
+        match newer {
+            Some(newer) => self.place(&newer).older = older,
+            None => self.newest_idle = older,
+        }
+    }
+
+    #[inline]
+    fn place<'a>(&'a mut self, thread: &'a Thread) -> &'a mut IdlePlace {
+        &mut thread.state(self).idle_place
+    }
+
     /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to
     /// request it from user space (contract LOOP-5). A thread beyond the limit of threads is not
     /// requested.
@@ -325,6 +378,13 @@ impl ProcessState {
     }
 }
 
+/// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten,
+/// because the compiler does not know that it is `None`, and would add code that drops it.
+#[inline]
+fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
+    core::mem::forget(core::mem::replace(place, thread));
+}
+
 impl HasRecords for Process {
     type Record = Thread;
 
@@ -338,7 +398,7 @@ impl Process {
     /// Allocates the process of the calling task, which opens a device. `opening` is larger than
     /// those before it.
     pub(crate) fn new(
-        context: Arc<Context<Node>>,
+        context: Arc<Context>,
         credential: &Credential,
         opening: i64,
     ) -> Result<Arc<Self>> {
@@ -430,18 +490,6 @@ impl Process {
             drop(locks);
             self.waiters.notify_all();
         });
-    }
-
-    /// Removes the registration of a freeze notification with this process. Returns its place, or
-    /// nothing if it is not registered.
-    pub(crate) fn remove_freeze_registration(
-        &self,
-        notification: &Arc<FreezeNotification>,
-    ) -> Option<Place<FreezeNotification>> {
-        let pointer = notification.node_pointer();
-        self.lock_state()
-            .freeze_registrations
-            .remove(pointer, notification)
     }
 
     /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have

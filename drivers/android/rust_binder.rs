@@ -31,16 +31,16 @@ mod allocation;
 mod calls;
 mod common;
 mod context;
+mod death_notification;
 mod defs;
 mod entry;
 #[allow(unsafe_code)]
 mod ffi;
+mod freeze_notification;
 mod handles;
 mod lifecycle;
 mod logs;
 mod node;
-mod notification;
-mod notifications;
 mod priority;
 mod process;
 mod pure;

@@ -7,14 +7,15 @@
 //! is chosen for the work is asleep, and nobody else would be woken for it (lesson T03).
 
 use crate::{
+    death_notification::DeathNotification,
     defs::Return,
+    freeze_notification::FreezeNotification,
     kernel_ext::{
         link::{queued, LinkedQueue, OwnNumber, Placed},
         park::WakeHint,
         sched, //
     },
     node::Node,
-    notification::{DeathNotification, FreezeNotification},
     process::Process,
     thread::Thread,
     transaction::TransactionBox, //
@@ -116,10 +117,6 @@ impl Completions {
         }
     }
 }
-
-/// The place in a queue that an object brings, as a state machine has it or has given it away.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OwnPlace;
 
 /// A queue of work.
 pub(crate) type WorkQueue = LinkedQueue<Work, OwnNumber>;

@@ -21,13 +21,13 @@ use crate::{
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
     kernel_ext::{park::WakeHint, sched},
-    node::{EndedUse, NodeInUse},
+    node::NodeInUse,
     priority,
     pure::call_stack::Frame,
     range_alloc::CallKind,
     thread::Thread,
     transaction::{ended_at, Content, Transaction, TransactionBox},
-    work::ThreadWake, //
+    work::{ThreadWake, Wake}, //
 };
 use kernel::{
     prelude::*,
@@ -156,18 +156,18 @@ fn begin_reply(
         ReplyCompletion::Queued
     };
     let freezers = process.freeze.end_transaction();
-    let freed = freed.map(|freed| freed.end_locked(&mut process));
-    let freed_needs_wake = freed.as_ref().is_some_and(EndedUse::is_wake_needed);
-    let is_needed = wake.is_needed() || freezers.is_needed() || freed_needs_wake;
+    let (freed, update) = match freed.map(|freed| freed.end_locked(&mut process)) {
+        Some((node, update)) => (Some(node), update),
+        None => (None, Wake::Nobody),
+    };
+    let is_needed = wake.is_needed() || freezers.is_needed() || update.is_needed();
     sched::unpreempted_if(is_needed, || {
         drop(process);
-        if let Some(freed) = &freed {
-            freed.wake();
-        }
+        update.now(&thread.process, WakeHint::Anywhere);
         wake.now(&thread.process, WakeHint::Anywhere);
         thread.process.wake_freezers(freezers);
     });
-    drop((surplus, freed));
+    drop((surplus, freed, update));
     (id, Some((transaction, completion)))
 }
 

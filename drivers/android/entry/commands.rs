@@ -20,6 +20,7 @@ use crate::{
         debug::{self, binder_debug, errno_name},
         stats::Counter, //
     },
+    death_notification,
     defs::{
         Command,
         HandleCookie,
@@ -30,12 +31,12 @@ use crate::{
         WriteRead, //
     },
     ffi::trace,
+    freeze_notification,
     kernel_ext::user::{Plain, UserBytes},
     node::NodeInUse,
-    notifications::{death, freeze},
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
-    thread::Thread,
+    thread::Thread, //
 };
 use kernel::{
     fmt,
@@ -388,7 +389,7 @@ fn confirm(
 fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffer<'_>) -> Result {
     if command == Command::DeadBinderDone {
         let cookie = input.payload()?;
-        if death::confirm(thread, cookie).is_err() {
+        if death_notification::confirm(thread, cookie).is_err() {
             input.refuse(
                 command,
                 fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
@@ -398,7 +399,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
     }
     let HandleCookie { handle, cookie } = input.payload()?;
     if command == Command::ClearDeathNotification {
-        if death::clear(thread, handle, cookie).is_err() {
+        if death_notification::clear(thread, handle, cookie).is_err() {
             input.refuse(
                 command,
                 fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
@@ -406,7 +407,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
         }
         return Ok(());
     }
-    match death::request(&thread.process, handle, cookie) {
+    match death_notification::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
             "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
@@ -428,13 +429,13 @@ fn freeze_notification(
     input: &WriteBuffer<'_>,
 ) -> Result {
     let done = match command {
-        Command::FreezeNotificationDone => freeze::confirm(process, input.payload()?),
+        Command::FreezeNotificationDone => freeze_notification::confirm(process, input.payload()?),
         _ => {
             let HandleCookie { handle, cookie } = input.payload()?;
             if command == Command::RequestFreezeNotification {
-                freeze::request(process, handle, cookie)
+                freeze_notification::request(process, handle, cookie)
             } else {
-                freeze::clear(process, handle, cookie)
+                freeze_notification::clear(process, handle, cookie)
             }
         }
     };

@@ -23,14 +23,11 @@ use crate::{
         worker::{self, Worker}, //
     },
     lifecycle::{
-        code_sums,
         freeze,
-        registry,
-        teardown::{close_process, end_process},
+        processes::{self, close_process, end_process},
         threads, //
     },
     logs::{Log, Reader},
-    node::Node,
     process::{Pid, Process},
     LocalModule, //
 };
@@ -85,15 +82,13 @@ impl Devices {
             return Err(EBUSY);
         }
         // SAFETY: Called once, because of the check above, and nothing has used the lock before:
-        // only processes that have a device open use it, and no device exists before the call
-        // below.
-        unsafe { registry::OPENED.init() };
+        // only processes that have a device open and readers of log files use it, and neither
+        // exists before the call below.
+        unsafe { processes::REGISTRY.init() };
         // SAFETY: As above.
         unsafe { freeze::CHANGING.init() };
-        // SAFETY: As above; this lock, too, is used only by processes that open a device.
+        // SAFETY: As above.
         unsafe { space::POOL.init() };
-        // SAFETY: As above; besides, by readers of log files, which do not exist yet either.
-        unsafe { code_sums::ENDED.init() };
         // SAFETY: As above.
         unsafe { transaction_log::LOGS.init() };
         let pool = space::PoolHandle::make(charges_buffers)?;
@@ -145,7 +140,7 @@ unsafe extern "C" fn rust_binder_context_create(
     let name = unsafe { CStr::from_char_ptr(name) };
     // SAFETY: Guaranteed by the caller.
     let owner = unsafe { UserNamespace::from_raw(owner) };
-    match Context::<Node>::new(name, owner) {
+    match Context::new(name, owner) {
         Ok(context) => context.into_foreign(),
         Err(_) => core::ptr::null_mut(),
     }
@@ -159,7 +154,7 @@ unsafe extern "C" fn rust_binder_context_create(
 #[no_mangle]
 unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
     // SAFETY: Guaranteed by the caller.
-    let context = unsafe { Arc::<Context<Node>>::from_foreign(context) };
+    let context = unsafe { Arc::<Context>::from_foreign(context) };
     context.device_ends();
 }
 
@@ -222,10 +217,10 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         }
         // SAFETY: The device's own reference keeps the context alive during this call. The context
         // was made by `rust_binder_context_create`.
-        let context = unsafe { Arc::<Context<Node>>::borrow(context.cast_mut()) };
+        let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };
         // SAFETY: `file` is valid during this call and nothing else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
-        let process = registry::open(context.into(), opened.cred())?;
+        let process = processes::open(context.into(), opened.cred())?;
         // SAFETY: As above; both arguments are those of this call. The function never fails.
         unsafe { bindings::nonseekable_open(inode, file) };
         // SAFETY: This call opens the file and cannot fail from here on, so `binder_release` will

@@ -26,8 +26,7 @@ use crate::{
     },
     lifecycle::{
         freeze,
-        teardown::end_thread,
-        threads::{current_thread, has_returned}, //
+        threads::{current_thread, end_thread, has_returned}, //
     },
     process::Process,
     pure::{node_counts::Uncounted, priority_rules::NodeFlags},
@@ -262,15 +261,14 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
     if !process.is_callers() {
         return Err(EINVAL);
     }
-    let vacancy = process.context.vacancy(opened.credential)?;
-    // The cookie is not compared, as in the C driver: the node keeps the one that it has.
-    let node = process.pin_node_of_pointer(name, flags)?;
-    let counted = node.become_manager(&mut process.lock_state());
-    if counted.is_ok() {
-        vacancy.fill(node.clone());
-    }
-    node.unpin();
-    counted.map_err(|Uncounted| EINVAL)
+    process.context.set_manager(opened.credential, || {
+        // The cookie is not compared, as in the C driver: the node keeps the one that it has.
+        let node = process.pin_node_of_pointer(name, flags)?;
+        let counted = node.counts_mut(&mut process.lock_state()).become_manager();
+        node.unpin();
+        counted.map_err(|Uncounted| EINVAL)?;
+        Ok(node)
+    })
 }
 
 /// Runs `BINDER_GET_NODE_INFO_FOR_REF`, which is for the context manager alone: `EPERM` for other

@@ -8,7 +8,7 @@
 
 use crate::{
     calls::ReplySent,
-    defs::{NodeName, Return, WriteRead, LARGEST_RETURN},
+    defs::{FreezeNotice, NodeName, Return, WriteRead, LARGEST_RETURN},
     entry::delivery::{
         begin,
         count_return,
@@ -27,8 +27,7 @@ use crate::{
         sched,
         user::{self, Plain}, //
     },
-    node::{Node, RemovedNode},
-    notification::{Notification, Subject},
+    node::Node,
     priority,
     process::{ProcessState, StateGuard},
     pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
@@ -238,8 +237,8 @@ enum Unlocked {
     /// Work that was written, or is not to be written any more, or whose transaction the thread
     /// does not need: to be dropped.
     Done(Work),
-    /// A node that is forgotten, and its entry of the tree, to be kept for the next object.
-    Forgotten(Arc<Node>, RemovedNode),
+    /// A node that is forgotten, to be kept for the next object.
+    Forgotten(Arc<Node>),
     /// The last work of this read, which is to be confirmed.
     Last,
     /// A call to be served, and whether the thread's stack has room for it.
@@ -334,9 +333,9 @@ fn write_all_work<'a>(
                 drop(process);
                 drop(work);
             }
-            Some(Unlocked::Forgotten(node, removed)) => {
+            Some(Unlocked::Forgotten(node)) => {
                 drop(process);
-                thread.process.keep_node(node, removed);
+                thread.process.keep_node(node);
             }
         }
         process = thread.process.lock_state();
@@ -385,14 +384,22 @@ fn write_work(
             None
         }
         Work::Node(node) => {
-            let removed = write_node_update(&node, process, output);
-            Some(match removed {
-                Some(removed) => Unlocked::Forgotten(node, removed),
-                None => Unlocked::Done(Work::Node(node)),
+            let is_forgotten = write_node_update(&node, process, output);
+            Some(match is_forgotten {
+                true => Unlocked::Forgotten(node),
+                false => Unlocked::Done(Work::Node(node)),
             })
         }
-        Work::Death(death) => write_notification(death, process, output),
-        Work::Freeze(freeze) => write_notification(freeze, process, output),
+        Work::Death(death) => match write_notification(death.read(process), output) {
+            true => Some(Unlocked::Last),
+            false => death
+                .keep(process)
+                .map(|rest| Unlocked::Done(Work::Death(rest))),
+        },
+        Work::Freeze(freeze) => match write_notification(freeze.read(process), output) {
+            true => Some(Unlocked::Last),
+            false => Some(Unlocked::Done(Work::Freeze(freeze))),
+        },
         Work::Call(mut call) => {
             process.queued_calls -= u32::from(is_common);
             let own = thread.state(process);
@@ -472,22 +479,17 @@ fn write_outcome(
     })
 }
 
-/// Writes how the counts of a node have changed, for its owner. Returns what is removed of the
-/// node, to be dropped without the lock.
+/// Writes how the counts of a node have changed, for its owner. Returns whether the node is
+/// forgotten.
 #[inline(always)] // It has one caller.
-fn write_node_update(
-    node: &Node,
-    process: &mut ProcessState,
-    output: &mut ReadBuffer<'_>,
-) -> Option<RemovedNode> {
-    let (node_update, removed) = node.take_update(process);
+fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadBuffer<'_>) -> bool {
     let NodeUpdate {
         increfs,
         acquire,
         release,
         decrefs,
-        forget: _,
-    } = node_update;
+        forget,
+    } = node.take_update(process);
     let messages = [
         (increfs, Return::IncRefs),
         (acquire, Return::Acquire),
@@ -499,28 +501,21 @@ fn write_node_update(
             output.put(message, node.name.as_bytes());
         }
     }
-    removed
+    forget
 }
 
-/// Writes one message of a notification (contract WR-9), if it still has one. Returns the
-/// notification if it is to be dropped without the lock. A notification that user space is to
-/// confirm ends the read.
-fn write_notification<S: Subject>(
-    notification: Arc<Notification<S>>,
-    process: &mut ProcessState,
+/// Writes one message of a notification (contract WR-9), if it still has one. Returns whether user
+/// space is to confirm it, which ends the read: then the delivered notifications have a reference
+/// to the notification, so what is dropped under the lock is not the last.
+fn write_notification(
+    message: Option<(Return, FreezeNotice)>,
     output: &mut ReadBuffer<'_>,
-) -> Option<Unlocked> {
-    let message = notification.read(process);
-    if let Some(message) = message {
-        let (code, notice) = notification.notice(message);
-        output.put(code, &notice.as_bytes()[..code.payload_size()]);
-        if S::is_confirmed(message) {
-            // The delivered notifications have another reference to it, so this drop is not the
-            // last.
-            return Some(Unlocked::Last);
-        }
-    }
-    S::keep(notification, process).map(|rest| Unlocked::Done(S::work(rest)))
+) -> bool {
+    let Some((code, notice)) = message else {
+        return false;
+    };
+    output.put(code, &notice.as_bytes()[..code.payload_size()]);
+    matches!(code, Return::DeadBinder | Return::FrozenBinder)
 }
 
 // A node update (at most two messages, because two of the four exclude the other two) fits where

@@ -21,9 +21,9 @@
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
+    freeze_notification::notify_all,
     kernel_ext::pid::initial_number,
-    lifecycle::registry,
-    notifications::freeze::notify_all,
+    lifecycle::processes::opened_by,
     process::{Pid, Process, ProcessState},
     pure::{
         freeze_state::{Attempt, FreezeEvent, FreezeProgress},
@@ -70,8 +70,16 @@ pub(crate) fn freeze_or_thaw(caller: &Process, request: FreezeRequest) -> Result
 /// Freezes all processes or none of them.
 fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
     let changing = CHANGING.lock();
-    for target in &mut *targets {
-        target.attempt = begin_freeze(&target.process);
+    for FreezeTarget {
+        process, attempt, ..
+    } in &mut *targets
+    {
+        let mut state = process.lock_state();
+        // From now on the process takes no calls that wait for a reply. One that has ended takes no
+        // calls at all.
+        if !process.has_ended.load(Relaxed) {
+            *attempt = Some(state.freeze.begin());
+        }
     }
     drop(changing);
     let waited = wait_for_transactions(targets, timeout_ms);
@@ -116,14 +124,6 @@ struct FreezeTarget {
 }
 
 impl FreezeTarget {
-    fn new(process: Arc<Process>) -> Self {
-        Self {
-            process,
-            attempt: None,
-            event: None,
-        }
-    }
-
     /// Returns the process and its attempt, if one has begun.
     fn begun(&self) -> Option<(&Process, &Attempt)> {
         Some((&*self.process, self.attempt.as_ref()?))
@@ -158,12 +158,16 @@ fn targets_of(caller: &Process, pid: u32) -> Result<OneOrMany<FreezeTarget>> {
     // CAST: a number that is negative is nobody's.
     let pid = pid as Pid;
     let mut targets = OneOrMany::None;
-    for process in registry::opened_by(initial_number(pid)) {
+    for process in opened_by(initial_number(pid)) {
         // An opener that has ended while others keep its file had a number that is now nobody's, or
         // that of another thread group.
         let is_named = process.group.number_for_current() == pid;
         if is_named && caller.context.reaches(&process.context) {
-            targets.push(FreezeTarget::new(process))?;
+            targets.push(FreezeTarget {
+                process,
+                attempt: None,
+                event: None,
+            })?;
         }
     }
     // All are of one thread group: the one that has the number now. A process whose device was
@@ -212,13 +216,6 @@ fn is_busy(state: &ProcessState) -> bool {
             .threads
             .values()
             .any(|thread| thread.is_calling(state))
-}
-
-/// Begins a freeze attempt: from now on the process takes no calls that wait for a reply. Returns
-/// `None` when the process has ended, and therefore takes no calls at all. Takes the state lock.
-fn begin_freeze(process: &Process) -> Option<Attempt> {
-    let mut state = process.lock_state();
-    (!process.has_ended.load(Relaxed)).then(|| state.freeze.begin())
 }
 
 /// Waits until no transaction is outstanding, or for the jiffies in `left`, or until another task

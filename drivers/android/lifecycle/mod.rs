@@ -2,8 +2,6 @@
 
 //! How processes and threads begin and end, and how processes are looked up and frozen.
 
-pub(crate) mod code_sums;
 pub(crate) mod freeze;
-pub(crate) mod registry;
-pub(crate) mod teardown;
+pub(crate) mod processes;
 pub(crate) mod threads;

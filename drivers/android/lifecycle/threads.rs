@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The records of the threads of a process ([`Thread`]): made by the first ioctl or poll that needs
-//! one, looked up, and made to return to user space.
+//! one, looked up, made to return to user space, and ended while others still use them.
+//!
+//! A thread and a [process](super::processes) end in the same order (lesson R01):
+//!
+//! 1. `has_ended` is set under the state lock; from then on nothing is added;
+//! 2. what was added before is taken out under the lock, one piece at a time, and each piece is
+//!    ended without a lock.
+//!
+//! Callers that wait for one of these pieces get a transaction error, and the holders of death
+//! notifications are notified.
 
 use crate::{
-    common::limits::limits,
-    kernel_ext::park::WakeHint,
-    lifecycle::teardown::end_thread,
+    common::{
+        debug::binder_debug,
+        failure::{Failure, Reason},
+        limits::limits, //
+    },
+    ffi::trace,
+    kernel_ext::{park::WakeHint, sched},
+    priority,
     process::{Pid, Process},
-    thread::Thread, //
+    pure::{
+        call_stack::{CallStack, Frame},
+        priority_rules::Priority, //
+    },
+    thread::Thread,
+    transaction::TransactionBox,
+    work::{ThreadWake, Work}, //
 };
 use kernel::{
     prelude::*,
-    rbtree::RBTreeNodeReservation,
+    rbtree::{RBTreeNode, RBTreeNodeReservation},
     sync::{
         atomic::Relaxed,
         Arc,
@@ -115,4 +135,146 @@ fn flush_thread(process: &Process, from: Pid) -> Option<Arc<Thread>> {
         false => drop(state),
     }
     Some(thread)
+}
+
+/// Ends a thread, on `BINDER_THREAD_EXIT` or when its process ends. Does nothing if the thread has
+/// ended before. No lock may be held.
+pub(crate) fn end_thread(thread: &Arc<Thread>) {
+    let Some((rest, raised_from)) = close_thread(thread) else {
+        return;
+    };
+    binder_debug!(Threads, "thread {} ends", thread.id);
+    drop(rest);
+    if let Some(saved) = raised_from {
+        end_service(thread, saved);
+    }
+    while let Some(frame) = pop_frame(thread) {
+        if let Frame::Incoming(transaction) = frame {
+            binder_debug!(
+                DeadTransaction,
+                "call {} of {}:{} loses thread {}, which serves it and ends; it fails",
+                transaction.id,
+                transaction.sender().pid,
+                transaction.sender().tid,
+                thread.id
+            );
+            if let Some(saved) = transaction.saved_priority.get() {
+                end_service(thread, saved);
+            }
+            trace::txn_latency_free(|| transaction.ended_at(0, 0));
+            transaction.fail(Failure::without_errno(Reason::ReceiverEnded));
+        }
+        // The number of frames is limited only by memory.
+        sched::cond_resched();
+    }
+    drop(take_stack(thread));
+    while pass_on_work(thread) {}
+    thread.remove_caller();
+}
+
+/// Restores the priority that a thread had before a call that it will not serve any more. Another
+/// thread than the calling one has usually exited, but need not have, if the calling one closes the
+/// device.
+fn end_service(thread: &Thread, saved: Priority) {
+    if thread.task.is_current() {
+        priority::end_service(saved);
+    } else if let Some(task) = thread.task.task() {
+        priority::end_service_of(&task, saved);
+    }
+}
+
+/// Sets `has_ended`, so that nothing is queued for the thread any more. Returns what only a running
+/// thread needs, to be dropped without the lock, and the priority from which the thread was raised,
+/// if it was. Wakes [pollers that have to
+/// look](crate::process::ProcessState::pollers_have_to_look), because the next record of the task
+/// is available. Returns `None` if the thread has ended before. Takes the state lock.
+fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
+    let mut process = thread.process.lock_state();
+    if thread.has_ended.load(Relaxed) {
+        return None;
+    }
+    thread.has_ended.store(true, Relaxed);
+    thread.counts.give_to_process();
+    let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
+    let state = thread.state(&mut process);
+    // A call that the thread has made may keep its record for long.
+    let spare = (state.spare_transaction.take(), state.spare_ticket.take());
+    let raised_from = state.raised_from.take();
+    let wake = match state.looper.polls() && process.pollers_have_to_look() {
+        true => ThreadWake::Pollers,
+        false => ThreadWake::Nobody,
+    };
+    wake.after(process, &thread.process, WakeHint::Anywhere);
+    Some(((record, spare), raised_from))
+}
+
+/// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding
+/// any more then. No lock may be held.
+fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
+    let mut process = thread.process.lock_state();
+    let stack = &mut thread.state(&mut process).stack.frames;
+    let frame = stack.pop();
+    let surplus = stack.take_surplus();
+    if !matches!(frame, Some(Frame::Incoming(_))) {
+        drop(process);
+        drop(surplus);
+        return frame;
+    }
+    let freezers = process.freeze.end_transaction();
+    thread.process.unlock_and_wake_freezers(process, freezers);
+    drop(surplus);
+    frame
+}
+
+/// Takes out the call stack, which is empty but owns memory, to be dropped without the lock.
+fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
+    let mut process = thread.process.lock_state();
+    core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
+}
+
+/// Takes the oldest work out of the queue of a thread that has ended, and queues it for the process
+/// or [ends](end_work) it. Returns `false` if there is none. No lock may be held.
+///
+/// Both happen under one lock, because a node records in which queue its node update is, and it has
+/// to be there whenever the lock is free (lesson S22).
+fn pass_on_work(thread: &Thread) -> bool {
+    let mut process = thread.process.lock_state();
+    let Some(work) = thread.state(&mut process).pop_work() else {
+        return false;
+    };
+    // The owner of a node still has to read its node update (lesson R11), and the holder of a
+    // notification still has to read of a death, and that the notification is cleared (lesson C16).
+    if let Work::Node(node) = &work {
+        node.move_update_to_process(&mut process);
+    }
+    match work {
+        Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {
+            let wake = process.push_to_process(work);
+            wake.after(process, &thread.process, WakeHint::Anywhere);
+        }
+        work => {
+            drop(process);
+            end_work(&thread.process, work);
+        }
+    }
+    true
+}
+
+/// Ends work that was queued for a thread or a process that ends: fails a call, or drops the work.
+/// No lock may be held.
+pub(super) fn end_work(process: &Process, work: Work) {
+    if let Work::Call(call) = work {
+        binder_debug!(
+            DeadTransaction,
+            "call {} of {}:{} ends unread with its target {}; it fails",
+            call.id,
+            call.sender().pid,
+            call.sender().tid,
+            process.pid()
+        );
+        trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
+        call.fail(Failure::without_errno(Reason::ReceiverEnded));
+    } else {
+        drop(work);
+    }
 }

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lines of a process, as they are copied, and their text.
+//! The lines of the log files, as they are copied, and their text.
 
-use super::nodes::NodeLine;
+use super::{
+    processes::key_of,
+    stats,
+    transaction_log,
+    CallKey,
+    Log,
+    NodeKey,
+    Snapshot, //
+};
 use crate::{
     allocation::Buffer,
     common::netlink::Party,
@@ -11,13 +19,20 @@ use crate::{
         hashed,
         ticks::Ticks, //
     },
+    node::Node,
     process::{Pid, ProcessState},
-    pure::death_state::{Cleared, DeathState},
+    pure::{
+        node_counts::NodeCounts,
+        notification_state::{DeathState, Message},
+        printable, //
+    },
     range_alloc::Label,
     transaction::{Content, Transaction},
     work::{Code, Work}, //
 };
 use kernel::{
+    fmt,
+    prelude::*,
     seq_file::SeqFile,
     seq_print, //
 };
@@ -29,6 +44,12 @@ pub(super) enum Line {
     Fixed(&'static str, &'static str),
     /// The lines that name a process, by its number in the snapshot.
     Process(usize),
+    /// The lines of `stats` about all processes.
+    Sums,
+    /// Those about a process.
+    Stats(usize),
+    /// What was sent, by its number in the snapshot.
+    Sent(usize),
     Thread {
         id: Pid,
         /// Its state in the bits of the C driver.
@@ -42,46 +63,59 @@ pub(super) enum Line {
         target: Pid,
     },
     /// A call that a thread serves.
-    Incoming(TransactionLine),
+    Incoming(LineOfTransaction),
     /// Any other transaction, behind this.
-    Transaction(&'static str, TransactionLine),
+    Transaction(&'static str, LineOfTransaction),
     /// The code of an error, behind this.
     Error(&'static str, Return),
     /// A node whose owner is to read of its counts, behind this.
     NodeWork(&'static str, u32, NodeName),
-    Node(NodeLine),
-    Ref(RefLine),
-    Buffer {
-        label: Label,
-        offset: u32,
-        size: u32,
-        /// Whether its transaction exists.
-        is_active: bool,
+    Node(LineOfNode),
+    /// A handle.
+    Ref {
+        id: u32,
+        handle: u32,
+        node: u32,
+        is_dead: bool,
+        strong: u32,
+        weak: u32,
+        /// The address of the request for a notification of the node's death; 0 if there is none.
+        death: usize,
     },
+    Buffer(LineOfBuffer),
 }
 
-/// Names a call: the address of the record of the thread that makes it, and the number of its
-/// frame. The address is not used as one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CallKey {
-    pub(super) thread: usize,
-    pub(super) serial: u64,
+/// A node.
+pub(super) struct LineOfNode {
+    pub(super) key: NodeKey,
+    name: NodeName,
+    counts: NodeCounts,
 }
 
-/// A handle.
-pub(super) struct RefLine {
-    pub(super) id: u32,
-    pub(super) handle: u32,
-    pub(super) node: u32,
-    pub(super) is_dead: bool,
-    pub(super) strong: u32,
-    pub(super) weak: u32,
-    /// The address of the request for a notification of the node's death; 0 if there is none.
-    pub(super) death: usize,
+impl LineOfNode {
+    /// Returns the line of a node. The caller holds the owner's state lock.
+    pub(super) fn of(node: &Node, owner: &ProcessState) -> Self {
+        Self {
+            key: key_of(node),
+            name: node.name,
+            counts: node.counts(owner).clone(),
+        }
+    }
+}
+
+/// A buffer.
+pub(super) struct LineOfBuffer {
+    pub(super) label: Label,
+    pub(super) offset: u32,
+    pub(super) size: u32,
+    /// The node of a call whose receiver has read it, and may be serving it.
+    pub(super) served: Option<u32>,
+    /// Whether its transaction exists.
+    pub(super) is_active: bool,
 }
 
 /// A transaction.
-pub(super) struct TransactionLine {
+pub(super) struct LineOfTransaction {
     pub(super) id: u32,
     from: Party,
     to: Party,
@@ -93,12 +127,12 @@ pub(super) struct TransactionLine {
     start: Ticks,
     /// The place of its data in the space of the process whose line it is; nothing if they are
     /// freed.
-    pub(super) data: Option<Data>,
+    pub(super) data: Option<PlaceOfData>,
 }
 
 /// The place and the size of a transaction's data.
 #[derive(Clone, Copy)]
-pub(super) struct Data {
+pub(super) struct PlaceOfData {
     /// The node that is called; none for a reply.
     pub(super) node: Option<u32>,
     pub(super) data_size: u32,
@@ -106,7 +140,7 @@ pub(super) struct Data {
     pub(super) offset: u32,
 }
 
-impl Data {
+impl PlaceOfData {
     fn of(buffer: &Buffer, node: Option<u32>) -> Option<Self> {
         // CAST: All of it is within a space.
         Some(Self {
@@ -118,19 +152,21 @@ impl Data {
     }
 }
 
-impl TransactionLine {
+impl LineOfTransaction {
     /// Returns the line of a transaction that is queued for `to`, or that it serves. Once
     /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
         let (replier, data) = match &transaction.content {
-            Content::Call { node, buffer, .. } => (None, Data::of(buffer, Some(node.debug_id))),
+            Content::Call { node, buffer, .. } => {
+                (None, PlaceOfData::of(buffer, Some(node.debug_id)))
+            }
             Content::Reply {
                 buffer,
                 from: (pid, tid),
                 ..
             } => {
                 let (pid, tid) = (*pid, *tid);
-                (Some(Party { pid, tid }), Data::of(buffer, None))
+                (Some(Party { pid, tid }), PlaceOfData::of(buffer, None))
             }
             Content::Empty | Content::Failed(_) => (None, None),
         };
@@ -153,51 +189,6 @@ impl TransactionLine {
             data,
         }
     }
-
-    /// Writes the line behind a prefix, but for the data. In place of the transaction's address,
-    /// which the C driver hides in its own way, there are zeros: its number identifies it.
-    pub(super) fn write_start(&self, prefix: &str, out: &SeqFile) {
-        seq_print!(
-            out,
-            "{prefix} {}: 0000000000000000 from {}:{} to {}:{} code {:x} flags {:x} pri {} a{} r{} elapsed {}ms",
-            self.id as i32,
-            self.from.pid,
-            self.from.tid,
-            self.to.pid,
-            self.to.tid,
-            self.code,
-            self.flags,
-            self.nice,
-            u8::from(self.is_oneway),
-            u8::from(self.is_reply),
-            self.start.elapsed_milliseconds()
-        );
-    }
-
-    /// Writes the line behind a prefix.
-    pub(super) fn write(&self, prefix: &str, out: &SeqFile) {
-        self.write_start(prefix, out);
-        let Some(data) = &self.data else {
-            seq_print!(out, " buffer free\n");
-            return;
-        };
-        if let Some(node) = data.node {
-            seq_print!(out, " node {}", node as i32);
-        }
-        seq_print!(
-            out,
-            " size {}:{} offset {:x}\n",
-            data.data_size,
-            data.offsets_size,
-            data.offset
-        );
-    }
-}
-
-/// How the lines of a queue begin.
-pub(super) struct Prefixes {
-    pub(super) work: &'static str,
-    pub(super) transaction: &'static str,
 }
 
 impl Line {
@@ -208,22 +199,22 @@ impl Line {
         work: &Work,
         process: &ProcessState,
         to: Party,
-        prefixes: &Prefixes,
+        (prefix, before_transaction): (&'static str, &'static str),
     ) -> Option<Self> {
         let transaction = |transaction| {
-            let line = TransactionLine::of(transaction, to);
-            Some(Self::Transaction(prefixes.transaction, line))
+            let line = LineOfTransaction::of(transaction, to);
+            Some(Self::Transaction(before_transaction, line))
         };
-        let fixed = |text| Some(Self::Fixed(prefixes.work, text));
+        let fixed = |text| Some(Self::Fixed(prefix, text));
         match work {
             Work::Call(call) => transaction(call),
             Work::Outcome(outcome) => match &outcome.content {
-                Content::Failed(error) => Some(Self::Error(prefixes.work, error.return_code())),
+                Content::Failed(error) => Some(Self::Error(prefix, error.return_code())),
                 _ => transaction(outcome),
             },
             Work::Error(thread) => {
                 let code = thread.state_shared(process).unread_error;
-                Some(Self::Error(prefixes.work, code))
+                Some(Self::Error(prefix, code))
             }
             // The C driver has no words for two kinds of completions, and prints their numbers.
             Work::Code(code) => fixed(match **code {
@@ -231,53 +222,215 @@ impl Line {
                 Code::Return(Return::OnewaySpamSuspect) => "unknown work: type 4",
                 Code::Return(_) | Code::Completion => "transaction complete",
             }),
-            Work::Node(node) => Some(Self::NodeWork(prefixes.work, node.debug_id, node.name)),
-            Work::Death(death) => match death.state_shared(process).subject {
-                DeathState::Queued(Cleared::No) => fixed("has dead binder"),
-                DeathState::Queued(Cleared::Yes) => fixed("has cleared dead binder"),
+            Work::Node(node) => Some(Self::NodeWork(prefix, node.debug_id, node.name)),
+            Work::Death(death) => match death.state(process) {
+                DeathState::Queued { is_cleared: false } => fixed("has dead binder"),
+                DeathState::Queued { is_cleared: true } => fixed("has cleared dead binder"),
                 DeathState::Clearing => fixed("has cleared death notification"),
                 _ => None,
             },
-            Work::Freeze(freeze) => {
-                let subject = &freeze.state_shared(process).subject;
-                match (subject.is_queued(), subject.is_withdrawn()) {
-                    (false, _) => None,
-                    (true, false) => fixed("has frozen binder"),
-                    (true, true) => fixed("has cleared freeze notification"),
-                }
-            }
+            Work::Freeze(freeze) => match freeze.queued(process)? {
+                Message::Event => fixed("has frozen binder"),
+                Message::ClearDone => fixed("has cleared freeze notification"),
+            },
         }
     }
 }
 
-impl RefLine {
-    pub(super) fn write(&self, out: &SeqFile) {
+impl Snapshot {
+    /// Writes a line, or a few.
+    #[inline(never)] // Or all that is written has one stack frame.
+    pub(super) fn write(&self, line: &Line, out: &SeqFile) -> Result {
+        match line {
+            Line::Fixed(indent, text) => seq_print!(out, "{indent}{text}\n"),
+            Line::Process(number) => {
+                if matches!(self.log, Log::Process(_)) {
+                    seq_print!(out, "binder proc state:\n");
+                }
+                let process = &self.processes[*number];
+                write_names(process.pid(), process.context.name().to_bytes(), out);
+            }
+            Line::Sums => stats::write_sums(&self.sums, out),
+            Line::Stats(number) => stats::write_process(&self.processes[*number], out)?,
+            Line::Sent(number) => {
+                let (entry, device) = &self.sent[*number];
+                transaction_log::write(entry, device, out);
+            }
+            // No thread is used by others but by references that need not be counted.
+            Line::Thread {
+                id,
+                looper,
+                must_return,
+            } => {
+                let must_return = u8::from(*must_return);
+                seq_print!(
+                    out,
+                    "  thread {id}: l {looper:02x} need_return {must_return} tr 0\n"
+                );
+            }
+            Line::Outgoing { call, from, .. } => {
+                match self.line_of_call(*call) {
+                    Some(line) => write_start(line, "    outgoing transaction", out),
+                    // All that is known of it is that its thread waits.
+                    None => seq_print!(
+                        out,
+                        "    outgoing transaction 0: 0000000000000000 from {}:{} to 0:0 code 0 flags 0 pri 0 a0 r0 elapsed 0ms",
+                        from.pid,
+                        from.tid
+                    ),
+                }
+                seq_print!(out, "\n");
+            }
+            Line::Incoming(line) => write_transaction(line, "    incoming transaction", out),
+            Line::Transaction(prefix, line) => write_transaction(line, prefix, out),
+            Line::Error(indent, code) => {
+                seq_print!(out, "{indent}transaction error: {}\n", code.code());
+            }
+            Line::NodeWork(indent, id, name) => {
+                seq_print!(out, "{indent}node work {}: ", *id as i32);
+                self.write_name(name, out);
+                seq_print!(out, "\n");
+            }
+            Line::Node(node) => self.write_node(node, out),
+            Line::Ref {
+                id,
+                handle,
+                node,
+                is_dead,
+                strong,
+                weak,
+                death,
+            } => {
+                seq_print!(
+                    out,
+                    "  ref {}: desc {} {}node {} s {strong} w {weak} d ",
+                    *id as i32,
+                    *handle as i32,
+                    if *is_dead { "dead " } else { "" },
+                    *node as i32
+                );
+                hashed::write_restricted(out, *death);
+                seq_print!(out, "\n");
+            }
+            Line::Buffer(buffer) => seq_print!(
+                out,
+                "  buffer {}: {:x} size {}:{}:{} {}\n",
+                buffer.label.id as i32,
+                buffer.offset,
+                buffer.label.data_size,
+                buffer.label.offsets_size,
+                buffer.label.extra_size(buffer.size as usize),
+                if buffer.is_active {
+                    "active"
+                } else {
+                    "delivered"
+                }
+            ),
+        }
+        Ok(())
+    }
+
+    /// Returns the line of a call where it is queued or served.
+    fn line_of_call(&self, key: CallKey) -> Option<&LineOfTransaction> {
+        let found = self.calls.binary_search_by_key(&key, |(call, _)| *call);
+        match self.lines.get(self.calls[found.ok()?].1)? {
+            Line::Incoming(line) | Line::Transaction(_, line) => Some(line),
+            _ => None,
+        }
+    }
+
+    fn write_node(&self, node: &LineOfNode, out: &SeqFile) {
+        let (knows_strong, knows_weak) = node.counts.owner_refs();
+        let (local_strong, local_weak) = node.counts.locals();
+        let (strong_refs, refs) = (node.counts.strong_refs, node.counts.refs);
+        seq_print!(out, "  node {}: ", node.key.0 as i32);
+        self.write_name(&node.name, out);
         seq_print!(
             out,
-            "  ref {}: desc {} {}node {} s {} w {} d ",
-            self.id as i32,
-            self.handle as i32,
-            if self.is_dead { "dead " } else { "" },
-            self.node as i32,
-            self.strong,
-            self.weak
+            " hs {} hw {} ls {local_strong} lw {local_weak} is {strong_refs} iw {refs} tr {}",
+            u8::from(knows_strong),
+            u8::from(knows_weak),
+            node.counts.pins
         );
-        hashed::write_restricted(out, self.death);
+        // The pids of those that hold it, once for each device.
+        let first = self.holders.partition_point(|(held, _)| *held < node.key);
+        let mut word = " proc";
+        for (_, pid) in self.holders[first..]
+            .iter()
+            .take_while(|(held, _)| *held == node.key)
+        {
+            seq_print!(out, "{word} {pid}");
+            word = "";
+        }
         seq_print!(out, "\n");
+    }
+
+    /// Writes the two pointers by which a process names a node: as they are, or hashed, so that
+    /// readers can only compare them.
+    fn write_name(&self, name: &NodeName, out: &SeqFile) {
+        if !matches!(self.log, Log::StateHashed | Log::TransactionsHashed) {
+            seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);
+            return;
+        }
+        // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that
+        // user space gives.
+        seq_print!(out, "u");
+        hashed::write(out, name.ptr as usize);
+        seq_print!(out, " c");
+        hashed::write(out, name.cookie as usize);
     }
 }
 
-/// Writes the two pointers by which a process names a node: as they are, or hashed, so that readers
-/// can only compare them.
-pub(super) fn write_name(name: &NodeName, is_hashed: bool, out: &SeqFile) {
-    if !is_hashed {
-        seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);
+/// Writes the line behind a prefix, but for the data. In place of the transaction's address, which
+/// the C driver hides in its own way, there are zeros: its number identifies it.
+fn write_start(line: &LineOfTransaction, prefix: &str, out: &SeqFile) {
+    seq_print!(
+        out,
+        "{prefix} {}: 0000000000000000 from {}:{} to {}:{} code {:x} flags {:x} pri {} a{} r{} elapsed {}ms",
+        line.id as i32,
+        line.from.pid,
+        line.from.tid,
+        line.to.pid,
+        line.to.tid,
+        line.code,
+        line.flags,
+        line.nice,
+        u8::from(line.is_oneway),
+        u8::from(line.is_reply),
+        line.start.elapsed_milliseconds()
+    );
+}
+
+/// Writes the line behind a prefix.
+fn write_transaction(line: &LineOfTransaction, prefix: &str, out: &SeqFile) {
+    write_start(line, prefix, out);
+    let Some(data) = &line.data else {
+        seq_print!(out, " buffer free\n");
         return;
+    };
+    if let Some(node) = data.node {
+        seq_print!(out, " node {}", node as i32);
     }
-    // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that user
-    // space gives.
-    seq_print!(out, "u");
-    hashed::write(out, name.ptr as usize);
-    seq_print!(out, " c");
-    hashed::write(out, name.cookie as usize);
+    seq_print!(
+        out,
+        " size {}:{} offset {:x}\n",
+        data.data_size,
+        data.offsets_size,
+        data.offset
+    );
+}
+
+/// Writes the lines that name a process.
+pub(super) fn write_names(pid: Pid, device: &[u8], out: &SeqFile) {
+    seq_print!(out, "proc {pid}\n");
+    seq_print!(out, "context {}\n", DeviceName(device));
+}
+
+/// The name of a device, to be shown in a line: as it is, but for what is no text of one line.
+pub(super) struct DeviceName<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for DeviceName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        printable::write(self.0, f)
+    }
 }

@@ -3,22 +3,24 @@
 //! The log files: what the driver has of processes, threads, nodes and transactions, as text that
 //! programs for the C driver's files read.
 //!
-//! The first read of a file takes a snapshot of all that the file shows, into memory that is
+//! The first read of a file takes a [`Snapshot`] of all that the file shows, into memory that is
 //! allocated before each lock is taken. The text is written from that, line by line, with no lock
 //! held. See "Logs" in `docs/architecture.md`.
+//!
+//! Who serves a call, and who holds a node, is stored nowhere: it is found in the snapshot, which
+//! has both ends of each call and all handles on the nodes.
 
-mod buffers;
 mod lines;
-mod names;
-mod nodes;
-mod snapshot;
+mod processes;
 mod stats;
-mod threads;
 mod transaction_log;
 
 use crate::{
+    common::transaction_log::{Entry, TransactionLog},
     kernel_ext::sched,
-    process::Pid,
+    lifecycle::processes::{opened, opened_by},
+    node::Node,
+    process::{Pid, Process, ProcessState},
     pure::{handle_table::LEAF, heap_sort}, //
 };
 use kernel::{
@@ -27,8 +29,10 @@ use kernel::{
         Flags, //
     },
     prelude::*,
-    seq_file::SeqFile, //
+    seq_file::SeqFile,
+    sync::Arc, //
 };
+use lines::Line;
 
 /// What a log file shows. The numbers are those of `enum rust_binder_log`, in
 /// `binderfs/rust_binderfs.h`.
@@ -69,39 +73,13 @@ impl Log {
     }
 }
 
-/// What a log shows, as it was when its reading began.
-enum Text {
-    State(snapshot::Snapshot),
-    Stats(stats::Snapshot),
-    Transactions(transaction_log::Newest),
-}
-
-impl Text {
-    fn of(log: Log) -> Result<Self> {
-        Ok(match log {
-            Log::Stats => Self::Stats(stats::Snapshot::take()?),
-            Log::Sent | Log::Failed => Self::Transactions(transaction_log::Newest::of(log)?),
-            _ => Self::State(snapshot::Snapshot::take(log)?),
-        })
-    }
-
-    /// Returns the number of records.
-    fn len(&self) -> usize {
-        match self {
-            Self::State(snapshot) => snapshot.len(),
-            Self::Stats(snapshot) => snapshot.len(),
-            Self::Transactions(newest) => newest.len(),
-        }
-    }
-}
-
 /// A place in a log file.
 pub(crate) struct Reader {
     log: Log,
-    /// The record that is to be written.
+    /// The line that is to be written.
     at: usize,
-    /// Taken for the first record, and dropped behind the last one.
-    text: Option<Text>,
+    /// Taken for the first line, and dropped behind the last one.
+    snapshot: Option<Snapshot>,
 }
 
 impl Reader {
@@ -109,34 +87,186 @@ impl Reader {
         Self {
             log,
             at: 0,
-            text: None,
+            snapshot: None,
         }
     }
 
-    /// Goes to a record: to the first one of what there is now, or another one of the same
-    /// snapshot. Returns whether there is one. No lock may be held. Fails with `ENOMEM`, and with
-    /// `ERESTARTSYS` on a signal.
-    pub(crate) fn seek(&mut self, record: usize) -> Result<bool> {
+    /// Goes to a line: to the first one of what there is now, or another one of the same snapshot.
+    /// Returns whether there is one. No lock may be held. Fails with `ENOMEM`, with `EFBIG` if the
+    /// log is too long, and with `ERESTARTSYS` on a signal.
+    pub(crate) fn seek(&mut self, line: usize) -> Result<bool> {
         pause()?;
-        self.at = record;
-        if record == 0 {
-            self.text = Some(Text::of(self.log)?);
+        self.at = line;
+        if line == 0 {
+            self.snapshot = Some(Snapshot::take(self.log)?);
         }
-        self.text.take_if(|text| record >= text.len());
-        Ok(self.text.is_some())
+        self.snapshot.take_if(|snapshot| line >= snapshot.len());
+        Ok(self.snapshot.is_some())
     }
 
-    /// Writes the record, as often as this is called.
+    /// Writes the line, as often as this is called.
     pub(crate) fn show(&self, out: &SeqFile) -> Result {
-        match &self.text {
-            Some(Text::State(snapshot)) => snapshot.show(self.at, out),
-            Some(Text::Stats(snapshot)) => return snapshot.show(self.at, out),
-            Some(Text::Transactions(newest)) => newest.show(self.at, out),
-            None => {}
+        match &self.snapshot {
+            Some(snapshot) => snapshot.show(self.at, out),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names a node: its number, and the address of its record, which is not used as one. One that is
+/// made while a log is copied may have the number or the address of another, but not both.
+type NodeKey = (u32, usize);
+
+/// Names a call: the address of the record of the thread that makes it, which is not used as one,
+/// and the number of its frame.
+type CallKey = (usize, u64);
+
+/// What a log shows, as it was when its reading began.
+struct Snapshot {
+    log: Log,
+    /// Whether what has nothing to do with a transaction is copied, too.
+    is_complete: bool,
+    /// The title, and the dead nodes.
+    head: KVVec<Line>,
+    /// The lines of the processes; those that are not shown come last.
+    lines: KVVec<Line>,
+    /// How many of them are shown.
+    shown: usize,
+    /// How many there may be, as long as a lock is held.
+    most: usize,
+    /// Whether the item that is copied needs more room than there is.
+    is_cut: bool,
+    processes: KVVec<Arc<Process>>,
+    /// The calls that are queued or served, with the places of their lines.
+    calls: KVVec<(CallKey, usize)>,
+    /// The dead nodes that the processes hold.
+    dead: KVVec<Arc<Node>>,
+    /// Which process holds which node, in the order of the nodes.
+    holders: KVVec<(NodeKey, Pid)>,
+    /// What is counted.
+    sums: stats::Sums,
+    /// What was sent lately or failed, from the oldest on.
+    sent: KVec<(Entry, Arc<TransactionLog>)>,
+}
+
+impl Snapshot {
+    /// Copies what a log shows. No lock may be held.
+    fn take(log: Log) -> Result<Self> {
+        let mut copy = Self {
+            log,
+            is_complete: !matches!(log, Log::Transactions | Log::TransactionsHashed),
+            head: KVVec::new(),
+            lines: KVVec::new(),
+            shown: 0,
+            most: 0,
+            is_cut: false,
+            processes: KVVec::new(),
+            calls: KVVec::new(),
+            dead: KVVec::new(),
+            holders: KVVec::new(),
+            sums: stats::Sums::new(),
+            sent: KVec::new(),
+        };
+        match log {
+            Log::State | Log::StateHashed => copy.all_processes("binder state:")?,
+            Log::Transactions | Log::TransactionsHashed => {
+                copy.all_processes("binder transactions:")?;
+            }
+            Log::Process(pid) => {
+                for process in opened_by(pid) {
+                    copy.process(&process)?;
+                }
+                copy.shown = copy.lines.len();
+                copy.add_called(pid)?;
+            }
+            Log::Stats => copy.stats()?,
+            Log::Sent | Log::Failed => copy.newest(log)?,
+        }
+        sort_by_key(&mut copy.calls, |(call, _)| *call);
+        copy.find_holders()?;
+        Ok(copy)
+    }
+
+    fn all_processes(&mut self, title: &'static str) -> Result {
+        for process in opened() {
+            self.process(&process)?;
+        }
+        self.shown = self.lines.len();
+        self.add_head(title)
+    }
+
+    /// Allocates memory for so many more lines, which are copied under a lock afterwards. No lock
+    /// may be held.
+    fn make_room(&mut self, lines: usize) -> Result {
+        pause()?;
+        if self.lines.len() > MOST_LINES {
+            return Err(EFBIG);
+        }
+        self.lines.reserve(lines, FLAGS)?;
+        self.calls.reserve(lines, FLAGS)?;
+        self.most = self.lines.len() + lines;
+        Ok(())
+    }
+
+    /// Adds a line, if there is room for it. Memory that is there by chance is no room: a lock would
+    /// be held for long.
+    fn push(&mut self, line: Line) {
+        let has_room = self.lines.len() < self.most;
+        self.is_cut |= !has_room || self.lines.push_within_capacity(line).is_err();
+    }
+
+    /// Copies the items of a process one by one: a few, then a few more after the state lock was
+    /// released. `copy` copies the item at a place, and returns the next place, or nothing at the
+    /// end. An item for which there is no room is copied again with more.
+    fn copy_items<K>(
+        &mut self,
+        process: &Process,
+        first: K,
+        mut copy: impl FnMut(&mut Self, &ProcessState, &K) -> Option<K>,
+    ) -> Result {
+        let (mut next, mut room) = (Some(first), FEW);
+        while next.is_some() {
+            self.make_room(room)?;
+            let state = process.lock_state();
+            for _ in 0..FEW {
+                let Some(place) = &next else { break };
+                let (lines, calls) = (self.lines.len(), self.calls.len());
+                let behind = copy(self, &state, place);
+                if core::mem::take(&mut self.is_cut) {
+                    self.lines.truncate(lines);
+                    self.calls.truncate(calls);
+                    room *= 2;
+                    break;
+                }
+                next = behind;
+                if room > FEW {
+                    room = FEW;
+                    break;
+                }
+            }
         }
         Ok(())
     }
+
+    /// Returns the number of lines, or of the few together that name a process.
+    fn len(&self) -> usize {
+        self.head.len() + self.shown
+    }
+
+    fn show(&self, line: usize, out: &SeqFile) -> Result {
+        let line = match line.checked_sub(self.head.len()) {
+            None => self.head.get(line),
+            Some(line) => self.lines.get(line),
+        };
+        match line {
+            Some(line) => self.write(line, out),
+            None => Ok(()),
+        }
+    }
 }
+
+/// How many lines a log has at most; a longer one cannot be read.
+const MOST_LINES: usize = 1 << 20;
 
 /// Lets others have the CPU, between two locks. Fails with `ERESTARTSYS` on a signal.
 fn pause() -> Result {

@@ -4,101 +4,192 @@
 //! were, and what each process has (contract, section 15).
 
 use super::{
-    names::Name,
+    lines::{write_names, Line},
     pause,
+    Snapshot,
     FLAGS, //
 };
 use crate::{
     common::stats::{objects, CodeSum, Kind, Objects},
     defs::{Command, Return},
-    lifecycle::{
-        code_sums::{self, ThreadSums},
-        registry, //
-    },
-    process::Process, //
+    lifecycle::processes::{opened, REGISTRY},
+    process::{Pid, Process},
+    pure::counted_tree::AT_ONCE,
+    thread::{Thread, WaitState}, //
 };
-use core::ops::Range;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
     seq_file::SeqFile,
     seq_print,
-    sync::Arc, //
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
 };
 
-/// The sums of all counters, and the processes. The figures of each process are read when its
-/// lines are written.
-pub(super) struct Snapshot {
-    sums: ThreadSums,
+/// What the threads of a process, or of all, have, added up.
+///
+/// Counters are added up while threads and processes come and go, and each is in the sum once, so
+/// no sum is less than one that was read before. A reader first collects the threads of a process,
+/// and leaves those out that have ended before it reads the counters of the process. Processes that
+/// end are numbered: a reader that has visited one leaves it out if it is among those whose sum it
+/// reads at last.
+pub(super) struct Sums {
+    codes: CodeSum,
     /// The processes that have not ended.
-    alive: u32,
-    processes: KVVec<Arc<Process>>,
+    processes: u32,
+    /// Threads that have not ended. Of those that have, others may keep the records.
+    threads: u32,
+    /// Threads that wait for any work of their process.
+    idle: u32,
+    /// Completions of calls and replies that are unread.
+    completions: u32,
+    /// Transactions that are kept for the next call.
+    spare_transactions: u32,
+}
+
+impl Sums {
+    pub(super) const fn new() -> Self {
+        Self {
+            codes: CodeSum::new(),
+            processes: 0,
+            threads: 0,
+            idle: 0,
+            completions: 0,
+            spare_transactions: 0,
+        }
+    }
+
+    /// Returns the sums of a process. Fails with `ENOMEM`. No lock may be held.
+    fn of(process: &Process) -> Result<Self> {
+        let mut sums = Self::new();
+        sums.processes = 1;
+        let mut threads = KVVec::new();
+        let mut from = Some(Pid::MIN);
+        while let Some(first) = from {
+            pause()?;
+            threads.reserve(AT_ONCE, FLAGS)?;
+            let state = process.lock_state();
+            from = state.threads.visit(&first, |_, thread| {
+                // There is room.
+                let _ = threads.push_within_capacity(thread.clone());
+                let thread = thread.state_shared(&state);
+                sums.threads += 1;
+                sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
+                sums.completions += thread.completions.unread;
+                sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
+            });
+            drop(state);
+        }
+        sums.codes = codes_of(process, &mut threads);
+        Ok(sums)
+    }
+}
+
+/// Returns what a process and these threads of it have counted. Those of them that have ended have
+/// given their counters to the process, and are removed.
+fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
+    loop {
+        // Of a thread that is removed here, the process has the counters when its lock is taken.
+        threads.retain(|thread| !thread.has_ended.load(Relaxed));
+        let state = process.lock_state();
+        let mut codes = CodeSum::new();
+        if let Some(counts) = process.code_counts.open() {
+            counts.add_to(&mut codes);
+        }
+        drop(state);
+        // Each turn has fewer threads than the one before.
+        if !threads.iter().any(|thread| thread.has_ended.load(Relaxed)) {
+            for thread in &*threads {
+                thread.counts.add_to(&mut codes);
+            }
+            return codes;
+        }
+    }
 }
 
 impl Snapshot {
-    /// Adds up all counters. Fails with `ENOMEM`, and with `ERESTARTSYS` on a signal. No lock may
-    /// be held.
-    pub(super) fn take() -> Result<Self> {
-        let (mut processes, mut sums) = (KVVec::new(), KVVec::new());
-        for process in registry::opened() {
+    /// Adds up all counters. The figures of each process are read when its lines are written.
+    pub(super) fn stats(&mut self) -> Result {
+        let mut visited = KVVec::new();
+        for process in opened() {
             pause()?;
-            sums.push(code_sums::of_process(&process)?, FLAGS)?;
-            processes.push(process, FLAGS)?;
+            visited.push(Sums::of(&process)?, FLAGS)?;
+            self.processes.push(process, FLAGS)?;
         }
-        let (sums, alive) = code_sums::of_all(processes.iter().zip(&sums));
-        Ok(Self {
-            sums,
-            alive,
-            processes,
-        })
-    }
-
-    /// Returns the number of records.
-    pub(super) fn len(&self) -> usize {
-        1 + self.processes.len()
-    }
-
-    /// Writes a record: that about all processes, or that of one.
-    pub(super) fn show(&self, record: usize, out: &SeqFile) -> Result {
-        match record.checked_sub(1) {
-            None => self.show_sums(out),
-            Some(number) => show_process(&self.processes[number], out)?,
+        let sums = &mut self.sums;
+        let registry = REGISTRY.lock();
+        sums.codes = registry.ended_codes.clone();
+        let ended = registry.ended;
+        drop(registry);
+        for (process, of_process) in self.processes.iter().zip(visited) {
+            // The sum already includes the counters of processes that had ended.
+            if !(1..=ended).contains(&process.ended.load(Relaxed)) {
+                sums.codes.add(&of_process.codes);
+                sums.processes += 1;
+                sums.threads += of_process.threads;
+                sums.completions += of_process.completions;
+                sums.spare_transactions += of_process.spare_transactions;
+            }
         }
+        self.lines.push(Line::Sums, FLAGS)?;
+        for number in 0..self.processes.len() {
+            self.lines.push(Line::Stats(number), FLAGS)?;
+        }
+        self.shown = self.lines.len();
         Ok(())
     }
+}
 
-    fn show_sums(&self, out: &SeqFile) {
-        seq_print!(out, "binder stats:\n");
-        let sums = &self.sums;
-        show_codes(&sums.codes, "", out);
-        for (name, Objects { alive, created }) in [
-            ("proc", with_alive(Kind::Process, self.alive)),
-            ("thread", with_alive(Kind::Thread, sums.threads)),
-            ("node", objects(Kind::Node)),
-            ("ref", objects(Kind::Ref)),
-            ("death", objects(Kind::DeathNotification)),
-            ("transaction", transactions(sums)),
-            ("transaction_complete", completions(sums)),
-            ("freeze", objects(Kind::FreezeNotification)),
-        ] {
-            if alive != 0 || created != 0 {
-                seq_print!(out, "{name}: active {alive} total {created}\n");
-            }
+/// Writes the sums over all processes.
+pub(super) fn write_sums(sums: &Sums, out: &SeqFile) {
+    seq_print!(out, "binder stats:\n");
+    show_codes(&sums.codes, "", out);
+    let sent = sent(&sums.codes);
+    // A transaction is used for one call after the other: those that are kept for the next one are
+    // left out, and each sender counts as one.
+    let transactions = objects(Kind::Transaction).alive;
+    let transactions = transactions.saturating_sub(sums.spare_transactions);
+    for (name, alive, created) in [
+        // Records of those that have ended exist as long as a node or a call of theirs does.
+        ("proc", sums.processes, objects(Kind::Process).created),
+        ("thread", sums.threads, objects(Kind::Thread).created),
+        of_kind("node", Kind::Node),
+        of_kind("ref", Kind::Ref),
+        of_kind("death", Kind::DeathNotification),
+        ("transaction", transactions, sent),
+        ("transaction_complete", sums.completions, sent),
+        of_kind("freeze", Kind::FreezeNotification),
+    ] {
+        if alive != 0 || created != 0 {
+            seq_print!(out, "{name}: active {alive} total {created}\n");
         }
     }
 }
 
+fn of_kind(name: &'static str, kind: Kind) -> (&'static str, u32, u32) {
+    let Objects { alive, created } = objects(kind);
+    (name, alive, created)
+}
+
+/// Writes the figures of a process, which are read now.
 #[inline(never)] // Or all that is written has one stack frame.
-fn show_process(process: &Process, out: &SeqFile) -> Result {
-    let sums = code_sums::of_process(process)?;
+pub(super) fn write_process(process: &Process, out: &SeqFile) -> Result {
+    let sums = Sums::of(process)?;
     let state = process.lock_state();
     let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
     let queued_calls = state.queued_calls;
     drop(state);
-    let space = Space::of(process);
+    let ranges = process.buffers.lock();
+    let (free_oneway, buffers) = match &*ranges {
+        Some(ranges) => (ranges.free_oneway_space(), ranges.in_use()),
+        None => (0, 0),
+    };
+    drop(ranges);
+    let [in_use, idle, absent] = count_pages(process);
     let (refs, strong, weak) = count_refs(process)?;
-    seq_print!(out, "proc {}\n", process.pid());
-    seq_print!(out, "context {}\n", Name::of(process));
+    write_names(process.pid(), process.context.name().to_bytes(), out);
     seq_print!(out, "  threads: {threads}\n");
     // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
     seq_print!(
@@ -109,18 +200,13 @@ fn show_process(process: &Process, out: &SeqFile) -> Result {
         pool.max_threads as i32
     );
     seq_print!(out, "  ready threads {}\n", sums.idle);
-    seq_print!(out, "  free async space {}\n", space.free_oneway);
+    seq_print!(out, "  free async space {free_oneway}\n");
     seq_print!(out, "  nodes: {nodes}\n");
     seq_print!(out, "  refs: {refs} s {strong} w {weak}\n");
-    seq_print!(out, "  buffers: {}\n", space.buffers);
-    seq_print!(
-        out,
-        "  pages: {}:{}:{}\n",
-        space.pages_in_use,
-        space.idle_pages,
-        space.absent_pages
-    );
-    seq_print!(out, "  pages high watermark: {}\n", space.high_watermark);
+    seq_print!(out, "  buffers: {buffers}\n");
+    seq_print!(out, "  pages: {in_use}:{idle}:{absent}\n");
+    let high_watermark = process.pages.high_watermark();
+    seq_print!(out, "  pages high watermark: {high_watermark}\n");
     seq_print!(out, "  pending transactions: {queued_calls}\n");
     show_codes(&sums.codes, "  ", out);
     Ok(())
@@ -134,34 +220,6 @@ fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
         if count != 0 {
             seq_print!(out, "{indent}{name}: {count}\n");
         }
-    }
-}
-
-/// Returns the number of objects of a kind of which `alive` have not ended. Records of others exist
-/// as long as a node or a call of theirs does.
-fn with_alive(kind: Kind, alive: u32) -> Objects {
-    Objects {
-        alive,
-        ..objects(kind)
-    }
-}
-
-/// Returns the calls and replies that are under way, and have been. A transaction is used for one
-/// after the other: those that are kept for the next one are left out, and each sender counts as
-/// one.
-fn transactions(sums: &ThreadSums) -> Objects {
-    let allocated = objects(Kind::Transaction).alive;
-    Objects {
-        alive: allocated.saturating_sub(sums.spare_transactions),
-        created: sent(&sums.codes),
-    }
-}
-
-/// Returns the completions that are unread, and have been queued.
-fn completions(sums: &ThreadSums) -> Objects {
-    Objects {
-        alive: sums.completions,
-        created: sent(&sums.codes),
     }
 }
 
@@ -185,8 +243,8 @@ fn count_refs(process: &Process) -> Result<(u32, u64, u64)> {
     while let Some(from) = next {
         pause()?;
         let handles = process.handles.lock();
-        next = handles.visit_leaf(from, |_, reference| {
-            let (strong, weak) = reference.counts();
+        next = handles.table.visit_leaf(from, |_, reference| {
+            let (strong, weak) = (reference.strong, reference.weak);
             refs += 1;
             strong_sum += u64::from(strong);
             weak_sum += u64::from(weak);
@@ -198,56 +256,27 @@ fn count_refs(process: &Process) -> Result<(u32, u64, u64)> {
 /// How many pages are looked up while the lock of the ranges is held.
 const PAGES_AT_ONCE: usize = 16;
 
-/// The space that a process receives data in. All zeroes if it has mapped none.
-#[derive(Default)]
-struct Space {
-    free_oneway: usize,
-    buffers: usize,
-    /// Present pages that have a byte of a buffer.
-    pages_in_use: u32,
-    /// Present pages that have none: they can be reclaimed.
-    idle_pages: u32,
-    absent_pages: u32,
-    high_watermark: usize,
-}
-
-impl Space {
-    fn of(process: &Process) -> Self {
-        let mut space = Self {
-            high_watermark: process.pages.high_watermark(),
-            ..Self::default()
-        };
-        if let Some(ranges) = &*process.buffers.lock() {
-            space.free_oneway = ranges.free_oneway_space();
-            space.buffers = ranges.in_use();
-        }
-        // Without a mapping none are counted, as by the C driver.
-        let is_mapped = process.pages.is_mapped();
-        let size = if is_mapped { process.pages.size() } else { 0 };
-        let pages = size / PAGE_SIZE;
-        for first in (0..pages).step_by(PAGES_AT_ONCE) {
-            space.count_pages(process, first..pages.min(first + PAGES_AT_ONCE));
-        }
-        space
-    }
-
-    /// Counts these pages.
-    fn count_pages(&mut self, process: &Process, pages: Range<usize>) {
-        let present = process.pages.present_in(pages.clone());
+/// Returns the pages of a process that are present and have a byte of a buffer, those that are
+/// present and have none, which can be reclaimed, and those that are absent.
+fn count_pages(process: &Process) -> [u32; 3] {
+    let mut counts = [0; 3];
+    // Without a mapping none are counted, as by the C driver.
+    let is_mapped = process.pages.is_mapped();
+    let size = if is_mapped { process.pages.size() } else { 0 };
+    let pages = size / PAGE_SIZE;
+    for first in (0..pages).step_by(PAGES_AT_ONCE) {
+        let some = first..pages.min(first + PAGES_AT_ONCE);
+        let present = process.pages.present_in(some.clone());
         let buffers = process.buffers.lock();
-        for (bit, page) in pages.enumerate() {
-            let start = page * PAGE_SIZE;
-            let count = if present >> bit & 1 == 0 {
-                &mut self.absent_pages
-            } else {
-                match &*buffers {
-                    Some(ranges) if ranges.touches(start, start + PAGE_SIZE) => {
-                        &mut self.pages_in_use
-                    }
-                    _ => &mut self.idle_pages,
-                }
+        let ranges = (*buffers).as_ref();
+        let is_used = |start| ranges.is_some_and(|ranges| ranges.touches(start, start + PAGE_SIZE));
+        for (bit, page) in some.enumerate() {
+            let kind = match present >> bit & 1 {
+                0 => 2,
+                _ => usize::from(!is_used(page * PAGE_SIZE)),
             };
-            *count += 1;
+            counts[kind] += 1;
         }
     }
+    counts
 }

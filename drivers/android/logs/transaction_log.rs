@@ -3,7 +3,13 @@
 //! `transaction_log` and `failed_transaction_log`: the newest calls and replies of all devices
 //! together, in the order in which they were logged (contract, section 15).
 
-use super::{names::Name, sort_by_key, Log, FLAGS};
+use super::{
+    lines::{DeviceName, Line},
+    sort_by_key,
+    Log,
+    Snapshot,
+    FLAGS, //
+};
 use crate::{
     common::transaction_log::{self, CallType, Entry, TransactionLog},
     kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
@@ -30,73 +36,53 @@ fn age(entry: &Entry, ahead: Cycles) -> u64 {
     }
 }
 
-/// The newest entries of a log, from the oldest on.
-pub(super) struct Newest {
-    /// At most [`RECORDS`].
-    entries: KVec<(Entry, Arc<TransactionLog>)>,
-    /// A moment to come, so that what is behind it most is the oldest.
-    ahead: Cycles,
-}
-
-impl Newest {
-    /// Copies the newest entries of a log. `ENOMEM`.
-    pub(super) fn of(log: Log) -> Result<Self> {
-        let mut newest = Self {
-            entries: KVec::with_capacity(RECORDS, FLAGS)?,
-            ahead: Cycles::now().later(LOGGED_MEANWHILE),
-        };
+impl Snapshot {
+    /// Copies the newest entries of a log, at most [`RECORDS`]. `ENOMEM`.
+    pub(super) fn newest(&mut self, log: Log) -> Result {
+        // A moment to come, so that what is behind it most is the oldest.
+        let ahead = Cycles::now().later(LOGGED_MEANWHILE);
+        self.sent.reserve(RECORDS, FLAGS)?;
         let mut from = Some(0);
         while let Some((key, device)) = from.and_then(transaction_log::first_from) {
             if log == Log::Sent {
-                device.queued(|entry| newest.offer(entry, &device));
+                device.queued(|entry| self.offer(entry, &device, ahead));
             }
-            device.failed(|entry| newest.offer(entry, &device));
+            device.failed(|entry| self.offer(entry, &device, ahead));
             from = key.checked_add(1);
             sched::cond_resched();
         }
-        let ahead = newest.ahead;
-        sort_by_key(&mut newest.entries, |(entry, _)| Reverse(age(entry, ahead)));
-        Ok(newest)
+        sort_by_key(&mut self.sent, |(entry, _)| Reverse(age(entry, ahead)));
+        self.make_room(self.sent.len())?;
+        for number in 0..self.sent.len() {
+            self.push(Line::Sent(number));
+        }
+        self.shown = self.lines.len();
+        Ok(())
     }
 
     /// Takes an entry, in place of the oldest one if there are enough.
-    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>) {
-        let ahead = self.ahead;
+    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>, ahead: Cycles) {
         let age = |entry: &Entry| age(entry, ahead);
-        if let Some((same, _)) = self
-            .entries
-            .iter_mut()
-            .find(|(other, _)| other.id == entry.id)
-        {
+        let mut known = self.sent.iter_mut();
+        if let Some((same, _)) = known.find(|(other, _)| other.id == entry.id) {
             // What has failed at last was logged as queued before.
             if entry.return_code != 0 {
                 let at = same.at;
                 *same = Entry { at, ..entry };
             }
-        } else if self.entries.len() < RECORDS {
+        } else if self.sent.len() < RECORDS {
             // Has room, so it does not fail.
-            let _ = self.entries.push_within_capacity((entry, device.clone()));
-        } else if let Some(oldest) = self.entries.iter_mut().max_by_key(|(other, _)| age(other)) {
+            let _ = self.sent.push_within_capacity((entry, device.clone()));
+        } else if let Some(oldest) = self.sent.iter_mut().max_by_key(|(other, _)| age(other)) {
             if age(&oldest.0) > age(&entry) {
                 *oldest = (entry, device.clone());
             }
         }
     }
-
-    /// Returns the number of entries.
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Writes an entry, if there is one of this number.
-    pub(super) fn show(&self, number: usize, out: &SeqFile) {
-        if let Some((entry, device)) = self.entries.get(number) {
-            show_entry(entry, device, out);
-        }
-    }
 }
 
-fn show_entry(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
+/// Writes an entry.
+pub(super) fn write(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
     let call_type = match entry.call_type {
         CallType::Call => "call ",
         CallType::Oneway => "async",
@@ -111,7 +97,7 @@ fn show_entry(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
         entry.from.tid,
         entry.to.pid,
         entry.to.tid,
-        Name(device.device.to_bytes()),
+        DeviceName(device.device.to_bytes()),
         entry.node as i32,
         entry.handle as i32,
         entry.data_size as i32,

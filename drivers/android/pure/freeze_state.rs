@@ -35,7 +35,7 @@ pub(crate) struct FreezeEvent {
 
 /// The stage of a process between thawed and frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum FreezeStage {
     /// It takes calls.
     Thawed,
     /// It takes no more calls that wait for a reply. `freezers` attempts wait until the
@@ -98,7 +98,7 @@ pub(crate) struct FreezeState {
     has_rejected_sync: bool,
     /// Whether a oneway call arrived since then.
     has_received_oneway: bool,
-    stage: Stage,
+    stage: FreezeStage,
     /// The number of the attempt to which `Freezing` and `Frozen` belong.
     round: u64,
     last: FreezeEvent,
@@ -108,7 +108,7 @@ impl FreezeState {
     /// Returns the state of a process that takes calls.
     pub(crate) const fn new() -> Self {
         Self {
-            stage: Stage::Thawed,
+            stage: FreezeStage::Thawed,
             round: FIRST_LONG_NUMBER,
             outstanding: 0,
             has_rejected_sync: false,
@@ -123,7 +123,7 @@ impl FreezeState {
     /// Returns whether a call that has arrived is taken (contract FRZ-4), and notes its arrival if
     /// that depends on freezing.
     pub(crate) fn admit(&mut self, is_oneway: bool) -> Admission {
-        if self.stage == Stage::Thawed {
+        if self.stage == FreezeStage::Thawed {
             Admission::Accepted
         } else if is_oneway {
             self.has_received_oneway = true;
@@ -154,12 +154,12 @@ impl FreezeState {
     pub(crate) fn begin(&mut self) -> Attempt {
         self.forget_received();
         self.stage = match self.stage {
-            Stage::Freezing { freezers } => Stage::Freezing {
+            FreezeStage::Freezing { freezers } => FreezeStage::Freezing {
                 freezers: freezers + 1,
             },
-            Stage::Thawed | Stage::Frozen => {
+            FreezeStage::Thawed | FreezeStage::Frozen => {
                 self.round += 1;
-                Stage::Freezing { freezers: 1 }
+                FreezeStage::Freezing { freezers: 1 }
             }
         };
         Attempt { round: self.round }
@@ -169,9 +169,9 @@ impl FreezeState {
     pub(crate) fn progress(&self, attempt: &Attempt) -> FreezeProgress {
         match self.stage {
             _ if attempt.round != self.round => FreezeProgress::Superseded,
-            Stage::Thawed => FreezeProgress::Superseded,
-            Stage::Frozen => FreezeProgress::Completed,
-            Stage::Freezing { .. } => FreezeProgress::Waiting {
+            FreezeStage::Thawed => FreezeProgress::Superseded,
+            FreezeStage::Frozen => FreezeProgress::Completed,
+            FreezeStage::Freezing { .. } => FreezeProgress::Waiting {
                 outstanding: self.outstanding,
             },
         }
@@ -182,7 +182,7 @@ impl FreezeState {
     pub(crate) fn complete(&mut self, attempt: Attempt) -> (Option<FreezeEvent>, WakeFreezers) {
         match self.progress(&attempt) {
             FreezeProgress::Waiting { .. } => {
-                self.stage = Stage::Frozen;
+                self.stage = FreezeStage::Frozen;
                 (self.notify(true), WakeFreezers(true))
             }
             FreezeProgress::Completed | FreezeProgress::Superseded => (None, WakeFreezers(false)),
@@ -194,14 +194,14 @@ impl FreezeState {
     /// the same.
     pub(crate) fn give_up(&mut self, attempt: Attempt) -> Option<FreezeEvent> {
         match self.stage {
-            Stage::Freezing { freezers } if attempt.round == self.round => {
+            FreezeStage::Freezing { freezers } if attempt.round == self.round => {
                 if freezers > 1 {
-                    self.stage = Stage::Freezing {
+                    self.stage = FreezeStage::Freezing {
                         freezers: freezers - 1,
                     };
                     return None;
                 }
-                self.stage = Stage::Thawed;
+                self.stage = FreezeStage::Thawed;
                 self.notify(false)
             }
             _ => None,
@@ -213,7 +213,7 @@ impl FreezeState {
     pub(crate) fn thaw(&mut self) -> (Option<FreezeEvent>, WakeFreezers) {
         self.forget_received();
         let wake = WakeFreezers(self.is_freezing());
-        self.stage = Stage::Thawed;
+        self.stage = FreezeStage::Thawed;
         (self.notify(false), wake)
     }
 
@@ -221,7 +221,7 @@ impl FreezeState {
     /// notified of that (contract FRZ-7).
     pub(crate) fn end(&mut self) -> WakeFreezers {
         let wake = WakeFreezers(self.is_freezing());
-        self.stage = Stage::Thawed;
+        self.stage = FreezeStage::Thawed;
         self.forget_received();
         wake
     }
@@ -238,7 +238,7 @@ impl FreezeState {
     }
 
     fn is_freezing(&self) -> bool {
-        matches!(self.stage, Stage::Freezing { .. })
+        matches!(self.stage, FreezeStage::Freezing { .. })
     }
 
     fn forget_received(&mut self) {

@@ -9,13 +9,12 @@
 pub(crate) mod call_stack;
 pub(crate) mod chunked_stack;
 pub(crate) mod counted_tree;
-pub(crate) mod death_state;
-pub(crate) mod freeze_notification_state;
 pub(crate) mod freeze_state;
 pub(crate) mod handle_table;
 pub(crate) mod heap_sort;
 pub(crate) mod looper;
 pub(crate) mod node_counts;
+pub(crate) mod notification_state;
 pub(crate) mod numbers;
 pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;

@@ -70,15 +70,15 @@ pub(crate) enum Life {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeCounts {
     /// Handles on the node in other processes; each of them needs at least the name of the node.
-    refs: u32,
+    pub(crate) refs: u32,
     /// The handles that keep the node in use.
-    strong_refs: u32,
+    pub(crate) strong_refs: u32,
     /// Buffers and the context that keep the node in use.
     local_strong: u32,
     /// Buffers and the context that need the name of the node.
     local_weak: u32,
     /// Transactions under construction that name the node.
-    pins: u32,
+    pub(crate) pins: u32,
     strong: OwnerRef,
     weak: OwnerRef,
     pub(crate) life: Life,
@@ -120,8 +120,8 @@ impl NodeCounts {
     /// Counts the context, which takes the node as its manager: the node is in use as long as its
     /// owner lives, and the owner is never notified of that (contract CTX-2).
     pub(crate) fn become_manager(&mut self) -> Result<(), Uncounted> {
-        let strong = one_more(self.local_strong)?;
-        self.local_weak = one_more(self.local_weak)?;
+        let strong = raised(self.local_strong, true)?;
+        self.local_weak = raised(self.local_weak, true)?;
         self.local_strong = strong;
         // The owner still confirms what it has been notified of.
         for owner in [&mut self.strong, &mut self.weak] {
@@ -139,11 +139,12 @@ impl NodeCounts {
 
     /// Whether anything needs the name of the node.
     pub(crate) fn has_weak(&self) -> bool {
-        self.refs > 0
-            || self.local_weak > 0
-            || self.pins > 0
-            || self.weak == OwnerRef::Pending
-            || self.has_strong()
+        self.has_weak_alone() || self.has_strong()
+    }
+
+    /// Whether anything needs the name of the node, apart from what keeps it in use.
+    fn has_weak_alone(&self) -> bool {
+        self.refs > 0 || self.local_weak > 0 || self.pins > 0 || self.weak == OwnerRef::Pending
     }
 
     /// Returns whether the owner was notified of strong and of weak counts.
@@ -158,11 +159,6 @@ impl NodeCounts {
         (self.strong_refs.saturating_add(strong), weak)
     }
 
-    /// Returns how many handles keep the node in use, and how many there are.
-    pub(crate) fn refs(&self) -> (u32, u32) {
-        (self.strong_refs, self.refs)
-    }
-
     /// Returns the strong and the weak counts of buffers and the context. An owner that has yet to
     /// confirm a count has one, too.
     pub(crate) fn locals(&self) -> (u32, u32) {
@@ -171,11 +167,6 @@ impl NodeCounts {
             self.local_strong.saturating_add(is_pending(self.strong)),
             self.local_weak.saturating_add(is_pending(self.weak)),
         )
-    }
-
-    /// Returns how many transactions under construction name the node.
-    pub(crate) fn pins(&self) -> u32 {
-        self.pins
     }
 
     /// Whether handles keep the node in use, and the owner was notified of strong and weak counts:
@@ -201,12 +192,7 @@ impl NodeCounts {
     /// Whether calls use the node, and nothing else needs its name; and the owner was notified of a
     /// count.
     pub(crate) fn is_only_used(&self) -> bool {
-        self.owner_refs() != (false, false)
-            && self.has_strong()
-            && self.refs == 0
-            && self.local_weak == 0
-            && self.pins == 0
-            && self.weak != OwnerRef::Pending
+        self.owner_refs() != (false, false) && self.has_strong() && !self.has_weak_alone()
     }
 
     /// Whether nothing needs the node, and the owner knows of no count: the node can be forgotten
@@ -255,8 +241,8 @@ impl NodeCounts {
 
     /// Counts a handle that is new, begins to keep the node in use, or both.
     pub(crate) fn raise(&mut self, is_new: bool, is_strong: bool) -> Result<(), Uncounted> {
-        let refs = one_more_if(is_new, self.refs)?;
-        self.strong_refs = one_more_if(is_strong, self.strong_refs)?;
+        let refs = raised(self.refs, is_new)?;
+        self.strong_refs = raised(self.strong_refs, is_strong)?;
         self.refs = refs;
         Ok(())
     }
@@ -283,7 +269,7 @@ impl NodeCounts {
             return Err(Uncounted);
         }
         let count = self.local(strength);
-        *count = one_more(*count)?;
+        *count = raised(*count, true)?;
         Ok(())
     }
 
@@ -294,7 +280,7 @@ impl NodeCounts {
 
     /// Counts a transaction under construction that names the node.
     pub(crate) fn pin(&mut self) -> Result<(), Uncounted> {
-        self.pins = one_more(self.pins)?;
+        self.pins = raised(self.pins, true)?;
         Ok(())
     }
 
@@ -321,11 +307,8 @@ impl NodeCounts {
     }
 }
 
-fn one_more(count: u32) -> Result<u32, Uncounted> {
-    one_more_if(true, count)
-}
-
-fn one_more_if(is_more: bool, count: u32) -> Result<u32, Uncounted> {
+/// Returns the count, increased by one if `is_more`. Fails if it is full.
+fn raised(count: u32, is_more: bool) -> Result<u32, Uncounted> {
     if is_more && count == MOST_COUNTS {
         return Err(Uncounted);
     }

@@ -8,15 +8,11 @@
 //! come in between. Every order is tried, with up to three requests for one handle, and what the user
 //! reads is held against the contract (DN-1 to DN-6, NODE-10).
 
-use crate::pure::death_state::{Cleared, DeathReturn, DeathState};
+use crate::pure::notification_state::{DeathState, Message};
 use std::collections::{BTreeSet, VecDeque};
 
 /// How often the user may ask in the course of one run.
 const REQUESTS: usize = 3;
-
-/// A place in a queue, which cannot be copied: there is one for each request.
-#[derive(Debug, PartialEq, Eq)]
-struct Place(usize);
 
 /// What the user has said of one request, and what he has heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,9 +29,9 @@ struct History {
     queued_before: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Link {
-    state: DeathState<Place>,
+    state: DeathState,
     history: History,
     /// On the node's list, where its owner finds it when he ends.
     is_on_node: bool,
@@ -43,7 +39,7 @@ struct Link {
     is_being_announced: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct World {
     node_is_dead: bool,
     links: Vec<Link>,
@@ -121,16 +117,8 @@ impl World {
         }
     }
 
-    fn run(
-        &mut self,
-        at: usize,
-        step: impl FnOnce(DeathState<Place>) -> (DeathState<Place>, Option<Place>),
-    ) {
-        let link = &mut self.links[at];
-        let (next, place) = step(std::mem::replace(&mut link.state, DeathState::Over));
-        link.state = next;
-        if let Some(place) = place {
-            assert_eq!(place, Place(at), "somebody else's place");
+    fn run(&mut self, at: usize, step: impl FnOnce(&mut DeathState) -> bool) {
+        if step(&mut self.links[at].state) {
             assert!(!self.queue.contains(&at), "queued twice");
             self.queue.push_back(at);
         }
@@ -139,7 +127,7 @@ impl World {
     fn request(&mut self) {
         let at = self.links.len();
         self.links.push(Link {
-            state: DeathState::Registered(Place(at)),
+            state: DeathState::Registered,
             history: History::default(),
             is_on_node: !self.node_is_dead,
             is_being_announced: false,
@@ -166,19 +154,16 @@ impl World {
         self.links[at].history.dropped = true;
         self.delivered_deaths
             .retain(|delivered_deaths| *delivered_deaths != at);
-        self.run(at, |state| (state.cancel(), None));
+        self.links[at].state = DeathState::Over;
     }
 
     fn read(&mut self) {
         let at = self.queue.pop_front().expect("something queued");
         let link = &mut self.links[at];
-        let state = std::mem::replace(&mut link.state, DeathState::Over);
-        let (next, notice) = state.read(Place(at));
-        link.state = next;
         let history = &mut link.history;
-        match notice {
+        match link.state.read() {
             None => assert!(history.dropped, "swallowed"),
-            Some(DeathReturn::Dead) => {
+            Some(Message::Event) => {
                 assert!(self.node_is_dead, "told of a death that has not happened");
                 assert!(!history.told_dead, "told twice (DN-5)");
                 assert!(!history.dropped, "told after the handle was gone (NODE-10)");
@@ -186,7 +171,7 @@ impl World {
                 history.told_dead = true;
                 self.delivered_deaths.push(at);
             }
-            Some(DeathReturn::ClearDone) => {
+            Some(Message::ClearDone) => {
                 assert!(history.cleared, "nobody asked for that");
                 assert!(!history.told_clear_done, "cleared twice");
                 assert!(
@@ -203,18 +188,18 @@ impl World {
         for (at, link) in self.links.iter().enumerate() {
             let is_queued = self.queue.contains(&at);
             let is_delivered = self.delivered_deaths.contains(&at);
-            let (queued, delivered_deaths) = match &link.state {
-                DeathState::Registered(_) | DeathState::Done(_) => (false, false),
-                DeathState::Cleared(_) => {
+            let (queued, delivered_deaths) = match link.state {
+                DeathState::Registered | DeathState::Done => (false, false),
+                DeathState::Cleared => {
                     assert!(link.history.told_clear_done);
                     (false, false)
                 }
-                DeathState::Queued(cleared) => {
-                    assert_eq!(*cleared == Cleared::Yes, link.history.cleared);
+                DeathState::Queued { is_cleared } => {
+                    assert_eq!(is_cleared, link.history.cleared);
                     (true, false)
                 }
-                DeathState::Delivered(_, cleared) => {
-                    assert_eq!(*cleared == Cleared::Yes, link.history.cleared);
+                DeathState::Delivered { is_cleared } => {
+                    assert_eq!(is_cleared, link.history.cleared);
                     (false, true)
                 }
                 DeathState::Clearing => (true, false),
@@ -260,38 +245,6 @@ impl World {
             }
         }
     }
-
-    fn copy(&self) -> Self {
-        Self {
-            node_is_dead: self.node_is_dead,
-            links: self.links.iter().map(Link::copy).collect(),
-            of_handle: self.of_handle,
-            queue: self.queue.clone(),
-            delivered_deaths: self.delivered_deaths.clone(),
-        }
-    }
-}
-
-impl Link {
-    fn copy(&self) -> Self {
-        let state = match &self.state {
-            DeathState::Registered(Place(at)) => DeathState::Registered(Place(*at)),
-            DeathState::Queued(cleared) => DeathState::Queued(*cleared),
-            DeathState::Delivered(Place(at), cleared) => {
-                DeathState::Delivered(Place(*at), *cleared)
-            }
-            DeathState::Done(Place(at)) => DeathState::Done(Place(*at)),
-            DeathState::Clearing => DeathState::Clearing,
-            DeathState::Cleared(Place(at)) => DeathState::Cleared(Place(*at)),
-            DeathState::Over => DeathState::Over,
-        };
-        Self {
-            state,
-            history: self.history,
-            is_on_node: self.is_on_node,
-            is_being_announced: self.is_being_announced,
-        }
-    }
 }
 
 #[test]
@@ -301,9 +254,9 @@ fn every_order_of_request_death_clear_done_and_drop() {
     let mut steps_taken = 0;
     while let Some(world) = open.pop_front() {
         world.check();
-        world.copy().wind_up();
+        world.clone().wind_up();
         for step in steps().filter(|step| world.allows(*step)) {
-            let mut next = world.copy();
+            let mut next = world.clone();
             next.take(step);
             steps_taken += 1;
             if seen.insert(format!("{next:?}")) {
@@ -317,43 +270,29 @@ fn every_order_of_request_death_clear_done_and_drop() {
 
 #[test]
 fn what_comes_too_late_changes_nothing() {
-    let over = || DeathState::<Place>::Over;
-    assert_eq!(over().node_died(), (DeathState::Over, None));
-    assert_eq!(over().clear(), (DeathState::Over, None));
-    assert_eq!(over().confirm(), (DeathState::Over, None));
-    assert_eq!(over().read(Place(0)), (DeathState::Over, None));
+    use DeathState::{Cleared, Clearing, Delivered, Done, Over, Queued};
+    let is_cleared = false;
+    let unchanged = |before: DeathState, step: fn(&mut DeathState) -> bool| {
+        let mut state = before;
+        assert!(!step(&mut state), "queued: {before:?}");
+        assert_eq!(state, before);
+    };
     // A node dies once; should it be said twice, it is heard once.
     for state in [
-        || DeathState::Queued(Cleared::No),
-        || DeathState::Delivered(Place(0), Cleared::No),
-        || DeathState::Done(Place(0)),
+        Queued { is_cleared },
+        Delivered { is_cleared },
+        Done,
+        Clearing,
+        Cleared,
+        Over,
     ] {
-        assert_eq!(state().node_died(), (state(), None));
+        unchanged(state, DeathState::node_died);
     }
-    let clearing = || DeathState::<Place>::Clearing;
-    assert_eq!(clearing().node_died(), (DeathState::Clearing, None));
-    assert_eq!(clearing().confirm(), (DeathState::Clearing, None));
-    let cleared = || DeathState::Cleared(Place(0));
-    assert_eq!(cleared().node_died(), (cleared(), None));
-    assert_eq!(cleared().clear(), (cleared(), None));
-    assert_eq!(cleared().confirm(), (cleared(), None));
-}
-
-#[test]
-fn only_what_is_cleared_begins_anew() {
-    let others = [
-        DeathState::Queued(Cleared::Yes),
-        DeathState::Delivered(Place(0), Cleared::Yes),
-        DeathState::Done(Place(0)),
-        DeathState::Clearing,
-        DeathState::Over,
-    ];
-    for state in others {
-        let before = format!("{state:?}");
-        assert!(!state.is_cleared());
-        assert_eq!(format!("{:?}", state.renew()), before);
+    for state in [Clearing, Cleared, Over] {
+        unchanged(state, DeathState::clear);
+        unchanged(state, DeathState::confirm);
     }
-    let cleared = DeathState::Cleared(Place(0));
-    assert!(cleared.is_cleared());
-    assert_eq!(cleared.renew(), DeathState::Registered(Place(0)));
+    for state in [Cleared, Over] {
+        unchanged(state, |state| state.read().is_some());
+    }
 }

@@ -6,12 +6,8 @@
 //! withdraws, or drops its handle. After each order everything is brought to its end, and what was
 //! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
 
-use crate::pure::freeze_notification_state::{FreezeNotificationState, FreezeReturn};
 use crate::pure::freeze_state::FreezeEvent;
-
-/// The one place in the queue. It cannot be copied.
-#[derive(Debug, PartialEq, Eq)]
-struct Place;
+use crate::pure::notification_state::{FreezeNotificationState, Message};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -39,8 +35,9 @@ const STEPS: [Step; 7] = [
 const DEPTH: usize = 10;
 
 struct World {
-    link: FreezeNotificationState<Place>,
-    queue: Vec<Place>,
+    link: FreezeNotificationState,
+    /// How often the notification is queued.
+    queued: u32,
     is_frozen: bool,
     number: u64,
     on_their_way: Vec<FreezeEvent>,
@@ -60,8 +57,8 @@ impl World {
             is_frozen: false,
         };
         Self {
-            link: FreezeNotificationState::new(Place),
-            queue: Vec::new(),
+            link: FreezeNotificationState::new(),
+            queued: 0,
             is_frozen: false,
             number: 0,
             on_their_way: vec![first],
@@ -87,17 +84,15 @@ impl World {
             Step::ArriveNewest if self.on_their_way.len() > 1 => {
                 self.arrive(self.on_their_way.len() - 1)
             }
-            Step::Read if !self.queue.is_empty() => self.read(),
+            Step::Read if self.queued > 0 => self.read(),
             // User space can confirm only what is among the unconfirmed.
             Step::Confirm if self.owes && !self.is_dropped => {
                 self.owes = false;
-                let place = self.link.confirm();
-                self.queue.extend(place);
+                self.queued += u32::from(self.link.confirm());
             }
             Step::Clear if !self.is_cleared && !self.is_dropped => {
                 self.is_cleared = true;
-                let place = self.link.clear();
-                self.queue.extend(place);
+                self.queued += u32::from(self.link.clear());
             }
             // A request that was withdrawn belongs to no handle.
             Step::DropHandle if !self.is_cleared && !self.is_dropped => {
@@ -106,33 +101,33 @@ impl World {
             }
             _ => return false,
         }
-        assert!(self.queue.len() <= 1, "queued twice");
+        assert!(self.queued <= 1, "queued twice");
         true
     }
 
     fn arrive(&mut self, at: usize) {
         let event = self.on_their_way.remove(at);
-        let place = self.link.notify(event);
-        assert!(place.is_none() || !(self.is_cleared || self.is_dropped));
-        self.queue.extend(place);
-        assert!(self.queue.len() <= 1, "queued twice");
+        let is_queued = self.link.notify(event);
+        assert!(!is_queued || !(self.is_cleared || self.is_dropped));
+        self.queued += u32::from(is_queued);
+        assert!(self.queued <= 1, "queued twice");
     }
 
     fn read(&mut self) {
-        let place = self.queue.pop().unwrap();
-        match self.link.read(place) {
+        self.queued -= 1;
+        match self.link.read() {
             None => assert!(self.is_dropped, "queued, and nothing to say"),
             Some(notice) => {
                 assert!(!self.is_dropped, "{notice:?} of a handle that is gone");
                 assert!(!self.owes, "{notice:?} before the last one was confirmed");
                 assert_eq!(self.clear_dones, 0, "{notice:?} after the end");
                 match notice {
-                    FreezeReturn::Frozen(is_frozen) => {
+                    Message::Event => {
                         assert!(!self.is_cleared, "told though it was withdrawn");
-                        self.told.push(is_frozen);
+                        self.told.push(self.link.is_frozen());
                         self.owes = true;
                     }
-                    FreezeReturn::ClearDone => {
+                    Message::ClearDone => {
                         assert!(self.is_cleared);
                         self.clear_dones += 1;
                     }

@@ -2,7 +2,7 @@
 
 //! A handle table next to a map, in long random lives and at sizes that matter (lesson C20).
 
-use crate::pure::handle_table::{HandleTable, Spare};
+use crate::pure::handle_table::{HandleTable, RoomForLeaf};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::{
     atomic, fail_after, failure_is_pending, live_allocations, total_allocations,
@@ -11,53 +11,52 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// As a caller does it: under the lock, and again after filling the spare.
+/// As a caller does it: under the lock, and again with room for a leaf.
 fn insert<R>(table: &mut HandleTable<R>, min: u32, value: R) -> u32 {
     let mut value = Some(value);
-    let mut spare = Spare::new();
-    for _ in 0..3 {
+    let mut room = None;
+    for _ in 0..2 {
         let inserted = atomic(|| {
-            let vacant = table.lowest_free(min, &mut spare)?;
-            let promised = vacant.handle();
-            let handle = vacant.insert(value.take()?);
-            assert_eq!(handle, promised);
+            let handle = table.lowest_free(min, &mut room).unwrap()?;
+            table.insert(handle, value.take()?);
             Some(handle)
         });
         match inserted {
             Some(handle) => return handle,
-            None => spare.fill(GFP_KERNEL).unwrap(),
+            None => room = Some(RoomForLeaf::new(GFP_KERNEL).unwrap()),
         }
     }
-    panic!("a filled spare is not enough");
+    panic!("room for a leaf is not enough");
 }
 
 fn remove<R>(table: &mut HandleTable<R>, handle: u32) -> Option<R> {
-    atomic(|| table.remove(handle)).map(|removed| removed.value)
+    atomic(|| table.remove(handle)).map(|(value, _)| value)
+}
+
+fn all(table: &HandleTable<u64>, from: u32) -> Vec<(u32, u64)> {
+    let mut seen = Vec::new();
+    let mut next = Some(from);
+    while let Some(first) = next {
+        let before = seen.len();
+        next = table.visit_leaf(first, |handle, value| seen.push((handle, *value)));
+        let behind = next.unwrap_or(u32::MAX);
+        let leaf = &seen[before..];
+        assert!(leaf
+            .iter()
+            .all(|(handle, _)| (first..behind).contains(handle)));
+    }
+    seen
 }
 
 fn compare(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>) {
     assert_eq!(table.len(), model.len());
-    assert_eq!(table.is_empty(), model.is_empty());
-    assert_eq!(table.first(), model.keys().next().copied());
-    assert!(table.iter().eq(model.iter().map(|(k, v)| (*k, v))));
-    compare_leaves(table, model, model.len() as u32);
-}
-
-/// All from a handle on, by leaves, each of which says where the next one begins.
-fn compare_leaves(table: &HandleTable<u64>, model: &BTreeMap<u32, u64>, from: u32) {
-    let mut seen = Vec::new();
-    let mut next = from;
-    while let Some((leaf, behind)) = table.leaf_from(next) {
-        let before = seen.len();
-        seen.extend(leaf);
-        assert!(seen[before..]
-            .iter()
-            .all(|(handle, _)| (next..behind as u32).contains(handle)));
-        next = behind as u32;
+    for from in [0, model.len() as u32] {
+        let rest = model.range(from..).map(|(k, v)| (*k, *v));
+        assert!(all(table, from).into_iter().eq(rest));
+        let leaf = from / 64 * 64;
+        let first = model.range(leaf..).next().map(|(k, _)| *k);
+        assert_eq!(table.first_from(from), first);
     }
-    assert!(seen
-        .into_iter()
-        .eq(model.range(from..).map(|(k, v)| (*k, v))));
 }
 
 #[derive(Clone, Debug)]
@@ -166,7 +165,7 @@ fn a_closed_table_stays_closed_and_gives_its_handles_away() {
     let handle = insert(&mut table, 1, 7);
     assert!(!table.is_closed());
     let mut taken = table.close();
-    assert!(table.is_closed() && table.is_empty());
+    assert!(table.is_closed() && table.len() == 0);
     assert!(!taken.is_closed());
     assert_eq!(remove(&mut taken, handle), Some(7));
 }
@@ -188,8 +187,8 @@ fn nothing_is_in_a_new_table() {
         assert_eq!(table.get_mut(handle), None);
         assert!(table.remove(handle).is_none());
     }
-    assert_eq!(table.first(), None);
-    assert_eq!(table.iter().count(), 0);
+    assert_eq!(table.first_from(0), None);
+    assert_eq!(table.visit_leaf(0, |_, _| unreachable!()), None);
 }
 
 const MANY: u32 = 100_000;
@@ -223,7 +222,7 @@ fn lesson_c20_a_hundred_thousand_handles() {
     }
 
     let mut removed = 0;
-    while let Some(handle) = table.first() {
+    while let Some(handle) = table.first_from(removed) {
         removed += 1;
         assert_eq!(handle, removed);
         assert_eq!(remove(&mut table, handle), Some(handle));
@@ -239,10 +238,8 @@ fn behind_the_last_handle_there_is_none() {
     for wanted in 0..COUNT {
         assert_eq!(insert(&mut table, 0, ()), wanted);
     }
-    let mut spare = Spare::new();
-    assert!(table.lowest_free(0, &mut spare).is_none());
-    assert!(spare.fill(GFP_KERNEL).is_err());
-    assert_eq!(table.first(), Some(0));
+    assert!(table.lowest_free(0, &mut None).is_err());
+    assert_eq!(table.first_from(0), Some(0));
     for handle in [COUNT - 1, 262_208, 262_207, 320, 319, 64, 63, 0] {
         assert_eq!(remove(&mut table, handle), Some(()));
         assert_eq!(insert(&mut table, 0, ()), handle);
@@ -313,7 +310,7 @@ fn handles_that_are_all_closed_free_no_memory_under_the_lock() {
         let before = live_allocations();
         let removed = atomic(|| table.remove(handle));
         assert_eq!(live_allocations(), before);
-        assert_eq!(removed.unwrap().value, handle);
+        assert_eq!(removed.unwrap().0, handle);
     }
     // Of the entries of three leaves, one stays for the next that is needed. Two leaves had a place.
     assert_eq!(full - live_allocations(), 4);
@@ -330,19 +327,14 @@ fn lesson_c11_a_failed_growth_leaves_the_table_as_it_was() {
             for _ in 0..start {
                 insert(&mut table, 0, value.clone());
             }
-            let mut spare = Spare::new();
-            assert!(table.lowest_free(0, &mut spare).is_none());
+            assert_eq!(table.lowest_free(0, &mut None), Ok(None));
             fail_after(allowed);
-            let mut result = spare.fill(GFP_KERNEL);
-            // The second round, if the first found only a part of what was lacking.
-            if result.is_ok() && table.lowest_free(0, &mut spare).is_none() {
-                result = spare.fill(GFP_KERNEL);
-            }
+            let result = RoomForLeaf::<Arc<()>>::new(GFP_KERNEL);
             let was_enough = failure_is_pending();
             assert_eq!(result.is_ok(), was_enough);
             failures += usize::from(!was_enough);
             assert_eq!(table.len(), start);
-            drop(spare);
+            drop(result);
             assert_eq!(insert(&mut table, 0, value.clone()), start as u32);
             assert_eq!(Arc::strong_count(&value), start + 2);
             drop(table);

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `state`, `transactions` and `proc/<pid>`: everything that each process has, or what has to do
+//! with transactions (contract, section 15), as it is copied.
+
+use super::{
+    lines::{Line, LineOfBuffer, LineOfNode, LineOfTransaction, PlaceOfData},
+    pause,
+    sort_by_key,
+    NodeKey,
+    Snapshot,
+    FEW,
+    FLAGS, //
+};
+use crate::{
+    allocation::Delivered,
+    common::netlink::Party,
+    kernel_ext::link::View,
+    lifecycle::processes::{opened, opened_by},
+    node::Node,
+    process::{Pid, Process, ProcessState},
+    pure::call_stack::Frame,
+    range_alloc::{RangeAllocator, State},
+    thread::{Thread, WaitState},
+    transaction::{Transaction, TransactionBox},
+    work::Work, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
+};
+
+/// How much of a queue is copied, under one lock. A queue cannot be left in its middle and found
+/// again there: what was next may be anywhere then.
+const MOST_QUEUED: usize = 1024;
+
+/// The line in place of the items of a queue that are not copied.
+const CUT: &str = "more than 1024";
+
+pub(super) fn key_of(node: &Node) -> NodeKey {
+    (node.debug_id, core::ptr::from_ref(node).addr())
+}
+
+impl Snapshot {
+    /// Copies a process.
+    pub(super) fn process(&mut self, process: &Arc<Process>) -> Result {
+        self.make_room(1)?;
+        let start = self.lines.len();
+        self.push(Line::Process(self.processes.len()));
+        self.processes.push(process.clone(), FLAGS)?;
+        // In this order each buffer that is copied as delivered has a call that is served, or that
+        // has ended, however fast calls come and go.
+        let mut buffers = copy_buffers(process)?;
+        self.threads(process)?;
+        if !self.find_data(start, &mut buffers) {
+            // Those are freed, or were delivered after the buffers were copied.
+            self.find_data(start, &mut copy_buffers(process)?);
+        }
+        self.nodes(process)?;
+        if self.is_complete {
+            self.refs(process)?;
+        }
+        sort_by_key(&mut buffers, |buffer| buffer.offset);
+        for buffer in buffers {
+            self.make_room(1)?;
+            self.push(Line::Buffer(buffer));
+        }
+        self.work(process)?;
+        if !self.is_complete && self.lines.len() == start + 1 {
+            self.lines.truncate(start);
+            self.processes.pop();
+        }
+        Ok(())
+    }
+
+    /// Copies the processes that are called by those of a pid, which are copied: their lines are
+    /// not shown, and have the calls.
+    pub(super) fn add_called(&mut self, pid: Pid) -> Result {
+        let mut pids = KVVec::new();
+        for line in &self.lines {
+            match line {
+                Line::Outgoing { target, .. } if *target != pid => {
+                    pause()?;
+                    pids.push(*target, FLAGS)?;
+                }
+                _ => {}
+            }
+        }
+        sort_by_key(&mut pids, |pid| *pid);
+        self.is_complete = false;
+        let mut last = None;
+        for pid in &pids {
+            if last.replace(pid) == Some(pid) {
+                continue;
+            }
+            for process in opened_by(*pid) {
+                self.threads(&process)?;
+                self.work(&process)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the title, and the dead nodes, each of which is given once for each holder. A node that
+    /// is shown with its owner is left out: the owner has ended in the meantime, or is ending.
+    pub(super) fn add_head(&mut self, title: &'static str) -> Result {
+        self.head.push(Line::Fixed("", title), FLAGS)?;
+        let shown = self.node_keys()?;
+        sort_by_key(&mut self.dead, |node| Arc::as_ptr(node).addr());
+        let mut last = None;
+        for node in &self.dead {
+            let address = Arc::as_ptr(node);
+            let is_known = last.replace(address) == Some(address);
+            if is_known || shown.binary_search(&key_of(node)).is_ok() {
+                continue;
+            }
+            pause()?;
+            if self.head.len() == 1 {
+                self.head.push(Line::Fixed("", "dead nodes:"), FLAGS)?;
+            }
+            let line = LineOfNode::of(node, &node.owner().lock_state());
+            self.head.push(Line::Node(line), FLAGS)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the threads of a process: what each of them is, calls and serves, and what is queued
+    /// for it. A place is a thread and how many of its frames are left, once its line is copied.
+    fn threads(&mut self, process: &Process) -> Result {
+        let first = (Pid::MIN, None);
+        self.copy_items(process, first, |copy, state, &(from, left)| {
+            let thread = state.threads.first_from(&from)?;
+            let own = thread.state_shared(state);
+            let Some(left) = left.filter(|_| thread.id == from) else {
+                if own.is_available() && !copy.is_complete {
+                    return Some((thread.id + 1, None));
+                }
+                copy.push(Line::Thread {
+                    id: thread.id,
+                    looper: looper_bits(&thread, state),
+                    must_return: thread.must_return.load(Relaxed),
+                });
+                return Some((thread.id, Some(own.stack.frames.len())));
+            };
+            // The stack may have become shorter since its last frames were copied.
+            if let Some(left) = left.min(own.stack.frames.len()).checked_sub(1) {
+                copy.frame(&thread, own.stack.frames.get(left));
+                return Some((thread.id, Some(left)));
+            }
+            let prefixes = ("    ", "    pending transaction");
+            copy.queue(own.work.iter(), state, thread.party(), prefixes);
+            Some((thread.id + 1, None))
+        })
+    }
+
+    fn frame(&mut self, thread: &Arc<Thread>, frame: Option<&Frame<TransactionBox>>) {
+        let own = thread.party();
+        match frame {
+            Some(Frame::Outgoing { serial, target, .. }) => self.push(Line::Outgoing {
+                call: (Arc::as_ptr(thread).addr(), *serial),
+                from: own,
+                target: *target,
+            }),
+            // The thread reads the outcome later.
+            Some(Frame::Ended(outcome)) => self.push(Line::Transaction(
+                "    outgoing transaction",
+                LineOfTransaction::of(outcome, own),
+            )),
+            Some(Frame::Incoming(call)) => {
+                self.record_call(call);
+                self.push(Line::Incoming(LineOfTransaction::of(call, own)));
+            }
+            Some(Frame::Replying) | None => {}
+        }
+    }
+
+    /// Copies what is queued for any thread of a process, and whether notifications are delivered.
+    fn work(&mut self, process: &Process) -> Result {
+        self.copy_items(process, (), |copy, state, ()| {
+            let prefixes = ("  ", "  pending transaction");
+            copy.queue(state.work.iter(), state, whole(process), prefixes);
+            if !state.delivered_deaths.is_empty() {
+                copy.push(Line::Fixed("  ", "has delivered dead binder"));
+            }
+            if !state.delivered_freezes.is_empty() {
+                copy.push(Line::Fixed("  ", "has delivered freeze binder"));
+            }
+            None
+        })
+    }
+
+    /// Copies the nodes of a process, with the oneway calls that wait for others. This ends,
+    /// although others may add nodes with ever higher pointers: they take the lock in turn, and add
+    /// one each time.
+    fn nodes(&mut self, process: &Process) -> Result {
+        self.copy_items(process, 0, |copy, state, from| {
+            let node = state.nodes.first_from(*from)?;
+            if copy.is_complete || node.counts(state).is_busy {
+                copy.push(Line::Node(LineOfNode::of(&node, state)));
+                let prefixes = ("    ", "    pending async transaction");
+                copy.queue(node.waiting(state).iter(), state, whole(process), prefixes);
+            }
+            node.name.ptr.checked_add(1)
+        })
+    }
+
+    /// Copies a queue. Its lines begin with `prefixes`: those of transactions with the second one.
+    fn queue<'a>(
+        &mut self,
+        works: impl Iterator<Item = View<'a, Work>>,
+        state: &ProcessState,
+        to: Party,
+        prefixes: (&'static str, &'static str),
+    ) {
+        for (number, work) in works.enumerate() {
+            if number == MOST_QUEUED {
+                self.push(Line::Fixed(prefixes.0, CUT));
+                return;
+            }
+            if let Work::Call(call) = &*work {
+                self.record_call(call);
+            }
+            if let Some(line) = Line::of_work(&work, state, to, prefixes) {
+                self.push(line);
+            }
+        }
+    }
+
+    /// Records that the next line is that of a call that is queued or served.
+    fn record_call(&mut self, call: &Transaction) {
+        // Of a oneway call that is queued there is none, and nobody waits for it.
+        let Some(caller) = &call.caller else {
+            return;
+        };
+        let key = (Arc::as_ptr(caller).addr(), call.frame_serial);
+        let pushed = self.calls.push_within_capacity((key, self.lines.len()));
+        self.is_cut |= pushed.is_err();
+    }
+
+    /// Copies the handles of a process, and adds the dead nodes behind them.
+    fn refs(&mut self, process: &Process) -> Result {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            self.make_room(FEW)?;
+            self.dead.reserve(FEW, FLAGS)?;
+            let handles = process.handles.lock();
+            next = handles.table.visit_leaf(from, |handle, reference| {
+                let node = &reference.node;
+                let is_dead = node.owner().has_ended.load(Relaxed);
+                let death = reference.death.as_ref();
+                self.push(Line::Ref {
+                    id: handles.debug_id(reference),
+                    handle,
+                    node: node.debug_id,
+                    is_dead,
+                    strong: reference.strong,
+                    weak: reference.weak,
+                    death: death.map_or(0, |death| Arc::as_ptr(death).addr()),
+                });
+                if is_dead {
+                    // There is room.
+                    let _ = self.dead.push_within_capacity(node.clone());
+                }
+            });
+            drop(handles);
+        }
+        Ok(())
+    }
+
+    /// Returns the keys of the nodes that are copied, in their order.
+    fn node_keys(&self) -> Result<KVVec<NodeKey>> {
+        let mut keys = KVVec::new();
+        for line in Iterator::chain(self.head.iter(), self.lines.iter()) {
+            if let Line::Node(node) = line {
+                pause()?;
+                keys.push(node.key, FLAGS)?;
+            }
+        }
+        sort_by_key(&mut keys, |key| *key);
+        Ok(keys)
+    }
+
+    /// Looks through the handles of all processes for those that hold the nodes that were copied.
+    /// The driver has no list of them, because nothing but this needs one.
+    pub(super) fn find_holders(&mut self) -> Result {
+        let wanted = self.node_keys()?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let held = &mut self.holders;
+        let mut few = KVVec::with_capacity(FEW, FLAGS)?;
+        for process in opened() {
+            let mut next = Some(0);
+            while let Some(from) = next {
+                pause()?;
+                few.clear();
+                let handles = process.handles.lock();
+                next = handles.table.visit_leaf(from, |_, reference| {
+                    // There is room.
+                    let _ = few.push_within_capacity(key_of(&reference.node));
+                });
+                drop(handles);
+                for key in &few {
+                    if wanted.binary_search(key).is_ok() {
+                        held.push((*key, process.pid()), FLAGS)?;
+                    }
+                }
+            }
+        }
+        sort_by_key(held, |holder| *holder);
+        Ok(())
+    }
+
+    /// Finds the data of the calls that are served, whose lines are copied from `start` on, among
+    /// the buffers of their process, which are in the order of their numbers. Returns whether all
+    /// are found.
+    fn find_data(&mut self, start: usize, buffers: &mut [LineOfBuffer]) -> bool {
+        let mut are_found = true;
+        for line in &mut self.lines[start..] {
+            let Line::Incoming(call) = line else {
+                continue;
+            };
+            let found = buffers.binary_search_by_key(&call.id, |buffer| buffer.label.id);
+            match found.ok().and_then(|place| buffers.get_mut(place)) {
+                Some(buffer) if buffer.served.is_some() => {
+                    buffer.is_active = true;
+                    call.data = Some(PlaceOfData {
+                        node: buffer.served,
+                        data_size: buffer.label.data_size,
+                        offsets_size: buffer.label.offsets_size,
+                        offset: buffer.offset,
+                    });
+                }
+                _ => are_found &= call.data.is_some(),
+            }
+        }
+        are_found
+    }
+}
+
+/// Returns what the work of a process is for that is for any of its threads.
+fn whole(process: &Process) -> Party {
+    Party {
+        pid: process.pid(),
+        tid: 0,
+    }
+}
+
+/// Returns the state of a thread in the bits of the C driver.
+fn looper_bits(thread: &Thread, process: &ProcessState) -> u32 {
+    let state = thread.state_shared(process);
+    u32::from(state.looper.bits()) | u32::from(state.wait_state != WaitState::Awake) << 4
+}
+
+/// Copies the buffers of a process, in the order of their numbers.
+fn copy_buffers(process: &Process) -> Result<KVVec<LineOfBuffer>> {
+    let mut buffers = KVVec::new();
+    let mut next = Some(0);
+    while let Some(from) = next {
+        pause()?;
+        buffers.reserve(FEW, FLAGS)?;
+        let ranges = process.buffers.lock();
+        next = match &*ranges {
+            Some(ranges) => copy_few_buffers(ranges, from, &mut buffers),
+            None => None,
+        };
+        drop(ranges);
+    }
+    sort_by_key(&mut buffers, |buffer: &LineOfBuffer| buffer.label.id);
+    Ok(buffers)
+}
+
+/// Copies a few buffers, for which there is room, from an offset on. Returns where the next ones
+/// begin.
+fn copy_few_buffers(
+    ranges: &RangeAllocator<Delivered>,
+    mut from: usize,
+    buffers: &mut KVVec<LineOfBuffer>,
+) -> Option<usize> {
+    for _ in 0..FEW {
+        let range = ranges.first_behind(from)?;
+        from = range.offset + range.size;
+        let served = match range.state {
+            State::Delivered(delivered) => delivered.node_of_call(),
+            State::Reserved | State::Freeing => None,
+        };
+        // There is room. CAST: All of it is within a space.
+        let _ = buffers.push_within_capacity(LineOfBuffer {
+            label: range.label,
+            offset: range.offset as u32,
+            size: range.size as u32,
+            served: served.map(|node| node.debug_id),
+            is_active: matches!(range.state, State::Reserved),
+        });
+    }
+    Some(from)
+}
