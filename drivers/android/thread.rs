@@ -10,7 +10,7 @@ use crate::{
     common::{
         failure::Failure,
         netlink::Party,
-        stats::{Counted, Counter, Kind, ThreadCounts}, //
+        stats::{Counted, Kind, ThreadCounts}, //
     },
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
@@ -19,12 +19,11 @@ use crate::{
         pid::ThreadPid, //
     },
     node::Node,
-    priority,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
-        call_stack::{CallStack, Frame, FrameId},
+        call_stack::CallStack,
         looper::Looper,
-        priority_rules::{NodePriority, Priority, SavedPriority}, //
+        priority_rules::SavedPriority, //
     },
     transaction::TransactionBox,
     work::{
@@ -34,12 +33,10 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{Atomic, Relaxed},
         Arc,
         LockedBy, //
-    },
-    task::Task, //
+    }, //
 };
 
 /// A thread of a process.
@@ -53,7 +50,7 @@ pub(crate) struct Thread {
     pub(crate) process: Arc<Process>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
     /// Closed once the thread has ended.
-    task: ThreadPid,
+    pub(crate) task: ThreadPid,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
     /// The place of an error in its queue, because queueing one must not fail for want of memory.
@@ -163,12 +160,6 @@ impl ThreadState {
         }
     }
 
-    /// Takes out what is kept ready for calls and return codes, when the thread ends: a call that
-    /// it has made may keep its record for long. To be dropped without the lock.
-    pub(crate) fn take_spares(&mut self) -> impl Sized {
-        (self.spare_transaction.take(), self.spare_ticket.take())
-    }
-
     /// Queues work, which is queued nowhere, for the thread.
     #[inline]
     pub(crate) fn push(&mut self, work: Work) {
@@ -176,43 +167,6 @@ impl ThreadState {
         // What is dropped if it is queued already is not the last reference: the queue has one.
         let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
-    }
-
-    /// Pushes a call that was pending on the stack: the thread serves it now. The stack has to have
-    /// room for it.
-    pub(crate) fn serve(&mut self, call: TransactionBox) {
-        self.pending_calls -= 1;
-        self.stack.push_incoming(call);
-    }
-
-    /// Takes out the outcome of the thread's innermost call, if the outcome has come, had to wait
-    /// for the end of a call that the thread served meanwhile, and need not wait any longer.
-    #[inline]
-    fn take_kept_outcome(&mut self) -> Option<TransactionBox> {
-        if self.pending_calls != 0 {
-            return None;
-        }
-        self.stack.pop_ended()
-    }
-
-    /// Whether [`Self::take_kept_outcome`] would return one, or will once no call is pending.
-    #[inline]
-    pub(crate) fn has_kept_outcome(&self) -> bool {
-        matches!(self.stack.frames.last(), Some(Frame::Ended(_)))
-    }
-
-    /// Ends the innermost call that the thread makes. Returns `false`, and changes nothing, if it
-    /// is not the one of this frame, or if the thread has to reply to another call before it may
-    /// read the outcome.
-    pub(crate) fn end_innermost_call(&mut self, frame: FrameId) -> bool {
-        self.pending_calls == 0 && self.stack.pop_outgoing(frame)
-    }
-
-    /// Records why a transaction failed, unless an unread record exists.
-    pub(crate) fn set_error_if_none(&mut self, id: u32, error: Failure) {
-        if self.extended_error.command == Return::Ok.code() {
-            self.set_error(id, error);
-        }
     }
 
     /// Records why a transaction failed.
@@ -264,25 +218,9 @@ impl Thread {
         }
     }
 
-    /// Counts a code. To be called by the thread.
-    #[inline(always)]
-    pub(crate) fn count(&self, counter: Counter) {
-        self.counts.count(counter);
-    }
-
     /// Whether the thread makes or serves a call.
     pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
         self.state.access(process).stack.is_calling()
-    }
-
-    /// Returns the task, unless it is gone. In any context.
-    pub(crate) fn task(&self) -> Option<ARef<Task>> {
-        self.task.task()
-    }
-
-    /// Whether this is the record of the calling task.
-    pub(crate) fn is_current(&self) -> bool {
-        self.task.is_current()
     }
 
     /// Removes the record of a task that is gone, so that no other task finds it. Closes the name
@@ -292,31 +230,6 @@ impl Thread {
         if self.process.callers.remove_gone(&self.task) {
             self.task.close();
         }
-    }
-
-    /// Whether the task will never use the device again, although the thread has not declared so.
-    pub(crate) fn is_exiting(&self) -> bool {
-        self.task.is_exiting()
-    }
-
-    /// Raises the priority of the thread as far as a call on `node` requires, of `caller` or
-    /// oneway, which is [reserved](WaitState::Reserved) for it. Returns the former priority if that
-    /// changes it. No lock may be held.
-    pub(crate) fn raise(&self, caller: Option<Priority>, node: &NodePriority) -> Option<Priority> {
-        priority::raise_sleeper(&*self.task.task()?, caller, node)
-    }
-
-    /// Ends the reservation of a call; the call is queued without the lock being released in
-    /// between.
-    pub(crate) fn end_reservation(
-        &self,
-        process: &mut ProcessState,
-        raised_from: Option<Priority>,
-    ) {
-        let state = self.state(process);
-        state.pending_calls -= 1;
-        state.wait_state = WaitState::ForOwnWork;
-        state.raised_from = raised_from.into();
     }
 
     /// Releases `locks`, under which the thread was chosen, and wakes it.
@@ -360,7 +273,11 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
     ) -> ThreadWake<'_> {
-        match self.state(process).take_kept_outcome() {
+        let state = self.state(process);
+        if state.pending_calls != 0 {
+            return ThreadWake::Nobody;
+        }
+        match state.stack.pop_ended() {
             None => ThreadWake::Nobody,
             Some(outcome) => self.queue_outcome(process, outcome),
         }

@@ -25,7 +25,7 @@ use crate::{
         netlink::Party,
         stats::{Counted, Kind}, //
     },
-    defs::{TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
+    defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
     kernel_ext::{
         link::Placed,
@@ -67,19 +67,20 @@ pub(crate) struct Transaction {
     pub(crate) sender_euid: Kuid,
     /// The thread that made the call. None of a oneway call that is queued: nobody waits for its
     /// outcome, and it keeps nothing of a sender that ends.
-    caller: Option<Arc<Thread>>,
+    pub(crate) caller: Option<Arc<Thread>>,
     /// When the call or its reply was sent.
     pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
     /// The priority of the serving thread before the call; none until it begins to change.
     pub(crate) saved_priority: SavedPriority,
-    content: Content,
+    /// How far it has come.
+    pub(crate) content: Content,
     /// The frame of a call on its caller's stack; in two fields, to save padding. Of a oneway call
     /// that is queued: the number of its sender's [group](pid::current_group_number), if another
     /// call may supersede it, and of the thread.
-    frame_serial: u64,
-    frame_place: u32,
+    pub(crate) frame_serial: u64,
+    pub(crate) frame_place: u32,
     _counted: Counted,
 }
 
@@ -112,7 +113,7 @@ pub(crate) enum Content {
 impl Content {
     /// Drops the content.
     #[cold]
-    fn free(self) {}
+    pub(crate) fn free(self) {}
 }
 
 /// How far a call has come that is not delivered.
@@ -132,21 +133,6 @@ pub(crate) enum CallStage {
 pub(crate) struct Waiter {
     pub(crate) thread: Arc<Thread>,
     pub(crate) frame: FrameId,
-}
-
-impl Waiter {
-    /// Whether the thread still waits. The caller holds the state lock of its process.
-    pub(crate) fn waits(&self, process: &mut ProcessState) -> bool {
-        self.thread.state(process).stack.waits_for(self.frame)
-    }
-
-    /// Returns the thread that waits for a reply to what this thread served when it made the call:
-    /// the next one up the chain of calls.
-    pub(crate) fn next_up(&self) -> Option<Self> {
-        let mut process = self.thread.process.lock_state();
-        let stack = &self.thread.state(&mut process).stack;
-        stack.served_during(self.frame)?.waiter()
-    }
 }
 
 /// A reply that its receiver has taken out of the queue.
@@ -187,24 +173,12 @@ impl Transaction {
         self.start = Ticks::now();
     }
 
-    /// Records the frame that the call has on its caller's stack.
-    pub(crate) fn set_frame(&mut self, frame: FrameId) {
-        self.frame_serial = frame.serial;
-        self.frame_place = frame.place;
-    }
-
     /// Returns the frame that the call has on its caller's stack.
     pub(crate) fn frame(&self) -> FrameId {
         FrameId {
             place: self.frame_place,
             serial: self.frame_serial,
         }
-    }
-
-    /// Returns the thread that made the call, unless the call is oneway and queued.
-    #[inline(always)]
-    pub(crate) fn caller(&self) -> Option<&Arc<Thread>> {
-        self.caller.as_ref()
     }
 
     /// Returns the numbers of the process and the thread that made the call.
@@ -248,18 +222,6 @@ impl Transaction {
             && self.frame_serial == newer.frame_serial
     }
 
-    /// Whether this call, which is admitted, waits until the oneway call before it has ended.
-    pub(crate) fn awaits_turn(&self) -> bool {
-        let is_queued = matches!(
-            self.content,
-            Content::Call {
-                stage: CallStage::Queued,
-                ..
-            }
-        );
-        is_queued && self.is_oneway()
-    }
-
     /// Records how far this call has come.
     pub(crate) fn set_stage(&mut self, to: CallStage) {
         if let Content::Call { stage, .. } = &mut self.content {
@@ -269,13 +231,13 @@ impl Transaction {
 
     /// Turns a draft into a call that is outstanding for its target and counts for its node, if the
     /// target is alive and takes it. Returns whether it may have to wait until the target is
-    /// thawed.
+    /// thawed, and whether it waits until the oneway call before it has ended.
     pub(crate) fn admit(
         &mut self,
         node: &Node,
         target: &mut ProcessState,
         route: Option<&Arc<Thread>>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<(bool, bool), Failure> {
         let admission = target.freeze.admit(self.is_oneway());
         if admission == Admission::Rejected {
             return Err(Failure::without_errno(Reason::ReceiverFrozen));
@@ -287,15 +249,19 @@ impl Transaction {
         node.begin_call(target)
             .map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
         target.freeze.add_transaction();
+        let mut awaits_turn = false;
         let mut stage = CallStage::Queued;
         if self.is_oneway() {
             self.leave_sender();
-            if node.take_turn(target) {
+            awaits_turn = !node.take_turn(target);
+            if !awaits_turn {
                 stage = CallStage::HasTurn;
             }
         }
-        self.set_stage(stage);
-        Ok(admission == Admission::Pending)
+        if let Content::Call { stage: of_call, .. } = &mut self.content {
+            *of_call = stage;
+        }
+        Ok((admission == Admission::Pending, awaits_turn))
     }
 
     /// Replaces the calling thread, which sends this oneway call, by its number.
@@ -311,50 +277,9 @@ impl Transaction {
         };
     }
 
-    /// Reserves this call to `node` for the sleeping thread that is going to serve it, if one
-    /// exists and its priority has to be raised before. Returns that thread. A call that is served
-    /// while sharing the CPU with other threads (not at a real-time priority) is never reserved,
-    /// because such priorities differ by little.
-    pub(crate) fn reserve_thread(
-        &self,
-        node: &Node,
-        target: &mut ProcessState,
-        route: Option<&Arc<Thread>>,
-    ) -> Option<Arc<Thread>> {
-        let is_served_as_sharing = if self.is_oneway() {
-            !node.priority.demands_real_time()
-        } else {
-            node.priority.is_served_as_sharing(self.caller_priority)
-        };
-        if is_served_as_sharing {
-            return None;
-        }
-        // Under the lock this is not the last reference: the list or the caller has another.
-        let server = route.or(target.newest_idle.as_ref())?.clone();
-        if !target.reserve_thread(&server) {
-            return None;
-        }
-        // If a call that the thread waits for ends meanwhile, the thread reads that outcome after
-        // this call.
-        server.state(target).pending_calls += 1;
-        Some(server)
-    }
-
-    /// Returns the number of the process that made the call, as the calling task sees it; 0 if the
-    /// calling task cannot see that process or the caller has ended (contract TXN-5).
-    pub(crate) fn caller_pid(&self) -> Pid {
-        match &self.caller {
-            Some(caller) if !caller.has_ended.load(Relaxed) => {
-                caller.process.group.number_for_current()
-            }
-            _ => 0,
-        }
-    }
-
-    /// Returns what trace events say of the end of this call or reply, which was for thread
-    /// `thread` of process `process`. From whom it was is not known then, as in the C driver.
-    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        ended_at(self.id, (self.code, self.flags), process, thread)
+    /// Returns what trace events say of its end; see the [function](ended_at).
+    pub(crate) fn ended_at(&self, pid: Pid, tid: Pid) -> trace::Ended {
+        ended_at(self.id, self.code, self.flags, Party { pid, tid })
     }
 
     /// The same for a call that is not queued, because something fails.
@@ -381,11 +306,6 @@ impl Transaction {
         } else {
             core::mem::replace(&mut self.content, content).free();
         }
-    }
-
-    /// Returns how far the transaction has come.
-    pub(crate) fn content(&self) -> &Content {
-        &self.content
     }
 
     /// Returns the buffer that is to be delivered, if the transaction has one.
@@ -431,37 +351,6 @@ impl Transaction {
             }
         }
     }
-
-    /// Whether it is on its way back, with a reply.
-    pub(crate) fn is_reply(&self) -> bool {
-        matches!(self.content, Content::Reply { .. })
-    }
-
-    /// Takes out the reply, if the transaction has one.
-    #[inline(always)] // Otherwise it would be copied twice.
-    pub(crate) fn take_reply(&mut self) -> Option<ArrivedReply> {
-        match self.take_content() {
-            Content::Reply { buffer, .. } => Some(ArrivedReply {
-                id: self.id,
-                code: self.code,
-                flags: self.flags,
-                sender_euid: self.sender_euid,
-                buffer,
-            }),
-            other => {
-                self.put_content(other);
-                None
-            }
-        }
-    }
-
-    /// Counts a reply as outstanding for the process of its caller, until the caller has it.
-    fn count_as_queued(&mut self, process: &mut ProcessState) {
-        if let Content::Reply { is_queued, .. } = &mut self.content {
-            *is_queued = true;
-            process.freeze.add_transaction();
-        }
-    }
 }
 
 impl TransactionBox {
@@ -502,12 +391,23 @@ impl TransactionBox {
         let state = caller.state(&mut process);
         // Also of one that waits for something else first, and that has ended and does not ask.
         if let Some((id, error)) = error {
-            state.set_error_if_none(id, error);
+            // It keeps one that it has not read.
+            if state.extended_error.command == Return::Ok.code() {
+                state.set_error(id, error);
+            }
         }
-        if caller.has_ended.load(Relaxed) || !state.end_innermost_call(self.frame()) {
+        // It has to reply to a call that is queued for it, or about to be, before it may read this.
+        let is_innermost = !caller.has_ended.load(Relaxed)
+            && state.pending_calls == 0
+            && state.stack.pop_outgoing(self.frame());
+        // A reply is outstanding for the process until the thread has it, or it is released.
+        if let Content::Reply { is_queued, .. } = &mut self.content {
+            *is_queued = true;
+            process.freeze.add_transaction();
+        }
+        if !is_innermost {
             return self.return_to_outer_call(process, &caller);
         }
-        self.count_as_queued(&mut process);
         let wake = process.push_to_thread(&caller, Work::Outcome(self), Waking::Now);
         wake.after(process, &caller.process, hint);
     }
@@ -516,8 +416,7 @@ impl TransactionBox {
     /// the outcome of this one after it has replied to that. Or the thread does not wait for this
     /// one any more.
     #[cold]
-    fn return_to_outer_call(mut self, mut process: StateGuard<'_>, caller: &Thread) {
-        self.count_as_queued(&mut process);
+    fn return_to_outer_call(self, mut process: StateGuard<'_>, caller: &Thread) {
         let stack = &mut caller.state(&mut process).stack;
         let frame = self.frame();
         // A thread that has ended removes its frames, and looks only into those of calls that it
@@ -572,20 +471,15 @@ impl Drop for Transaction {
     }
 }
 
-impl ArrivedReply {
-    /// Returns what trace events say of its end, as thread `thread` of process `process` has it.
-    pub(crate) fn ended_at(&self, process: Pid, thread: Pid) -> trace::Ended {
-        ended_at(self.id, (self.code, self.flags), process, thread)
-    }
-}
-
-fn ended_at(id: u32, (code, flags): (u32, u32), process: Pid, thread: Pid) -> trace::Ended {
+/// Returns what trace events say of the end of call or reply `id`, which was for `to`. From whom it
+/// was is not known then, as in the C driver.
+pub(crate) fn ended_at(id: u32, code: u32, flags: u32, to: Party) -> trace::Ended {
     trace::Ended {
         id,
         from_process: 0,
         from_thread: 0,
-        to_process: process,
-        to_thread: thread,
+        to_process: to.pid,
+        to_thread: to.tid,
         code,
         flags,
     }

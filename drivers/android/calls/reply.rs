@@ -23,9 +23,10 @@ use crate::{
     kernel_ext::{park::WakeHint, sched},
     node::NodeInUse,
     priority,
+    pure::call_stack::Frame,
     range_alloc::CallKind,
     thread::Thread,
-    transaction::{Content, Transaction, TransactionBox},
+    transaction::{ended_at, Content, Transaction, TransactionBox},
     work::{ThreadWake, Wake}, //
 };
 use kernel::{
@@ -137,7 +138,10 @@ fn begin_reply(
     let mut wake = ThreadWake::Nobody;
     let completion = if !has_no_objects {
         ReplyCompletion::Later
-    } else if reads_then && state.work.is_empty() && !state.has_kept_outcome() {
+    } else if reads_then
+        && state.work.is_empty()
+        && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
+    {
         if state.looper.polls() && process.pollers_have_to_look() {
             wake = ThreadWake::Pollers;
         }
@@ -176,7 +180,7 @@ fn fill_reply(
     id: u32,
 ) -> Result<(), Failure> {
     let thread = sender.thread;
-    let caller = match transaction.caller() {
+    let caller = match &transaction.caller {
         Some(caller) if !caller.has_ended.load(Relaxed) => caller,
         _ => {
             let failure = Failure::without_errno(Reason::CallerEnded);
@@ -237,15 +241,7 @@ fn give_up(
         trace::transaction_failed_buffer_release(|| buffer.traced(id));
         receiver.give_back_buffer(buffer);
     }
-    trace::txn_latency_free(|| trace::Ended {
-        id,
-        from_process: 0,
-        from_thread: 0,
-        to_process: receiver.pid(),
-        to_thread: caller.id,
-        code: request.code,
-        flags: request.flags,
-    });
+    trace::txn_latency_free(|| ended_at(id, request.code, request.flags, caller.party()));
     let to = Some((&**receiver, Some(caller)));
     tell(sender, request, CallType::Reply, (id, 0), to, failure);
     failure

@@ -27,10 +27,11 @@ use crate::{
     process::{Process, StateGuard},
     pure::{
         call_stack::{Frame, FrameId},
-        node_counts::Strength, //
+        node_counts::Strength,
+        priority_rules::Priority, //
     },
     range_alloc::CallKind,
-    thread::{Thread, ThreadState},
+    thread::{Thread, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{self, Code, CompletionRead, Waking, Work, WorkTicket}, //
 };
@@ -45,15 +46,39 @@ use kernel::{
 
 /// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call
 /// fails (contract TXN-1). No lock may be held.
-#[inline]
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
-    match find_target(sender, request.handle) {
-        Ok(node) if request.flags & TF_ONE_WAY != 0 => call_oneway(sender, request, &node),
-        Ok(node) => call_and_expect(sender, request, &node),
+    let thread = sender.thread;
+    let node = match find_target(sender, request.handle) {
+        Ok(node) => node,
         Err((node, failure)) => {
-            let id = sender.thread.process.lock_state().debug_ids.next();
-            fail(sender, request, (id, node), None, failure);
+            let id = thread.process.lock_state().debug_ids.next();
+            return fail(sender, request, (id, node), None, failure);
         }
+    };
+    if request.flags & TF_ONE_WAY != 0 {
+        return call_oneway(sender, request, &node);
+    }
+    let (id, begun) = begin_call(thread, &node, request);
+    let mut begun = match begun {
+        Ok(begun) => begun,
+        // Of the receiver, not more is known than the node.
+        Err(failure) => return fail(sender, request, (id, node.debug_id), None, failure),
+    };
+    trace::transaction(|| {
+        let thread = begun.route.as_ref().map_or(0, |waiter| waiter.thread.id);
+        sent(request, id, &node, thread)
+    });
+    let queued = prepare_call(sender, request, &node, id, &mut begun).and_then(|transaction| {
+        let route = begun.route.as_ref();
+        submit(transaction, thread, request, &node, route, sender.hint)
+    });
+    if let Err(failure) = queued {
+        if let Some(frame) = begun.frame {
+            stop_expecting_reply(thread, frame);
+        }
+        let route = begun.route.as_ref().map(|waiter| &*waiter.thread);
+        let receiver = Some((&**node.owner(), route));
+        fail(sender, request, (id, node.debug_id), receiver, failure);
     }
 }
 
@@ -104,33 +129,6 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Fail
     Ok(node)
 }
 
-/// Makes a call for whose reply the thread waits afterwards.
-fn call_and_expect(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Node>) {
-    let thread = sender.thread;
-    let (id, begun) = begin_call(thread, node, request);
-    let mut begun = match begun {
-        Ok(begun) => begun,
-        // Of the receiver, not more is known than the node.
-        Err(failure) => return fail(sender, request, (id, node.debug_id), None, failure),
-    };
-    trace::transaction(|| {
-        let thread = begun.route.as_ref().map_or(0, |waiter| waiter.thread.id);
-        sent(request, id, node, thread)
-    });
-    let queued = prepare_call(sender, request, node, id, &mut begun).and_then(|transaction| {
-        let route = begun.route.as_ref();
-        submit(transaction, thread, request, node, route, sender.hint)
-    });
-    if let Err(failure) = queued {
-        if let Some(frame) = begun.frame {
-            stop_expecting_reply(thread, frame);
-        }
-        let route = begun.route.as_ref().map(|waiter| &*waiter.thread);
-        let receiver = Some((&**node.owner(), route));
-        fail(sender, request, (id, node.debug_id), receiver, failure);
-    }
-}
-
 /// A call whose data is not copied yet.
 struct Begun {
     /// The spare transaction of the thread, if it has one, so that none need be allocated.
@@ -161,7 +159,9 @@ fn begin_call(
     state.extended_error = no_error(id);
     let unread = match state.work.front().as_deref() {
         Some(Work::Call(_)) => Some(Reason::CallToServe),
-        Some(Work::Outcome(outcome)) if outcome.is_reply() => Some(Reason::ReplyUnread),
+        Some(Work::Outcome(outcome)) if matches!(outcome.content, Content::Reply { .. }) => {
+            Some(Reason::ReplyUnread)
+        }
         _ => None,
     };
     if let Some(reason) = unread {
@@ -198,10 +198,15 @@ fn begin_call(
 /// has ended.
 ///
 /// Each step takes and releases one state lock. Therefore the outcome of the thread's call may
-/// arrive before this call is queued for it: [`submit`] checks again with [`Waiter::waits`].
+/// arrive before this call is queued for it: [`submit`] checks again.
 fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
     while !Arc::ptr_eq(&caller.thread.process, target) {
-        caller = caller.next_up()?;
+        let mut process = caller.thread.process.lock_state();
+        let stack = &caller.thread.state(&mut process).stack;
+        // The thread that waits for a reply to what this one served when it made the call.
+        let next = stack.served_during(caller.frame)?.waiter()?;
+        drop(process);
+        caller = next;
     }
     (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
@@ -240,7 +245,8 @@ fn prepare_call(
             ))
         }
     };
-    transaction.set_frame(frame);
+    transaction.frame_serial = frame.serial;
+    transaction.frame_place = frame.place;
     Ok(transaction)
 }
 
@@ -391,16 +397,18 @@ fn submit(
     // the waiting thread has read the outcome of its call, or is about to, and does not take this
     // call.
     let route = route
-        .filter(|waiter| waiter.thread.has_ended.load(Relaxed) || waiter.waits(&mut state))
+        .filter(|Waiter { thread, frame }| {
+            thread.has_ended.load(Relaxed) || thread.state(&mut state).stack.waits_for(*frame)
+        })
         .map(|waiter| &waiter.thread);
-    let is_pending = match transaction.admit(node, &mut state, route) {
-        Ok(is_pending) => is_pending,
+    let (is_pending, awaits_turn) = match transaction.admit(node, &mut state, route) {
+        Ok(admitted) => admitted,
         Err(failure) => {
             drop(state);
             return Err(failure);
         }
     };
-    if transaction.awaits_turn() {
+    if awaits_turn {
         let mut superseded = None;
         if is_pending {
             superseded = node.take_superseded(&mut state, &transaction);
@@ -418,7 +426,9 @@ fn submit(
 
 /// Queues a call to `node` that its target has admitted and whose turn it is, for the thread
 /// `route`, or else for any thread of the pool. Before that it raises the priority of the thread
-/// that is going to serve it, if it has to. Releases the state lock and wakes whom it has to.
+/// that is going to serve it, if it has to. A call that is served while sharing the CPU with other
+/// threads (not at a real-time priority) raises none, because such priorities differ by little.
+/// Releases the state lock and wakes whom it has to.
 #[inline(always)] // It has one caller.
 fn queue_admitted<'a>(
     transaction: TransactionBox,
@@ -429,13 +439,14 @@ fn queue_admitted<'a>(
 ) {
     let target = node.owner();
     let is_oneway = transaction.is_oneway();
-    let reserved_for = transaction.reserve_thread(node, &mut state, route);
-    if let Some(server) = &reserved_for {
-        drop(state);
-        let caller = (!is_oneway).then_some(transaction.caller_priority);
-        let raised_from = server.raise(caller, &node.priority);
-        state = target.lock_state();
-        server.end_reservation(&mut state, raised_from);
+    let caller = (!is_oneway).then_some(transaction.caller_priority);
+    let is_served_as_sharing = match caller {
+        None => !node.priority.demands_real_time(),
+        Some(caller) => node.priority.is_served_as_sharing(caller),
+    };
+    let mut reserved_for = None;
+    if !is_served_as_sharing {
+        (state, reserved_for) = raise_server(caller, node, state, route);
     }
     let wake = match reserved_for.as_ref().or(route) {
         None if is_oneway => state.push_to_process(Work::Call(transaction)),
@@ -450,6 +461,39 @@ fn queue_admitted<'a>(
             target.waiters.notify_all();
         }
     });
+}
+
+/// [Reserves](WaitState::Reserved) a call to `node`, of `caller` or oneway, for the sleeping thread
+/// that is going to serve it, if one exists, and raises the priority of that thread as far as the
+/// call requires. The reservation has ended when this returns: the call is queued without the lock
+/// being released in between. Returns the locked state, which is released in between, and the
+/// thread.
+#[cold]
+fn raise_server<'a>(
+    caller: Option<Priority>,
+    node: &'a Node,
+    mut state: StateGuard<'a>,
+    route: Option<&Arc<Thread>>,
+) -> (StateGuard<'a>, Option<Arc<Thread>>) {
+    // Under the lock this is not the last reference: the list or the caller has another.
+    let Some(server) = route.or(state.newest_idle.as_ref()).cloned() else {
+        return (state, None);
+    };
+    if !state.reserve_thread(&server) {
+        return (state, None);
+    }
+    // If a call that the thread waits for ends meanwhile, the thread reads that outcome after this
+    // call.
+    server.state(&mut state).pending_calls += 1;
+    drop(state);
+    let task = server.task.task();
+    let raised_from = task.and_then(|task| priority::raise_sleeper(&task, caller, &node.priority));
+    let mut state = node.owner().lock_state();
+    let own = server.state(&mut state);
+    own.pending_calls -= 1;
+    own.wait_state = WaitState::ForOwnWork;
+    own.raised_from = raised_from.into();
+    (state, Some(server))
 }
 
 /// Returns what trace events say of a call whose target is known.

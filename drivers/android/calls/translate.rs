@@ -136,7 +136,10 @@ fn copy_objects(
             .map_err(|error| error.of_object(index))?;
     }
     writer.copy_until(request.data_size)?;
-    translation.finish()
+    // What remains to be copied of the blocks.
+    let mut copy = copier(route.receiver, translation.buffer.offset());
+    let finished = translation.pointers.finish(&mut copy);
+    finished.map_err(|error| Failure::new(Reason::BadPointer, error))
 }
 
 /// Copies the object that is entry `index` of the array of offsets, and the data before it.
@@ -151,7 +154,16 @@ fn copy_object(
     let object = writer
         .read_object()
         .map_err(|error| Failure::new(Reason::NoObject, error))?;
-    let translated = translation.translate(index, writer.done, object)?;
+    // Its size does not change.
+    let translated = match object {
+        Object::Flat(flat) => Object::Flat(translation.node(flat)?),
+        Object::File(file) => Object::File(translation.file(writer.done, file)?),
+        Object::Pointer(pointer) => Object::Pointer(translation.pointer(index, pointer)?),
+        Object::FileArray(array) => {
+            translation.file_array(&array)?;
+            object
+        }
+    };
     writer
         .write_object(&translated)
         .map_err(|error| unwritable(error))
@@ -300,20 +312,6 @@ struct Translation<'a> {
 }
 
 impl Translation<'_> {
-    /// Translates the object that is entry `index` of the array of offsets, and lies at offset `at`
-    /// of the data. Its size does not change.
-    fn translate(&mut self, index: u64, at: usize, object: Object) -> Result<Object, Failure> {
-        Ok(match object {
-            Object::Flat(flat) => Object::Flat(self.node(flat)?),
-            Object::File(file) => Object::File(self.file(at, file)?),
-            Object::Pointer(pointer) => Object::Pointer(self.pointer(index, pointer)?),
-            Object::FileArray(array) => {
-                self.file_array(&array)?;
-                object
-            }
-        })
-    }
-
     /// Translates an object for the receiver. The buffer holds what it names.
     fn node(&mut self, object: FlatObject) -> Result<FlatObject, Failure> {
         self.buffer.expect_held()?;
@@ -497,13 +495,6 @@ impl Translation<'_> {
             first + at as u64
         };
         Ok(PointerObject { buffer, ..object })
-    }
-
-    /// Copies what remains to be copied, after the last object.
-    fn finish(self) -> Result<(), Failure> {
-        let mut copy = copier(self.route.receiver, self.buffer.offset());
-        let finished = self.pointers.finish(&mut copy);
-        finished.map_err(|error| Failure::new(Reason::BadPointer, error))
     }
 }
 

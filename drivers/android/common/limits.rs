@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Limits of one process: parameters of the module that can be changed while it is loaded.
+//! ProcessLimits of one process: parameters of the module that can be changed while it is loaded.
 //!
 //! Each limit is checked when something is about to be added, under the lock that guards the count.
 //! So a race cannot exceed a limit, and lowering one takes nothing away: it applies to what is
@@ -15,7 +15,7 @@ use kernel::{
 /// this struct; each setter writes one field, by one store.
 #[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
 #[no_mangle]
-static rust_binder_limits: Limits = Limits {
+static rust_binder_limits: ProcessLimits = ProcessLimits {
     nodes: Limit(Atomic::new(0)),
     refs: Limit(Atomic::new(0)),
     threads: Limit(Atomic::new(0)),
@@ -24,13 +24,13 @@ static rust_binder_limits: Limits = Limits {
 
 /// Returns the limits of one process, which are the current values of the module's parameters.
 #[inline]
-pub(crate) fn limits() -> &'static Limits {
+pub(crate) fn limits() -> &'static ProcessLimits {
     &rust_binder_limits
 }
 
 /// All limits of one process.
 #[repr(C)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     /// Nodes that a process offers.
     pub(crate) nodes: Limit,
     /// Handles that a process has on the nodes of others.
@@ -65,7 +65,7 @@ impl Limit {
     }
 }
 
-impl Limits {
+impl ProcessLimits {
     /// Returns the oneway quota; see [`crate::range_alloc::CallKind::Oneway`].
     pub(crate) fn oneway_quota(&self) -> u8 {
         // CAST: the parameter's setter accepts nothing above 100.

@@ -53,7 +53,7 @@ impl CallType {
 const WORDS: usize = 11;
 
 /// The record of a call or a reply.
-pub(crate) type Record = [u32; WORDS];
+pub(crate) type LogRecord = [u32; WORDS];
 
 /// Returns the record of what is sent with a request. `to` is whom it is for; all 0 if that is not
 /// known. `node` is the debug id of the node; 0 if it is not known, and for a reply.
@@ -64,7 +64,7 @@ pub(crate) fn record(
     from: Party,
     to: Party,
     node: u32,
-) -> Record {
+) -> LogRecord {
     let [now_low, now_high] = Cycles::now().halves();
     // CAST: Only signs change. Of the sizes that the sender has named, 32 bits are shown.
     [
@@ -105,7 +105,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Returns the entry of call `id` that has this record, and why it failed.
-    fn new(id: u32, words: Record, failure: [u32; FAILURE_WORDS], is_complete: bool) -> Self {
+    fn new(id: u32, words: LogRecord, failure: [u32; FAILURE_WORDS], is_complete: bool) -> Self {
         let [at_low, at_high, call_type, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size] =
             words;
         let [return_code, param, line] = failure;
@@ -170,13 +170,13 @@ impl TransactionLog {
 
     /// Logs a call or a reply that has been queued under the lock of the guard.
     #[inline(always)]
-    pub(crate) fn add<T>(&self, guard: &Guard<'_, T, SpinLockBackend>, id: u32, record: Record) {
+    pub(crate) fn add<T>(&self, guard: &Guard<'_, T, SpinLockBackend>, id: u32, record: LogRecord) {
         self.queued.push(guard, id, record);
     }
 
     /// Logs a call or a reply that has failed.
     #[cold]
-    pub(crate) fn add_failed(&self, id: u32, record: Record, error: Failure) {
+    pub(crate) fn add_failed(&self, id: u32, record: LogRecord, error: Failure) {
         let mut words = [0; FAILED_WORDS];
         words[..WORDS].copy_from_slice(&record);
         // CAST: Only the sign changes.

@@ -64,8 +64,14 @@ const PIECE: usize = 128;
 /// [`execute_other`], so that they cost these calls nothing.
 pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<ReplySent>> {
     let thread = sender.thread;
-    let count = |command| thread.count(Counter::of_command(command));
-    let mut input = WriteBuffer::new(io);
+    let count = |command| thread.counts.count(Counter::of_command(command));
+    // Addresses wrap around, as in the C driver: a buffer that would end beyond the last address has
+    // no commands (contract WR-2).
+    let mut input = WriteBuffer {
+        end: io.write_buffer.wrapping_add(io.write_size),
+        io,
+        piece: UserBytes::new(),
+    };
     let mut sent = None;
     let mut freed = None;
     while input.remaining() > 0 && !thread.has_unread_error.load(Relaxed) {
@@ -81,16 +87,26 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
             Command::Reply => {
                 let request = TransactionRequest::from(input.payload::<TransactionData>()?);
                 count(command);
-                sent = reply(sender, &request, input.is_last(command), freed.take());
+                // Whether no command follows.
+                let is_last = input.remaining() == size(command) as u64;
+                sent = reply(sender, &request, is_last, freed.take());
             }
             Command::FreeBuffer => {
-                let address = input.payload()?;
+                // Contract OBJ-12.
+                let address: u64 = input.payload()?;
                 count(command);
-                match free_buffer(sender, address, &input) {
-                    // The reply locks the state anyway, and ends the use of the node.
-                    Some(node) if input.has_reply_behind() => freed = Some(node),
-                    Some(node) => node.end(),
-                    None => {}
+                match thread.process.free_buffer(address) {
+                    Some(Freed { node, named: None }) => match node {
+                        // The reply locks the state anyway, and ends the use of the node.
+                        Some(node) if input.has_reply_behind() => freed = Some(node),
+                        Some(node) => node.end(),
+                        None => {}
+                    },
+                    Some(Freed { node, named: Some(named) }) => release_freed(sender, node, named),
+                    None => input.refuse(
+                        command,
+                        fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
+                    ),
                 }
             }
             _ => {
@@ -98,7 +114,11 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
                 sent = execute_other(sender, command, &input)?;
             }
         }
-        input.advance(command);
+        let size = size(command);
+        input.piece.skip(size);
+        // No more than the size of the buffer: all of the command was in the piece, which ends with
+        // the buffer at the latest.
+        input.io.write_consumed = input.io.write_consumed.wrapping_add(size as u64);
     }
     Ok(sent)
 }
@@ -114,30 +134,11 @@ struct WriteBuffer<'a> {
     piece: UserBytes<PIECE>,
 }
 
-impl<'a> WriteBuffer<'a> {
-    /// Returns the write buffer that `io` describes. Addresses wrap around, as in the C driver: a
-    /// buffer that would end beyond the last address has no commands (contract WR-2).
-    fn new(io: &'a mut WriteRead) -> Self {
-        Self {
-            end: io.write_buffer.wrapping_add(io.write_size),
-            io,
-            piece: UserBytes::new(),
-        }
-    }
-
+impl WriteBuffer<'_> {
     /// Returns how many bytes of commands have not run.
     fn remaining(&self) -> u64 {
-        self.end.saturating_sub(self.next())
-    }
-
-    /// Returns the address of the next command.
-    fn next(&self) -> u64 {
-        self.io.write_buffer.wrapping_add(self.io.write_consumed)
-    }
-
-    /// Whether no command follows the next one, which is `command`.
-    fn is_last(&self, command: Command) -> bool {
-        self.remaining() == size(command) as u64
+        let next = self.io.write_buffer.wrapping_add(self.io.write_consumed);
+        self.end.saturating_sub(next)
     }
 
     /// Whether a reply follows the next command, which is to free a buffer, and has been read.
@@ -167,7 +168,7 @@ impl<'a> WriteBuffer<'a> {
     fn malformed(&self, thread: &Thread) {
         let code = self.piece.value::<0, u32>();
         if let Some(counter) = code.and_then(Counter::of_refused) {
-            thread.count(counter);
+            thread.counts.count(counter);
         }
         let at = self.io.write_consumed;
         match code {
@@ -204,12 +205,15 @@ impl<'a> WriteBuffer<'a> {
         if self.piece.left() >= size {
             return Ok(());
         }
-        let remaining = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        let left = self.remaining();
+        let remaining = usize::try_from(left).unwrap_or(usize::MAX);
         let readable = remaining.min(PIECE);
         if readable < size {
             return Err(EFAULT);
         }
-        let address = UserPtr::from_addr(usize::try_from(self.next()).map_err(|_| EFAULT)?);
+        // Something remains, so this is the address of the next command.
+        let address = usize::try_from(self.end - left).map_err(|_| EFAULT)?;
+        let address = UserPtr::from_addr(address);
         let is_read = self.piece.read(address, readable);
         is_read.or_else(|_| self.read_no_further(address, size))
     }
@@ -223,15 +227,6 @@ impl<'a> WriteBuffer<'a> {
             let _ = self.piece.read(address, size_of::<u32>());
         }
         is_read
-    }
-
-    /// Advances behind `command`, which has run.
-    fn advance(&mut self, command: Command) {
-        let size = size(command);
-        self.piece.skip(size);
-        // No more than the size of the buffer: all of the command was in the piece, which ends with
-        // the buffer at the latest.
-        self.io.write_consumed = self.io.write_consumed.wrapping_add(size as u64);
     }
 }
 
@@ -258,7 +253,7 @@ fn execute_other(
         }
         Command::ReplySg => {
             let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
-            let is_last = input.is_last(Command::ReplySg);
+            let is_last = input.remaining() == size(command) as u64;
             return Ok(reply(sender, &request, is_last, None));
         }
         Command::IncRefs => add_count(process, command, input, Strength::Weak)?,
@@ -267,9 +262,9 @@ fn execute_other(
         Command::DecRefs => drop_count(process, command, input, Strength::Weak)?,
         Command::IncRefsDone => confirm(process, command, input, Strength::Weak)?,
         Command::AcquireDone => confirm(process, command, input, Strength::Strong)?,
-        Command::RequestDeathNotification => request_death_notification(thread, input)?,
-        Command::ClearDeathNotification => clear_death_notification(thread, input)?,
-        Command::DeadBinderDone => confirm_death(thread, input)?,
+        Command::RequestDeathNotification
+        | Command::ClearDeathNotification
+        | Command::DeadBinderDone => death_notification(thread, command, input)?,
         Command::RequestFreezeNotification
         | Command::ClearFreezeNotification
         | Command::FreezeNotificationDone => freeze_notification(process, command, input)?,
@@ -281,28 +276,6 @@ fn execute_other(
         }
     }
     Ok(None)
-}
-
-/// Runs `BC_FREE_BUFFER` (contract OBJ-12). Returns the node of the call that the buffer was for,
-/// if nothing else is left of it.
-#[inline(always)]
-fn free_buffer(sender: &Sender<'_>, address: u64, input: &WriteBuffer<'_>) -> Option<NodeInUse> {
-    let thread = sender.thread;
-    let Some(freed) = thread.process.free_buffer(address) else {
-        input.refuse(
-            Command::FreeBuffer,
-            fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
-        );
-        return None;
-    };
-    let Freed { node, named } = freed;
-    match named {
-        None => node,
-        Some(named) => {
-            release_freed(sender, node, named);
-            None
-        }
-    }
 }
 
 /// Ends what a freed buffer held on to, in the order in which the process reads of it: the call's
@@ -411,10 +384,29 @@ fn confirm(
     Ok(())
 }
 
-/// Runs `BC_REQUEST_DEATH_NOTIFICATION`. Of all its errors, only `ENOMEM` is answered by a `BR_*`
-/// (contract DN-1).
-fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
+/// Runs the commands about death notifications (contract DN-1 to DN-3). Of all errors, only `ENOMEM`
+/// is answered by a `BR_*`.
+fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffer<'_>) -> Result {
+    if command == Command::DeadBinderDone {
+        let cookie = input.payload()?;
+        if death_notification::confirm(thread, cookie).is_err() {
+            input.refuse(
+                command,
+                fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
+            );
+        }
+        return Ok(());
+    }
     let HandleCookie { handle, cookie } = input.payload()?;
+    if command == Command::ClearDeathNotification {
+        if death_notification::clear(thread, handle, cookie).is_err() {
+            input.refuse(
+                command,
+                fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
+            );
+        }
+        return Ok(());
+    }
     match death_notification::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
@@ -422,33 +414,9 @@ fn request_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> 
         ),
         Err(ENOMEM) => thread.queue_out_of_memory(),
         Err(_) => input.refuse(
-            Command::RequestDeathNotification,
+            command,
             fmt!("there is no handle {handle}, or it has a death notification; clear that first"),
         ),
-    }
-    Ok(())
-}
-
-/// Runs `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3).
-fn clear_death_notification(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
-    let HandleCookie { handle, cookie } = input.payload()?;
-    if death_notification::clear(thread, handle, cookie).is_err() {
-        input.refuse(
-            Command::ClearDeathNotification,
-            fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
-        );
-    }
-    Ok(())
-}
-
-/// Runs `BC_DEAD_BINDER_DONE` (contract DN-2).
-fn confirm_death(thread: &Arc<Thread>, input: &WriteBuffer<'_>) -> Result {
-    let cookie = input.payload()?;
-    if death_notification::confirm(thread, cookie).is_err() {
-        input.refuse(
-            Command::DeadBinderDone,
-            fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
-        );
     }
     Ok(())
 }

@@ -28,11 +28,14 @@ use crate::{
     priority,
     process::StateGuard,
     thread::Thread,
-    transaction::{ArrivedReply, Content, TransactionBox}, //
+    transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox}, //
 };
 use kernel::{
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
     task::Kuid,
     uaccess::UserPtr,
     uapi::binder_transaction_data, //
@@ -54,7 +57,7 @@ pub(super) struct ReadBuffer<'a> {
     /// The offset up to which the buffer is written.
     flushed: u64,
     /// The bytes behind that, which are not written yet.
-    piece: StackBytes<PIECE>,
+    pub(super) piece: StackBytes<PIECE>,
 }
 
 impl<'a> ReadBuffer<'a> {
@@ -83,11 +86,6 @@ impl<'a> ReadBuffer<'a> {
     /// Whether user space has left room for another item of any size (contract WR-8).
     pub(super) fn has_room(&self) -> bool {
         self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
-    }
-
-    /// Whether another item might not fit without a flush.
-    pub(super) fn is_piece_full(&self) -> bool {
-        self.piece.room() < LARGEST_RETURN
     }
 
     /// Adds an item, and counts it. The piece must have room for it.
@@ -143,7 +141,7 @@ pub(super) fn begin(io: &WriteRead) -> Result<u64> {
 /// Counts and traces a code that user space has, or is about to have.
 #[inline(always)]
 pub(super) fn count_return(reader: &Thread, code: Return) {
-    reader.count(Counter::of_return(code));
+    reader.counts.count(Counter::of_return(code));
     trace::return_code(code.code());
 }
 
@@ -184,24 +182,35 @@ fn transaction_data(
     )
 }
 
-/// Delivers a call to the thread, which serves it from then on, unless the call is oneway. `numbers`
-/// are reserved for its files. Returns the locked state.
+/// Delivers a call to the thread, which serves it from then on, unless the call is oneway.
+/// `has_room` says whether the stack of the thread has room for it. Returns the locked state. Returns
+/// `None` if the call cannot be served, because there is no memory, or no free number for a file:
+/// only its caller is notified of that (contract TXN-27).
 ///
 /// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
 /// error then.
 pub(super) fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: TransactionBox,
-    numbers: Option<KBox<ReservedNumbers>>,
+    has_room: bool,
     output: &mut ReadBuffer<'_>,
-) -> Result<StateGuard<'a>> {
-    let Content::Call { node, buffer, .. } = transaction.content() else {
-        // Work that is queued as a call is one. Another one must not stay among the pending calls.
-        fail_delivery(thread, transaction);
-        return Err(EINVAL);
+) -> Result<Option<StateGuard<'a>>> {
+    let (node, buffer, numbers) = match prepare(thread, &transaction, has_room) {
+        Ok(prepared) => prepared,
+        Err(_) => {
+            fail_delivery(thread, transaction);
+            return Ok(None);
+        }
     };
     let sent = (transaction.code, transaction.flags, transaction.sender_euid);
-    let call = (node.name, transaction.caller_pid());
+    // 0 also if the reader cannot see the process of the caller (contract TXN-5).
+    let sender_pid = match &transaction.caller {
+        Some(caller) if !caller.has_ended.load(Relaxed) => {
+            caller.process.group.number_for_current()
+        }
+        _ => 0,
+    };
+    let call = (node.name, sender_pid);
     let (data, address) = transaction_data(thread, sent, buffer, call);
     let code = match buffer.context_at() {
         None => {
@@ -226,22 +235,51 @@ pub(super) fn deliver_call<'a>(
         fail_delivery(thread, transaction);
         return Err(error);
     }
-    transaction_delivered(thread, transaction.id, code);
-    if let Content::Call { node, buffer, .. } = transaction.take_content() {
+    trace::transaction_received(transaction.id);
+    count_return(thread, code);
+    if let Content::Call {
+        node, mut buffer, ..
+    } = transaction.take_content()
+    {
+        if let Some(numbers) = numbers {
+            buffer.install_files(numbers);
+        }
         if transaction.is_oneway() {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
-            deliver_buffer(thread, buffer, numbers, Some(node), true);
-            return Ok(end_oneway_call(thread, transaction, flag_is_lent));
+            let process = &thread.process;
+            process.deliver_buffer(buffer, Some(node), true);
+            return Ok(Some(end_oneway_call(thread, transaction, flag_is_lent)));
         }
         let own = priority::begin_service(transaction.caller_priority, &node.priority);
         transaction.saved_priority.keep_first(own);
-        deliver_buffer(thread, buffer, numbers, Some(node), false);
+        thread.process.deliver_buffer(buffer, Some(node), false);
     }
     let mut process = thread.process.lock_state();
-    thread.state(&mut process).serve(transaction);
-    Ok(process)
+    let own = thread.state(&mut process);
+    own.pending_calls -= 1;
+    own.stack.push_incoming(transaction);
+    Ok(Some(process))
+}
+
+/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
+/// numbers for the files of the call. Returns its node, its buffer and the numbers. Fails when there
+/// is no memory or no free number. No lock may be held.
+#[inline(always)] // It has one caller.
+fn prepare<'a>(
+    thread: &Thread,
+    transaction: &'a Transaction,
+    has_room_on_stack: bool,
+) -> Result<(&'a Node, &'a Buffer, Option<KBox<ReservedNumbers>>)> {
+    let Content::Call { node, buffer, .. } = &transaction.content else {
+        return Err(EINVAL);
+    };
+    if !has_room_on_stack {
+        thread.make_room_on_stack()?;
+    }
+    let numbers = buffer.reserve_numbers(transaction.id, &thread.process)?;
+    Ok((node, buffer, numbers))
 }
 
 /// Ends the transaction of a oneway call, which nobody waits for and which is outstanding no more,
@@ -268,7 +306,7 @@ fn end_oneway_call(
 
 /// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
 /// thread had before the call. No lock may be held.
-pub(super) fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBox) {
+fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBox) {
     let saved_priority = transaction.saved_priority.take();
     trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
     if let Some(buffer) = transaction.buffer() {
@@ -294,28 +332,12 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     process
 }
 
-/// Delivers a buffer whose address has been written to user space: installs its files, and allows
-/// the process to free it.
-#[inline]
-fn deliver_buffer(
-    thread: &Thread,
-    mut buffer: Buffer,
-    numbers: Option<KBox<ReservedNumbers>>,
-    node: Option<Arc<Node>>,
-    is_oneway: bool,
-) {
-    if let Some(numbers) = numbers {
-        buffer.install_files(numbers);
-    }
-    thread.process.deliver_buffer(buffer, node, is_oneway);
-}
-
 /// Delivers a reply to the thread that made the call. No lock may be held.
 ///
 /// Fails with `EFAULT` when the reply cannot be written to user space. The reply is released then.
 pub(super) fn deliver_reply(
     thread: &Thread,
-    reply: ArrivedReply,
+    mut reply: ArrivedReply,
     output: &mut ReadBuffer<'_>,
 ) -> Result {
     let process = &thread.process;
@@ -342,23 +364,19 @@ pub(super) fn deliver_reply(
         release_reply(thread, reply);
         return Err(error);
     }
-    transaction_delivered(thread, reply.id, Return::Reply);
-    trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
-    deliver_buffer(thread, reply.buffer, numbers, None, false);
+    trace::transaction_received(reply.id);
+    count_return(thread, Return::Reply);
+    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
+    if let Some(numbers) = numbers {
+        reply.buffer.install_files(numbers);
+    }
+    process.deliver_buffer(reply.buffer, None, false);
     Ok(())
 }
 
 /// Releases a reply that cannot be delivered to the calling thread. No lock may be held.
 #[cold]
 fn release_reply(thread: &Thread, reply: ArrivedReply) {
-    let process = &thread.process;
-    trace::txn_latency_free(|| reply.ended_at(process.pid(), thread.id));
-    process.give_back_buffer(reply.buffer);
-}
-
-/// Counts and traces call or reply `id`, which user space has as `code` now.
-#[inline(always)]
-fn transaction_delivered(reader: &Thread, id: u32, code: Return) {
-    trace::transaction_received(id);
-    count_return(reader, code);
+    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
+    thread.process.give_back_buffer(reply.buffer);
 }

@@ -202,7 +202,8 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             descriptors: opened.descriptors,
             hint,
             at: 0,
-            reads_then: returns::has_room_for_completion(io),
+            reads_then: io.read_size.saturating_sub(io.read_consumed)
+                >= returns::ROOM_FOR_COMPLETION as u64,
         };
         let written = commands::run(&mut sender, io).map(|sent| completion = sent);
         let written = written.inspect_err(|_| io.read_consumed = 0);

@@ -7,7 +7,6 @@
 //! [`crate::entry::delivery`].
 
 use crate::{
-    allocation::files::ReservedNumbers,
     calls::ReplySent,
     defs::{FreezeNotice, NodeName, Return, WriteRead, LARGEST_RETURN},
     entry::delivery::{
@@ -15,7 +14,6 @@ use crate::{
         count_return,
         deliver_call,
         deliver_reply,
-        fail_delivery,
         place,
         ReadBuffer,
         SIZE_OF_CODE, //
@@ -34,7 +32,7 @@ use crate::{
     process::{ProcessState, StateGuard},
     pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
     thread::{Thread, WaitState},
-    transaction::{ArrivedReply, Content, Transaction, TransactionBox},
+    transaction::{ArrivedReply, Content, TransactionBox},
     work::{Code, CompletionRead, Wake, Work, WorkTicket}, //
 };
 use kernel::{
@@ -97,15 +95,12 @@ fn read_without_room(thread: &Arc<Thread>, may_wait: bool) -> Result {
     Err(EFAULT)
 }
 
-/// Whether the read buffer has room for the completion of a reply, and for any other item behind
-/// it.
-pub(crate) fn has_room_for_completion(io: &WriteRead) -> bool {
-    const NEEDED: usize = 2 * size_of::<u32>() + LARGEST_RETURN;
-    io.read_size.saturating_sub(io.read_consumed) >= NEEDED as u64
-}
+/// How much room a read buffer needs for the completion of a reply, with the code that a read begins
+/// with, and for any other item behind it.
+pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RETURN;
 
 /// Writes the completion of a reply to user space, without a look at the thread's work. There must
-/// be [room](has_room_for_completion) for it. Fails with `EFAULT` when the buffer cannot be
+/// be [room](ROOM_FOR_COMPLETION) for it. Fails with `EFAULT` when the buffer cannot be
 /// written; if the code that a read begins with cannot, the thread reads the completion later. No
 /// lock may be held.
 #[inline(always)] // It has one caller.
@@ -249,19 +244,17 @@ enum Unlocked {
     /// A call to be served, and whether the thread's stack has room for it.
     Call(TransactionBox, bool),
     /// The reply to a call, which is not outstanding any more.
-    Reply(ArrivedReply, AfterReply),
-}
-
-/// What is to be done without the lock after a reply was taken out of the queue.
-struct AfterReply {
-    freezers: WakeFreezers,
-    /// A spare transaction that the thread does not need.
-    surplus: Option<TransactionBox>,
-    /// Whether the pool needed one more thread then, see [`ProcessState::needs_thread`].
-    needs_thread: bool,
-    /// Whether [pollers have to look](ProcessState::pollers_have_to_look) at work that was queued
-    /// while the thread made the call.
-    wakes_pollers: bool,
+    Reply {
+        reply: ArrivedReply,
+        freezers: WakeFreezers,
+        /// A spare transaction that the thread does not need.
+        surplus: Option<TransactionBox>,
+        /// Whether the pool needed one more thread then, see [`ProcessState::needs_thread`].
+        needs_thread: bool,
+        /// Whether [pollers have to look](ProcessState::pollers_have_to_look) at work that was
+        /// queued while the thread made the call.
+        wakes_pollers: bool,
+    },
 }
 
 /// How [`write_all_work`] ends.
@@ -286,7 +279,7 @@ fn write_all_work<'a>(
         if !output.has_room() {
             return Ok(Written::Other(process));
         }
-        if output.is_piece_full() {
+        if output.piece.room() < LARGEST_RETURN {
             drop(process);
             output.flush()?;
             process = thread.process.lock_state();
@@ -306,27 +299,27 @@ fn write_all_work<'a>(
             Some(Unlocked::Last) => return Ok(Written::Other(process)),
             Some(Unlocked::Call(transaction, has_room)) => {
                 drop(process);
-                match prepare(thread, &transaction, has_room) {
-                    Ok(numbers) => {
-                        let process = deliver_call(thread, transaction, numbers, output)?;
-                        return Ok(Written::Other(process));
-                    }
-                    // Only the caller is notified of the failure (contract TXN-27).
-                    Err(_) => fail_delivery(thread, transaction),
+                if let Some(process) = deliver_call(thread, transaction, has_room, output)? {
+                    return Ok(Written::Other(process));
                 }
             }
-            Some(Unlocked::Reply(reply, after)) => {
-                let freezers = after.freezers;
-                sched::unpreempted_if(freezers.is_needed() || after.wakes_pollers, || {
+            Some(Unlocked::Reply {
+                reply,
+                freezers,
+                surplus,
+                needs_thread,
+                wakes_pollers,
+            }) => {
+                sched::unpreempted_if(freezers.is_needed() || wakes_pollers, || {
                     drop(process);
                     thread.process.wake_freezers(freezers);
-                    if after.wakes_pollers {
+                    if wakes_pollers {
                         thread.process.notify_pollers_after(());
                     }
                 });
-                drop(after.surplus);
+                drop(surplus);
                 deliver_reply(thread, reply, output)?;
-                let request = match after.needs_thread {
+                let request = match needs_thread {
                     false => None,
                     true => thread.process.lock_state().request_thread(thread),
                 };
@@ -346,23 +339,6 @@ fn write_all_work<'a>(
             }
         }
         process = thread.process.lock_state();
-    }
-}
-
-/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
-/// numbers for the files of the call. Returns the numbers. Fails when there is no memory or no free
-/// number. No lock may be held.
-fn prepare(
-    thread: &Thread,
-    transaction: &Transaction,
-    has_room_on_stack: bool,
-) -> Result<Option<KBox<ReservedNumbers>>> {
-    if !has_room_on_stack {
-        thread.make_room_on_stack()?;
-    }
-    match transaction.buffer() {
-        Some(buffer) => buffer.reserve_numbers(transaction.id, &thread.process),
-        None => Ok(None),
     }
 }
 
@@ -470,26 +446,37 @@ fn write_outcome(
     output: &mut ReadBuffer<'_>,
     mut outcome: TransactionBox,
 ) -> Option<Unlocked> {
-    let reply = outcome.take_reply();
-    if reply.is_none() {
-        if let Content::Failed(error) = outcome.content() {
+    let reply = match outcome.take_content() {
+        Content::Reply { buffer, .. } => Some(ArrivedReply {
+            id: outcome.id,
+            code: outcome.code,
+            flags: outcome.flags,
+            sender_euid: outcome.sender_euid,
+            buffer,
+        }),
+        Content::Failed(error) => {
             output.put(error.return_code(), &[]);
+            None
         }
-        outcome.take_content();
-    }
+        // An outcome is one of the two.
+        other => {
+            other.free();
+            None
+        }
+    };
     let own = thread.state(process);
     let polls = own.looper.polls();
     let surplus = own.spare_transaction.replace(outcome);
     let Some(reply) = reply else {
         return surplus.map(|surplus| Unlocked::Done(Work::Outcome(surplus)));
     };
-    let after = AfterReply {
+    Some(Unlocked::Reply {
+        reply,
         freezers: process.freeze.end_transaction(),
         surplus,
         needs_thread: process.needs_thread(thread),
         wakes_pollers: polls && process.pollers_have_to_look(),
-    };
-    Some(Unlocked::Reply(reply, after))
+    })
 }
 
 /// Writes how the counts of a node have changed, for its owner. Returns whether the node is

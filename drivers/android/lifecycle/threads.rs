@@ -50,7 +50,7 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
     match found {
         // A task that has a record belongs to the opener: that was checked when the record was
         // made.
-        Some(thread) if thread.is_current() => Ok(thread),
+        Some(thread) if thread.task.is_current() => Ok(thread),
         _ if !process.is_callers() => Err(EINVAL),
         Some(stale) => {
             // The kernel has used the number again: its former task has exited without
@@ -70,7 +70,7 @@ pub(crate) fn has_returned(process: ArcBorrow<'_, Process>) {
     }
     let state = process.lock_state();
     if let Some(thread) = state.threads.get(&current!().pid()) {
-        if thread.is_current() {
+        if thread.task.is_current() {
             thread.must_return.store(false, Relaxed);
         }
     }
@@ -104,7 +104,7 @@ fn end_exited_thread(process: &Process) -> bool {
     while let Some(first) = from {
         let state = process.lock_state();
         let next = state.threads.visit(&first, |_, thread| {
-            if exited.is_none() && thread.is_exiting() {
+            if exited.is_none() && thread.task.is_exiting() {
                 exited = Some(thread.clone());
             }
         });
@@ -176,9 +176,9 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
 /// thread than the calling one has usually exited, but need not have, if the calling one closes the
 /// device.
 fn end_service(thread: &Thread, saved: Priority) {
-    if thread.is_current() {
+    if thread.task.is_current() {
         priority::end_service(saved);
-    } else if let Some(task) = thread.task() {
+    } else if let Some(task) = thread.task.task() {
         priority::end_service_of(&task, saved);
     }
 }
@@ -197,7 +197,8 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     thread.counts.give_to_process();
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state(&mut process);
-    let spare = state.take_spares();
+    // A call that the thread has made may keep its record for long.
+    let spare = (state.spare_transaction.take(), state.spare_ticket.take());
     let raised_from = state.raised_from.take();
     let wake = match state.looper.polls() && process.pollers_have_to_look() {
         true => ThreadWake::Pollers,

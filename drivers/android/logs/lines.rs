@@ -156,7 +156,7 @@ impl LineOfTransaction {
     /// Returns the line of a transaction that is queued for `to`, or that it serves. Once
     /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
-        let (replier, data) = match transaction.content() {
+        let (replier, data) = match &transaction.content {
             Content::Call { node, buffer, .. } => {
                 (None, PlaceOfData::of(buffer, Some(node.debug_id)))
             }
@@ -208,7 +208,7 @@ impl Line {
         let fixed = |text| Some(Self::Fixed(prefix, text));
         match work {
             Work::Call(call) => transaction(call),
-            Work::Outcome(outcome) => match outcome.content() {
+            Work::Outcome(outcome) => match &outcome.content {
                 Content::Failed(error) => Some(Self::Error(prefix, error.return_code())),
                 _ => transaction(outcome),
             },

@@ -232,10 +232,10 @@ impl Snapshot {
     /// Records that the next line is that of a call that is queued or served.
     fn record_call(&mut self, call: &Transaction) {
         // Of a oneway call that is queued there is none, and nobody waits for it.
-        let Some(caller) = call.caller() else {
+        let Some(caller) = &call.caller else {
             return;
         };
-        let key = (Arc::as_ptr(caller).addr(), call.frame().serial);
+        let key = (Arc::as_ptr(caller).addr(), call.frame_serial);
         let pushed = self.calls.push_within_capacity((key, self.lines.len()));
         self.is_cut |= pushed.is_err();
     }
