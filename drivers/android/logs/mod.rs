@@ -208,8 +208,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Adds a line, if there is room for it. Memory that is there by chance is no room: a lock would
-    /// be held for long.
+    /// Adds a line, if there is room for it. Memory that is there by chance is no room: a lock
+    /// would be held for long.
     fn push(&mut self, line: Line) {
         let has_room = self.lines.len() < self.most;
         self.is_cut |= !has_room || self.lines.push_within_capacity(line).is_err();
