@@ -212,14 +212,10 @@ impl Buffer {
 
     /// Returns what trace events say of the buffer of transaction `id`. The security context counts
     /// among the blocks that pointers point to.
-    pub(crate) fn traced(&self, id: u32) -> trace::BufferOf {
-        let (blocks_at, _) = self.layout.pointers();
-        trace::BufferOf {
-            id,
-            data_size: self.layout.data_size(),
-            offsets_size: self.layout.offsets_size(),
-            extra_size: self.layout.total as usize - blocks_at,
-        }
+    pub(crate) fn traced(&self, id: u32) -> (u32, usize, usize, usize) {
+        let layout = &self.layout;
+        let extra_size = layout.total as usize - layout.pointers().0;
+        (id, layout.data_size(), layout.offsets_size(), extra_size)
     }
 
     /// Returns the offset of the sender's security context from the start of the buffer, if the
@@ -260,16 +256,6 @@ pub(crate) struct Freed {
     /// The objects that its data names, to be [released](Process::release_objects) after that use
     /// has ended.
     pub(crate) named: Option<KBox<BufferObjects>>,
-}
-
-/// Returns what trace events say of a buffer, whose size in the space is `size`.
-fn traced(label: Label, size: usize) -> trace::BufferOf {
-    trace::BufferOf {
-        id: label.id,
-        data_size: label.data_size as usize,
-        offsets_size: label.offsets_size as usize,
-        extra_size: label.extra_size(size),
-    }
 }
 
 impl Process {
@@ -419,7 +405,9 @@ impl Process {
         let (size, delivered) = ranges.take(offset)?;
         trace::transaction_buffer_release(|| {
             let range = ranges.first_behind(offset);
-            traced(range.map_or(Label::NONE, |range| range.label), size)
+            let label = range.map_or(Label::NONE, |range| range.label);
+            let (data_size, offsets_size) = (label.data_size as usize, label.offsets_size as usize);
+            (label.id, data_size, offsets_size, label.extra_size(size))
         });
         if delivered.is_cleared {
             drop(buffers);

@@ -278,22 +278,18 @@ impl Transaction {
     }
 
     /// Returns what trace events say of its end; see the [function](ended_at).
-    pub(crate) fn ended_at(&self, pid: Pid, tid: Pid) -> trace::Ended {
+    pub(crate) fn ended_at(&self, pid: Pid, tid: Pid) -> Ended {
         ended_at(self.id, self.code, self.flags, Party { pid, tid })
     }
 
     /// The same for a call that is not queued, because something fails.
-    pub(crate) fn ended_as_draft(&self, target: &Process) -> trace::Ended {
-        let ended = self.ended_at(target.pid(), 0);
-        if self.is_oneway() {
-            return ended;
-        }
-        let sender = self.sender();
-        trace::Ended {
-            from_process: sender.pid,
-            from_thread: sender.tid,
-            ..ended
-        }
+    pub(crate) fn ended_as_draft(&self, target: &Process) -> Ended {
+        let from = match self.is_oneway() {
+            true => Party::default(),
+            false => self.sender(),
+        };
+        let (to, code, flags) = (target.pid(), self.code, self.flags);
+        (self.id, from.pid, from.tid, to, 0, code, flags)
     }
 
     /// Sets what the transaction holds on to; it is unused before.
@@ -471,16 +467,11 @@ impl Drop for Transaction {
     }
 }
 
+/// What [`trace::txn_latency_free`] says of a call or reply.
+type Ended = (u32, Pid, Pid, Pid, Pid, u32, u32);
+
 /// Returns what trace events say of the end of call or reply `id`, which was for `to`. From whom it
 /// was is not known then, as in the C driver.
-pub(crate) fn ended_at(id: u32, code: u32, flags: u32, to: Party) -> trace::Ended {
-    trace::Ended {
-        id,
-        from_process: 0,
-        from_thread: 0,
-        to_process: to.pid,
-        to_thread: to.tid,
-        code,
-        flags,
-    }
+pub(crate) fn ended_at(id: u32, code: u32, flags: u32, to: Party) -> Ended {
+    (id, 0, 0, to.pid, to.tid, code, flags)
 }

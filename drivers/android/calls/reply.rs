@@ -189,14 +189,9 @@ fn fill_reply(
         }
     };
     let receiver = &caller.process;
-    trace::transaction(|| trace::Sent {
-        id,
-        node: 0,
-        process: receiver.pid(),
-        thread: caller.id,
-        is_reply: true,
-        code: request.code,
-        flags: request.flags,
+    trace::transaction(|| {
+        let TransactionRequest { code, flags, .. } = *request;
+        (id, 0, receiver.pid(), caller.id, true, code, flags)
     });
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
     let reserved = receiver.reserve_buffer(id, request, 0, CallKind::Sync);

@@ -66,7 +66,8 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     };
     trace::transaction(|| {
         let thread = begun.route.as_ref().map_or(0, |waiter| waiter.thread.id);
-        sent(request, id, &node, thread)
+        let (process, code, flags) = (node.owner().pid(), request.code, request.flags);
+        (id, node.debug_id, process, thread, false, code, flags)
     });
     let queued = prepare_call(sender, request, &node, id, &mut begun).and_then(|transaction| {
         let route = begun.route.as_ref();
@@ -349,7 +350,10 @@ fn queue_oneway(
         quota: limits().oneway_quota(),
     };
     transaction.describe(id, request);
-    trace::transaction(|| sent(request, id, node, 0));
+    trace::transaction(|| {
+        let (process, code, flags) = (node.owner().pid(), request.code, request.flags);
+        (id, node.debug_id, process, 0, false, code, flags)
+    });
     fill(&mut transaction, sender, request, node, kind)?;
     let to = Party {
         pid: node.owner().pid(),
@@ -494,17 +498,4 @@ fn raise_server<'a>(
     own.wait_state = WaitState::ForOwnWork;
     own.raised_from = raised_from.into();
     (state, Some(server))
-}
-
-/// Returns what trace events say of a call whose target is known.
-fn sent(request: &TransactionRequest, id: u32, node: &Node, thread: i32) -> trace::Sent {
-    trace::Sent {
-        id,
-        node: node.debug_id,
-        process: node.owner().pid(),
-        thread,
-        is_reply: false,
-        code: request.code,
-        flags: request.flags,
-    }
 }

@@ -34,7 +34,7 @@ use crate::{
         TransactionRequest,
         BINDER_BUFFER_FLAG_HAS_PARENT, //
     },
-    ffi::trace::{self, NodeNamed, RefNamed},
+    ffi::trace,
     kernel_ext::user::UserBytes,
     process::Process,
     pure::{
@@ -346,11 +346,7 @@ impl Translation<'_> {
             .and_then(|()| receiver.hold_node(&node, object.strength(), Some(sender.thread)));
         node.unpin();
         let to = handle.map_err(error_of_handle)?;
-        let ptr = name.ptr;
-        trace::transaction_node_to_ref(id, || {
-            let id = node.debug_id;
-            (NodeNamed { id, ptr }, named(receiver, to))
-        });
+        trace::transaction_node_to_ref(|| (id, node.debug_id, name.ptr, ref_id(receiver, to), to));
         Ok(as_handle(to, object))
     }
 
@@ -377,9 +373,8 @@ impl Translation<'_> {
             node.add_local(strength)
                 .map_err(|_| Failure::new(Reason::BadHandle, EINVAL))?;
             let name = node.name;
-            trace::transaction_ref_to_node(id, || {
-                let (id, ptr) = (node.debug_id, name.ptr);
-                (named(from, handle), NodeNamed { id, ptr })
+            trace::transaction_ref_to_node(|| {
+                (id, ref_id(from, handle), handle, node.debug_id, name.ptr)
             });
             return Ok((
                 object.naming(Named::Node(name)),
@@ -389,8 +384,9 @@ impl Translation<'_> {
         let to = receiver
             .hold_node(&node, strength, None)
             .map_err(error_of_handle)?;
-        trace::transaction_ref_to_ref(id, node.debug_id, || {
-            (named(from, handle), named(receiver, to))
+        trace::transaction_ref_to_ref(|| {
+            let (from, to_ref) = (ref_id(from, handle), ref_id(receiver, to));
+            (id, node.debug_id, from, handle, to_ref, to)
         });
         Ok(as_handle(to, object))
     }
@@ -498,10 +494,9 @@ impl Translation<'_> {
     }
 }
 
-/// Returns what trace events say of the ref behind a handle. Takes the handles lock.
-fn named(process: &Process, handle: u32) -> RefNamed {
-    let id = process.debug_id_of_handle(handle).unwrap_or(0);
-    RefNamed { id, handle }
+/// Returns the debug id of the ref behind a handle, for trace events. Takes the handles lock.
+fn ref_id(process: &Process, handle: u32) -> u32 {
+    process.debug_id_of_handle(handle).unwrap_or(0)
 }
 
 /// Returns a handle of the receiver, in place of what `object` names, and as held object.

@@ -18,10 +18,7 @@ use crate::{
         ReadBuffer,
         SIZE_OF_CODE, //
     },
-    ffi::{
-        self,
-        trace::{self, Waiting}, //
-    },
+    ffi::{self, trace},
     kernel_ext::{
         park::{self, WakeHint},
         sched,
@@ -106,10 +103,9 @@ pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RET
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
     let written = begin(io).inspect_err(|_| queue_completion(thread, &sent))?;
-    trace::wait_for_work(|| Waiting {
-        takes_common_work: false,
-        has_calls: thread.is_calling(&thread.process.lock_state()),
-        has_own_work: true,
+    trace::wait_for_work(|| {
+        let has_calls = thread.is_calling(&thread.process.lock_state());
+        (false, has_calls, true)
     });
     if sent.needs_thread {
         return read_completion_and_request(thread, io);
@@ -174,11 +170,8 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     let mut takes_common_work = thread.state(&mut process).is_available();
     trace::wait_for_work(|| {
         let own = thread.state(&mut process);
-        Waiting {
-            takes_common_work,
-            has_calls: !own.stack.frames.is_empty(),
-            has_own_work: !own.work.is_empty(),
-        }
+        let has_calls = !own.stack.frames.is_empty();
+        (takes_common_work, has_calls, !own.work.is_empty())
     });
     let default = thread.process.default_priority;
     if takes_common_work && priority::current_priority() != default {

@@ -47,14 +47,6 @@ macro_rules! emit {
     ($event:ident($($argument:ident: $type:ty),+)) => {
         emit!($event($($argument: $type),+) = ($($argument,)+))
     };
-    ($event:ident {
-        $($(#[$about:meta])* pub(crate) $field:ident: $type:ty,)+
-    } of $record:ident) => {
-        emit!($event($($field: $type),+) = {
-            let values = $record();
-            ($(values.$field,)+)
-        })
-    };
     ($event:ident($($argument:ident: $type:ty),+) = $values:expr) => { ::kernel::macros::paste! {
         #[cfg(CONFIG_TRACEPOINTS)]
         {
@@ -95,23 +87,15 @@ macro_rules! events {
     )+ };
 }
 
-/// Defines what a closure returns for events, and functions that emit these.
+/// Defines functions that emit an event, each with the values that a closure returns.
 macro_rules! events_of {
-    (
-        $(#[$meta:meta])*
-        pub(crate) struct $record:ident $fields:tt
-        $($(#[$of:meta])* fn $name:ident => $event:ident;)+
-    ) => {
+    ($($(#[$meta:meta])* fn $name:ident($($field:ident: $type:ty),+) => $event:ident;)+) => { $(
         $(#[$meta])*
-        pub(crate) struct $record $fields
-        $(
-            $(#[$of])*
-            #[inline(always)]
-            pub(crate) fn $name(record: impl FnOnce() -> $record) {
-                emit!($event $fields of record);
-            }
-        )+
-    };
+        #[inline(always)]
+        pub(crate) fn $name(values: impl FnOnce() -> ($($type,)+)) {
+            emit!($event($($field: $type),+) = values());
+        }
+    )+ };
 }
 
 events! {
@@ -175,117 +159,54 @@ events! {
     fn unmap_user_end(process: Pid, index: usize) => binder_unmap_user_end;
 }
 
+// Numbers of processes and threads that are not known are 0.
 events_of! {
-    /// What a thread that is about to wait has.
-    pub(crate) struct Waiting {
-        pub(crate) takes_common_work: bool,
-        pub(crate) has_calls: bool,
-        pub(crate) has_own_work: bool,
-    }
-
     /// A thread looks for work, and waits if it finds none.
-    fn wait_for_work => binder_wait_for_work;
-}
+    fn wait_for_work(takes_common_work: bool, has_calls: bool, has_own_work: bool)
+        => binder_wait_for_work;
 
-events_of! {
-    /// A call or a reply.
-    pub(crate) struct Sent {
-        pub(crate) id: u32,
-        /// The node that is called; 0 for a reply.
-        pub(crate) node: u32,
-        pub(crate) process: Pid,
-        /// The thread that it is for; 0 if any thread of the process may take it.
-        pub(crate) thread: Pid,
-        pub(crate) is_reply: bool,
-        pub(crate) code: u32,
-        pub(crate) flags: u32,
-    }
-
-    /// The target of a call or a reply is known.
-    fn transaction => binder_transaction;
-}
-
-events_of! {
-    /// A call or a reply that has ended; numbers of processes and threads that are not known are 0.
-    pub(crate) struct Ended {
-        pub(crate) id: u32,
-        pub(crate) from_process: Pid,
-        pub(crate) from_thread: Pid,
-        pub(crate) to_process: Pid,
-        pub(crate) to_thread: Pid,
-        pub(crate) code: u32,
-        pub(crate) flags: u32,
-    }
+    /// The target of a call or a reply is known. A reply has no node. The thread is 0 if any of the
+    /// process may take the call.
+    fn transaction(
+        id: u32, node: u32, process: Pid, thread: Pid, is_reply: bool, code: u32, flags: u32
+    ) => binder_transaction;
 
     /// A call or a reply has ended.
-    fn txn_latency_free => binder_txn_latency_free;
-}
+    fn txn_latency_free(
+        id: u32, from_process: Pid, from_thread: Pid, to_process: Pid, to_thread: Pid, code: u32,
+        flags: u32
+    ) => binder_txn_latency_free;
 
-events_of! {
-    /// The sizes of a buffer's parts, and the call or reply whose data it has.
-    pub(crate) struct BufferOf {
-        pub(crate) id: u32,
-        pub(crate) data_size: usize,
-        pub(crate) offsets_size: usize,
-        pub(crate) extra_size: usize,
-    }
-
-    /// A buffer was reserved.
-    fn transaction_alloc_buf => binder_transaction_alloc_buf;
+    /// A buffer was reserved for the data of a call or a reply.
+    fn transaction_alloc_buf(id: u32, data_size: usize, offsets_size: usize, extra_size: usize)
+        => binder_transaction_alloc_buf;
 
     /// The receiver frees a buffer.
-    fn transaction_buffer_release => binder_transaction_buffer_release;
+    fn transaction_buffer_release(id: u32, data_size: usize, offsets_size: usize, extra_size: usize)
+        => binder_transaction_buffer_release;
 
     /// A buffer is freed because its sender fails.
-    fn transaction_failed_buffer_release => binder_transaction_failed_buffer_release;
+    fn transaction_failed_buffer_release(
+        id: u32, data_size: usize, offsets_size: usize, extra_size: usize
+    ) => binder_transaction_failed_buffer_release;
 
     /// A buffer is freed because a newer call has taken the place of its own.
-    fn transaction_update_buffer_release => binder_transaction_update_buffer_release;
-}
+    fn transaction_update_buffer_release(
+        id: u32, data_size: usize, offsets_size: usize, extra_size: usize
+    ) => binder_transaction_update_buffer_release;
 
-/// A node, as its owner names it.
-pub(crate) struct NodeNamed {
-    pub(crate) id: u32,
-    pub(crate) ptr: u64,
-}
+    /// A node in the data becomes a handle of the receiver.
+    fn transaction_node_to_ref(id: u32, node: u32, ptr: u64, to: u32, handle: u32)
+        => binder_transaction_node_to_ref;
 
-/// A ref, by its debug id and its handle.
-pub(crate) struct RefNamed {
-    pub(crate) id: u32,
-    pub(crate) handle: u32,
-}
+    /// A handle in the data becomes a node of the receiver.
+    fn transaction_ref_to_node(id: u32, from: u32, handle: u32, node: u32, ptr: u64)
+        => binder_transaction_ref_to_node;
 
-/// A node in the data becomes a handle of the receiver.
-#[inline(always)]
-pub(crate) fn transaction_node_to_ref(id: u32, values: impl FnOnce() -> (NodeNamed, RefNamed)) {
-    emit!(binder_transaction_node_to_ref(id: u32, node: u32, ptr: u64, to: u32, handle: u32) = {
-        let (node, to) = values();
-        (id, node.id, node.ptr, to.id, to.handle)
-    });
-}
-
-/// A handle in the data becomes a node of the receiver.
-#[inline(always)]
-pub(crate) fn transaction_ref_to_node(id: u32, values: impl FnOnce() -> (RefNamed, NodeNamed)) {
-    emit!(binder_transaction_ref_to_node(id: u32, from: u32, handle: u32, node: u32, ptr: u64) = {
-        let (from, node) = values();
-        (id, from.id, from.handle, node.id, node.ptr)
-    });
-}
-
-/// A handle in the data becomes a handle of the receiver, on node `on`.
-#[inline(always)]
-pub(crate) fn transaction_ref_to_ref(
-    id: u32,
-    on: u32,
-    values: impl FnOnce() -> (RefNamed, RefNamed),
-) {
-    emit!(binder_transaction_ref_to_ref(
+    /// A handle in the data becomes a handle of the receiver.
+    fn transaction_ref_to_ref(
         id: u32, node: u32, from: u32, from_handle: u32, to: u32, to_handle: u32
-    ) = {
-        let (from, to) = values();
-        (id, on, from.id, from.handle, to.id, to.handle)
-    });
+    ) => binder_transaction_ref_to_ref;
 }
 
 /// As `events.c` defines it.
