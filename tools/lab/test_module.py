@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the build of the module says on a kernel that does not export what it needs, and what is read of its disassembly."""
 
+import re
 import subprocess
 
 import pytest
@@ -10,7 +11,7 @@ from .versions import ROOT
 
 DRIVER = ROOT / "drivers/android"
 # Each symbol with the option without which it is not needed.
-NEEDED = dict(line.split()[:2] for line in (DRIVER / "exports").read_text().splitlines() if not line.startswith("#"))
+NEEDED = dict(re.findall(r'needs\("(\w+)", "(\w+)"', (DRIVER / "exports").read_text()))
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def check(tmp_path):
     def of(exported, options=tuple(NEEDED.values())):
         (tmp_path / "auto.conf").write_text("".join(f"CONFIG_{option}=y\n" for option in options))
         (tmp_path / "Module.symvers").write_text("".join(f"0x00000000\t{name}\tvmlinux\tEXPORT_SYMBOL_GPL\t\n" for name in exported))
-        done = subprocess.run(["awk", "-f", DRIVER / "exports.awk", "auto.conf", "Module.symvers", DRIVER / "exports"], cwd=tmp_path,
+        done = subprocess.run(["awk", "-f", DRIVER / "exports", "auto.conf", "Module.symvers"], cwd=tmp_path,
                               text=True, capture_output=True)
         return done.returncode, done.stdout
 
