@@ -81,24 +81,21 @@ impl Devices {
         if ARE_MADE.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
-        // SAFETY: Called once, because of the check above, and nothing has used the lock before:
-        // only processes that have a device open and readers of log files use it, and neither
-        // exists before the call below.
-        unsafe { processes::REGISTRY.init() };
-        // SAFETY: As above.
-        unsafe { freeze::CHANGING.init() };
-        // SAFETY: As above.
-        unsafe { space::POOL.init() };
-        // SAFETY: As above.
-        unsafe { transaction_log::LOGS.init() };
+        // SAFETY: Called once, because of the check above, and nothing has used the locks before:
+        // only processes that have a device open and readers of log files use them, and neither
+        // exists before `rust_binderfs_init` is called.
+        unsafe {
+            processes::REGISTRY.init();
+            freeze::CHANGING.init();
+            space::POOL.init();
+            transaction_log::LOGS.init();
+        }
         let pool = space::PoolHandle::make(charges_buffers)?;
-        // SAFETY: Called once, because of the check above, and no device exists.
-        let reports = unsafe { register_reports() };
-        // SAFETY: Called once, because of the check above, and no device exists.
-        let worker = unsafe { Worker::begin(c"binder_rust") }?;
-        // SAFETY: Called from module init, in process context. What the functions that the devices
-        // call back need is ready: the registry is initialised, the pool exists, and they need
-        // nothing else.
+        // SAFETY: Both are called once, because of the check above, and no device exists.
+        let (reports, worker) = unsafe { (register_reports(), Worker::begin(c"binder_rust")) };
+        let worker = worker?;
+        // SAFETY: Called from module init, in process context. The functions that the devices call
+        // back need the locks, the pool and the worker, and nothing else.
         if let Err(error) = to_result(unsafe { rust_binderfs_init() }) {
             // SAFETY: No device exists, so no process ends.
             unsafe { worker.end() };
@@ -137,9 +134,7 @@ unsafe extern "C" fn rust_binder_context_create(
     owner: NonNull<c_void>,
 ) -> *mut c_void {
     // SAFETY: Guaranteed by the caller; the string is copied during this call.
-    let name = unsafe { CStr::from_char_ptr(name) };
-    // SAFETY: Guaranteed by the caller.
-    let owner = unsafe { UserNamespace::from_raw(owner) };
+    let (name, owner) = unsafe { (CStr::from_char_ptr(name), UserNamespace::from_raw(owner)) };
     match Context::new(name, owner) {
         Ok(context) => context.into_foreign(),
         Err(_) => core::ptr::null_mut(),
@@ -215,22 +210,25 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         if context.is_null() {
             return Err(ENODEV);
         }
-        // SAFETY: The device's own reference keeps the context alive during this call. The context
-        // was made by `rust_binder_context_create`.
+        // SAFETY: `rust_binder_context_create` has made the context, which the device's own
+        // reference keeps alive during this call.
         let context = unsafe { Arc::<Context>::borrow(context.cast_mut()) };
         // SAFETY: `file` is valid during this call and nothing else uses it yet.
         let opened = unsafe { File::from_raw_file(file) };
         let process = processes::open(context.into(), opened.cred())?;
-        // SAFETY: As above; both arguments are those of this call. The function never fails.
-        unsafe { bindings::nonseekable_open(inode, file) };
-        // SAFETY: This call opens the file and cannot fail from here on, so `binder_release` will
-        // be called with it. None of the operations in `rust_binder_fops` uses a position.
-        unsafe { process.file.set(file) };
+        // SAFETY: Both arguments are those of this call, which cannot fail from here on, so
+        // `binder_release` will be called. None of the operations in `rust_binder_fops` uses a
+        // position.
+        unsafe {
+            bindings::nonseekable_open(inode, file);
+            process.file.set(file);
+        }
         // SAFETY: The inode is valid during this call, and that of a device. `binder_release` calls
-        // the counterpart, with the same inode and pid.
-        unsafe { rust_binder_logs_opened(inode.cast(), process.pid()) };
-        // SAFETY: As for `from_raw_file` above: `file` is valid, and nothing else uses it yet.
-        unsafe { (*file).private_data = process.into_foreign() };
+        // the counterpart, with the same inode and pid. Nothing else uses the file yet.
+        unsafe {
+            rust_binder_logs_opened(inode.cast(), process.pid());
+            (*file).private_data = process.into_foreign();
+        }
         Ok(0)
     })
 }
@@ -259,8 +257,7 @@ unsafe extern "C" fn binder_release(
     inode: *mut bindings::inode,
     file: *mut bindings::file,
 ) -> c_int {
-    // SAFETY: `private_data` was returned by `into_foreign`, and nothing uses the file after this
-    // call.
+    // SAFETY: `into_foreign` has returned `private_data`, and nothing uses it after this call.
     let process = unsafe { Arc::<Process>::from_foreign((*file).private_data) };
     process.file.clear();
     // SAFETY: No operation of the file is left when it is released.
@@ -340,10 +337,8 @@ unsafe extern "C" fn binder_mmap(
     vma: *mut bindings::vm_area_struct,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: Guaranteed by the VFS.
-        let process = unsafe { process_of(file) };
-        // SAFETY: The VMA is being set up, and the mmap lock is held for writing.
-        let vma = unsafe { VmaNew::from_raw(vma) };
+        // SAFETY: The file is open. The VMA is being set up, with the mmap lock held for writing.
+        let (process, vma) = unsafe { (process_of(file), VmaNew::from_raw(vma)) };
         Process::mmap(&process, vma).inspect_err(|error| {
             let errno = error.to_errno();
             space_debug!(
@@ -367,12 +362,12 @@ unsafe extern "C" fn binder_poll(
     file: *mut bindings::file,
     table: *mut bindings::poll_table_struct,
 ) -> bindings::__poll_t {
-    // SAFETY: Guaranteed by the VFS.
-    let process = unsafe { process_of(file) };
-    // SAFETY: `file` is valid during this call; poll does not use its position.
-    let file = unsafe { File::from_raw_file(file) };
-    // SAFETY: The table is null or valid during this call.
-    let table = unsafe { PollTable::from_raw(table) };
+    // SAFETY: All are valid during this call, the table unless it is null; poll does not use the
+    // file's position.
+    let (process, file, table) = unsafe {
+        let opened = File::from_raw_file(file);
+        (process_of(file), opened, PollTable::from_raw(table))
+    };
     match threads::current_thread(process).map(|thread| process.poll(&thread, file, table)) {
         Ok(true) => bindings::POLLIN,
         Ok(false) => 0,
@@ -395,15 +390,12 @@ unsafe extern "C" fn binder_ioctl(
     argument: c_ulong,
 ) -> c_long {
     from_result(|| {
-        // SAFETY: Guaranteed by the VFS.
-        let process = unsafe { process_of(file) };
-        // SAFETY: `file` is valid during this call; ioctls do not use its position.
-        let file = unsafe { File::from_raw_file(file) };
-        // SAFETY: The kernel calls this function as one of the operations of `Process`, and
-        // `descriptors` does not outlive this call.
-        let descriptors = unsafe { Descriptors::of_caller() };
-        // SAFETY: As above, and this is the only call in this operation.
-        let operation = unsafe { Operation::of_caller(process) };
+        // SAFETY: The file is valid during this call; ioctls do not use its position.
+        let (process, file) = unsafe { (process_of(file), File::from_raw_file(file)) };
+        // SAFETY: The kernel calls this function as one of the operations of `Process`, and neither
+        // outlives this call, which makes no other.
+        let (operation, descriptors) =
+            unsafe { (Operation::of_caller(process), Descriptors::of_caller()) };
         let mut opened = Opened {
             operation,
             credential: file.cred(),
@@ -412,4 +404,18 @@ unsafe extern "C" fn binder_ioctl(
         };
         ioctls::run(&mut opened, command, argument).map(|()| 0)
     })
+}
+
+#[cfg(kunit_suites)]
+#[kunit_tests(binder_module)]
+mod tests {
+    use super::{Devices, EBUSY};
+    use crate::kernel_ext::expect::{ensure_eq, Failed};
+
+    #[test]
+    fn lesson_s16_devices_are_made_once() -> Result<(), Failed> {
+        // Module init has made the devices.
+        ensure_eq!(Devices::make(false).err(), Some(EBUSY));
+        Ok(())
+    }
 }

@@ -8,7 +8,4 @@ mod delivery;
 #[allow(unsafe_code)]
 pub(crate) mod ffi;
 pub(crate) mod ioctls;
-#[cfg(kunit_suites)]
-#[allow(unsafe_code)] // The kernel's macro generates it for a suite.
-mod kunit;
 mod returns;
