@@ -76,31 +76,34 @@ macro_rules! codes {
         }
 
         impl $table {
-            /// The codes and their names in C.
-            const ALL: &'static [(Self, &'static str)] =
-                &[$((Self::$variant, stringify!($code)),)*];
-
             /// One more than the highest running number.
             pub(crate) const NUMBERS: usize = {
-                let (mut highest, mut at) = (0, 0);
-                while at < Self::ALL.len() {
-                    if Self::ALL[at].0.number() > highest {
-                        highest = Self::ALL[at].0.number();
-                    }
-                    at += 1;
-                }
-                highest + 1
+                let mut numbers = 0;
+                $(if Self::$variant.number() >= numbers {
+                    numbers = Self::$variant.number() + 1;
+                })*
+                numbers
             };
 
-            /// The names by running number, also of what no longer exists (`_` in the table). Of
-            /// two with one number it is that of the first.
+            /// The codes by running number; of two with one number it is the first.
+            const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
+                let mut codes = [None; Self::NUMBERS];
+                $(if codes[Self::$variant.number()].is_none() {
+                    codes[Self::$variant.number()] = Some(Self::$variant);
+                })*
+                codes
+            };
+
+            /// The names by running number, also of what no longer exists (`_` in the table).
             pub(crate) const NAMES: [&'static str; Self::NUMBERS] = {
                 let mut names = [""; Self::NUMBERS];
                 $(names[number(uapi::[<$protocol _ $gone>])] = stringify!($gone);)*
-                let mut at = Self::ALL.len();
-                while at > 0 {
-                    at -= 1;
-                    names[Self::ALL[at].0.number()] = Self::ALL[at].1;
+                let mut at = 0;
+                while at < Self::NUMBERS {
+                    if let Some(code) = Self::BY_NUMBER[at] {
+                        names[at] = code.name();
+                    }
+                    at += 1;
                 }
                 names
             };
@@ -166,17 +169,6 @@ codes! {
 }
 
 impl Command {
-    /// The commands by running number; of two with one number it is the first.
-    const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
-        let mut commands = [None; Self::NUMBERS];
-        let mut at = Self::ALL.len();
-        while at > 0 {
-            at -= 1;
-            commands[Self::ALL[at].0.number()] = Some(Self::ALL[at].0);
-        }
-        commands
-    };
-
     /// Returns the command of a code, if there is one.
     #[inline(always)]
     pub(crate) fn from_code(code: u32) -> Option<Self> {

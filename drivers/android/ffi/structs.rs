@@ -187,31 +187,25 @@ impl FlatObject {
 
     /// Returns an object of the same strength and flags that names its node by `named`.
     pub(crate) fn naming(mut self, named: Named) -> Self {
-        let (strong, weak, ptr, cookie) = match named {
-            Named::Node(name) => (
-                uapi::BINDER_TYPE_BINDER,
-                uapi::BINDER_TYPE_WEAK_BINDER,
-                name.ptr,
-                name.cookie,
-            ),
-            Named::Handle(_) => (
-                uapi::BINDER_TYPE_HANDLE,
-                uapi::BINDER_TYPE_WEAK_HANDLE,
-                0,
-                0,
-            ),
+        self.0.hdr.type_ = match (&named, self.strength()) {
+            (Named::Node(_), Strength::Strong) => uapi::BINDER_TYPE_BINDER,
+            (Named::Node(_), Strength::Weak) => uapi::BINDER_TYPE_WEAK_BINDER,
+            (Named::Handle(_), Strength::Strong) => uapi::BINDER_TYPE_HANDLE,
+            (Named::Handle(_), Strength::Weak) => uapi::BINDER_TYPE_WEAK_HANDLE,
         };
-        self.0.hdr.type_ = match self.strength() {
-            Strength::Strong => strong,
-            Strength::Weak => weak,
-        };
-        // INVARIANT: It is the largest member of the union.
-        self.0.__bindgen_anon_1.binder = ptr;
-        if let Named::Handle(handle) = named {
-            // INVARIANT: The other bytes stay as they are.
-            self.0.__bindgen_anon_1.handle = handle;
+        // INVARIANT: `binder` is the largest member of the union; a handle changes some bytes of
+        // it, and leaves the others as they are.
+        match named {
+            Named::Node(name) => {
+                self.0.__bindgen_anon_1.binder = name.ptr;
+                self.0.cookie = name.cookie;
+            }
+            Named::Handle(handle) => {
+                self.0.__bindgen_anon_1.binder = 0;
+                self.0.__bindgen_anon_1.handle = handle;
+                self.0.cookie = 0;
+            }
         }
-        self.0.cookie = cookie;
         self
     }
 }
