@@ -58,7 +58,6 @@ unsafe extern "C" {
     safe fn kernel_ext_preempt_disable();
     safe fn kernel_ext_pid_of_thread() -> *mut c_void;
     safe fn kernel_ext_pid_of_group() -> *mut c_void;
-    safe fn kernel_ext_pid_is_current(pid: *const c_void) -> bool;
     safe fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
     safe fn kernel_ext_pid_is_exiting(place: &CountedPid) -> bool;
     safe fn kernel_ext_pid_is_gone(place: &CountedPid) -> bool;
@@ -68,7 +67,7 @@ unsafe extern "C" {
     safe fn kernel_ext_uid_here(uid: u32) -> u32;
     safe fn kernel_ext_user_ns_contains(outer: &UserNamespace, inner: &UserNamespace) -> bool;
 
-    fn kernel_ext_pid_put(pid: *mut c_void);
+    fn put_pid(pid: *mut c_void);
     fn kernel_ext_pid_put_later(pid: *mut c_void);
     fn kernel_ext_pid_wake_and_enable(place: &CountedPid, is_sync: bool);
     fn kernel_ext_user_ns_get(ns: *mut c_void);
@@ -121,7 +120,7 @@ impl Drop for CountedPid {
         let pid = self.address();
         if !pid.is_null() {
             // SAFETY: By the type invariants `self` owns a reference to put.
-            unsafe { kernel_ext_pid_put(pid) };
+            unsafe { put_pid(pid) };
         }
     }
 }
@@ -155,7 +154,7 @@ impl ThreadPid {
     /// Whether this names the calling thread.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
-        kernel_ext_pid_is_current(self.address())
+        self.address() == current_address()
     }
 
     /// Whether the thread is exiting or gone: it is in no system call any more, and makes no other.

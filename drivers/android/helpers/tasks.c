@@ -96,12 +96,7 @@ struct pid *kernel_ext_pid_of_group(void)
 	return get_pid(task_tgid(current));
 }
 
-/* Whether @pid is that of the calling thread, or of its thread group. */
-bool kernel_ext_pid_is_current(const struct pid *pid)
-{
-	return task_pid(current) == pid;
-}
-
+/* Whether @pid is that of the calling thread's group. */
 bool kernel_ext_pid_is_current_group(const struct pid *pid)
 {
 	return task_tgid(current) == pid;
@@ -151,11 +146,6 @@ pid_t kernel_ext_pid_initial_nr(pid_t nr)
 }
 
 /* Names of tasks: rust/kernel/pid.rs */
-
-void kernel_ext_pid_put(struct pid *pid)
-{
-	put_pid(pid);
-}
 
 /* A reference to a pid that is dropped after a grace period. */
 struct later_put {
