@@ -27,7 +27,7 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
-#include "binderfs/internal.h"
+#include "binderfs/rust_binderfs.h"
 
 /*
  * The mount options.

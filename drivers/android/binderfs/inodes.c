@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "internal.h"
+#include "rust_binderfs.h"
 
 #define BINDERFS_INO_ROOT		1
 #define BINDERFS_INO_CONTROL		2

@@ -26,7 +26,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "internal.h"
+#include "rust_binderfs.h"
 
 /* Files */
 

@@ -26,7 +26,7 @@
 #include <linux/user_namespace.h>
 #include <linux/xarray.h>
 
-#include "internal.h"
+#include "rust_binderfs.h"
 
 /*
  * The last minors are kept for the initial IPC namespace: others cannot use

@@ -21,13 +21,13 @@ use kernel::{
     uapi::BINDER_FAMILY_VERSION, //
 };
 
-/// `struct rust_binder_stop` of `binderfs/params.c`.
+/// A static key of C, as a field, which the kernel crate's macro takes.
 #[repr(C)]
-struct Stop {
-    is_armed: bindings::static_key_false,
+struct StaticKey {
+    key: bindings::static_key_false,
 }
 
-// Why most are safe to use: `binderfs/params.c` and `binderfs/inodes.c` define them with these
+// Why most are safe to use: `binderfs/module.c` and `binderfs/inodes.c` define them with these
 // types and arguments, and write the variables by single stores. The functions may be called in any
 // context, but for the one that waits.
 unsafe extern "C" {
@@ -53,7 +53,7 @@ unsafe extern "C" {
     #[link_name = "get_random_u64"]
     pub(crate) safe fn random() -> u64;
 
-    static rust_binder_stop: Stop;
+    static rust_binder_stop: StaticKey;
     safe fn rust_binder_stop_wait() -> c_int;
     safe fn rust_binder_name() -> *const c_char;
     safe static rust_binder_has_reports: Atomic<bool>;
@@ -74,9 +74,8 @@ pub(crate) fn wait_while_stopped() -> Result {
 /// instruction where the kernel has jump labels.
 #[inline(always)]
 pub(crate) fn may_stop() -> bool {
-    // SAFETY: The variable is a static key of C, with a layout as above, and lives as long as the
-    // module.
-    unsafe { kernel::jump_label::static_branch_unlikely!(rust_binder_stop, Stop, is_armed) }
+    // SAFETY: The variable is a static key of C, and lives as long as the module.
+    unsafe { kernel::jump_label::static_branch_unlikely!(rust_binder_stop, StaticKey, key) }
 }
 
 /// The netlink family of the reports about calls that fail. It has a group and no operations:

@@ -209,24 +209,18 @@ events_of! {
     ) => binder_transaction_ref_to_ref;
 }
 
-/// As `events.c` defines it.
-#[repr(C)]
-struct PageEvents {
-    key: bindings::static_key_false,
-}
-
 #[cfg(CONFIG_TRACEPOINTS)]
 extern "C" {
-    static rust_binder_page_events: PageEvents;
+    static rust_binder_page_events: super::StaticKey;
 }
 
 /// Whether an event is on about pages that come into use or are free.
 #[inline(always)]
 pub(crate) fn are_pages_on() -> bool {
     #[cfg(CONFIG_TRACEPOINTS)]
-    // SAFETY: `events.c` defines the struct, whose key is a static key.
+    // SAFETY: `events.c` defines the static key.
     return unsafe {
-        ::kernel::jump_label::static_branch_unlikely!(rust_binder_page_events, PageEvents, key)
+        kernel::jump_label::static_branch_unlikely!(rust_binder_page_events, super::StaticKey, key)
     };
     #[cfg(not(CONFIG_TRACEPOINTS))]
     false

@@ -99,27 +99,18 @@ static const char *kept_name(const char *name)
 	return kept;
 }
 
-/*
- * On while any event is that is about the pages of a buffer.
- * ffi/trace.rs has the struct, too.
- */
-struct rust_binder_page_events {
-	struct static_key_false key;
-};
-
-struct rust_binder_page_events rust_binder_page_events = {
-	.key = STATIC_KEY_FALSE_INIT,
-};
+/* On while any event is that is about the pages of a buffer. */
+DEFINE_STATIC_KEY_FALSE(rust_binder_page_events);
 
 static int page_event_on(void)
 {
-	static_branch_inc(&rust_binder_page_events.key);
+	static_branch_inc(&rust_binder_page_events);
 	return 0;
 }
 
 static void page_event_off(void)
 {
-	static_branch_dec(&rust_binder_page_events.key);
+	static_branch_dec(&rust_binder_page_events);
 }
 
 #define CREATE_TRACE_POINTS

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's parameters, but for those in binderfs/minors.c and rust_binder.rs: in C, because
- * parameters of Rust's module! macro are numbers that do not change while the module is loaded.
+ * The module: its parameters, but for those in binderfs/minors.c and rust_binder.rs; the devices in
+ * /dev that one of them names; and when devices can be opened. Parameters are in C, because those
+ * of Rust's module! macro are numbers that do not change while the module is loaded.
  */
 
 #include <linux/build_bug.h>
+#include <linux/compiler.h>
 #include <linux/ctype.h>
 #include <linux/errno.h>
+#include <linux/fs.h>
 #include <linux/genetlink.h>
 #include <linux/jump_label.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
+#include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/printk.h>
 #include <linux/ratelimit.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/user_namespace.h>
 #include <linux/wait.h>
 
-#include "internal.h"
+#include "rust_binderfs.h"
 
 /* The name: another driver may have registered the usual one, and is used beside this one */
 
@@ -82,12 +90,7 @@ size_t rust_binder_next_device(const char *option, size_t *cursor,
 	return len;
 }
 
-bool rust_binder_has_default_devices(void)
-{
-	return binder_devices == binder_default_devices;
-}
-
-int rust_binder_check_devices(void)
+static int binder_check_devices(void)
 {
 	char name[BINDERFS_MAX_NAME + 1];
 	size_t cursor = 0;
@@ -150,7 +153,7 @@ bool rust_binder_may_log(void)
 	return ___ratelimit(&log_rate, KBUILD_MODNAME);
 }
 
-struct rust_binder_stop rust_binder_stop = { STATIC_KEY_FALSE_INIT };
+DEFINE_STATIC_KEY_FALSE(rust_binder_stop);
 
 /* Written by the setter of the parameter, and from other than 0 to 2 by an error of user space. */
 static int stop_on_user_error;
@@ -162,9 +165,9 @@ static int set_stop(const char *value, const struct kernel_param *param)
 	int ret = param_set_int(value, param);
 
 	if (READ_ONCE(stop_on_user_error))
-		static_branch_enable(&rust_binder_stop.is_armed);
+		static_branch_enable(&rust_binder_stop);
 	else
-		static_branch_disable(&rust_binder_stop.is_armed);
+		static_branch_disable(&rust_binder_stop);
 	if (READ_ONCE(stop_on_user_error) < 2)
 		wake_up_all(&stop_wait);
 	return ret;
@@ -190,4 +193,174 @@ void rust_binder_user_error_happened(void)
 int rust_binder_stop_wait(void)
 {
 	return wait_event_interruptible(stop_wait, READ_ONCE(stop_on_user_error) < 2);
+}
+
+/* Devices in /dev, for programs that do not use binderfs: unless the parameter is given, none */
+
+/* What struct binderfs_chrdev is for a device in binderfs. */
+struct binder_misc {
+	struct list_head link;
+	struct miscdevice misc;
+	void *context;
+	char name[BINDERFS_MAX_NAME + 1];
+};
+
+/* Changes during module init and exit only. */
+static LIST_HEAD(binder_misc_devices);
+
+static bool binder_misc_exists(const char *name)
+{
+	struct binder_misc *device;
+
+	list_for_each_entry(device, &binder_misc_devices, link) {
+		if (!strcmp(device->name, name))
+			return true;
+	}
+	return false;
+}
+
+static int binder_misc_add(const char *name)
+{
+	struct binder_misc *device;
+	int ret = -ENOMEM;
+
+	/* sysfs would detect this, too, but with a stack trace. */
+	if (binder_misc_exists(name))
+		return -EINVAL;
+
+	device = kzalloc_obj(*device);
+	if (!device)
+		return ret;
+
+	device->context = rust_binder_context_create(name, &init_user_ns);
+	if (!device->context)
+		goto free_device;
+
+	strscpy(device->name, name);
+	device->misc.minor = MISC_DYNAMIC_MINOR;
+	device->misc.name = device->name;
+	device->misc.fops = &rust_binder_fops;
+	ret = misc_register(&device->misc);
+	if (ret)
+		goto release_context;
+
+	list_add(&device->link, &binder_misc_devices);
+	return 0;
+
+release_context:
+	rust_binder_context_release(device->context);
+free_device:
+	kfree(device);
+	return ret;
+}
+
+static void binder_misc_remove_all(void)
+{
+	struct binder_misc *device, *next;
+
+	list_for_each_entry_safe(device, next, &binder_misc_devices, link) {
+		misc_deregister(&device->misc);
+		list_del(&device->link);
+		rust_binder_context_release(device->context);
+		kfree(device);
+	}
+}
+
+/* Adds all devices or none, and none if the parameter has its default. */
+static int binder_misc_add_all(void)
+{
+	char name[BINDERFS_MAX_NAME + 1];
+	size_t cursor = 0;
+	int ret = 0;
+
+	if (binder_devices == binder_default_devices)
+		return 0;
+
+	while (!ret && rust_binder_next_device(NULL, &cursor, name))
+		ret = binder_misc_add(name);
+	if (ret)
+		binder_misc_remove_all();
+	return ret;
+}
+
+/* The end of init */
+
+/*
+ * False until init cannot fail any more. Nothing can be mounted or opened
+ * before, because it could not be undone if init failed.
+ */
+static bool binder_ready;
+
+bool rust_binder_is_ready(void)
+{
+	/* Pairs with rust_binderfs_init(). */
+	return smp_load_acquire(&binder_ready);
+}
+
+/*
+ * A module whose init fails is freed, even if references on it are left. An
+ * open or mount that was rejected until now holds its reference a moment
+ * longer, and this waits for it.
+ */
+static void binder_wait_for_refused(void)
+{
+#if defined(MODULE) && defined(CONFIG_MODULE_UNLOAD)
+	/* One reference is that of init itself. */
+	while (module_refcount(THIS_MODULE) > 1)
+		schedule_timeout_uninterruptible(1);
+#endif
+}
+
+/* The interface to the driver */
+
+const void *rust_binderfs_device_context(const struct inode *inode,
+					 const struct file *file)
+{
+	const struct binderfs_chrdev *chrdev = inode->i_private;
+
+	if (!rust_binder_is_ready())
+		return NULL;
+	if (binderfs_is_device(inode))
+		return chrdev->context;
+
+	/* The misc core is opening the device, and has stored its record there. */
+	return container_of(file->private_data, struct binder_misc, misc)->context;
+}
+
+/*
+ * The filesystem is registered before the devices in /dev: this is the one step
+ * that fails in practice, if another driver has registered its name.
+ */
+int rust_binderfs_init(void)
+{
+	int ret = binder_check_devices();
+
+	if (ret)
+		return ret;
+
+	ret = rust_binderfs_register();
+	if (ret)
+		return ret;
+
+	ret = binder_misc_add_all();
+	if (ret) {
+		rust_binderfs_unregister();
+		binder_wait_for_refused();
+		return ret;
+	}
+	/* Its files can be opened at once, and cannot be waited for. */
+	rust_binder_debugfs_init();
+	/*
+	 * Pairs with rust_binder_is_ready(): who reads true finds what was made above, also what
+	 * was made after the filesystem was registered.
+	 */
+	smp_store_release(&binder_ready, true);
+	return 0;
+}
+
+void rust_binderfs_exit(void)
+{
+	binder_misc_remove_all();
+	rust_binderfs_unregister();
+	rust_binder_debugfs_exit();
 }
