@@ -14,11 +14,11 @@
  * a reader. An open file keeps its mount and the module.
  */
 
+#include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
-#include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
@@ -155,49 +155,22 @@ static int binder_log_fill(struct binder_log_dir *dir, struct dentry *parent)
 
 /* The devices that a pid has open, and their file. */
 struct binder_log_pid {
-	pid_t pid;
-
-	/* Guarded by the lock of the XArray. The entry is queued for the worker once at most. */
+	/* Guarded by the lock of the XArray. */
 	unsigned int openings;
-	bool queued;
-	struct llist_node node;
 
-	/* %NULL if it could not be made. */
+	/* An error if it could not be made. */
 	struct dentry *file;
 };
-
-static struct dentry *binder_log_add_pid(struct binder_log_dir *dir, pid_t pid)
-{
-	struct dentry *file;
-	char name[12];
-
-	scnprintf(name, sizeof(name), "%d", pid);
-	file = binder_log_add_file(dir, dir->dentry, name,
-				   RUST_BINDER_LOG_PROCESS, pid);
-	return IS_ERR(file) ? NULL : file;
-}
-
-static void binder_log_remove_pid(struct binder_log_dir *dir,
-				  struct dentry *file)
-{
-	if (!file)
-		return;
-	if (dir->in_debugfs)
-		debugfs_remove(file);
-	else
-		simple_recursive_removal(file, NULL);
-}
 
 /* Counts an opening of a pid that is there. */
 static bool binder_log_count(struct binder_log_dir *dir, pid_t pid)
 {
 	struct binder_log_pid *entry;
 
-	xa_lock(&dir->pids);
+	guard(spinlock)(&dir->pids.xa_lock);
 	entry = xa_load(&dir->pids, pid);
 	if (entry)
 		entry->openings++;
-	xa_unlock(&dir->pids);
 	return entry;
 }
 
@@ -208,6 +181,7 @@ static bool binder_log_count(struct binder_log_dir *dir, pid_t pid)
 static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 {
 	struct binder_log_pid *entry;
+	char name[12];
 
 	if (!dir->dentry || binder_log_count(dir, pid))
 		return;
@@ -215,16 +189,17 @@ static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 	entry = kzalloc_obj(*entry);
 	if (!entry)
 		return;
-	entry->pid = pid;
 	entry->openings = 1;
 
-	mutex_lock(&dir->lock);
+	guard(mutex)(&dir->lock);
 	if (binder_log_count(dir, pid) ||
-	    xa_err(xa_store(&dir->pids, pid, entry, GFP_KERNEL)))
+	    xa_err(xa_store(&dir->pids, pid, entry, GFP_KERNEL))) {
 		kfree(entry);
-	else
-		entry->file = binder_log_add_pid(dir, pid);
-	mutex_unlock(&dir->lock);
+		return;
+	}
+	scnprintf(name, sizeof(name), "%d", pid);
+	entry->file = binder_log_add_file(dir, dir->dentry, name,
+					  RUST_BINDER_LOG_PROCESS, pid);
 }
 
 /*
@@ -236,48 +211,44 @@ static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
 {
 	struct binder_log_pid *entry;
-	bool is_first = false;
 
-	xa_lock(&dir->pids);
-	entry = xa_load(&dir->pids, pid);
-	if (entry && entry->openings && !--entry->openings && !entry->queued) {
-		entry->queued = true;
-		is_first = llist_add(&entry->node, &dir->closed);
+	scoped_guard(spinlock, &dir->pids.xa_lock) {
+		entry = xa_load(&dir->pids, pid);
+		if (!entry || !entry->openings || --entry->openings)
+			return;
+		__xa_set_mark(&dir->pids, pid, XA_MARK_0);
 	}
-	xa_unlock(&dir->pids);
-	if (is_first)
-		queue_work(system_dfl_wq, &dir->work);
+	queue_work(system_dfl_wq, &dir->work);
 }
 
 /* Removes a pid that has closed its last device, unless it has opened one again. */
-static void binder_log_dir_remove(struct binder_log_dir *dir,
+static void binder_log_dir_remove(struct binder_log_dir *dir, pid_t pid,
 				  struct binder_log_pid *entry)
 {
-	bool is_gone;
-
-	mutex_lock(&dir->lock);
-	xa_lock(&dir->pids);
-	entry->queued = false;
-	is_gone = !entry->openings;
-	if (is_gone)
-		__xa_erase(&dir->pids, entry->pid);
-	xa_unlock(&dir->pids);
-	if (is_gone) {
-		binder_log_remove_pid(dir, entry->file);
-		kfree(entry);
+	guard(mutex)(&dir->lock);
+	scoped_guard(spinlock, &dir->pids.xa_lock) {
+		if (entry->openings) {
+			__xa_clear_mark(&dir->pids, pid, XA_MARK_0);
+			return;
+		}
+		__xa_erase(&dir->pids, pid);
 	}
-	mutex_unlock(&dir->lock);
+	if (dir->in_debugfs)
+		debugfs_remove(entry->file);
+	else if (!IS_ERR(entry->file))
+		simple_recursive_removal(entry->file, NULL);
+	kfree(entry);
 }
 
 static void binder_log_dir_work(struct work_struct *work)
 {
 	struct binder_log_dir *dir = container_of(work, struct binder_log_dir,
 						  work);
-	struct binder_log_pid *entry, *next;
+	struct binder_log_pid *entry;
+	unsigned long pid;
 
-	llist_for_each_entry_safe(entry, next, llist_del_all(&dir->closed),
-				  node) {
-		binder_log_dir_remove(dir, entry);
+	xa_for_each_marked(&dir->pids, pid, entry, XA_MARK_0) {
+		binder_log_dir_remove(dir, pid, entry);
 		cond_resched();
 	}
 }
@@ -286,7 +257,6 @@ void rust_binder_log_dir_init(struct binder_log_dir *dir)
 {
 	mutex_init(&dir->lock);
 	xa_init(&dir->pids);
-	init_llist_head(&dir->closed);
 	INIT_WORK(&dir->work, binder_log_dir_work);
 }
 

@@ -13,7 +13,6 @@
 #include <linux/fs.h>
 #include <linux/jump_label.h>
 #include <linux/kdev_t.h>
-#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -148,13 +147,12 @@ struct binder_log_dir {
 	struct dentry *dentry;
 	bool in_debugfs;
 
-	/* Pids that may have closed their last device, and what removes their files. */
-	struct llist_head closed;
-	struct work_struct work;
-
 	/* Held while pids and their files are added and removed. */
 	struct mutex lock;
+	/* XA_MARK_0: the pid may have closed its last device. */
 	struct xarray pids;
+	/* Removes the files of marked pids. */
+	struct work_struct work;
 };
 
 /* Whose an entry is, and who may use it. */
