@@ -278,33 +278,29 @@ static const struct inode_operations binderfs_root_iops = {
  * feature.
  */
 
-static int binderfs_present_show(struct seq_file *seq, void *unused)
-{
-	seq_puts(seq, "1\n");
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(binderfs_present);
-
+static bool binderfs_always = true;
+/* A family of another driver may keep ours from being registered. */
 bool rust_binder_has_reports;
 
-/* A family of another driver may keep ours from being registered. */
-static int binderfs_reports_show(struct seq_file *seq, void *unused)
+static int binderfs_feature_show(struct seq_file *seq, void *unused)
 {
-	seq_puts(seq, rust_binder_has_reports ? "1\n" : "0\n");
+	const bool *is_present = seq->private;
+
+	seq_puts(seq, *is_present ? "1\n" : "0\n");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(binderfs_reports);
+DEFINE_SHOW_ATTRIBUTE(binderfs_feature);
 
 static int binderfs_add_features(struct super_block *sb)
 {
 	static const struct {
 		const char *name;
-		const struct file_operations *fops;
+		bool *is_present;
 	} features[] = {
-		{ "oneway_spam_detection", &binderfs_present_fops },
-		{ "extended_error", &binderfs_present_fops },
-		{ "freeze_notification", &binderfs_present_fops },
-		{ "transaction_report", &binderfs_reports_fops },
+		{ "oneway_spam_detection", &binderfs_always },
+		{ "extended_error", &binderfs_always },
+		{ "freeze_notification", &binderfs_always },
+		{ "transaction_report", &rust_binder_has_reports },
 	};
 	struct dentry *dir = rust_binderfs_add_dir(sb->s_root, "features");
 	struct dentry *file;
@@ -314,7 +310,8 @@ static int binderfs_add_features(struct super_block *sb)
 
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
 		file = rust_binderfs_add_file(dir, features[i].name,
-					      features[i].fops, NULL);
+					      &binderfs_feature_fops,
+					      features[i].is_present);
 		if (IS_ERR(file))
 			return PTR_ERR(file);
 	}
