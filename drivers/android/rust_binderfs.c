@@ -11,6 +11,7 @@
 
 #include <linux/array_size.h>
 #include <linux/capability.h>
+#include <linux/cleanup.h>
 #include <linux/cred.h>
 #include <linux/errno.h>
 #include <linux/fs.h>
@@ -80,27 +81,27 @@ static const struct fs_parameter_spec binderfs_parameters[] = {
  * The number is one of the caller's user namespace, as in chown(2); that of the
  * mount, which may be another one, has to know the user as well.
  */
-static int binderfs_parse_uid(struct fs_context *fc, u32 number)
+static int binderfs_parse_uid(struct fs_context *fc, u32 number,
+			      struct binderfs_owner *owner)
 {
-	struct binderfs_options *options = fc->fs_private;
 	kuid_t uid = make_kuid(current_user_ns(), number);
 
 	if (!uid_valid(uid) || !kuid_has_mapping(fc->user_ns, uid))
 		return invalfc(fc, "uid=%u is no user of this user namespace",
 			       number);
-	options->uid = uid;
+	owner->uid = uid;
 	return 0;
 }
 
-static int binderfs_parse_gid(struct fs_context *fc, u32 number)
+static int binderfs_parse_gid(struct fs_context *fc, u32 number,
+			      struct binderfs_owner *owner)
 {
-	struct binderfs_options *options = fc->fs_private;
 	kgid_t gid = make_kgid(current_user_ns(), number);
 
 	if (!gid_valid(gid) || !kgid_has_mapping(fc->user_ns, gid))
 		return invalfc(fc, "gid=%u is no group of this user namespace",
 			       number);
-	options->gid = gid;
+	owner->gid = gid;
 	return 0;
 }
 
@@ -187,12 +188,12 @@ static int binderfs_parse_value(struct fs_context *fc, int opt,
 		options->stats = value->uint_32;
 		return 0;
 	case BINDERFS_OPT_UID:
-		return binderfs_parse_uid(fc, value->uint_32);
+		return binderfs_parse_uid(fc, value->uint_32, &options->owner);
 	case BINDERFS_OPT_GID:
-		return binderfs_parse_gid(fc, value->uint_32);
+		return binderfs_parse_gid(fc, value->uint_32, &options->owner);
 	case BINDERFS_OPT_MODE:
 		return binderfs_parse_mode(fc, param->key, value->uint_32,
-					   &options->mode);
+					   &options->owner.mode);
 	case BINDERFS_OPT_CONTROL_MODE:
 		return binderfs_parse_mode(fc, param->key, value->uint_32,
 					   &options->control_mode);
@@ -218,27 +219,6 @@ static int binderfs_parse_param(struct fs_context *fc, struct fs_parameter *para
 
 /* The options of a mount */
 
-static int binderfs_new_options(struct fs_context *fc)
-{
-	struct binderfs_options *options = kzalloc_obj(*options,
-						       GFP_KERNEL_ACCOUNT);
-
-	if (!options)
-		return -ENOMEM;
-
-	options->max = BINDERFS_MINORS;
-	options->mode = BINDERFS_DEFAULT_MODE;
-	options->control_mode = BINDERFS_DEFAULT_MODE;
-	options->uid = make_kuid(fc->user_ns, 0);
-	if (!uid_valid(options->uid))
-		options->uid = GLOBAL_ROOT_UID;
-	options->gid = make_kgid(fc->user_ns, 0);
-	if (!gid_valid(options->gid))
-		options->gid = GLOBAL_ROOT_GID;
-	fc->fs_private = options;
-	return 0;
-}
-
 static void binderfs_free_options(struct binderfs_options *options)
 {
 	if (options)
@@ -254,14 +234,8 @@ static bool binderfs_given(const struct binderfs_options *options,
 
 struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount)
 {
-	struct binderfs_owner owner;
-
-	spin_lock(&mount->options_lock);
-	owner.uid = mount->options->uid;
-	owner.gid = mount->options->gid;
-	owner.mode = mount->options->mode;
-	spin_unlock(&mount->options_lock);
-	return owner;
+	guard(spinlock)(&mount->options_lock);
+	return mount->options->owner;
 }
 
 /* Without uid= and gid= the VFS has given it to root of the user namespace. */
@@ -269,9 +243,9 @@ void rust_binderfs_own_root(const struct binderfs_options *options,
 			    struct inode *root)
 {
 	if (binderfs_given(options, BINDERFS_OPT_UID))
-		root->i_uid = options->uid;
+		root->i_uid = options->owner.uid;
 	if (binderfs_given(options, BINDERFS_OPT_GID))
-		root->i_gid = options->gid;
+		root->i_gid = options->owner.gid;
 }
 
 /* Whether an option that lasts as long as the mount is named and differs. */
@@ -300,17 +274,16 @@ static int binderfs_reconfigure(struct fs_context *fc)
 	if (ret)
 		return ret;
 
-	spin_lock(&mount->options_lock);
+	guard(spinlock)(&mount->options_lock);
 	/* Devices over the new limit stay; no further ones can be created. */
 	WRITE_ONCE(options->max, new->max);
 	if (binderfs_given(new, BINDERFS_OPT_UID))
-		options->uid = new->uid;
+		options->owner.uid = new->owner.uid;
 	if (binderfs_given(new, BINDERFS_OPT_GID))
-		options->gid = new->gid;
+		options->owner.gid = new->owner.gid;
 	if (binderfs_given(new, BINDERFS_OPT_MODE))
-		options->mode = new->mode;
+		options->owner.mode = new->owner.mode;
 	options->given |= new->given;
-	spin_unlock(&mount->options_lock);
 	return 0;
 }
 
@@ -330,11 +303,11 @@ static int binderfs_show_options(struct seq_file *seq, struct dentry *root)
 	if (options.stats)
 		seq_puts(seq, ",stats=global");
 	if (binderfs_given(&options, BINDERFS_OPT_UID))
-		seq_printf(seq, ",uid=%u", from_kuid_munged(user_ns, options.uid));
+		seq_printf(seq, ",uid=%u", from_kuid_munged(user_ns, options.owner.uid));
 	if (binderfs_given(&options, BINDERFS_OPT_GID))
-		seq_printf(seq, ",gid=%u", from_kgid_munged(user_ns, options.gid));
+		seq_printf(seq, ",gid=%u", from_kgid_munged(user_ns, options.owner.gid));
 	if (binderfs_given(&options, BINDERFS_OPT_MODE))
-		seq_printf(seq, ",mode=%o", options.mode);
+		seq_printf(seq, ",mode=%o", options.owner.mode);
 	if (binderfs_given(&options, BINDERFS_OPT_CONTROL_MODE))
 		seq_printf(seq, ",control_mode=%o", options.control_mode);
 	if (binderfs_given(&options, BINDERFS_OPT_DEVICES))
@@ -352,35 +325,25 @@ static const struct super_operations binderfs_sops = {
 	.statfs = simple_statfs,
 };
 
-/* Takes the options over from @fc. */
-static struct binderfs_mount *
-binderfs_new_mount(const struct user_namespace *user_ns,
-		   struct fs_context *fc)
+/* On failure the VFS calls binderfs_kill_sb(), which cleans up. */
+static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	struct binderfs_mount *mount = kzalloc_obj(*mount, GFP_KERNEL_ACCOUNT);
 
 	if (!mount)
-		return NULL;
+		return -ENOMEM;
 
-	if (rust_binderfs_init_quota(mount, user_ns)) {
+	if (rust_binderfs_init_quota(mount, sb->s_user_ns)) {
 		kfree(mount);
-		return NULL;
+		return -ENOMEM;
 	}
 	mount->options = fc->fs_private;
 	fc->fs_private = NULL;
 	spin_lock_init(&mount->options_lock);
 	atomic64_set(&mount->last_ino, BINDERFS_INO_LAST_DEVICE);
 	rust_binder_log_dir_init(&mount->processes);
-	return mount;
-}
 
-/* On failure the VFS calls binderfs_kill_sb(), which cleans up. */
-static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
-{
-	sb->s_fs_info = binderfs_new_mount(sb->s_user_ns, fc);
-	if (!sb->s_fs_info)
-		return -ENOMEM;
-
+	sb->s_fs_info = mount;
 	sb->s_blocksize = PAGE_SIZE;
 	sb->s_blocksize_bits = PAGE_SHIFT;
 	sb->s_magic = BINDERFS_SUPER_MAGIC;
@@ -434,14 +397,26 @@ static const struct fs_context_operations binderfs_context_ops = {
 
 static int binderfs_init_fs_context(struct fs_context *fc)
 {
-	int ret;
+	struct binderfs_options *options;
 
 	if (!rust_binder_is_ready())
 		return -ENODEV;
-	ret = binderfs_new_options(fc);
-	if (!ret)
-		fc->ops = &binderfs_context_ops;
-	return ret;
+	options = kzalloc_obj(*options, GFP_KERNEL_ACCOUNT);
+	if (!options)
+		return -ENOMEM;
+
+	options->max = BINDERFS_MINORS;
+	options->owner.mode = BINDERFS_DEFAULT_MODE;
+	options->control_mode = BINDERFS_DEFAULT_MODE;
+	options->owner.uid = make_kuid(fc->user_ns, 0);
+	if (!uid_valid(options->owner.uid))
+		options->owner.uid = GLOBAL_ROOT_UID;
+	options->owner.gid = make_kgid(fc->user_ns, 0);
+	if (!gid_valid(options->owner.gid))
+		options->owner.gid = GLOBAL_ROOT_GID;
+	fc->fs_private = options;
+	fc->ops = &binderfs_context_ops;
+	return 0;
 }
 
 /*

@@ -13,6 +13,7 @@
  */
 
 #include <linux/bug.h>
+#include <linux/cleanup.h>
 #include <linux/errno.h>
 #include <linux/idr.h>
 #include <linux/ipc_namespace.h>
@@ -28,10 +29,7 @@
 
 #include "rust_binderfs.h"
 
-/*
- * The last minors are kept for the initial IPC namespace: others cannot use
- * all.
- */
+/* The last minors are kept for the initial IPC namespace. */
 #define BINDERFS_MINORS_OF_HOST	4
 
 static unsigned int binderfs_max_user_devices = 4096;
@@ -63,48 +61,40 @@ static DEFINE_XARRAY(binderfs_users);
  */
 static DEFINE_XARRAY(binderfs_containers);
 
-static struct binderfs_account *binderfs_new_account(struct xarray *accounts,
-						     u32 key)
-{
-	struct binderfs_account *account = kzalloc_obj(*account,
-						       GFP_KERNEL_ACCOUNT);
-
-	if (!account)
-		return NULL;
-
-	account->accounts = accounts;
-	account->key = key;
-	if (xa_err(xa_store(accounts, key, account, GFP_KERNEL_ACCOUNT))) {
-		kfree(account);
-		return NULL;
-	}
-	return account;
-}
-
 static struct binderfs_account *binderfs_get_account(struct xarray *accounts,
 						     u32 key)
 {
 	struct binderfs_account *account;
 
-	mutex_lock(&binderfs_accounts_lock);
+	guard(mutex)(&binderfs_accounts_lock);
 	account = xa_load(accounts, key);
-	if (!account)
-		account = binderfs_new_account(accounts, key);
-	if (account)
-		account->mounts++;
-	mutex_unlock(&binderfs_accounts_lock);
+	if (!account) {
+		account = kzalloc_obj(*account, GFP_KERNEL_ACCOUNT);
+		if (!account)
+			return NULL;
+		account->accounts = accounts;
+		account->key = key;
+		if (xa_err(xa_store(accounts, key, account, GFP_KERNEL_ACCOUNT))) {
+			kfree(account);
+			return NULL;
+		}
+	}
+	account->mounts++;
 	return account;
 }
 
-static void binderfs_put_account(struct binderfs_account *account)
+void rust_binderfs_exit_quota(struct binderfs_mount *mount)
 {
-	mutex_lock(&binderfs_accounts_lock);
-	if (!--account->mounts) {
-		WARN_ON(account->devices);
-		xa_erase(account->accounts, account->key);
-		kfree(account);
-	}
-	mutex_unlock(&binderfs_accounts_lock);
+	struct binderfs_account *account = mount->account;
+
+	if (!account)
+		return;
+	guard(mutex)(&binderfs_accounts_lock);
+	if (--account->mounts)
+		return;
+	WARN_ON(account->devices);
+	xa_erase(account->accounts, account->key);
+	kfree(account);
 }
 
 /*
@@ -113,14 +103,12 @@ static void binderfs_put_account(struct binderfs_account *account)
  */
 static u32 binderfs_last_minor(const struct user_namespace *user_ns)
 {
-	u32 last = BINDERFS_MINORS - 1;
-
 	if (user_ns != &init_user_ns)
-		last = BINDERFS_MINORS / 2 - 1;
-	else if (IS_ENABLED(CONFIG_IPC_NS) &&
-		 current->nsproxy->ipc_ns != &init_ipc_ns)
-		last -= BINDERFS_MINORS_OF_HOST;
-	return last;
+		return BINDERFS_MINORS / 2 - 1;
+	if (IS_ENABLED(CONFIG_IPC_NS) &&
+	    current->nsproxy->ipc_ns != &init_ipc_ns)
+		return BINDERFS_MINORS - BINDERFS_MINORS_OF_HOST - 1;
+	return BINDERFS_MINORS - 1;
 }
 
 int rust_binderfs_init_quota(struct binderfs_mount *mount,
@@ -141,12 +129,6 @@ int rust_binderfs_init_quota(struct binderfs_mount *mount,
 	return mount->account ? 0 : -ENOMEM;
 }
 
-void rust_binderfs_exit_quota(struct binderfs_mount *mount)
-{
-	if (mount->account)
-		binderfs_put_account(mount->account);
-}
-
 /* Numbers of devices */
 
 static bool binderfs_has_room(const struct binderfs_account *account)
@@ -158,37 +140,28 @@ static bool binderfs_has_room(const struct binderfs_account *account)
 
 static int binderfs_charge(struct binderfs_mount *mount)
 {
-	int ret = -ENOSPC;
-
-	spin_lock(&binderfs_quota_lock);
-	if (mount->devices < READ_ONCE(mount->options->max) &&
-	    binderfs_has_room(mount->account)) {
-		mount->devices++;
-		if (mount->account)
-			mount->account->devices++;
-		ret = 0;
-	}
-	spin_unlock(&binderfs_quota_lock);
-	return ret;
+	guard(spinlock)(&binderfs_quota_lock);
+	if (mount->devices >= READ_ONCE(mount->options->max) ||
+	    !binderfs_has_room(mount->account))
+		return -ENOSPC;
+	mount->devices++;
+	if (mount->account)
+		mount->account->devices++;
+	return 0;
 }
 
 static void binderfs_uncharge(struct binderfs_mount *mount)
 {
-	spin_lock(&binderfs_quota_lock);
+	guard(spinlock)(&binderfs_quota_lock);
 	mount->devices--;
 	if (mount->account)
 		mount->account->devices--;
-	spin_unlock(&binderfs_quota_lock);
 }
 
 bool rust_binderfs_is_full(struct binderfs_mount *mount)
 {
-	bool is_full;
-
-	spin_lock(&binderfs_quota_lock);
-	is_full = mount->devices >= READ_ONCE(mount->options->max);
-	spin_unlock(&binderfs_quota_lock);
-	return is_full;
+	guard(spinlock)(&binderfs_quota_lock);
+	return mount->devices >= READ_ONCE(mount->options->max);
 }
 
 int rust_binderfs_alloc_minor(struct binderfs_mount *mount)

@@ -168,10 +168,8 @@ struct binderfs_options {
 	unsigned long given;
 	u32 max;
 	bool stats;
-	kuid_t uid;
-	kgid_t gid;
-	/* The permissions of devices, and those of binder-control. */
-	umode_t mode;
+	/* Of devices that are created now. */
+	struct binderfs_owner owner;
 	umode_t control_mode;
 	/* Names with colons between them. Unless named, %NULL. */
 	char *devices;
@@ -222,7 +220,6 @@ void rust_binderfs_unregister(void);
 /* Whether a device can have the name: no other entry has it. */
 bool rust_binderfs_is_name(const char *name, size_t len);
 
-/* Of devices that are created now. */
 struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount);
 void rust_binderfs_own_root(const struct binderfs_options *options,
 			    struct inode *root);
