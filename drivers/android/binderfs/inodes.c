@@ -354,21 +354,15 @@ static int binderfs_add_defaults(struct super_block *sb, struct fs_context *fc)
 	return 0;
 }
 
-static struct inode *binderfs_new_root(struct super_block *sb)
+int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc)
 {
 	struct inode *inode = binderfs_new_dir(sb, BINDERFS_INO_ROOT,
 					       &binderfs_root_iops);
+	int ret;
 
 	if (inode)
 		rust_binderfs_own_root(binderfs_mount(sb)->options, inode);
-	return inode;
-}
-
-int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc)
-{
-	int ret;
-
-	sb->s_root = d_make_root(binderfs_new_root(sb));
+	sb->s_root = d_make_root(inode);
 	if (!sb->s_root)
 		return -ENOMEM;
 

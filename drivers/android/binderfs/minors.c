@@ -131,22 +131,18 @@ int rust_binderfs_init_quota(struct binderfs_mount *mount,
 
 /* Numbers of devices */
 
-static bool binderfs_has_room(const struct binderfs_account *account)
-{
-	u32 max = READ_ONCE(binderfs_max_user_devices);
-
-	return !account || !max || account->devices < max;
-}
-
 static int binderfs_charge(struct binderfs_mount *mount)
 {
+	struct binderfs_account *account = mount->account;
+	u32 max = READ_ONCE(binderfs_max_user_devices);
+
 	guard(spinlock)(&binderfs_quota_lock);
 	if (mount->devices >= READ_ONCE(mount->options->max) ||
-	    !binderfs_has_room(mount->account))
+	    (account && max && account->devices >= max))
 		return -ENOSPC;
 	mount->devices++;
-	if (mount->account)
-		mount->account->devices++;
+	if (account)
+		account->devices++;
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * Tasks: macros, inline functions and fields that the kernel's rust/helpers lack and rust/kernel/
  * of this driver needs as functions. In C, because the C compiler knows the offsets of
- * task_struct's fields in any kernel. As for rust/helpers/, the declarations are those in Rust.
+ * task_struct's fields in any kernel. As for rust/helpers/, the declarations are those in Rust,
+ * which describe the functions that have no comment here.
  */
 
 #include <linux/cache.h>
@@ -59,7 +60,6 @@ bool kernel_ext_is_preemptible(void)
 	return !IS_ENABLED(CONFIG_PREEMPT_RT) && preemptible();
 }
 
-/* Lets other tasks run, where the kernel does not preempt and another should run. May sleep. */
 void kernel_ext_cond_resched(void)
 {
 	cond_resched();
@@ -79,7 +79,6 @@ bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
 
 /* The calling task: rust/kernel/pid.rs */
 
-/* Returns the pid of the calling thread, without a reference. */
 struct pid *kernel_ext_pid_current(void)
 {
 	return task_pid(current);
@@ -102,16 +101,12 @@ bool kernel_ext_pid_is_current_group(const struct pid *pid)
 	return task_tgid(current) == pid;
 }
 
-/*
- * Returns a number of the calling thread's group that no other group gets: that of the group's
- * pidfds.
- */
+/* That of the group's pidfds. */
 u64 kernel_ext_group_number(void)
 {
 	return task_tgid(current)->ino;
 }
 
-/* Whether the calling thread is the kernel's own. */
 bool kernel_ext_is_kernel_thread(void)
 {
 	return current->flags & PF_KTHREAD;
@@ -128,10 +123,6 @@ u32 kernel_ext_uid_here(u32 uid)
 	return from_kuid(here, KUIDT_INIT(uid));
 }
 
-/*
- * Returns the number in the initial pid namespace of the thread that has the number @nr in the
- * pid namespace of the calling task; 0 if there is none.
- */
 pid_t kernel_ext_pid_initial_nr(pid_t nr)
 {
 	pid_t initial;
@@ -302,7 +293,6 @@ static int note_sync_flags(struct wait_queue_entry *entry, unsigned int mode, in
 	return 0;
 }
 
-/* Finds out what a synchronous wake-up passes. At the module's initialisation. */
 void kernel_ext_wake_init(void)
 {
 	DECLARE_WAIT_QUEUE_HEAD_ONSTACK(queue);
@@ -360,11 +350,7 @@ bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
 
 /* How tasks are scheduled: rust/kernel/sched.rs */
 
-/*
- * How a task is scheduled, in one word: its policy, its nice value from 0 on, its real-time
- * priority or 0, and whether its scheduling is reset on fork. The fields do not overlap, and
- * the last is filled in only by the functions that say so.
- */
+/* The fields of a word, which rust/kernel/sched.rs draws. */
 #define SCHED_NICE_SHIFT	16
 #define SCHED_RT_SHIFT		24
 #define SCHED_FORK_RESETS	0x100
@@ -378,7 +364,6 @@ bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
 #pragma weak sched_setattr_nocheck
 static typeof(sched_setattr_nocheck) *setattr_nocheck __ro_after_init = sched_setattr_nocheck;
 
-/* Returns how a task is scheduled, without the flag. It may be running on another CPU. */
 u32 kernel_ext_sched_of(const struct task_struct *task)
 {
 	return task->rt_priority << SCHED_RT_SHIFT |
@@ -386,13 +371,11 @@ u32 kernel_ext_sched_of(const struct task_struct *task)
 	       task->policy;
 }
 
-/* Returns how the calling task is scheduled, without the flag. */
 u32 kernel_ext_sched_current(void)
 {
 	return kernel_ext_sched_of(current);
 }
 
-/* Returns the flag alone. */
 bool kernel_ext_sched_resets_on_fork(const struct task_struct *task)
 {
 	return task->sched_reset_on_fork;
@@ -420,11 +403,7 @@ static void set_policy(struct task_struct *task, u32 wanted)
 	READ_ONCE(setattr_nocheck)(task, &attr);
 }
 
-/*
- * Schedules a task as @wanted says, without checking the task's rights, and returns how it was
- * scheduled before, with the flag. Where policy and real-time priority stay the same, the flag
- * stays, too. What cannot be changed stays as it is.
- */
+/* What cannot be changed stays as it is. */
 u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 {
 	bool resets = task->sched_reset_on_fork;
@@ -458,10 +437,6 @@ static bool may_nice(struct task_struct *task)
 	return may;
 }
 
-/*
- * Returns the limits of a task: its lowest nice value as a signed byte (20: it may choose
- * none), and from bit 8 on its highest real-time priority (0: none).
- */
 u32 kernel_ext_sched_limits(struct task_struct *task)
 {
 	unsigned long nice = NICE_WIDTH;
