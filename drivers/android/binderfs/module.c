@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module: its parameters, but for those in binderfs/minors.c and rust_binder.rs; the devices in
+ * The module: its parameters, but for those in binderfs/inodes.c and rust_binder.rs; the devices in
  * /dev that one of them names; and when devices can be opened. Parameters are in C, because those
  * of Rust's module! macro are numbers that do not change while the module is loaded.
  */

@@ -188,7 +188,7 @@ struct binderfs_mount {
 	/* %NULL for a mount of the initial user namespace. */
 	struct binderfs_account *account;
 	u32 last_minor;
-	/* Guarded by a lock of binderfs/minors.c. */
+	/* Guarded by binderfs_quota_lock. */
 	u32 devices;
 };
 
@@ -224,7 +224,7 @@ struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount);
 void rust_binderfs_own_root(const struct binderfs_options *options,
 			    struct inode *root);
 
-/* binderfs/minors.c */
+/* binderfs/inodes.c */
 
 /* Opens an account, or joins it. The super block keeps the namespace. */
 int rust_binderfs_init_quota(struct binderfs_mount *mount,
@@ -232,21 +232,8 @@ int rust_binderfs_init_quota(struct binderfs_mount *mount,
 /* After the last device. */
 void rust_binderfs_exit_quota(struct binderfs_mount *mount);
 
-/*
- * Allocate or free a minor, together with one device of the quotas of the mount
- * and of its account. Return the minor, or a negative errno: -ENOSPC if a quota
- * or the minors are exhausted.
- */
-int rust_binderfs_alloc_minor(struct binderfs_mount *mount);
-void rust_binderfs_free_minor(struct binderfs_mount *mount, int minor);
-
-/* Whether the mount has as many devices as its own option allows. */
-bool rust_binderfs_is_full(struct binderfs_mount *mount);
-
 /* Warns if a minor or an account is left after the last mount. */
 void rust_binderfs_check_minors(void);
-
-/* binderfs/inodes.c */
 
 /* Inode numbers up to this one belong to the root directory and to devices. */
 #define BINDERFS_INO_LAST_DEVICE	(3 + BINDERFS_MINORS)
