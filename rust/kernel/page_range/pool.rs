@@ -5,7 +5,6 @@
 
 use super::slots::Record;
 use kernel::{
-    alloc::AllocError,
     bindings,
     error::to_result,
     ffi::{c_char, c_ulong, c_void},
@@ -15,10 +14,7 @@ use kernel::{
     types::Opaque,
 };
 
-use core::{
-    mem::{size_of, MaybeUninit},
-    ptr::{null_mut, NonNull},
-};
+use core::{mem::size_of, ptr::null_mut};
 
 extern "C" {
     fn kernel_ext_shrinker_alloc(name: *const c_char) -> *mut c_void;
@@ -49,7 +45,7 @@ pub struct PagePool {
     #[pin]
     list: Opaque<bindings::list_lru>,
     /// The slab cache of records.
-    cache: *mut bindings::kmem_cache,
+    pub(super) cache: *mut bindings::kmem_cache,
     /// How many pages were asked for since one of them was idle.
     pub(super) fruitless: Atomic<c_ulong>,
     charges_owner: bool,
@@ -73,13 +69,24 @@ impl PagePool {
         // SAFETY: The name is valid during this call, which copies it.
         let shrinker = unsafe { kernel_ext_shrinker_alloc(name.as_char_ptr()) };
         let shrinker = shrinker.cast::<bindings::shrinker>();
+        let mut arguments = bindings::kmem_cache_args::default();
+        // Counted as reclaimable; and not merged with other caches, so that leaked records are
+        // noticed.
+        let flags = 1 << bindings::_slab_flag_bits__SLAB_RECLAIM_ACCOUNT
+            | 1 << bindings::_slab_flag_bits__SLAB_NO_MERGE;
+        // CAST: A few words.
+        let size = size_of::<Record>() as u32;
+        let name = name.as_char_ptr();
+        // SAFETY: The name is valid during this call, which copies it, and so are the arguments.
+        let cache =
+            unsafe { bindings::__kmem_cache_create_args(name, size, &mut arguments, flags) };
         let init = pin_init!(Self {
             shrinker,
             list <- Opaque::ffi_init(|list: *mut bindings::list_lru| {
                 // SAFETY: `list` is valid for writes; all zeroes is the state that C starts with.
                 unsafe { list.write_bytes(0, 1) }
             }),
-            cache: new_cache(name),
+            cache,
             fruitless: Atomic::new(0),
             charges_owner,
         });
@@ -127,18 +134,6 @@ impl PagePool {
         // SAFETY: The state is from `kernel_ext_charge_begin` in this task.
         unsafe { kernel_ext_charge_end(&mut state) };
         result
-    }
-
-    /// Allocates memory for a record.
-    pub(super) fn alloc_record(&self) -> Result<KBox<MaybeUninit<Record>>, AllocError> {
-        // SAFETY: Cache and list live as long as the pool. Because the list is passed, the list of
-        // the cgroup that is charged exists when this succeeds.
-        let memory =
-            unsafe { bindings::kmem_cache_alloc_lru_noprof(self.cache, self.list(), self.flags()) };
-        let memory = NonNull::new(memory.cast()).ok_or(AllocError)?;
-        // SAFETY: The memory is of the size and alignment of a record, and owned by this function.
-        // Dropping the box calls `kfree`, which accepts objects of all slab caches.
-        Ok(unsafe { KBox::from_raw(memory.as_ptr()) })
     }
 
     /// Puts a record at the end of the list, where reclaim asks for it last.
@@ -208,19 +203,6 @@ impl PinnedDrop for PagePool {
             bindings::kmem_cache_destroy(self.cache);
         }
     }
-}
-
-/// Creates the slab cache of records. Null if there is no memory.
-fn new_cache(name: &CStr) -> *mut bindings::kmem_cache {
-    let mut arguments = bindings::kmem_cache_args::default();
-    // Counted as reclaimable; and not merged with other caches, so that leaked records are noticed.
-    let flags = 1 << bindings::_slab_flag_bits__SLAB_RECLAIM_ACCOUNT
-        | 1 << bindings::_slab_flag_bits__SLAB_NO_MERGE;
-    // CAST: A few words.
-    let size = size_of::<Record>() as u32;
-    let name = name.as_char_ptr();
-    // SAFETY: The name is valid during this call, which copies it, and so are the arguments.
-    unsafe { bindings::__kmem_cache_create_args(name, size, &mut arguments, flags) }
 }
 
 /// Returns how many pages might be idle. In any context in which memory may be allocated.

@@ -35,7 +35,7 @@
 use super::{
     mapping::shows,
     pool::PagePool,
-    slots::{Record, Slot},
+    slots::{Record, Slot, UNLISTED, UNUSABLE},
     PageRange, Space,
 };
 use kernel::{
@@ -245,21 +245,11 @@ impl First {
         unsafe { self.record.as_ref() }
     }
 
-    /// Takes the record off the list. The caller tells `list_lru_walk_one`.
-    fn isolate(self) -> NonNull<Record> {
+    /// Takes the record off the list, whose lock is still held. The caller tells
+    /// `list_lru_walk_one`.
+    fn isolate(self) {
         // SAFETY: By the type invariants the lock is held, and the record is on the list.
         unsafe { bindings::list_lru_isolate(self.list, self.record().links()) };
-        self.record
-    }
-
-    /// As [`isolate`](Self::isolate), and releases the lock of the list. What keeps range and record
-    /// is up to the caller.
-    fn isolate_and_unlock(self) -> NonNull<Record> {
-        let list = self.list;
-        let record = self.isolate();
-        // SAFETY: By the type invariants this thread holds the lock.
-        unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
-        record
     }
 }
 
@@ -353,7 +343,10 @@ impl PageRange {
         };
         // From here on the range exists because `vma`, which is locked, has a reference to it; and
         // the slot and the record, because the space is open.
-        let record = first.isolate_and_unlock();
+        let (record, list) = (first.record, first.list);
+        first.isolate();
+        // SAFETY: By the invariants of `First` this thread holds the lock.
+        unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
         self.owner.observe(PageEvent::Free, index);
         self.owner.observe(PageEvent::UnmapStart, index);
         vma.zap_vma_range(self.address_of(index), PAGE_SIZE);
@@ -383,32 +376,26 @@ impl PageRange {
             let is_done = match found {
                 Use::Idle => {
                     let _shrinking = self.shrinking.lock();
-                    self.lower_frontier(start);
-                    slot.mark_leaving(record)
+                    let old = self.frontier.load(ordering::Relaxed);
+                    // CAST: Sizes of mappings fit into an `isize`.
+                    let end = old.min(start as isize);
+                    // ORDERING: The owner's lock is held, under which uses begin. The exchange
+                    // continues what `advance_frontier` has released. INVARIANT: The frontier
+                    // claims no more than before. If the exchange fails, the mapping was removed
+                    // meanwhile, and `GONE` stays.
+                    let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
+                    slot.set(record, UNUSABLE)
                 }
                 Use::UsedLately => true,
                 Use::Used => {
                     self.unlisted.fetch_add(1, ordering::Relaxed);
-                    slot.unlist(record)
+                    slot.set(record, UNLISTED)
                 }
             };
             answer = is_done.then_some(found);
         };
         self.owner.ask(start..start + PAGE_SIZE, round, &mut act);
         answer
-    }
-
-    /// Limits the frontier to the pages before `end`. The caller holds `shrinking`.
-    fn lower_frontier(&self, end: usize) {
-        // CAST: Sizes of mappings fit into an `isize`.
-        let end = end as isize;
-        let old = self.frontier.load(ordering::Relaxed);
-        if old > end {
-            // ORDERING: The owner's lock is held, under which uses begin. The exchange continues
-            // what `advance_frontier` has released. INVARIANT: The frontier claims less than
-            // before. If the exchange fails, the mapping was removed meanwhile, and `GONE` stays.
-            let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
-        }
     }
 
     /// Returns the round in which reclaim asks for a page of this range now.
