@@ -272,7 +272,10 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         label: Label,
         spare: &mut SpareMemory<T, FEW_RANGES>,
     ) -> Result<Reserved, ReserveError> {
-        let size = rounded(size).ok_or(ReserveError::NoSpace)?;
+        // An empty request gets an address of its own, too.
+        let last = size.max(1).checked_add(GRANULE as usize - 1);
+        let size = last.and_then(|last| u32::try_from(last - last % GRANULE as usize).ok());
+        let size = size.ok_or(ReserveError::NoSpace)?;
         let oneway_sender = match kind {
             CallKind::Sync => None,
             CallKind::Oneway { .. } if size > self.oneway_free => {
@@ -530,10 +533,4 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         }
         held
     }
-}
-
-/// Returns the size of the range for a request; an empty request gets an address of its own, too.
-fn rounded(size: usize) -> Option<u32> {
-    let last = size.max(1).checked_add(GRANULE as usize - 1)?;
-    u32::try_from(last - last % GRANULE as usize).ok()
 }

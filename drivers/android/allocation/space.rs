@@ -82,13 +82,7 @@ impl Buffers {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// Allocates what [`Self::set_space`] needs. `ENOMEM`.
-    pub(crate) fn new_ranges() -> Result<Ranges> {
-        // Initialised in place: it is too large for the stack.
-        Ok(KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) }))
-    }
-
-    /// Creates the space, with this size.
+    /// Creates the space, with this size. `ranges` are new.
     pub(crate) fn set_space(&self, mut ranges: Ranges, size: usize) {
         ranges.set_space(size);
         let replaced = self.ranges.lock().replace(ranges);

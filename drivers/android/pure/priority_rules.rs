@@ -29,7 +29,7 @@
 /// [`FIFO`](policy::FIFO) and [`ROUND_ROBIN`](policy::ROUND_ROBIN), and 0 for all others. The word
 /// that is read from a task lacks the flag; the word of a change has it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Priority(u32);
+pub(crate) struct Priority(pub(crate) u32);
 
 /// The policies that are distinguished, by their numbers in the system call. All others are fair
 /// policies: their tasks share the CPU, by their nice values (-20 to 19).
@@ -86,14 +86,6 @@ impl Priority {
     const RESET_ON_FORK: u32 = 1 << 8;
     const POLICY: u32 = 0xff;
     const NICE: u32 = 0xff << 16;
-
-    pub(crate) const fn from_word(word: u32) -> Self {
-        Self(word)
-    }
-
-    pub(crate) const fn word(self) -> u32 {
-        self.0
-    }
 
     const fn policy(self) -> u32 {
         self.0 & Self::POLICY

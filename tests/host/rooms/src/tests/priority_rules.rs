@@ -37,12 +37,12 @@ impl Task {
     }
 
     fn priority(self) -> Priority {
-        Priority::from_word(self.real_time << 24 | ((self.nice + 20) as u32) << 16 | self.policy)
+        Priority(self.real_time << 24 | ((self.nice + 20) as u32) << 16 | self.policy)
     }
 
     /// Without the flag.
     fn of(priority: Priority) -> Self {
-        let word = priority.word();
+        let word = priority.0;
         Self {
             policy: word & 0xff,
             nice: (word >> 16 & 0xff) as i32 - 20,
@@ -306,11 +306,11 @@ fn what_is_inherited_is_not_inherited_by_children() {
         Task::fair(NORMAL, 0).priority(),
     );
     let served = node.to_serve_call(caller, own).unwrap();
-    assert_eq!(served.word() & FLAG, FLAG);
+    assert_eq!(served.0 & FLAG, FLAG);
     // That a task has the flag makes it no other.
-    assert!(Priority::from_word(own.word() | FLAG).is_like(own));
+    assert!(Priority(own.0 | FLAG).is_like(own));
     // It gets back the flag that it had with the policy that it had.
-    let saved = Priority::from_word(Task::real_time(ROUND_ROBIN, 9, 0).priority().word() | FLAG);
+    let saved = Priority(Task::real_time(ROUND_ROBIN, 9, 0).priority().0 | FLAG);
     assert_eq!(served.to_restore(saved), Some(saved));
 }
 
@@ -355,9 +355,9 @@ fn what_is_saved_is_what_comes_back() {
             for reset in [0, 1 << 8] {
                 for policy in 0..=6 {
                     let word = real_time << 24 | nice << 16 | reset | policy;
-                    let priority = Priority::from_word(word);
+                    let priority = Priority(word);
                     saved.keep_first(priority);
-                    saved.keep_first(Priority::from_word(0));
+                    saved.keep_first(Priority(0));
                     assert_eq!(saved.get(), Some(priority));
                     assert_eq!(SavedPriority::from(Some(priority)), saved);
                     assert_eq!(saved.take(), Some(priority));
