@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading and writing the pages of a range.
+//! Reading and writing the pages of a range. An access fails with `EFAULT` if its pages are not
+//! [populated](PageRange::populate), or do not exist any more.
 //!
 //! All accesses are made while the range's space is open. Opening it does not wait: reclaim skips a
 //! range whose space is open. No access sleeps while it is open. Only a copy from user memory that
@@ -77,8 +78,8 @@ impl PageRange {
     /// Copies `len` bytes from the current process's memory at `from` to the offset `offset`. May
     /// sleep.
     ///
-    /// Errors: `EFAULT` if the source cannot be read, or if the pages of the target are not
-    /// [populated](Self::populate). Part of the data may have been copied in that case.
+    /// Fails with `EFAULT` also if the source cannot be read. Part of the data may have been copied
+    /// then.
     #[inline]
     pub fn copy_from_user(&self, offset: usize, from: UserPtr, len: usize) -> Result {
         let mut done = 0;
@@ -142,8 +143,6 @@ impl PageRange {
     }
 
     /// Copies `bytes` to the offset `offset`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
         self.open_pages()?.write(offset, bytes)
@@ -153,8 +152,6 @@ impl PageRange {
     ///
     /// The bytes may be anything that was ever written there: in this respect the result is like
     /// data from user space.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     #[inline]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result {
         let len = bytes.len();
@@ -172,8 +169,6 @@ impl PageRange {
     }
 
     /// Writes zeroes to the offsets `offset..offset + len`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     pub fn zero(&self, offset: usize, len: usize) -> Result {
         self.open_pages()?.for_each_part(offset, len, |page, part| {
             part.zero(page);
@@ -183,8 +178,6 @@ impl PageRange {
 
     /// Opens the pages for several accesses. As long as the result exists, reclaim skips them: the
     /// caller must not sleep meanwhile.
-    ///
-    /// Errors: `EFAULT` if no pages exist any more.
     #[inline]
     pub fn open_pages(&self) -> Result<OpenPages<'_>> {
         self.space.open().map(OpenPages).ok_or(EFAULT)
@@ -196,8 +189,6 @@ pub struct OpenPages<'a>(Open<'a, Space>);
 
 impl OpenPages<'_> {
     /// Copies `bytes` to the offset `offset`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](PageRange::populate).
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
         self.for_each_part(offset, bytes.len(), |page, part| {

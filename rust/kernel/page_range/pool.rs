@@ -43,7 +43,7 @@ pub struct PagePool {
     shrinker: *mut bindings::shrinker,
     /// A list for each node and memory cgroup.
     #[pin]
-    list: Opaque<bindings::list_lru>,
+    pub(super) list: Opaque<bindings::list_lru>,
     /// The slab cache of records.
     pub(super) cache: *mut bindings::kmem_cache,
     /// How many pages were asked for since one of them was idle.
@@ -96,7 +96,7 @@ impl PagePool {
         }
         // SAFETY: The list is zeroed, and pinned in the pool; the shrinker is valid, and has its
         // number already.
-        to_result(unsafe { bindings::__list_lru_init(pool.list(), true, shrinker) })?;
+        to_result(unsafe { bindings::__list_lru_init(pool.list.get(), true, shrinker) })?;
         // SAFETY: The shrinker belongs to the pool, and is not registered, so nothing else uses it.
         // The pool is pinned in its `Arc`, and frees the shrinker, which waits for running calls,
         // before any other part of it is dropped.
@@ -142,7 +142,7 @@ impl PagePool {
     ///
     /// The record must be on no list, in the slot that it names, and that of a range of this pool.
     pub(super) unsafe fn add(&self, record: &Record) {
-        let (list, links) = (self.list(), record.links());
+        let (list, links) = (self.list.get(), record.links.get());
         // SAFETY: The link is part of no list. If pages are charged, it is in slab memory of this
         // pool's cache, by which `list_lru` finds the cgroup whose list it belongs to.
         unsafe {
@@ -159,7 +159,7 @@ impl PagePool {
     ///
     /// The record must be on the list or on none, and of a range of this pool.
     pub(super) unsafe fn remove(&self, record: &Record) {
-        let (list, links) = (self.list(), record.links());
+        let (list, links) = (self.list.get(), record.links.get());
         // SAFETY: Promised by the caller. `add` has chosen the list in the same way.
         unsafe {
             match self.node_of(record) {
@@ -176,16 +176,11 @@ impl PagePool {
         (!self.charges_owner).then(|| record.page.page().nid())
     }
 
-    /// Returns the list, which exists as long as the pool.
-    pub(super) fn list(&self) -> *mut bindings::list_lru {
-        self.list.get()
-    }
-
     /// Returns how many records are on the list of a node and cgroup.
     pub(super) fn count(&self, control: &bindings::shrink_control) -> c_ulong {
         // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
         // the shrinker.
-        unsafe { bindings::list_lru_count_one(self.list(), control.nid, control.memcg) }
+        unsafe { bindings::list_lru_count_one(self.list.get(), control.nid, control.memcg) }
     }
 }
 

@@ -171,7 +171,15 @@ impl PagePool {
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 return walk;
             }
-            match self.ask_for_first(control) {
+            let mut asked: Option<Asked> = None;
+            let (result, mut how_many) = ((&raw mut asked).cast(), 1);
+            // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call
+            // of the shrinker. Nothing else uses the result meanwhile.
+            unsafe {
+                let (list, node, cgroup) = (self.list.get(), control.nid, control.memcg);
+                bindings::list_lru_walk_one(list, node, cgroup, Some(ask), result, &mut how_many)
+            };
+            match asked {
                 None => return walk,
                 Some(Asked::Kept) => {
                     self.fruitless.fetch_add(1, ordering::Relaxed);
@@ -187,19 +195,6 @@ impl PagePool {
             }
             walk.asked += 1;
         }
-    }
-
-    /// Asks for the first page on the list of a node and cgroup. [`None`] if there is none.
-    fn ask_for_first(&self, control: &bindings::shrink_control) -> Option<Asked> {
-        let mut asked: Option<Asked> = None;
-        let (result, mut how_many) = ((&raw mut asked).cast(), 1);
-        // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
-        // the shrinker. Nothing else uses the result meanwhile.
-        unsafe {
-            let (list, node, cgroup) = (self.list(), control.nid, control.memcg);
-            bindings::list_lru_walk_one(list, node, cgroup, Some(ask), result, &mut how_many)
-        };
-        asked
     }
 }
 
@@ -249,7 +244,7 @@ impl First {
     /// `list_lru_walk_one`.
     fn isolate(self) {
         // SAFETY: By the type invariants the lock is held, and the record is on the list.
-        unsafe { bindings::list_lru_isolate(self.list, self.record().links()) };
+        unsafe { bindings::list_lru_isolate(self.list, self.record().links.get()) };
     }
 }
 
@@ -369,7 +364,14 @@ impl PageRange {
     /// unlisted if it is used. Returns the answer; [`None`] if the owner would have had to wait, or
     /// the slot does not have the record any more.
     fn mark_if_idle(&self, record: &Record, slot: &Slot) -> Option<Use> {
-        let round = self.round_of(record);
+        let mut round = self.round.load(ordering::Relaxed);
+        if record.asked_in.load(ordering::Relaxed) == round {
+            let next = round.wrapping_add(1);
+            // It fails if the pages of another list have begun the round.
+            let _ = self.round.cmpxchg(round, next, ordering::Relaxed);
+            round = next;
+        }
+        record.asked_in.store(round, ordering::Relaxed);
         let start = (record.index as usize) << PAGE_SHIFT;
         let mut answer = None;
         let mut act = |found: Use| {
@@ -396,18 +398,5 @@ impl PageRange {
         };
         self.owner.ask(start..start + PAGE_SIZE, round, &mut act);
         answer
-    }
-
-    /// Returns the round in which reclaim asks for a page of this range now.
-    fn round_of(&self, record: &Record) -> u32 {
-        let mut round = self.round.load(ordering::Relaxed);
-        if record.asked_in.load(ordering::Relaxed) == round {
-            let next = round.wrapping_add(1);
-            // It fails if the pages of another list have begun the round.
-            let _ = self.round.cmpxchg(round, next, ordering::Relaxed);
-            round = next;
-        }
-        record.asked_in.store(round, ordering::Relaxed);
-        round
     }
 }

@@ -90,8 +90,8 @@ impl Drop for HeldPage {
 ///   not dropped before the link is removed.
 #[repr(C, align(8))] // The low bits of its address are free for `STATE`.
 pub(super) struct Record {
-    /// First, so that a pointer to it is a pointer to the record.
-    links: Opaque<bindings::list_head>,
+    /// By this `list_lru` knows the record. First, so that a pointer to it is one to the record.
+    pub(super) links: Opaque<bindings::list_head>,
     pub(super) page: HeldPage,
     pub(super) range: NonNull<PageRange>,
     pub(super) index: u32,
@@ -112,7 +112,7 @@ impl Record {
         // SAFETY: Cache and list live as long as the pool. Because the list is passed, the list of
         // the cgroup that is charged exists when this succeeds.
         let memory =
-            unsafe { bindings::kmem_cache_alloc_lru_noprof(pool.cache, pool.list(), flags) };
+            unsafe { bindings::kmem_cache_alloc_lru_noprof(pool.cache, pool.list.get(), flags) };
         let memory = NonNull::new(memory.cast::<MaybeUninit<Self>>()).ok_or(AllocError)?;
         // SAFETY: The memory is of the size and alignment of a record, and owned by this function.
         // Dropping the box calls `kfree`, which accepts objects of all slab caches.
@@ -127,7 +127,7 @@ impl Record {
             index: index as u32,
             asked_in: Atomic::new(range.round.load(ordering::Relaxed)),
         });
-        let links = record.links();
+        let links = record.links.get();
         let alone = bindings::list_head {
             next: links,
             prev: links,
@@ -135,11 +135,6 @@ impl Record {
         // SAFETY: `links` is a field of the new record, which nothing else refers to.
         unsafe { links.write(alone) };
         Ok(record)
-    }
-
-    /// Returns the link by which `list_lru` knows the record.
-    pub(super) fn links(&self) -> *mut bindings::list_head {
-        self.links.get()
     }
 }
 

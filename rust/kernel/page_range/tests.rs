@@ -287,15 +287,15 @@ mod suite {
     fn pages_appear_and_hold_what_is_written_where_they_were_asked_for() -> Result<(), Failed> {
         let scene = Scene::mapped(8)?;
         let range = &scene.range;
-        for (pages, result, state) in [
-            (3..5, Ok(()), (2, 0, 0)),
+        for ((start, end), result, state) in [
+            ((3, 5), Ok(()), (2, 0, 0)),
             // Pages that are present are not made again.
-            (0..4, Ok(()), (5, 0, 5)),
-            (0..9, Err(EFAULT), (5, 0, 5)),
-            (7..6, Err(EFAULT), (5, 0, 5)),
+            ((0, 4), Ok(()), (5, 0, 5)),
+            ((0, 9), Err(EFAULT), (5, 0, 5)),
+            ((7, 6), Err(EFAULT), (5, 0, 5)),
         ] {
-            let (start, end) = (pages.start * PAGE_SIZE, pages.end * PAGE_SIZE);
-            ensure_eq!((range.populate(start, end), scene.state()), (result, state));
+            let populated = range.populate(start * PAGE_SIZE, end * PAGE_SIZE);
+            ensure_eq!((populated, scene.state()), (result, state));
         }
         ensure_eq!(range.populate(0, usize::MAX), Err(EFAULT));
         ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
