@@ -400,12 +400,12 @@ impl Process {
                 extra_size: label.extra_size(size),
             }
         });
-        if delivered.is_cleared {
+        let is_watched = self.pages.has_unlisted() || trace::are_pages_on();
+        if delivered.is_cleared || is_watched {
             drop(buffers);
-            let _ = self.pages.zero(offset, size);
-            self.buffers.release(offset, size, &self.pages);
-        } else if self.pages.has_unlisted() || trace::are_pages_on() {
-            drop(buffers);
+            if delivered.is_cleared {
+                let _ = self.pages.zero(offset, size);
+            }
             self.buffers.release(offset, size, &self.pages);
         } else {
             let unused = ranges.release(offset);

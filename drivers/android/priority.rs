@@ -13,7 +13,7 @@
 
 use crate::{
     kernel_ext::sched,
-    pure::priority_rules::{NodePriority, Priority, PriorityLimits}, //
+    pure::priority_rules::{NodePriority, Priority}, //
 };
 use kernel::{
     prelude::*,
@@ -52,8 +52,7 @@ pub(crate) fn raise_sleeper(
         Some(caller) => node.to_serve_call(caller, own)?,
         None => node.to_serve_oneway(own)?,
     };
-    let limits = PriorityLimits::from_word(sched::limits(sleeper));
-    let permitted = limits.permit(wanted, own);
+    let permitted = wanted.within(sched::limits(sleeper), own);
     permitted
         .is_more_urgent_than(own)
         .then(|| Priority(sched::set(sleeper, permitted.0)))
@@ -120,8 +119,7 @@ fn change_as_permitted(own: Priority, wanted: Option<Priority>, keeps_flag: bool
         return own;
     };
     let task = current!();
-    let limits = PriorityLimits::from_word(sched::limits(task));
-    let permitted = limits.permit(wanted, own);
+    let permitted = wanted.within(sched::limits(task), own);
     if permitted.is_like(own) {
         return own;
     }

@@ -3,9 +3,7 @@
 //! At which priority calls are served, tried with all callers and all nodes, next to a model that says
 //! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
 
-use crate::pure::priority_rules::{
-    NodeFlags, NodePriority, Priority, PriorityLimits, SavedPriority,
-};
+use crate::pure::priority_rules::{NodeFlags, NodePriority, Priority, SavedPriority};
 
 const NORMAL: u32 = 0;
 const FIFO: u32 = 1;
@@ -258,7 +256,7 @@ fn loop_7_the_default_is_the_openers() {
 fn nobody_gets_more_than_limits_allow_or_than_he_has() {
     for nice_limit in -20..=20i32 {
         for real_time_limit in [0, 1, 5, 50, 99] {
-            let limits = PriorityLimits::from_word(nice_limit as u8 as u32 | real_time_limit << 8);
+            let limits = nice_limit as u8 as u32 | real_time_limit << 8;
             for own in some_tasks() {
                 for wanted in tasks() {
                     check_permitted(limits, (nice_limit, real_time_limit), own, wanted);
@@ -268,8 +266,8 @@ fn nobody_gets_more_than_limits_allow_or_than_he_has() {
     }
 }
 
-fn check_permitted(limits: PriorityLimits, (nice, real_time): (i32, u32), own: Task, wanted: Task) {
-    let given = Task::of(limits.permit(wanted.priority(), own.priority()));
+fn check_permitted(limits: u32, (nice, real_time): (i32, u32), own: Task, wanted: Task) {
+    let given = Task::of(wanted.priority().within(limits, own.priority()));
     let expect = |holds: bool| {
         let limits = (nice, real_time);
         assert!(
