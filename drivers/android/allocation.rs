@@ -35,7 +35,6 @@ use kernel::{
         Arc, //
     }, //
 };
-use space::Buffers;
 
 /// The size of the largest space, however much a process maps (contract MMAP-4).
 const LARGEST_SPACE: usize = SZ_4M;
@@ -87,37 +86,36 @@ impl BufferLayout {
         let data_size = request.data_size as u32;
         let offsets_size = request.offsets_size as u32;
         let buffers_size = request.buffers_size as u32;
-        let context_size = aligned_to::<u64>(context_size as u32);
+        let context_size = aligned::<u64>(context_size as u32);
         // Four sizes up to `SMALL` do not wrap, and checked additions are a branch each in every
         // call.
         Ok(Self {
             data_size,
             offsets_size,
             context_size,
-            total: aligned(data_size)
-                .wrapping_add(aligned(offsets_size))
-                .wrapping_add(aligned(buffers_size))
+            total: aligned::<usize>(data_size)
+                .wrapping_add(aligned::<usize>(offsets_size))
+                .wrapping_add(aligned::<usize>(buffers_size))
                 .wrapping_add(context_size),
         })
     }
 
     #[cold]
     fn why_too_large(request: &TransactionRequest, context_size: usize) -> Failure {
-        let sizes = [
+        let mut sizes = [
             request.data_size,
             request.offsets_size,
             request.buffers_size,
-        ];
-        let mut total = context_size;
-        for size in sizes {
-            let size = usize::try_from(size).ok();
-            let size = size.and_then(|size| size.checked_next_multiple_of(size_of::<usize>()));
-            match size.and_then(|size| total.checked_add(size)) {
-                Some(sum) => total = sum,
-                None => return Failure::new(Reason::TooLarge, EINVAL),
-            }
+        ]
+        .into_iter();
+        let total = sizes.try_fold(context_size, |total, size| {
+            let size = usize::try_from(size).ok()?;
+            total.checked_add(size.checked_next_multiple_of(size_of::<usize>())?)
+        });
+        match total {
+            Some(_) => Failure::new(Reason::LargerThanSpace, ENOSPC),
+            None => Failure::new(Reason::TooLarge, EINVAL),
         }
-        Failure::new(Reason::LargerThanSpace, ENOSPC)
     }
 
     /// Returns the size of the data.
@@ -132,29 +130,19 @@ impl BufferLayout {
 
     /// Returns the start of the array of offsets, relative to the data.
     pub(crate) fn offsets_at(&self) -> usize {
-        aligned(self.data_size) as usize
-    }
-
-    /// Returns the size of the buffer, which has at least the size of a pointer.
-    fn size(&self) -> usize {
-        usize::max(self.total as usize, size_of::<usize>())
+        aligned::<usize>(self.data_size) as usize
     }
 
     /// Returns the start and the end of the pointer area: it lies between the offsets and the
     /// security context.
     pub(crate) fn pointers(&self) -> (usize, usize) {
-        let start = aligned(self.data_size) + aligned(self.offsets_size);
+        let start = aligned::<usize>(self.data_size) + aligned::<usize>(self.offsets_size);
         (start as usize, (self.total - self.context_size) as usize)
     }
 }
 
-/// Rounds up to the size of a pointer.
-fn aligned(size: u32) -> u32 {
-    aligned_to::<usize>(size)
-}
-
 /// Rounds a [small](SMALL) size up to the size of a `T`.
-fn aligned_to<T>(size: u32) -> u32 {
+fn aligned<T>(size: u32) -> u32 {
     let last = size_of::<T>() as u32 - 1;
     size.wrapping_add(last) & !last
 }
@@ -267,7 +255,8 @@ impl Process {
             return Err(EINVAL);
         }
         // Allocated first, because nothing may fail after the mapping exists.
-        let ranges = Buffers::new_ranges()?;
+        // Initialised in place: it is too large for the stack.
+        let ranges = KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) });
         let size = self.pages.register(vma, LARGEST_SPACE)?;
         space_debug!(OpenClose, "maps {size} bytes of {}", self.context.name());
         self.buffers.set_space(ranges, size);
@@ -351,14 +340,13 @@ impl Process {
     /// Delivers `buffer`: this process may free it from now on. `node` is that of a call.
     #[inline(always)] // As a function of its own it would copy the buffer.
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, node: Option<Arc<Node>>, is_oneway: bool) {
-        let is_cleared = buffer.is_cleared;
+        let (offset, is_cleared) = (buffer.offset(), buffer.is_cleared);
         let delivered = Delivered {
             node,
             is_oneway,
             is_cleared,
             named: buffer.named,
         };
-        let offset = buffer.offset as usize;
         let unknown = match &mut *self.buffers.lock() {
             Some(ranges) => ranges.deliver(offset, delivered),
             None => Err(delivered),
@@ -373,24 +361,19 @@ impl Process {
     /// Takes back a buffer that was not delivered, and releases the objects that its data names so
     /// far. Sleeps; no lock may be held.
     pub(crate) fn give_back_buffer(&self, buffer: Buffer) {
-        let Buffer {
-            offset,
-            layout,
-            is_cleared,
-            named,
-            ..
-        } = buffer;
-        if let Some(named) = named {
+        let offset = buffer.offset();
+        // A buffer has at least the size of a pointer.
+        let size = usize::max(buffer.layout.total as usize, size_of::<usize>());
+        if let Some(named) = buffer.named {
             // It was not delivered, and has no descriptors of the receiver.
             let _ = self.release_objects(named, None);
         }
-        let offset = offset as usize;
-        if is_cleared {
+        if buffer.is_cleared {
             // Fails only for pages that are absent, which hold nothing to be zeroed.
-            let _ = self.pages.zero(offset, layout.size());
+            let _ = self.pages.zero(offset, size);
             self.pages.end_secret();
         }
-        self.buffers.release(offset, layout.size(), &self.pages);
+        self.buffers.release(offset, size, &self.pages);
     }
 
     /// Frees the buffer at this address for the calling task, which belongs to this process. If it
@@ -409,12 +392,12 @@ impl Process {
             let (data_size, offsets_size) = (label.data_size as usize, label.offsets_size as usize);
             (label.id, data_size, offsets_size, label.extra_size(size))
         });
-        if delivered.is_cleared {
+        let is_watched = self.pages.has_unlisted() || trace::are_pages_on();
+        if delivered.is_cleared || is_watched {
             drop(buffers);
-            let _ = self.pages.zero(offset, size);
-            self.buffers.release(offset, size, &self.pages);
-        } else if self.pages.has_unlisted() || trace::are_pages_on() {
-            drop(buffers);
+            if delivered.is_cleared {
+                let _ = self.pages.zero(offset, size);
+            }
             self.buffers.release(offset, size, &self.pages);
         } else {
             let unused = ranges.release(offset);

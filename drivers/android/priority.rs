@@ -13,7 +13,7 @@
 
 use crate::{
     kernel_ext::sched,
-    pure::priority_rules::{NodePriority, Priority, PriorityLimits}, //
+    pure::priority_rules::{NodePriority, Priority}, //
 };
 use kernel::{
     prelude::*,
@@ -23,7 +23,7 @@ use kernel::{
 /// Returns how the calling task is scheduled. Changes nothing, so a lock may be held.
 #[inline]
 pub(crate) fn current_priority() -> Priority {
-    Priority::from_word(sched::current())
+    Priority(sched::current())
 }
 
 /// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the
@@ -47,16 +47,15 @@ pub(crate) fn raise_sleeper(
     caller: Option<Priority>,
     node: &NodePriority,
 ) -> Option<Priority> {
-    let own = Priority::from_word(sched::of(sleeper));
+    let own = Priority(sched::of(sleeper));
     let wanted = match caller {
         Some(caller) => node.to_serve_call(caller, own)?,
         None => node.to_serve_oneway(own)?,
     };
-    let limits = PriorityLimits::from_word(sched::limits(sleeper));
-    let permitted = limits.permit(wanted, own);
+    let permitted = wanted.within(sched::limits(sleeper), own);
     permitted
         .is_more_urgent_than(own)
-        .then(|| Priority::from_word(sched::set(sleeper, permitted.word())))
+        .then(|| Priority(sched::set(sleeper, permitted.0)))
 }
 
 /// Gives the calling task the priority for serving a oneway call on `node`. It keeps that priority
@@ -74,16 +73,17 @@ pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Prio
 /// or has failed. The task's limits do not apply, because it had this priority before.
 #[inline]
 pub(crate) fn end_service(saved: Priority) {
-    let own = current_priority();
-    if !saved.is_like(own) {
-        restore(current!(), own, saved);
+    if !saved.is_like(current_priority()) {
+        end_service_of(current!(), saved);
     }
 }
 
-/// The same for another task, which may run meanwhile.
+/// The same for any task, which may run meanwhile.
 #[cold]
 pub(crate) fn end_service_of(task: &Task, saved: Priority) {
-    restore(task, Priority::from_word(sched::of(task)), saved);
+    if let Some(wanted) = Priority(sched::of(task)).to_restore(saved) {
+        sched::set(task, wanted.0);
+    }
 }
 
 /// Gives the calling task the default priority of its process, before it waits for any work of the
@@ -110,14 +110,6 @@ fn change_for_oneway(
     !had_flag && sched::resets_on_fork(current!())
 }
 
-/// Changes a task from `own` back to `saved`, where the two differ.
-#[cold]
-fn restore(task: &Task, own: Priority, saved: Priority) {
-    if let Some(wanted) = own.to_restore(saved) {
-        sched::set(task, wanted.word());
-    }
-}
-
 /// Changes the calling task to `wanted`, if there is such a priority, as far as its limits permit.
 /// `keeps_flag` is whether a task that has `SCHED_RESET_ON_FORK` keeps it. Returns its former
 /// priority.
@@ -127,12 +119,11 @@ fn change_as_permitted(own: Priority, wanted: Option<Priority>, keeps_flag: bool
         return own;
     };
     let task = current!();
-    let limits = PriorityLimits::from_word(sched::limits(task));
-    let permitted = limits.permit(wanted, own);
+    let permitted = wanted.within(sched::limits(task), own);
     if permitted.is_like(own) {
         return own;
     }
     let resets = keeps_flag && sched::resets_on_fork(task);
     let change = permitted.resetting_on_fork_if(resets);
-    Priority::from_word(sched::set(task, change.word()))
+    Priority(sched::set(task, change.0))
 }

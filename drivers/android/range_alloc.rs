@@ -37,16 +37,13 @@
 
 #[path = "range_alloc/array.rs"]
 mod array;
-#[path = "range_alloc/spare.rs"]
-mod spare;
 #[path = "range_alloc/tree.rs"]
 mod tree;
 
 use array::Array;
-pub(crate) use spare::{SpareMemory, UnusedMemory};
 use tree::Tree;
+pub(crate) use tree::{SpareMemory, UnusedMemory};
 
-use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 
 /// Offsets and sizes of ranges are multiples of this: the kernel's pointer size.
@@ -146,14 +143,6 @@ struct Claim {
     label: Label,
 }
 
-impl Claim {
-    const NOTHING: Self = Self {
-        size: 0,
-        oneway_sender: None,
-        label: Label::NONE,
-    };
-}
-
 /// The state of a range in use.
 #[derive(Debug)]
 pub(crate) enum State<T> {
@@ -196,14 +185,6 @@ struct Holding {
     bytes: usize,
 }
 
-impl Holding {
-    /// Adds a range.
-    fn add(&mut self, size: u32) {
-        self.ranges += 1;
-        self.bytes += size as usize;
-    }
-}
-
 /// All ranges of a space that the allocator itself had no room for at some time.
 ///
 /// # Invariants
@@ -212,19 +193,6 @@ impl Holding {
 struct MoreRanges<T, const FEW_RANGES: usize> {
     array: Array<T, FEW_RANGES>,
     tree: Option<Tree<T>>,
-}
-
-impl<T, const FEW_RANGES: usize> MoreRanges<T, FEW_RANGES> {
-    const EMPTY: Self = Self {
-        array: Array::new(),
-        tree: None,
-    };
-
-    /// Allocates this, without ranges. May sleep if `flags` say so.
-    fn new(flags: Flags) -> Result<KBox<Self>, AllocError> {
-        // Initialised in place: it is too large for the stack.
-        Ok(KBox::new_uninit(flags)?.write(Self::EMPTY))
-    }
 }
 
 /// The ranges of one space.
@@ -266,25 +234,32 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     ///
     /// Only the first 4 GiB of a larger space are used.
     pub(crate) const fn new(size: usize) -> Self {
-        let size = usable(size);
-        Self {
+        let mut new = Self {
             first: Array::new(),
             more: None,
-            size,
-            oneway_free: size / 2,
+            size: 0,
+            oneway_free: 0,
             spam_reported: false,
             reach: 0,
             reach_before: 0,
             round: 0,
-        }
+        };
+        new.set_space(size);
+        new
     }
 
-    /// Sets the size of a space when it is mapped, before any range is reserved.
+    /// Sets the size of a space when it is mapped, before any range is reserved. Only what can be
+    /// addressed and divided into granules is used.
     ///
     /// The same as assigning a new allocator, without moving one.
-    pub(crate) fn set_space(&mut self, size: usize) {
-        debug_assert!(self.in_use() == 0);
-        self.size = usable(size);
+    pub(crate) const fn set_space(&mut self, size: usize) {
+        debug_assert!(self.more.is_none() && self.first.len() == 0);
+        let size = if size > u32::MAX as usize {
+            u32::MAX
+        } else {
+            size as u32
+        };
+        self.size = size - size % GRANULE;
         self.oneway_free = self.size / 2;
     }
 
@@ -297,7 +272,10 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         label: Label,
         spare: &mut SpareMemory<T, FEW_RANGES>,
     ) -> Result<Reserved, ReserveError> {
-        let size = rounded(size).ok_or(ReserveError::NoSpace)?;
+        // An empty request gets an address of its own, too.
+        let last = size.max(1).checked_add(GRANULE as usize - 1);
+        let size = last.and_then(|last| u32::try_from(last - last % GRANULE as usize).ok());
+        let size = size.ok_or(ReserveError::NoSpace)?;
         let oneway_sender = match kind {
             CallKind::Sync => None,
             CallKind::Oneway { .. } if size > self.oneway_free => {
@@ -318,16 +296,8 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         };
 
         let offset = match &mut self.more {
-            None => {
-                let gap = self.first.best_gap(size, self.size);
-                let gap = gap.ok_or(ReserveError::NoSpace)?;
-                self.first.insert(gap, claim())
-            }
-            Some(more) if more.tree.is_none() => {
-                let gap = more.array.best_gap(size, self.size);
-                let gap = gap.ok_or(ReserveError::NoSpace)?;
-                more.array.insert(gap, claim())
-            }
+            None => self.first.reserve(self.size, claim())?,
+            Some(more) if more.tree.is_none() => more.array.reserve(self.size, claim())?,
             Some(_) => None,
         };
         let offset = match offset {
@@ -380,10 +350,11 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     #[inline(never)]
     pub(crate) fn release(&mut self, offset: usize) -> Option<UnusedMemory<T>> {
         let offset = u32::try_from(offset).ok()?;
-        if self.more.is_some() {
-            return self.release_one_of_more(offset);
-        }
-        let claim = self.first.remove(offset)?;
+        let claim = match &mut self.more {
+            None => self.first.remove(offset)?,
+            Some(more) if more.tree.is_none() => more.array.remove(offset)?,
+            Some(_) => return self.release_in_tree(offset),
+        };
         self.credit(claim);
         Some(UnusedMemory(None))
     }
@@ -463,7 +434,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         }
     }
 
-    // The next three functions are apart from their callers so that the callers, which run for each
+    // The next two functions are apart from their callers so that the callers, which run for each
     // transaction, stay short.
 
     /// Reserves a range where the ranges are in the tree, or the array that they are in is full.
@@ -479,16 +450,16 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
             none => {
                 let mut more = spare.take_more()?;
                 while let Some((offset, claim, state)) = self.first.pop() {
-                    more.array.put(0, offset, claim, state);
+                    if let Some(place) = more.array.insert(0, offset, claim) {
+                        *place = state;
+                    }
                 }
                 none.insert(more)
             }
         };
         let MoreRanges { array, tree } = &mut **more;
         if tree.is_none() {
-            let gap = array.best_gap(claim.size, self.size);
-            let gap = gap.ok_or(ReserveError::NoSpace)?;
-            if let Some(offset) = array.insert(gap, claim) {
+            if let Some(offset) = array.reserve(self.size, claim)? {
                 return Ok(offset);
             }
         }
@@ -497,18 +468,6 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
             none => none.insert(Tree::of_array(array, self.size, spare)?),
         };
         tree.reserve(claim, spare)
-    }
-
-    /// Frees a range that is not in the first array.
-    #[inline(never)]
-    fn release_one_of_more(&mut self, offset: u32) -> Option<UnusedMemory<T>> {
-        let more = self.more.as_mut()?;
-        if more.tree.is_some() {
-            return self.release_in_tree(offset);
-        }
-        let claim = more.array.remove(offset)?;
-        self.credit(claim);
-        Some(UnusedMemory(None))
     }
 
     /// Frees a range in the tree, which is kept until few ranges are left, so that a process whose
@@ -522,7 +481,8 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
             scraps.tree = Some(tree);
         }
         self.credit(claim);
-        Some(UnusedMemory(scraps.unless_empty()))
+        let is_some = scraps.range.is_some() || scraps.account.is_some() || scraps.tree.is_some();
+        Some(UnusedMemory(is_some.then_some(scraps)))
     }
 
     /// Returns to the oneway budget what [`charge`](Self::charge) took from it.
@@ -560,28 +520,17 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
 
     /// Returns the number and the sum of the oneway ranges of a sender.
     fn held_by(&self, sender: i32) -> Holding {
-        match &self.more {
-            None => self.first.held_by(sender),
-            Some(more) => match &more.tree {
-                None => more.array.held_by(sender),
-                Some(tree) => tree.held_by(sender),
-            },
+        if let Some(tree) = self.more.as_ref().and_then(|more| more.tree.as_ref()) {
+            return tree.held_by(sender);
         }
+        let mut held = Holding::default();
+        for range in self
+            .ranges()
+            .filter(|range| range.oneway_sender == Some(sender))
+        {
+            held.ranges += 1;
+            held.bytes += range.size;
+        }
+        held
     }
-}
-
-/// Returns the part of a space that can be addressed and divided into granules.
-const fn usable(size: usize) -> u32 {
-    let size = if size > u32::MAX as usize {
-        u32::MAX
-    } else {
-        size as u32
-    };
-    size - size % GRANULE
-}
-
-/// Returns the size of the range for a request; an empty request gets an address of its own, too.
-fn rounded(size: usize) -> Option<u32> {
-    let last = size.max(1).checked_add(GRANULE as usize - 1)?;
-    u32::try_from(last - last % GRANULE as usize).ok()
 }

@@ -263,8 +263,7 @@ impl PageRange {
 
     /// Returns whether a page is present at this moment: `false` if the range is closed.
     pub fn has_page(&self, index: usize) -> bool {
-        let slot_has = |_: &Space, slots: &[Slot]| slots.get(index).is_some_and(Slot::is_filled);
-        self.with_slots(slot_has).unwrap_or(false)
+        self.present_in(index..index + 1) != 0
     }
 
     /// Returns which of up to 64 pages are present, at this moment: a bit for each, the lowest for
@@ -328,19 +327,6 @@ struct Space {
     _pin: PhantomPinned,
 }
 
-impl Space {
-    /// Raises `highest`.
-    fn raise_highest(&self, to: usize) {
-        let mut highest = self.highest.load(ordering::Relaxed);
-        while highest < to {
-            match self.highest.cmpxchg(highest, to, ordering::Relaxed) {
-                Ok(_) => break,
-                Err(now) => highest = now,
-            }
-        }
-    }
-}
-
 impl Drop for Space {
     fn drop(&mut self) {
         let slots = self.slots.as_ref().map_or(&[][..], |slots| slots);
@@ -355,7 +341,7 @@ impl Drop for Space {
             // add it has the space open meanwhile.
             unsafe { self.pool.remove(&record) };
             if has_secrets {
-                access::zero_page(&record.page);
+                access::Part::PAGE.zero(&record.page);
             }
         }
     }

@@ -117,7 +117,19 @@ impl Buffer {
             pages.write(self.offset() + slot.at, &number.reserved_fd().to_ne_bytes())?;
         }
         drop(pages);
-        let to_close = to_close(slots, numbers.as_slice())?;
+        let is_closing = |slot: &&FileSlot| slot.is_closed_with_buffer;
+        let to_close = match slots.iter().filter(is_closing).count() {
+            0 => None,
+            count => {
+                let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
+                for (slot, number) in slots.iter().zip(numbers.as_slice()) {
+                    if slot.is_closed_with_buffer {
+                        closing.push(number.reserved_fd());
+                    }
+                }
+                Some(closing)
+            }
+        };
         let reserved = ReservedNumbers {
             numbers,
             devices,
@@ -152,25 +164,4 @@ impl Buffer {
         }
         named.to_close = to_close;
     }
-}
-
-/// Returns those of the numbers that the driver closes.
-fn to_close(
-    slots: &[FileSlot],
-    numbers: &[FileDescriptorReservation],
-) -> Result<Option<DeferredClose>> {
-    let count = slots
-        .iter()
-        .filter(|slot| slot.is_closed_with_buffer)
-        .count();
-    if count == 0 {
-        return Ok(None);
-    }
-    let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
-    for (slot, number) in slots.iter().zip(numbers) {
-        if slot.is_closed_with_buffer {
-            closing.push(number.reserved_fd());
-        }
-    }
-    Ok(Some(closing))
 }

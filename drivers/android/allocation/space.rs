@@ -82,13 +82,7 @@ impl Buffers {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// Allocates what [`Self::set_space`] needs. `ENOMEM`.
-    pub(crate) fn new_ranges() -> Result<Ranges> {
-        // Initialised in place: it is too large for the stack.
-        Ok(KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) }))
-    }
-
-    /// Creates the space, with this size.
+    /// Creates the space, with this size. `ranges` are new.
     pub(crate) fn set_space(&self, mut ranges: Ranges, size: usize) {
         ranges.set_space(size);
         let replaced = self.ranges.lock().replace(ranges);
@@ -112,49 +106,24 @@ impl Buffers {
         label: Label,
         pages: &PageRange,
     ) -> Result<Reserved> {
-        if trace::are_pages_on() {
-            return self.reserve_traced(size, kind, label, pages);
-        }
-        self.reserve_and(size, kind, label, |_, _| ())
-            .map(|(reserved, ())| reserved)
-    }
-
-    #[cold]
-    fn reserve_traced(
-        &self,
-        size: usize,
-        kind: CallKind,
-        label: Label,
-        pages: &PageRange,
-    ) -> Result<Reserved> {
-        let (reserved, own) = self.reserve_and(size, kind, label, |ranges, reserved| {
-            OwnPages::of(ranges, reserved.offset, reserved.size)
-        })?;
-        own.trace_taken(self.pid, pages);
-        Ok(reserved)
-    }
-
-    /// Reserves a range, and calls `look` before the lock is released.
-    #[inline]
-    fn reserve_and<T>(
-        &self,
-        size: usize,
-        kind: CallKind,
-        label: Label,
-        look: impl Fn(&RangeAllocator<Delivered>, &Reserved) -> T,
-    ) -> Result<(Reserved, T)> {
         let mut spare = SpareMemory::new();
         loop {
-            let reserved = match &mut *self.ranges.lock() {
-                Some(ranges) => ranges
-                    .reserve(size, kind, label, &mut spare)
-                    .map(|reserved| (reserved, look(ranges, &reserved))),
-                None => return Err(ESRCH),
-            };
-            match reserved {
-                Ok(reserved) => return Ok(reserved),
+            let mut buffers = self.ranges.lock();
+            let ranges = (*buffers).as_mut().ok_or(ESRCH)?;
+            match ranges.reserve(size, kind, label, &mut spare) {
+                Ok(reserved) => {
+                    if trace::are_pages_on() {
+                        let own = OwnPages::of(ranges, reserved.offset, reserved.size);
+                        drop(buffers);
+                        own.trace_taken(self.pid, pages);
+                    }
+                    return Ok(reserved);
+                }
                 Err(ReserveError::NoSpace) => return Err(ENOSPC),
-                Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL)?,
+                Err(ReserveError::NeedSpare) => {
+                    drop(buffers);
+                    spare.fill(GFP_KERNEL)?;
+                }
             }
         }
     }
@@ -217,6 +186,7 @@ struct OwnPages {
 
 impl OwnPages {
     /// Finds the pages of a buffer of `ranges`, which begins at `offset`.
+    #[cold]
     fn of(ranges: &RangeAllocator<Delivered>, offset: usize, size: usize) -> Self {
         let end = offset + size;
         let first = offset >> PAGE_SHIFT;
@@ -232,6 +202,7 @@ impl OwnPages {
     }
 
     /// Emits the events for a buffer that was reserved.
+    #[cold]
     fn trace_taken(&self, process: i32, pages: &PageRange) {
         let Range { start, end } = self.pages;
         let bytes = (end - start) << PAGE_SHIFT;

@@ -90,7 +90,7 @@ pub(crate) struct PointerArea {
     next: usize,
     end: usize,
     /// The latest block and its ancestors, the outermost first.
-    open: Option<KVVec<Block>>,
+    open: KVVec<Block>,
 }
 
 impl PointerArea {
@@ -99,7 +99,7 @@ impl PointerArea {
         Self {
             next: start,
             end,
-            open: None,
+            open: KVVec::new(),
         }
     }
 
@@ -115,7 +115,7 @@ impl PointerArea {
     ) -> Result<usize> {
         let block = self.cut(object, source, length)?;
         self.close_down_to(0, copy)?;
-        self.push(block)?;
+        self.open.push(block, GFP_KERNEL)?;
         Ok(block.start)
     }
 
@@ -132,7 +132,7 @@ impl PointerArea {
     ) -> Result<(usize, Piece)> {
         let block = self.cut(object, source, length)?;
         let gap = self.claim(parent, parent_offset, POINTER_SIZE, copy)?;
-        self.push(block)?;
+        self.open.push(block, GFP_KERNEL)?;
         Ok((block.start, gap))
     }
 
@@ -144,12 +144,10 @@ impl PointerArea {
         size: u64,
         copy: &mut impl FnMut(Piece) -> Result,
     ) -> Result<Piece> {
-        let open = self.open.as_ref().ok_or(EINVAL)?;
-        let depth = open.iter().rev().position(|b| b.object == parent);
-        let depth = open.len() - depth.ok_or(EINVAL)?;
-        self.close_down_to(depth, copy)?;
-        let last = self.open.as_mut().and_then(|open| open.last_mut());
-        let block = last.ok_or(EINVAL)?;
+        let index = self.open.iter().rposition(|b| b.object == parent);
+        let index = index.ok_or(EINVAL)?;
+        self.close_down_to(index + 1, copy)?;
+        let block = self.open.get_mut(index).ok_or(EINVAL)?;
         if !block.admits(offset, size) {
             return Err(EINVAL);
         }
@@ -191,22 +189,14 @@ impl PointerArea {
         })
     }
 
-    /// Opens a block. The memory for open blocks is allocated with the first one.
-    fn push(&mut self, block: Block) -> Result {
-        let open = self.open.get_or_insert_with(KVVec::new);
-        Ok(open.push(block, GFP_KERNEL)?)
-    }
-
     /// Closes all but the `depth` outermost blocks: copies what remains of them.
     fn close_down_to(&mut self, depth: usize, copy: &mut impl FnMut(Piece) -> Result) -> Result {
-        let Some(open) = &mut self.open else {
-            return Ok(());
-        };
-        while open.len() > depth {
-            let Some(block) = open.pop() else {
-                break;
-            };
-            if let Some(piece) = block.piece_until(u64::MAX) {
+        while self.open.len() > depth {
+            let piece = self
+                .open
+                .pop()
+                .and_then(|block| block.piece_until(u64::MAX));
+            if let Some(piece) = piece {
                 copy(piece)?;
             }
         }

@@ -7,7 +7,7 @@
 //! ```text
 //!   caller ─┐                                          ┌─ limits of the serving task
 //!           ├─► whichever is more urgent ─► Priority ──┴─► what it may have ─► the scheduler
-//!   node  ──┘   (NodePriority)              of the task    (PriorityLimits)
+//!   node  ──┘   (NodePriority)              of the task    (Priority::within)
 //! ```
 //!
 //! A call is served at the priority of its caller or at the minimum of its node, whichever is more
@@ -29,7 +29,7 @@
 /// [`FIFO`](policy::FIFO) and [`ROUND_ROBIN`](policy::ROUND_ROBIN), and 0 for all others. The word
 /// that is read from a task lacks the flag; the word of a change has it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Priority(u32);
+pub(crate) struct Priority(pub(crate) u32);
 
 /// The policies that are distinguished, by their numbers in the system call. All others are fair
 /// policies: their tasks share the CPU, by their nice values (-20 to 19).
@@ -86,14 +86,6 @@ impl Priority {
     const RESET_ON_FORK: u32 = 1 << 8;
     const POLICY: u32 = 0xff;
     const NICE: u32 = 0xff << 16;
-
-    pub(crate) const fn from_word(word: u32) -> Self {
-        Self(word)
-    }
-
-    pub(crate) const fn word(self) -> u32 {
-        self.0
-    }
 
     const fn policy(self) -> u32 {
         self.0 & Self::POLICY
@@ -179,6 +171,35 @@ impl Priority {
         } else {
             saved.unless_like(self)
         }
+    }
+
+    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this: a
+    /// real-time priority up to the limit, or up to the one that the task has already; without
+    /// either, the most urgent fair priority that is permitted.
+    ///
+    /// `limits` says how urgent the task may become, in a word of `rust/kernel/sched.rs`: any
+    /// priority with `CAP_SYS_NICE`, otherwise as its resource limits allow.
+    pub(crate) fn within(self, limits: u32, own: Self) -> Self {
+        let [lowest_nice, highest, ..] = limits.to_le_bytes();
+        // This is the C driver's rule, for lower values as well as for higher ones.
+        let permitted_nice = |wanted| match i16::from(lowest_nice as i8) {
+            limit if wanted >= limit => wanted,
+            limit if limit > 19 => own.nice(),
+            limit => limit,
+        };
+        if !self.is_real_time() {
+            return self.with_nice(permitted_nice(self.nice()));
+        }
+        let ceiling = highest.max(own.real_time_priority());
+        if ceiling == 0 {
+            return own.with_nice(permitted_nice(-20));
+        }
+        let policy = match highest {
+            0 => own.policy(),
+            _ => self.policy(),
+        };
+        let priority = self.real_time_priority().min(ceiling);
+        own.as_urgent_as(Self(u32::from(priority) << 24 | policy))
     }
 
     /// Returns the change that makes a task as urgent as its process is by default. One that is
@@ -297,54 +318,5 @@ impl NodePriority {
         is_raised
             .then(|| own.as_urgent_as(minimum))?
             .unless_like(own)
-    }
-}
-
-/// How urgent a task may become: any priority with `CAP_SYS_NICE`, otherwise as its resource limits
-/// allow.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PriorityLimits {
-    /// The lowest permitted nice value; above 19 if none is permitted.
-    nice: i16,
-    /// The highest permitted real-time priority; 0 if none is permitted.
-    real_time: u8,
-}
-
-impl PriorityLimits {
-    /// Reads the limits from a word of `rust/kernel/sched.rs`.
-    pub(crate) const fn from_word(word: u32) -> Self {
-        Self {
-            nice: word as u8 as i8 as i16,
-            real_time: (word >> 8) as u8,
-        }
-    }
-
-    /// Returns the priority that a task of priority `own` gets if it should be scheduled like
-    /// `wanted`: a real-time priority up to the limit, or up to the one that the task has already;
-    /// without either, the most urgent fair priority that is permitted.
-    pub(crate) fn permit(self, wanted: Priority, own: Priority) -> Priority {
-        if !wanted.is_real_time() {
-            return wanted.with_nice(self.permitted_nice(wanted.nice(), own));
-        }
-        let ceiling = self.real_time.max(own.real_time_priority());
-        if ceiling == 0 {
-            return own.with_nice(self.permitted_nice(-20, own));
-        }
-        let policy = match self.real_time {
-            0 => own.policy(),
-            _ => wanted.policy(),
-        };
-        let priority = wanted.real_time_priority().min(ceiling);
-        own.as_urgent_as(Priority(u32::from(priority) << 24 | policy))
-    }
-
-    /// Returns the nice value that a task gets instead of `wanted`. This is the C driver's rule,
-    /// for lower values as well as for higher ones.
-    fn permitted_nice(self, wanted: i16, own: Priority) -> i16 {
-        match self.nice {
-            limit if wanted >= limit => wanted,
-            limit if limit > 19 => own.nice(),
-            limit => limit,
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! What is searched and shifted (`spans`) is small and separate from what is only read and written
 //! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
 
-use super::{Claim, Holding, Label, Range, State};
+use super::{Claim, Label, Range, ReserveError, State};
 use core::mem::{self, ManuallyDrop};
 
 /// At most `N` ranges.
@@ -36,20 +36,8 @@ struct Span {
 }
 
 impl Span {
-    const NOWHERE: Self = Span {
-        offset: 0,
-        size: 0,
-        slot: 0,
-        is_oneway: false,
-    };
-
     fn end(&self) -> u32 {
         self.offset + self.size
-    }
-
-    /// Returns the process that is charged for the range, whose slot this is.
-    fn sender<T>(&self, slot: &ArraySlot<T>) -> Option<i32> {
-        self.is_oneway.then_some(slot.sender)
     }
 }
 
@@ -58,14 +46,6 @@ struct ArraySlot<T> {
     sender: i32,
     label: Label,
     state: State<T>,
-}
-
-impl<T> ArraySlot<T> {
-    const EMPTY: Self = ArraySlot {
-        sender: 0,
-        label: Label::NONE,
-        state: State::Freeing,
-    };
 }
 
 impl<T, const N: usize> Array<T, N> {
@@ -83,29 +63,53 @@ impl<T, const N: usize> Array<T, N> {
             slots_used: 0,
             len: 0,
             used: 0,
-            spans: [Span::NOWHERE; N],
-            slots: ManuallyDrop::new([const { ArraySlot::EMPTY }; N]),
+            spans: [const {
+                Span {
+                    offset: 0,
+                    size: 0,
+                    slot: 0,
+                    is_oneway: false,
+                }
+            }; N],
+            slots: ManuallyDrop::new(
+                [const {
+                    ArraySlot {
+                        sender: 0,
+                        label: Label::NONE,
+                        state: State::Freeing,
+                    }
+                }; N],
+            ),
         }
     }
 
     #[inline(always)]
-    pub(super) fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Returns the smallest gap of at least `size` bytes in a space of `space` bytes, by the index
-    /// of the span behind it and its offset; of several such, the one with the lowest offset.
+    /// Reserves the beginning of the smallest gap that is large enough in a space of `space` bytes;
+    /// of several such, of the one with the lowest offset. Returns its offset, or [`None`] if all
+    /// slots are in use.
     #[inline(always)]
-    pub(super) fn best_gap(&self, size: u32, space: u32) -> Option<(usize, u32)> {
+    pub(super) fn reserve(
+        &mut self,
+        space: u32,
+        claim: Claim,
+    ) -> Result<Option<u32>, ReserveError> {
         let end = self.live().last().map_or(0, Span::end);
-        if end == self.used {
+        let gap = if end == self.used {
             // The ranges lie next to each other, so there is one gap: what is behind them.
-            return (space - end >= size).then_some((self.len(), end));
-        }
-        self.best_of_many_gaps(size, space)
+            (space - end >= claim.size).then_some((self.len(), end))
+        } else {
+            self.best_of_many_gaps(claim.size, space)
+        };
+        let (index, offset) = gap.ok_or(ReserveError::NoSpace)?;
+        Ok(self.insert(index, offset, claim).map(|_| offset))
     }
 
-    /// The same where there are gaps between ranges.
+    /// Returns the gap to use where there are gaps between ranges, by the index of the span behind
+    /// it and its offset.
     #[inline(never)]
     fn best_of_many_gaps(&self, size: u32, space: u32) -> Option<(usize, u32)> {
         let mut best = None;
@@ -126,10 +130,15 @@ impl<T, const N: usize> Array<T, N> {
         best
     }
 
-    /// Reserves the beginning of a [gap](Self::best_gap). Returns its offset, or [`None`] if all
+    /// Adds a reserved range before the span with this index. Returns its state, or [`None`] if all
     /// slots are in use.
     #[inline(always)]
-    pub(super) fn insert(&mut self, (index, offset): (usize, u32), claim: Claim) -> Option<u32> {
+    pub(super) fn insert(
+        &mut self,
+        index: usize,
+        offset: u32,
+        claim: Claim,
+    ) -> Option<&mut State<T>> {
         // The last one first: that of a space's first ranges ends with a cache line, so a space of
         // which one range is in use has two lines that change.
         let slot = (!self.slots_used & Self::ALL_SLOTS).checked_ilog2()? as usize;
@@ -153,7 +162,7 @@ impl<T, const N: usize> Array<T, N> {
         };
         self.len += 1;
         self.used += claim.size;
-        Some(offset)
+        Some(&mut self.slots[slot].state)
     }
 
     /// Returns size and state of the range at exactly this offset.
@@ -168,15 +177,10 @@ impl<T, const N: usize> Array<T, N> {
     pub(super) fn remove(&mut self, offset: u32) -> Option<Claim> {
         let index = self.live().iter().position(|span| span.offset == offset)?;
         let span = self.spans[index];
-        let slot = &self.slots[span.slot as usize];
-        if matches!(slot.state, State::Delivered(_)) {
+        if matches!(self.slots[span.slot as usize].state, State::Delivered(_)) {
             return None;
         }
-        let claim = Claim {
-            size: span.size,
-            oneway_sender: span.sender(slot),
-            label: slot.label,
-        };
+        let claim = self.claim(&span);
         self.slots_used &= !(1 << span.slot);
         let len = self.len();
         if index + 1 < len {
@@ -193,32 +197,9 @@ impl<T, const N: usize> Array<T, N> {
         let span = self.spans[self.len()];
         self.used -= span.size;
         self.slots_used &= !(1 << span.slot);
-        let slot = mem::replace(&mut self.slots[span.slot as usize], ArraySlot::EMPTY);
-        let claim = Claim {
-            size: span.size,
-            oneway_sender: span.sender(&slot),
-            label: slot.label,
-        };
-        Some((span.offset, claim, slot.state))
-    }
-
-    /// Adds a range in any state before the span with this index. The array must have a free slot.
-    pub(super) fn put(&mut self, index: usize, offset: u32, claim: Claim, state: State<T>) {
-        if self.insert((index, offset), claim).is_some() {
-            let slot = self.spans[index].slot;
-            self.slots[slot as usize].state = state;
-        }
-    }
-
-    /// Returns the number and the sum of the oneway ranges of a sender.
-    pub(super) fn held_by(&self, sender: i32) -> Holding {
-        let mut held = Holding::default();
-        for span in self.live() {
-            if span.sender(&self.slots[span.slot as usize]) == Some(sender) {
-                held.add(span.size);
-            }
-        }
-        held
+        let state = &mut self.slots[span.slot as usize].state;
+        let state = mem::replace(state, State::Freeing);
+        Some((span.offset, self.claim(&span), state))
     }
 
     /// Returns all ranges, by ascending offset.
@@ -233,13 +214,17 @@ impl<T, const N: usize> Array<T, N> {
     }
 
     fn range(&self, span: &Span) -> Range<'_, T> {
+        let state = &self.slots[span.slot as usize].state;
+        Range::new(span.offset, self.claim(span), state)
+    }
+
+    fn claim(&self, span: &Span) -> Claim {
         let slot = &self.slots[span.slot as usize];
-        let claim = Claim {
+        Claim {
             size: span.size,
-            oneway_sender: span.sender(slot),
+            oneway_sender: span.is_oneway.then_some(slot.sender),
             label: slot.label,
-        };
-        Range::new(span.offset, claim, &slot.state)
+        }
     }
 
     fn live(&self) -> &[Span] {

@@ -12,11 +12,13 @@
 //! ```
 //!
 //! So that freeing never allocates, each entry has the memory of the gap behind it: it is a node of
-//! `gaps`, or kept by the entry if there is no gap.
+//! `gaps`, or kept by the entry if there is no gap. All other memory is passed to the allocator
+//! ([`SpareMemory`]) and returned by it ([`UnusedMemory`]), so that it never allocates or frees
+//! under its lock.
 
-use super::spare::Scraps;
-use super::{Array, Claim, Holding, Range, ReserveError, SpareMemory, State};
+use super::{Array, Claim, Holding, Label, MoreRanges, Range, ReserveError, State, FEW};
 use kernel::alloc::{AllocError, Flags};
+use kernel::prelude::*;
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
 /// The nodes of how many ranges are kept for the next requests, and allocated when none is left: if
@@ -117,8 +119,18 @@ impl<T> Tree<T> {
             tree.add(key_of(offset), claim, state, next, spare.take_range()?);
             next = offset;
         }
-        let nodes = spare.take_range()?;
-        tree.add(FIRST_KEY, Claim::NOTHING, State::Freeing, next, nodes);
+        let nothing = Claim {
+            size: 0,
+            oneway_sender: None,
+            label: Label::NONE,
+        };
+        tree.add(
+            FIRST_KEY,
+            nothing,
+            State::Freeing,
+            next,
+            spare.take_range()?,
+        );
         Ok(tree)
     }
 
@@ -127,7 +139,9 @@ impl<T> Tree<T> {
     pub(super) fn move_to<const N: usize>(&mut self, array: &mut Array<T, N>) {
         for (&key, entry) in self.ranges.iter_mut().skip(1) {
             let state = core::mem::replace(&mut entry.state, State::Freeing);
-            array.put(array.len(), offset_of(key), entry.claim, state);
+            if let Some(place) = array.insert(array.len(), offset_of(key), entry.claim) {
+                *place = state;
+            }
         }
     }
 
@@ -245,16 +259,17 @@ impl<T> Tree<T> {
         let Some(sender) = claim.oneway_sender else {
             return Ok(());
         };
+        let bytes = claim.size as usize;
         if let Some(held) = self.accounts.get_mut(&sender) {
-            held.add(claim.size);
+            held.ranges += 1;
+            held.bytes += bytes;
             return Ok(());
         }
         let node = match self.idle_account.take() {
             Some(node) => node,
             None => spare.take_account()?,
         };
-        let mut held = Holding::default();
-        held.add(claim.size);
+        let held = Holding { ranges: 1, bytes };
         self.accounts.insert(node.into_node(sender, held));
         Ok(())
     }
@@ -293,5 +308,148 @@ impl<T> Tree<T> {
         };
         let entry = self.ranges.get(&key)?;
         Some(Range::new(offset_of(key), entry.claim, &entry.state))
+    }
+}
+
+/// Memory for [`reserve`](super::RangeAllocator::reserve), allocated while the allocator is not
+/// locked.
+///
+/// An empty one costs nothing, and nearly all calls leave it empty.
+pub(crate) struct SpareMemory<T, const FEW_RANGES: usize = FEW> {
+    /// How many nodes of ranges are missing.
+    ranges: u32,
+    /// How many nodes of accounts are.
+    accounts: u32,
+    /// Whether [`MoreRanges`] are.
+    is_more_missing: bool,
+    pieces: Option<KBox<Pieces<T, FEW_RANGES>>>,
+}
+
+/// The memory that was allocated.
+struct Pieces<T, const FEW_RANGES: usize> {
+    ranges: KVec<RangeNodes<T>>,
+    accounts: KVec<AccountNode>,
+    more: Option<KBox<MoreRanges<T, FEW_RANGES>>>,
+}
+
+impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
+    /// Returns an empty spare.
+    pub(crate) const fn new() -> Self {
+        Self {
+            ranges: 0,
+            accounts: 0,
+            is_more_missing: false,
+            pieces: None,
+        }
+    }
+
+    /// Allocates that for which the last [`ReserveError::NeedSpare`] was returned. May sleep if
+    /// `flags` say so.
+    pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
+        let nothing = Pieces {
+            ranges: KVec::new(),
+            accounts: KVec::new(),
+            more: None,
+        };
+        let pieces = match self.pieces.take() {
+            Some(pieces) => pieces,
+            None => KBox::new(nothing, flags)?,
+        };
+        let pieces = self.pieces.insert(pieces);
+        while pieces.ranges.len() < self.ranges as usize {
+            pieces.ranges.push(RangeNodes::new(flags)?, flags)?;
+        }
+        while pieces.accounts.len() < self.accounts as usize {
+            let node = AccountNode::new(flags).map_err(|_| AllocError)?;
+            pieces.accounts.push(node, flags)?;
+        }
+        if self.is_more_missing && pieces.more.is_none() {
+            // Initialised in place: it is too large for the stack.
+            let more = KBox::new_uninit(flags)?;
+            pieces.more = Some(more.write(
+                const {
+                    MoreRanges {
+                        array: Array::new(),
+                        tree: None,
+                    }
+                },
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that this number of nodes of ranges and of accounts was allocated. Otherwise notes
+    /// that the caller has to allocate them, and fails with [`ReserveError::NeedSpare`].
+    pub(super) fn require(&mut self, ranges: usize, accounts: usize) -> Result<(), ReserveError> {
+        let is_enough = self.pieces.as_ref().is_some_and(|pieces| {
+            pieces.ranges.len() >= ranges && pieces.accounts.len() >= accounts
+        });
+        if is_enough {
+            return Ok(());
+        }
+        // CAST: not many more than the entries of an array.
+        self.ranges = ranges as u32;
+        self.accounts = accounts as u32;
+        self.is_more_missing = false;
+        Err(ReserveError::NeedSpare)
+    }
+
+    /// Takes the nodes of a range. Fails like [`Self::require`].
+    pub(super) fn take_range(&mut self) -> Result<RangeNodes<T>, ReserveError> {
+        self.require(1, 0)?;
+        let nodes = self.pieces.as_mut().and_then(|pieces| pieces.ranges.pop());
+        nodes.ok_or(ReserveError::NeedSpare)
+    }
+
+    /// Takes the node of an account. Fails like [`Self::require`].
+    pub(super) fn take_account(&mut self) -> Result<AccountNode, ReserveError> {
+        self.require(0, 1)?;
+        let node = self
+            .pieces
+            .as_mut()
+            .and_then(|pieces| pieces.accounts.pop());
+        node.ok_or(ReserveError::NeedSpare)
+    }
+
+    /// Takes the [`MoreRanges`]. Fails like [`Self::require`].
+    pub(super) fn take_more(&mut self) -> Result<KBox<MoreRanges<T, FEW_RANGES>>, ReserveError> {
+        let pieces = self.pieces.as_mut();
+        let more = pieces.and_then(|pieces| pieces.more.take());
+        if more.is_none() {
+            self.ranges = 0;
+            self.accounts = 0;
+            self.is_more_missing = true;
+        }
+        more.ok_or(ReserveError::NeedSpare)
+    }
+}
+
+/// Memory that is not needed any more after a range was freed: to be dropped after the lock is
+/// released.
+#[must_use = "drop it after the lock is released"]
+pub(crate) struct UnusedMemory<T>(pub(super) Option<Scraps<T>>);
+
+/// Memory that is kept only to be dropped.
+pub(super) struct Scraps<T> {
+    pub(super) range: Option<RangeNodes<T>>,
+    pub(super) account: Option<AccountNode>,
+    pub(super) tree: Option<Tree<T>>,
+}
+
+impl<T> UnusedMemory<T> {
+    /// Whether dropping it frees any memory.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Drops it. Nearly always it is empty, and the compiler would call a function to find that
+    /// out.
+    #[inline]
+    pub(crate) fn discard(self) {
+        #[cold]
+        fn free<T>(_: Scraps<T>) {}
+        if let Some(scraps) = self.0 {
+            free(scraps);
+        }
     }
 }

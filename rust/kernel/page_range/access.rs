@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading and writing the pages of a range.
+//! Reading and writing the pages of a range. An access fails with `EFAULT` if its pages are not
+//! [populated](PageRange::populate), or do not exist any more.
 //!
 //! All accesses are made while the range's space is open. Opening it does not wait: reclaim skips a
 //! range whose space is open. No access sleeps while it is open. Only a copy from user memory that
@@ -15,10 +16,7 @@
 //! `memset` and the functions that copy from user space, for which the kernel's own memory model
 //! holds. By that, racing copies leave some mixture of their bytes and have no other effect.
 
-use super::{
-    slots::{HeldPage, Record},
-    PageRange, Space,
-};
+use super::{slots::HeldPage, PageRange, Space};
 use crate::kernel_ext::closable::Open;
 use kernel::{
     bindings,
@@ -36,7 +34,7 @@ extern "C" {
 
 /// The part of an access that lies in one page.
 #[derive(Clone, Copy)]
-struct Part {
+pub(super) struct Part {
     /// The offset in the page at which it begins.
     start: usize,
     /// How many bytes of the access are before it, in other pages.
@@ -46,6 +44,13 @@ struct Part {
 }
 
 impl Part {
+    /// A whole page.
+    pub(super) const PAGE: Self = Self {
+        start: 0,
+        done: 0,
+        len: PAGE_SIZE,
+    };
+
     /// Calls `f` with a pointer into `page` that is valid for reads and writes of `self.len` bytes,
     /// on this thread and during the call.
     #[inline(always)]
@@ -63,67 +68,56 @@ impl Part {
 
     /// Zeroes the part.
     #[inline]
-    fn zero(&self, page: &HeldPage) {
+    pub(super) fn zero(&self, page: &HeldPage) {
         // SAFETY: `to` is valid for writes of `len` bytes.
         self.with_pointer(page, |to| unsafe { bindings::memset(to, 0, self.len) });
     }
-}
-
-/// Zeroes a page.
-pub(super) fn zero_page(page: &HeldPage) {
-    let (start, done, len) = (0, 0, PAGE_SIZE);
-    Part { start, done, len }.zero(page);
 }
 
 impl PageRange {
     /// Copies `len` bytes from the current process's memory at `from` to the offset `offset`. May
     /// sleep.
     ///
-    /// Errors: `EFAULT` if the source cannot be read, or if the pages of the target are not
-    /// [populated](Self::populate). Part of the data may have been copied in that case.
+    /// Fails with `EFAULT` also if the source cannot be read. Part of the data may have been copied
+    /// then.
     #[inline]
     pub fn copy_from_user(&self, offset: usize, from: UserPtr, len: usize) -> Result {
         let mut done = 0;
         loop {
             let from = from.wrapping_byte_add(done);
-            let missed = self.copy_resident(offset + done, from, len - done)?;
+            let pages = self.open_pages()?;
+            // SAFETY: The function takes any address. What it begins is ended below, on this
+            // thread, which does not sleep meanwhile.
+            if !unsafe { kernel_ext_begin_nofault(from.as_const_ptr(), len - done) } {
+                return Err(EFAULT);
+            }
+            // Copies until a page of the source is missing.
+            let mut missed = None;
+            let result = pages.for_each_part(offset + done, len - done, |page, part| {
+                let from = from.wrapping_byte_add(part.done).as_const_ptr();
+                let left = part.with_pointer(page, |to| {
+                    // SAFETY: `to` is valid for writes of `part.len` bytes, and as many at `from`
+                    // are part of what was checked to be in user space. Page faults are disabled,
+                    // so missing memory is not waited for. That others read or write the same bytes
+                    // at the same time is as good for this function as it is for its source; see
+                    // the module's documentation.
+                    unsafe { kernel_ext_copy_nofault(to, from, part.len) }
+                });
+                if left != 0 {
+                    missed = Some((page.share(), *part));
+                }
+                left == 0
+            });
+            // SAFETY: Ends what was begun above.
+            unsafe { kernel_ext_end_nofault() };
+            drop(pages);
+            result?;
             let Some((page, part)) = missed else {
                 return Ok(());
             };
             self.copy_missed(&page, part, from.wrapping_byte_add(part.done))?;
             done += part.done + part.len;
         }
-    }
-
-    /// Copies until a page of the source is missing. Returns the part where one is, and a reference
-    /// to its page. Does not sleep.
-    #[inline]
-    fn copy_resident(
-        &self,
-        offset: usize,
-        from: UserPtr,
-        len: usize,
-    ) -> Result<Option<(HeldPage, Part)>> {
-        let pages = self.open_pages()?;
-        // SAFETY: The function takes any address. What it begins is ended below, on this thread.
-        if !unsafe { kernel_ext_begin_nofault(from.as_const_ptr(), len) } {
-            return Err(EFAULT);
-        }
-        let missed = pages.with_parts(offset, len, |record, part| {
-            let from = from.wrapping_byte_add(part.done).as_const_ptr();
-            let left = part.with_pointer(&record.page, |to| {
-                // SAFETY: `to` is valid for writes of `part.len` bytes, and as many at `from` are
-                // part of what was checked to be in user space. Page faults are disabled, so
-                // missing memory is not waited for. That others read or write the same bytes at the
-                // same time is as good for this function as it is for its source; see the module's
-                // documentation.
-                unsafe { kernel_ext_copy_nofault(to, from, part.len) }
-            });
-            (left != 0).then(|| (record.page.share(), *part))
-        });
-        // SAFETY: Ends what was begun above.
-        unsafe { kernel_ext_end_nofault() };
-        missed
     }
 
     /// Copies a part whose source was missing. May sleep without bound: user space may decide when
@@ -142,16 +136,13 @@ impl PageRange {
             part.zero(page);
             return Err(EFAULT);
         }
-        if left == 0 {
-            Ok(())
-        } else {
-            Err(EFAULT)
+        match left {
+            0 => Ok(()),
+            _ => Err(EFAULT),
         }
     }
 
     /// Copies `bytes` to the offset `offset`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
         self.open_pages()?.write(offset, bytes)
@@ -161,36 +152,32 @@ impl PageRange {
     ///
     /// The bytes may be anything that was ever written there: in this respect the result is like
     /// data from user space.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     #[inline]
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result {
         let len = bytes.len();
-        self.open_pages()?
-            .for_each_part(offset, len, |record, part| {
-                part.with_pointer(&record.page, |from| {
-                    // SAFETY: As in `write`, in the other direction. All bit patterns are valid for
-                    // bytes.
-                    unsafe {
-                        let to = bytes.as_mut_ptr().add(part.done);
-                        bindings::memcpy(to.cast(), from, part.len);
-                    }
-                });
-            })
+        self.open_pages()?.for_each_part(offset, len, |page, part| {
+            part.with_pointer(page, |from| {
+                // SAFETY: As in `write`, in the other direction. All bit patterns are valid for
+                // bytes.
+                unsafe {
+                    let to = bytes.as_mut_ptr().add(part.done);
+                    bindings::memcpy(to.cast(), from, part.len);
+                }
+            });
+            true
+        })
     }
 
     /// Writes zeroes to the offsets `offset..offset + len`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](Self::populate).
     pub fn zero(&self, offset: usize, len: usize) -> Result {
-        self.open_pages()?
-            .for_each_part(offset, len, |record, part| part.zero(&record.page))
+        self.open_pages()?.for_each_part(offset, len, |page, part| {
+            part.zero(page);
+            true
+        })
     }
 
     /// Opens the pages for several accesses. As long as the result exists, reclaim skips them: the
     /// caller must not sleep meanwhile.
-    ///
-    /// Errors: `EFAULT` if no pages exist any more.
     #[inline]
     pub fn open_pages(&self) -> Result<OpenPages<'_>> {
         self.space.open().map(OpenPages).ok_or(EFAULT)
@@ -202,12 +189,10 @@ pub struct OpenPages<'a>(Open<'a, Space>);
 
 impl OpenPages<'_> {
     /// Copies `bytes` to the offset `offset`.
-    ///
-    /// Errors: `EFAULT` if the pages are not [populated](PageRange::populate).
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
-        self.for_each_part(offset, bytes.len(), |record, part| {
-            part.with_pointer(&record.page, |to| {
+        self.for_each_part(offset, bytes.len(), |page, part| {
+            part.with_pointer(page, |to| {
                 // SAFETY: `to` is valid for writes of `part.len` bytes. `bytes` has `part.done`
                 // bytes before those and as many of them: the parts add up to its length. Page
                 // memory and `bytes` do not overlap: there are no references to page memory.
@@ -216,36 +201,22 @@ impl OpenPages<'_> {
                     bindings::memcpy(to, from.cast(), part.len);
                 }
             });
+            true
         })
     }
 
-    /// Calls `f` for the part of `offset..offset + len` in each page. It must not sleep.
+    /// Calls `f` for the part of `offset..offset + len` in each page, in order, as long as it
+    /// returns `true`. It must not sleep.
     #[inline(always)]
     fn for_each_part(
         &self,
         offset: usize,
         len: usize,
-        mut f: impl FnMut(&Record, &Part),
+        mut f: impl FnMut(&HeldPage, &Part) -> bool,
     ) -> Result {
-        let done = self.with_parts(offset, len, |record, part| -> Option<()> {
-            f(record, part);
-            None
-        });
-        done.map(drop)
-    }
-
-    /// Calls `f` for the part of `offset..offset + len` in each page, in order, until it returns a
-    /// value. It must not sleep.
-    #[inline(always)]
-    fn with_parts<R>(
-        &self,
-        offset: usize,
-        len: usize,
-        mut f: impl FnMut(&Record, &Part) -> Option<R>,
-    ) -> Result<Option<R>> {
         let slots = self.0.slots.as_ref().ok_or(EFAULT)?;
         if len == 0 {
-            return Ok(None);
+            return Ok(());
         }
         let end = offset.checked_add(len).ok_or(EFAULT)?;
         let pages = offset >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE);
@@ -259,12 +230,12 @@ impl OpenPages<'_> {
                 done,
                 len: usize::min(len - done, PAGE_SIZE - start),
             };
-            if let Some(result) = f(record, &part) {
-                return Ok(Some(result));
+            if !f(&record.page, &part) {
+                break;
             }
             done += part.len;
             start = 0;
         }
-        Ok(None)
+        Ok(())
     }
 }

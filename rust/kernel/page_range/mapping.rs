@@ -110,7 +110,11 @@ impl PageRange {
     pub(super) fn place(&self, index: usize, new: Option<KBox<Record>>) -> Result<Found> {
         let place = |space: &Space, slots: &[Slot]| {
             if let Some(record) = new {
-                space.raise_highest(index + 1);
+                let mut highest = space.highest.load(ordering::Relaxed);
+                while highest <= index {
+                    let raised = space.highest.cmpxchg(highest, index + 1, ordering::Relaxed);
+                    highest = raised.err().unwrap_or(index + 1);
+                }
                 if slots[index].fill(record).is_ok() {
                     self.unlisted.fetch_add(1, ordering::Relaxed);
                 }
@@ -140,21 +144,19 @@ impl PageRange {
 
     /// Maps a page at `address` in the process.
     pub(super) fn insert_page(&self, mm: &MmWithUser, address: usize, page: &HeldPage) -> Result {
-        if let Some(vma) = mm.lock_vma_under_rcu(address) {
-            return self.insert_page_locked(&vma, address, page);
-        }
-        let lock = mm.mmap_read_lock();
-        let vma = lock.vma_lookup(address).ok_or(ESRCH)?;
-        self.insert_page_locked(vma, address, page)
-    }
-
-    fn insert_page_locked(&self, vma: &VmaRef, address: usize, page: &HeldPage) -> Result {
         // A VMA at the right address need not be the right one: the process may have unmapped the
         // mapping of this range and mapped something else, with other rights, in its place.
-        if !shows(vma, self) || !self.is_mapped() {
-            return Err(ESRCH);
+        let insert = |vma: &VmaRef| {
+            if !shows(vma, self) || !self.is_mapped() {
+                return Err(ESRCH);
+            }
+            insert_into(vma, address, page)
+        };
+        if let Some(vma) = mm.lock_vma_under_rcu(address) {
+            return insert(&vma);
         }
-        insert_into(vma, address, page)
+        let lock = mm.mmap_read_lock();
+        insert(lock.vma_lookup(address).ok_or(ESRCH)?)
     }
 
     /// Maps the page at `address`, which the process has accessed, if it is present, and was needed
@@ -182,24 +184,22 @@ impl PageRange {
     /// Moves the frontier to the first page that is not present.
     fn advance_frontier(&self) {
         // The lock is released before the space is: the end of the space may sleep.
-        self.with_slots(|_, slots| self.advance_frontier_in(slots));
-    }
-
-    fn advance_frontier_in(&self, slots: &[Slot]) {
-        let _shrinking = self.shrinking.lock();
-        let old = self.frontier.load(ordering::Relaxed);
-        // CAST: Not negative, which is checked here; sizes of mappings fit into an `isize`.
-        let Ok(present) = usize::try_from(old) else {
-            return;
-        };
-        let known = present >> PAGE_SHIFT;
-        let more = slots[known..].iter().take_while(|slot| slot.is_filled());
-        let new = ((known + more.count()) << PAGE_SHIFT) as isize;
-        // ORDERING: Pairs with `populate`, also for slots that other threads have filled.
-        // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
-        // `shrinking` is held. If the exchange fails, the mapping was removed after `old` was read,
-        // and `GONE` stays.
-        let _ = self.frontier.cmpxchg(old, new, ordering::Release);
+        self.with_slots(|_, slots| {
+            let _shrinking = self.shrinking.lock();
+            let old = self.frontier.load(ordering::Relaxed);
+            // CAST: Not negative, which is checked here; sizes of mappings fit into an `isize`.
+            let Ok(present) = usize::try_from(old) else {
+                return;
+            };
+            let known = present >> PAGE_SHIFT;
+            let more = slots[known..].iter().take_while(|slot| slot.is_filled());
+            let new = ((known + more.count()) << PAGE_SHIFT) as isize;
+            // ORDERING: Pairs with `populate`, also for slots that other threads have filled.
+            // INVARIANT: The slots before `new` hold pages, which they keep at least as long as
+            // `shrinking` is held. If the exchange fails, the mapping was removed after `old` was
+            // read, and `GONE` stays.
+            let _ = self.frontier.cmpxchg(old, new, ordering::Release);
+        });
     }
 }
 

@@ -5,7 +5,6 @@
 
 use super::slots::Record;
 use kernel::{
-    alloc::AllocError,
     bindings,
     error::to_result,
     ffi::{c_char, c_ulong, c_void},
@@ -15,10 +14,7 @@ use kernel::{
     types::Opaque,
 };
 
-use core::{
-    mem::{size_of, MaybeUninit},
-    ptr::{null_mut, NonNull},
-};
+use core::{mem::size_of, ptr::null_mut};
 
 extern "C" {
     fn kernel_ext_shrinker_alloc(name: *const c_char) -> *mut c_void;
@@ -47,9 +43,9 @@ pub struct PagePool {
     shrinker: *mut bindings::shrinker,
     /// A list for each node and memory cgroup.
     #[pin]
-    list: Opaque<bindings::list_lru>,
+    pub(super) list: Opaque<bindings::list_lru>,
     /// The slab cache of records.
-    cache: *mut bindings::kmem_cache,
+    pub(super) cache: *mut bindings::kmem_cache,
     /// How many pages were asked for since one of them was idle.
     pub(super) fruitless: Atomic<c_ulong>,
     charges_owner: bool,
@@ -73,13 +69,24 @@ impl PagePool {
         // SAFETY: The name is valid during this call, which copies it.
         let shrinker = unsafe { kernel_ext_shrinker_alloc(name.as_char_ptr()) };
         let shrinker = shrinker.cast::<bindings::shrinker>();
+        let mut arguments = bindings::kmem_cache_args::default();
+        // Counted as reclaimable; and not merged with other caches, so that leaked records are
+        // noticed.
+        let flags = 1 << bindings::_slab_flag_bits__SLAB_RECLAIM_ACCOUNT
+            | 1 << bindings::_slab_flag_bits__SLAB_NO_MERGE;
+        // CAST: A few words.
+        let size = size_of::<Record>() as u32;
+        let name = name.as_char_ptr();
+        // SAFETY: The name is valid during this call, which copies it, and so are the arguments.
+        let cache =
+            unsafe { bindings::__kmem_cache_create_args(name, size, &mut arguments, flags) };
         let init = pin_init!(Self {
             shrinker,
             list <- Opaque::ffi_init(|list: *mut bindings::list_lru| {
                 // SAFETY: `list` is valid for writes; all zeroes is the state that C starts with.
                 unsafe { list.write_bytes(0, 1) }
             }),
-            cache: new_cache(name),
+            cache,
             fruitless: Atomic::new(0),
             charges_owner,
         });
@@ -89,7 +96,7 @@ impl PagePool {
         }
         // SAFETY: The list is zeroed, and pinned in the pool; the shrinker is valid, and has its
         // number already.
-        to_result(unsafe { bindings::__list_lru_init(pool.list(), true, shrinker) })?;
+        to_result(unsafe { bindings::__list_lru_init(pool.list.get(), true, shrinker) })?;
         // SAFETY: The shrinker belongs to the pool, and is not registered, so nothing else uses it.
         // The pool is pinned in its `Arc`, and frees the shrinker, which waits for running calls,
         // before any other part of it is dropped.
@@ -129,25 +136,13 @@ impl PagePool {
         result
     }
 
-    /// Allocates memory for a record.
-    pub(super) fn alloc_record(&self) -> Result<KBox<MaybeUninit<Record>>, AllocError> {
-        // SAFETY: Cache and list live as long as the pool. Because the list is passed, the list of
-        // the cgroup that is charged exists when this succeeds.
-        let memory =
-            unsafe { bindings::kmem_cache_alloc_lru_noprof(self.cache, self.list(), self.flags()) };
-        let memory = NonNull::new(memory.cast()).ok_or(AllocError)?;
-        // SAFETY: The memory is of the size and alignment of a record, and owned by this function.
-        // Dropping the box calls `kfree`, which accepts objects of all slab caches.
-        Ok(unsafe { KBox::from_raw(memory.as_ptr()) })
-    }
-
     /// Puts a record at the end of the list, where reclaim asks for it last.
     ///
     /// # Safety
     ///
     /// The record must be on no list, in the slot that it names, and that of a range of this pool.
     pub(super) unsafe fn add(&self, record: &Record) {
-        let (list, links) = (self.list(), record.links());
+        let (list, links) = (self.list.get(), record.links.get());
         // SAFETY: The link is part of no list. If pages are charged, it is in slab memory of this
         // pool's cache, by which `list_lru` finds the cgroup whose list it belongs to.
         unsafe {
@@ -164,7 +159,7 @@ impl PagePool {
     ///
     /// The record must be on the list or on none, and of a range of this pool.
     pub(super) unsafe fn remove(&self, record: &Record) {
-        let (list, links) = (self.list(), record.links());
+        let (list, links) = (self.list.get(), record.links.get());
         // SAFETY: Promised by the caller. `add` has chosen the list in the same way.
         unsafe {
             match self.node_of(record) {
@@ -181,16 +176,11 @@ impl PagePool {
         (!self.charges_owner).then(|| record.page.page().nid())
     }
 
-    /// Returns the list, which exists as long as the pool.
-    pub(super) fn list(&self) -> *mut bindings::list_lru {
-        self.list.get()
-    }
-
     /// Returns how many records are on the list of a node and cgroup.
     pub(super) fn count(&self, control: &bindings::shrink_control) -> c_ulong {
         // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
         // the shrinker.
-        unsafe { bindings::list_lru_count_one(self.list(), control.nid, control.memcg) }
+        unsafe { bindings::list_lru_count_one(self.list.get(), control.nid, control.memcg) }
     }
 }
 
@@ -208,19 +198,6 @@ impl PinnedDrop for PagePool {
             bindings::kmem_cache_destroy(self.cache);
         }
     }
-}
-
-/// Creates the slab cache of records. Null if there is no memory.
-fn new_cache(name: &CStr) -> *mut bindings::kmem_cache {
-    let mut arguments = bindings::kmem_cache_args::default();
-    // Counted as reclaimable; and not merged with other caches, so that leaked records are noticed.
-    let flags = 1 << bindings::_slab_flag_bits__SLAB_RECLAIM_ACCOUNT
-        | 1 << bindings::_slab_flag_bits__SLAB_NO_MERGE;
-    // CAST: A few words.
-    let size = size_of::<Record>() as u32;
-    let name = name.as_char_ptr();
-    // SAFETY: The name is valid during this call, which copies it, and so are the arguments.
-    unsafe { bindings::__kmem_cache_create_args(name, size, &mut arguments, flags) }
 }
 
 /// Returns how many pages might be idle. In any context in which memory may be allocated.

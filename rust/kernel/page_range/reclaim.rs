@@ -35,7 +35,7 @@
 use super::{
     mapping::shows,
     pool::PagePool,
-    slots::{Record, Slot},
+    slots::{Record, Slot, UNLISTED, UNUSABLE},
     PageRange, Space,
 };
 use kernel::{
@@ -171,7 +171,15 @@ impl PagePool {
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 return walk;
             }
-            match self.ask_for_first(control) {
+            let mut asked: Option<Asked> = None;
+            let (result, mut how_many) = ((&raw mut asked).cast(), 1);
+            // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call
+            // of the shrinker. Nothing else uses the result meanwhile.
+            unsafe {
+                let (list, node, cgroup) = (self.list.get(), control.nid, control.memcg);
+                bindings::list_lru_walk_one(list, node, cgroup, Some(ask), result, &mut how_many)
+            };
+            match asked {
                 None => return walk,
                 Some(Asked::Kept) => {
                     self.fruitless.fetch_add(1, ordering::Relaxed);
@@ -187,19 +195,6 @@ impl PagePool {
             }
             walk.asked += 1;
         }
-    }
-
-    /// Asks for the first page on the list of a node and cgroup. [`None`] if there is none.
-    fn ask_for_first(&self, control: &bindings::shrink_control) -> Option<Asked> {
-        let mut asked: Option<Asked> = None;
-        let (result, mut how_many) = ((&raw mut asked).cast(), 1);
-        // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call of
-        // the shrinker. Nothing else uses the result meanwhile.
-        unsafe {
-            let (list, node, cgroup) = (self.list(), control.nid, control.memcg);
-            bindings::list_lru_walk_one(list, node, cgroup, Some(ask), result, &mut how_many)
-        };
-        asked
     }
 }
 
@@ -245,21 +240,11 @@ impl First {
         unsafe { self.record.as_ref() }
     }
 
-    /// Takes the record off the list. The caller tells `list_lru_walk_one`.
-    fn isolate(self) -> NonNull<Record> {
+    /// Takes the record off the list, whose lock is still held. The caller tells
+    /// `list_lru_walk_one`.
+    fn isolate(self) {
         // SAFETY: By the type invariants the lock is held, and the record is on the list.
-        unsafe { bindings::list_lru_isolate(self.list, self.record().links()) };
-        self.record
-    }
-
-    /// As [`isolate`](Self::isolate), and releases the lock of the list. What keeps range and record
-    /// is up to the caller.
-    fn isolate_and_unlock(self) -> NonNull<Record> {
-        let list = self.list;
-        let record = self.isolate();
-        // SAFETY: By the type invariants this thread holds the lock.
-        unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
-        record
+        unsafe { bindings::list_lru_isolate(self.list, self.record().links.get()) };
     }
 }
 
@@ -353,7 +338,10 @@ impl PageRange {
         };
         // From here on the range exists because `vma`, which is locked, has a reference to it; and
         // the slot and the record, because the space is open.
-        let record = first.isolate_and_unlock();
+        let (record, list) = (first.record, first.list);
+        first.isolate();
+        // SAFETY: By the invariants of `First` this thread holds the lock.
+        unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
         self.owner.observe(PageEvent::Free, index);
         self.owner.observe(PageEvent::UnmapStart, index);
         vma.zap_vma_range(self.address_of(index), PAGE_SIZE);
@@ -376,43 +364,6 @@ impl PageRange {
     /// unlisted if it is used. Returns the answer; [`None`] if the owner would have had to wait, or
     /// the slot does not have the record any more.
     fn mark_if_idle(&self, record: &Record, slot: &Slot) -> Option<Use> {
-        let round = self.round_of(record);
-        let start = (record.index as usize) << PAGE_SHIFT;
-        let mut answer = None;
-        let mut act = |found: Use| {
-            let is_done = match found {
-                Use::Idle => {
-                    let _shrinking = self.shrinking.lock();
-                    self.lower_frontier(start);
-                    slot.mark_leaving(record)
-                }
-                Use::UsedLately => true,
-                Use::Used => {
-                    self.unlisted.fetch_add(1, ordering::Relaxed);
-                    slot.unlist(record)
-                }
-            };
-            answer = is_done.then_some(found);
-        };
-        self.owner.ask(start..start + PAGE_SIZE, round, &mut act);
-        answer
-    }
-
-    /// Limits the frontier to the pages before `end`. The caller holds `shrinking`.
-    fn lower_frontier(&self, end: usize) {
-        // CAST: Sizes of mappings fit into an `isize`.
-        let end = end as isize;
-        let old = self.frontier.load(ordering::Relaxed);
-        if old > end {
-            // ORDERING: The owner's lock is held, under which uses begin. The exchange continues
-            // what `advance_frontier` has released. INVARIANT: The frontier claims less than
-            // before. If the exchange fails, the mapping was removed meanwhile, and `GONE` stays.
-            let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
-        }
-    }
-
-    /// Returns the round in which reclaim asks for a page of this range now.
-    fn round_of(&self, record: &Record) -> u32 {
         let mut round = self.round.load(ordering::Relaxed);
         if record.asked_in.load(ordering::Relaxed) == round {
             let next = round.wrapping_add(1);
@@ -421,6 +372,31 @@ impl PageRange {
             round = next;
         }
         record.asked_in.store(round, ordering::Relaxed);
-        round
+        let start = (record.index as usize) << PAGE_SHIFT;
+        let mut answer = None;
+        let mut act = |found: Use| {
+            let is_done = match found {
+                Use::Idle => {
+                    let _shrinking = self.shrinking.lock();
+                    let old = self.frontier.load(ordering::Relaxed);
+                    // CAST: Sizes of mappings fit into an `isize`.
+                    let end = old.min(start as isize);
+                    // ORDERING: The owner's lock is held, under which uses begin. The exchange
+                    // continues what `advance_frontier` has released. INVARIANT: The frontier
+                    // claims no more than before. If the exchange fails, the mapping was removed
+                    // meanwhile, and `GONE` stays.
+                    let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
+                    slot.set(record, UNUSABLE)
+                }
+                Use::UsedLately => true,
+                Use::Used => {
+                    self.unlisted.fetch_add(1, ordering::Relaxed);
+                    slot.set(record, UNLISTED)
+                }
+            };
+            answer = is_done.then_some(found);
+        };
+        self.owner.ask(start..start + PAGE_SIZE, round, &mut act);
+        answer
     }
 }

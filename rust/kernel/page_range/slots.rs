@@ -25,7 +25,10 @@ use kernel::{
     types::Opaque,
 };
 
-use core::ptr::{null_mut, NonNull};
+use core::{
+    mem::MaybeUninit,
+    ptr::{null_mut, NonNull},
+};
 
 extern "C" {
     fn kernel_ext_get_page(page: *mut c_void);
@@ -33,11 +36,11 @@ extern "C" {
 
 /// The page cannot be used. With `UNLISTED` it is unmapped: not known to be in the process's page
 /// table yet. Otherwise it is leaving: reclaim removes it, or may, because nobody has mapped it.
-const UNUSABLE: usize = 1;
+pub(super) const UNUSABLE: usize = 1;
 /// The page was leaving, and stays. So it may be missing from the page table, now or later.
 const STAYS: usize = 2;
 /// The page is not on the pool's list, because it is in use.
-const UNLISTED: usize = 4;
+pub(super) const UNLISTED: usize = 4;
 /// All of these bits.
 const STATE: usize = UNUSABLE | STAYS | UNLISTED;
 
@@ -87,8 +90,8 @@ impl Drop for HeldPage {
 ///   not dropped before the link is removed.
 #[repr(C, align(8))] // The low bits of its address are free for `STATE`.
 pub(super) struct Record {
-    /// First, so that a pointer to it is a pointer to the record.
-    links: Opaque<bindings::list_head>,
+    /// By this `list_lru` knows the record. First, so that a pointer to it is one to the record.
+    pub(super) links: Opaque<bindings::list_head>,
     pub(super) page: HeldPage,
     pub(super) range: NonNull<PageRange>,
     pub(super) index: u32,
@@ -99,14 +102,22 @@ pub(super) struct Record {
 impl Record {
     /// Allocates a zeroed page for slot `index` of `range`, and a record of it.
     ///
-    /// May sleep, and may call reclaim. Fails if there is no memory.
+    /// May sleep, and may call reclaim.
     pub(super) fn new(
         pool: &PagePool,
         range: &PageRange,
         index: usize,
     ) -> Result<KBox<Self>, AllocError> {
-        let memory = pool.alloc_record()?;
-        let flags = pool.flags() | bindings::__GFP_HIGHMEM | bindings::__GFP_ZERO;
+        let flags = pool.flags();
+        // SAFETY: Cache and list live as long as the pool. Because the list is passed, the list of
+        // the cgroup that is charged exists when this succeeds.
+        let memory =
+            unsafe { bindings::kmem_cache_alloc_lru_noprof(pool.cache, pool.list.get(), flags) };
+        let memory = NonNull::new(memory.cast::<MaybeUninit<Self>>()).ok_or(AllocError)?;
+        // SAFETY: The memory is of the size and alignment of a record, and owned by this function.
+        // Dropping the box calls `kfree`, which accepts objects of all slab caches.
+        let memory = unsafe { KBox::from_raw(memory.as_ptr()) };
+        let flags = flags | bindings::__GFP_HIGHMEM | bindings::__GFP_ZERO;
         // INVARIANT: `links` is made to point to itself below, before other code sees the record.
         let record = memory.write(Self {
             links: Opaque::uninit(),
@@ -116,7 +127,7 @@ impl Record {
             index: index as u32,
             asked_in: Atomic::new(range.round.load(ordering::Relaxed)),
         });
-        let links = record.links();
+        let links = record.links.get();
         let alone = bindings::list_head {
             next: links,
             prev: links,
@@ -124,11 +135,6 @@ impl Record {
         // SAFETY: `links` is a field of the new record, which nothing else refers to.
         unsafe { links.write(alone) };
         Ok(record)
-    }
-
-    /// Returns the link by which `list_lru` knows the record.
-    pub(super) fn links(&self) -> *mut bindings::list_head {
-        self.links.get()
     }
 }
 
@@ -257,22 +263,14 @@ impl Slot {
         NonNull::new(pointer(slot?))
     }
 
-    /// Makes a page `UNLISTED` because it is in use. The caller is reclaim, and takes the record
-    /// off the list.
-    pub(super) fn unlist(&self, record: &Record) -> bool {
-        // INVARIANT: The caller takes the record off the list.
-        self.set(record, UNLISTED)
-    }
-
-    /// Begins the removal of a page that is on the list. The caller is reclaim, and checks next, in
-    /// full order, that no thread has the space open. A thread that opens the space later finds
-    /// that the page leaves.
-    pub(super) fn mark_leaving(&self, record: &Record) -> bool {
-        self.set(record, UNUSABLE)
-    }
-
-    /// Sets a bit of the state, if the slot has this record. Returns whether it has.
-    fn set(&self, record: &Record, bit: usize) -> bool {
+    /// Sets a bit of the state of a page that is on the list, if the slot has this record. Returns
+    /// whether it has. The caller is reclaim.
+    ///
+    /// - [`UNLISTED`] because the page is in use: the caller takes the record off the list.
+    /// - [`UNUSABLE`] begins its removal: the caller checks next, in full order, that no thread has
+    ///   the space open. A thread that opens the space later finds that the page leaves.
+    pub(super) fn set(&self, record: &Record, bit: usize) -> bool {
+        // INVARIANT: The caller takes the record off the list if it is `UNLISTED` now.
         let is_it = |slot| core::ptr::eq(pointer(slot), record);
         let set = |slot: *mut Record| slot.map_addr(|address| address | bit);
         self.change(|slot| is_it(slot).then(|| set(slot))).is_some()

@@ -3,9 +3,7 @@
 //! At which priority calls are served, tried with all callers and all nodes, next to a model that says
 //! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
 
-use crate::pure::priority_rules::{
-    NodeFlags, NodePriority, Priority, PriorityLimits, SavedPriority,
-};
+use crate::pure::priority_rules::{NodeFlags, NodePriority, Priority, SavedPriority};
 
 const NORMAL: u32 = 0;
 const FIFO: u32 = 1;
@@ -37,12 +35,12 @@ impl Task {
     }
 
     fn priority(self) -> Priority {
-        Priority::from_word(self.real_time << 24 | ((self.nice + 20) as u32) << 16 | self.policy)
+        Priority(self.real_time << 24 | ((self.nice + 20) as u32) << 16 | self.policy)
     }
 
     /// Without the flag.
     fn of(priority: Priority) -> Self {
-        let word = priority.word();
+        let word = priority.0;
         Self {
             policy: word & 0xff,
             nice: (word >> 16 & 0xff) as i32 - 20,
@@ -258,7 +256,7 @@ fn loop_7_the_default_is_the_openers() {
 fn nobody_gets_more_than_limits_allow_or_than_he_has() {
     for nice_limit in -20..=20i32 {
         for real_time_limit in [0, 1, 5, 50, 99] {
-            let limits = PriorityLimits::from_word(nice_limit as u8 as u32 | real_time_limit << 8);
+            let limits = nice_limit as u8 as u32 | real_time_limit << 8;
             for own in some_tasks() {
                 for wanted in tasks() {
                     check_permitted(limits, (nice_limit, real_time_limit), own, wanted);
@@ -268,8 +266,8 @@ fn nobody_gets_more_than_limits_allow_or_than_he_has() {
     }
 }
 
-fn check_permitted(limits: PriorityLimits, (nice, real_time): (i32, u32), own: Task, wanted: Task) {
-    let given = Task::of(limits.permit(wanted.priority(), own.priority()));
+fn check_permitted(limits: u32, (nice, real_time): (i32, u32), own: Task, wanted: Task) {
+    let given = Task::of(wanted.priority().within(limits, own.priority()));
     let expect = |holds: bool| {
         let limits = (nice, real_time);
         assert!(
@@ -306,11 +304,11 @@ fn what_is_inherited_is_not_inherited_by_children() {
         Task::fair(NORMAL, 0).priority(),
     );
     let served = node.to_serve_call(caller, own).unwrap();
-    assert_eq!(served.word() & FLAG, FLAG);
+    assert_eq!(served.0 & FLAG, FLAG);
     // That a task has the flag makes it no other.
-    assert!(Priority::from_word(own.word() | FLAG).is_like(own));
+    assert!(Priority(own.0 | FLAG).is_like(own));
     // It gets back the flag that it had with the policy that it had.
-    let saved = Priority::from_word(Task::real_time(ROUND_ROBIN, 9, 0).priority().word() | FLAG);
+    let saved = Priority(Task::real_time(ROUND_ROBIN, 9, 0).priority().0 | FLAG);
     assert_eq!(served.to_restore(saved), Some(saved));
 }
 
@@ -355,9 +353,9 @@ fn what_is_saved_is_what_comes_back() {
             for reset in [0, 1 << 8] {
                 for policy in 0..=6 {
                     let word = real_time << 24 | nice << 16 | reset | policy;
-                    let priority = Priority::from_word(word);
+                    let priority = Priority(word);
                     saved.keep_first(priority);
-                    saved.keep_first(Priority::from_word(0));
+                    saved.keep_first(Priority(0));
                     assert_eq!(saved.get(), Some(priority));
                     assert_eq!(SavedPriority::from(Some(priority)), saved);
                     assert_eq!(saved.take(), Some(priority));
