@@ -36,7 +36,7 @@ use crate::{
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
         priority_rules::Priority,
-        registrations::{DeliveredNotifications, Registrations}, //
+        registrations::Registrations, //
     },
     thread::{Thread, WaitState},
     transaction::TransactionBox,
@@ -160,7 +160,7 @@ pub(crate) struct ProcessState {
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
     pub(crate) freeze_registrations: Registrations<FreezeNotification>,
     /// Freeze notifications that are delivered to the process and not confirmed yet.
-    pub(crate) delivered_freezes: DeliveredNotifications<FreezeNotification>,
+    pub(crate) delivered_freezes: LinkedTree<FreezeNotification>,
     pub(crate) pool: Pool,
     /// Whether the process has requested to read that its oneway calls are suspected of spam.
     pub(crate) detects_oneway_spam: bool,
@@ -197,7 +197,7 @@ impl ProcessState {
             delivered_deaths: LinkedTree::new(),
             spare_death: None,
             freeze_registrations: Registrations::new(),
-            delivered_freezes: DeliveredNotifications::new(),
+            delivered_freezes: LinkedTree::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,
             freeze: FreezeState::new(),

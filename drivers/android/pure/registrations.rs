@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The collections in which freeze notifications are kept while they wait for an event, and while
-//! they are delivered. Death notifications, which do only one of the two at a time, need neither.
-//!
-//! [`Registrations`] contain the notifications that wait for an event of the owner of a node.
-//! [`DeliveredNotifications`] contain those that are delivered and that user space has not
-//! confirmed yet. User space confirms a cookie, which need not be unique: among the notifications
-//! with that cookie, it confirms the one that was delivered first.
+//! The freeze notifications that wait for an event of the owner of a node. Death notifications have
+//! a link for that.
 
-use crate::pure::numbers::FIRST_LONG_NUMBER;
 use kernel::{
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    rbtree::{RBTree, RBTreeNodeReservation},
     sync::Arc, //
 };
 
@@ -98,61 +92,5 @@ impl<N> Registrations<N> {
         };
         // No object is at the last address.
         Some((first.clone(), (key.0, key.1 + 1)))
-    }
-}
-
-/// A delivered notification that was removed, to be dropped after the lock is released.
-pub(crate) type RemovedFrom<N> = RBTreeNode<RegistrationKey, Arc<N>>;
-
-/// The notifications that are delivered to a process and not confirmed, ordered by cookie and then
-/// by delivery.
-pub(crate) struct DeliveredNotifications<N> {
-    notifications: RBTree<RegistrationKey, Arc<N>>,
-    last_number: u64,
-}
-
-impl<N> DeliveredNotifications<N> {
-    pub(crate) fn new() -> Self {
-        Self {
-            notifications: RBTree::new(),
-            last_number: FIRST_LONG_NUMBER,
-        }
-    }
-
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.notifications.is_empty()
-    }
-
-    /// Adds a notification that is being delivered. Returns its number.
-    pub(crate) fn insert(&mut self, notification: &Arc<N>, cookie: u64, place: Place<N>) -> u64 {
-        self.last_number += 1;
-        let key = (cookie, self.last_number);
-        self.notifications
-            .insert(place.into_node(key, notification.clone()));
-        self.last_number
-    }
-
-    /// Removes the notification of this cookie that was delivered first, and returns it.
-    pub(crate) fn take(&mut self, cookie: u64) -> Option<(Arc<N>, RemovedFrom<N>)> {
-        let first = self.notifications.cursor_lower_bound(&(cookie, 0))?;
-        let (&key, notification) = first.current();
-        if key.0 != cookie {
-            return None;
-        }
-        let notification = notification.clone();
-        // A search takes fewer instructions than a removal by a cursor, which stays in the tree.
-        Some((notification, self.notifications.remove_node(&key)?))
-    }
-
-    /// Removes a notification that will not be confirmed any more, and returns its tree node.
-    pub(crate) fn remove(&mut self, cookie: u64, number: u64) -> Option<RemovedFrom<N>> {
-        self.notifications.remove_node(&(cookie, number))
-    }
-
-    /// Removes all notifications at once and returns them, to be dropped after the lock is
-    /// released.
-    pub(crate) fn take_all(&mut self) -> impl Sized {
-        core::mem::take(&mut self.notifications)
     }
 }

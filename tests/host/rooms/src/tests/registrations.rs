@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Lists of notifications next to simple models: what waits is there once, and of those that were told a cookie means
-//! the one that was told first.
+//! The list of notifications that wait, next to a simple model: each is in it once.
 
-use crate::pure::registrations::{DeliveredNotifications, Place, Registrations};
+use crate::pure::registrations::{Place, Registrations};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::atomic;
@@ -77,62 +76,9 @@ fn wait(steps: &[Step]) {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum OwnerRef {
-    Tell(usize, u64),
-    Confirm(u64),
-    GiveUp(usize),
-}
-
-fn told() -> impl Strategy<Value = OwnerRef> {
-    prop_oneof![
-        3 => (0..LINKS, 0..3u64).prop_map(|(number, cookie)| OwnerRef::Tell(number, cookie)),
-        2 => (0..3u64).prop_map(OwnerRef::Confirm),
-        1 => (0..LINKS).prop_map(OwnerRef::GiveUp),
-    ]
-}
-
-fn tell(steps: &[OwnerRef]) {
-    let all = links();
-    // In the order in which they were told: who, by which cookie, under which number.
-    let (mut delivered_deaths, mut model) = (
-        DeliveredNotifications::new(),
-        Vec::<(usize, u64, u64)>::new(),
-    );
-    for step in steps {
-        match *step {
-            OwnerRef::Tell(number, cookie) => {
-                let place = Place::new(GFP_KERNEL).unwrap();
-                let under = atomic(|| delivered_deaths.insert(&all[number], cookie, place));
-                model.push((number, cookie, under));
-            }
-            OwnerRef::Confirm(cookie) => {
-                let taken = atomic(|| delivered_deaths.take(cookie));
-                let first = model.iter().position(|told| told.1 == cookie);
-                let wanted = first.map(|at| model.remove(at).0);
-                assert_eq!(taken.map(|(notification, _)| notification.0), wanted);
-            }
-            OwnerRef::GiveUp(number) => {
-                let Some(at) = model.iter().position(|told| told.0 == number) else {
-                    continue;
-                };
-                let (_, cookie, under) = model.remove(at);
-                assert!(atomic(|| delivered_deaths.remove(cookie, under)).is_some());
-                assert!(atomic(|| delivered_deaths.remove(cookie, under)).is_none());
-            }
-        }
-    }
-    drop(atomic(|| delivered_deaths.take_all()));
-}
-
 proptest! {
     #[test]
     fn each_waits_once(steps in prop::collection::vec(step(), 0..100)) {
         super::keeps_nothing(|| wait(&steps));
-    }
-
-    #[test]
-    fn a_cookie_means_the_first_that_was_told(steps in prop::collection::vec(told(), 0..100)) {
-        super::keeps_nothing(|| tell(&steps));
     }
 }
