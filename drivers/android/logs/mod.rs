@@ -13,16 +13,16 @@
 mod lines;
 mod processes;
 mod stats;
-mod transaction_log;
 
 use crate::{
-    common::transaction_log::{Entry, TransactionLog},
-    kernel_ext::sched,
+    common::transaction_log::{self, Entry, TransactionLog},
+    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched},
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
     pure::{handle_table::LEAF, heap_sort}, //
 };
+use core::cmp::Reverse;
 use kernel::{
     alloc::{
         flags::GFP_KERNEL_ACCOUNT,
@@ -100,16 +100,21 @@ impl Reader {
         if line == 0 {
             self.snapshot = Some(Snapshot::take(self.log)?);
         }
-        self.snapshot.take_if(|snapshot| line >= snapshot.len());
+        self.snapshot
+            .take_if(|snapshot| line >= snapshot.head.len() + snapshot.shown);
         Ok(self.snapshot.is_some())
     }
 
     /// Writes the line, as often as this is called.
     pub(crate) fn show(&self, out: &SeqFile) -> Result {
-        match &self.snapshot {
-            Some(snapshot) => snapshot.show(self.at, out),
-            None => Ok(()),
-        }
+        let Some(snapshot) = &self.snapshot else {
+            return Ok(());
+        };
+        let line = match self.at.checked_sub(snapshot.head.len()) {
+            None => snapshot.head.get(self.at),
+            Some(at) => snapshot.lines.get(at),
+        };
+        line.map_or(Ok(()), |line| snapshot.write(line, out))
     }
 }
 
@@ -168,9 +173,15 @@ impl Snapshot {
             sent: KVec::new(),
         };
         match log {
-            Log::State | Log::StateHashed => copy.all_processes("binder state:")?,
-            Log::Transactions | Log::TransactionsHashed => {
-                copy.all_processes("binder transactions:")?;
+            Log::State | Log::StateHashed | Log::Transactions | Log::TransactionsHashed => {
+                for process in opened() {
+                    copy.process(&process)?;
+                }
+                copy.shown = copy.lines.len();
+                copy.add_head(match copy.is_complete {
+                    true => "binder state:",
+                    false => "binder transactions:",
+                })?;
             }
             Log::Process(pid) => {
                 for process in opened_by(pid) {
@@ -180,19 +191,11 @@ impl Snapshot {
                 copy.add_called(pid)?;
             }
             Log::Stats => copy.stats()?,
-            Log::Sent | Log::Failed => copy.newest(log)?,
+            Log::Sent | Log::Failed => copy.newest()?,
         }
         sort_by_key(&mut copy.calls, |(call, _)| *call);
         copy.find_holders()?;
         Ok(copy)
-    }
-
-    fn all_processes(&mut self, title: &'static str) -> Result {
-        for process in opened() {
-            self.process(&process)?;
-        }
-        self.shown = self.lines.len();
-        self.add_head(title)
     }
 
     /// Allocates memory for so many more lines, which are copied under a lock afterwards. No lock
@@ -248,20 +251,62 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Returns the number of lines, or of the few together that name a process.
-    fn len(&self) -> usize {
-        self.head.len() + self.shown
+    /// Copies the newest entries of the logs of what was sent or failed, at most [`RECORDS`].
+    /// `ENOMEM`.
+    fn newest(&mut self) -> Result {
+        // A moment to come, so that what is behind it most is the oldest.
+        let ahead = Cycles::now().later(LOGGED_MEANWHILE);
+        self.sent.reserve(RECORDS, FLAGS)?;
+        let mut from = Some(0);
+        while let Some((key, device)) = from.and_then(transaction_log::first_from) {
+            if self.log == Log::Sent {
+                device.queued(|entry| self.offer(entry, &device, ahead));
+            }
+            device.failed(|entry| self.offer(entry, &device, ahead));
+            from = key.checked_add(1);
+            sched::cond_resched();
+        }
+        sort_by_key(&mut self.sent, |(entry, _)| Reverse(age(entry, ahead)));
+        self.make_room(self.sent.len())?;
+        for number in 0..self.sent.len() {
+            self.push(Line::Sent(number));
+        }
+        self.shown = self.lines.len();
+        Ok(())
     }
 
-    fn show(&self, line: usize, out: &SeqFile) -> Result {
-        let line = match line.checked_sub(self.head.len()) {
-            None => self.head.get(line),
-            Some(line) => self.lines.get(line),
-        };
-        match line {
-            Some(line) => self.write(line, out),
-            None => Ok(()),
+    /// Takes an entry, in place of the oldest one if there are enough.
+    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>, ahead: Cycles) {
+        let age = |entry: &Entry| age(entry, ahead);
+        let mut known = self.sent.iter_mut();
+        if let Some((same, _)) = known.find(|(other, _)| other.id == entry.id) {
+            // What has failed at last was logged as queued before.
+            if entry.return_code != 0 {
+                let at = same.at;
+                *same = Entry { at, ..entry };
+            }
+        } else if self.sent.len() < RECORDS {
+            // Has room, so it does not fail.
+            let _ = self.sent.push_within_capacity((entry, device.clone()));
+        } else if let Some(oldest) = self.sent.iter_mut().max_by_key(|(other, _)| age(other)) {
+            if age(&oldest.0) > age(&entry) {
+                *oldest = (entry, device.clone());
+            }
         }
+    }
+}
+
+/// The cycles in which entries are logged while the log is read, and by which CPUs' counters
+/// differ: more than there are. What was logged later than that seems oldest: it was logged before
+/// a counter that has begun anew, as some do when the machine sleeps.
+const LOGGED_MEANWHILE: u64 = 1 << 40;
+
+/// Returns how old an entry is next to others. One that is not complete is being logged now.
+fn age(entry: &Entry, ahead: Cycles) -> u64 {
+    if entry.is_complete {
+        ahead.since(entry.at)
+    } else {
+        0
     }
 }
 
