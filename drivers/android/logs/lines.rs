@@ -306,10 +306,11 @@ impl Snapshot {
     /// Writes the two pointers by which a process names a node: as they are, or hashed, so that
     /// readers can only compare them.
     fn write_name(&self, name: &NodeName, out: &SeqFile) {
-        if !matches!(self.log, Log::StateHashed | Log::TransactionsHashed) {
+        let (Log::State { is_hashed: true } | Log::Transactions { is_hashed: true }) = self.log
+        else {
             seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);
             return;
-        }
+        };
         // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that
         // user space gives.
         seq_print!(out, "u");

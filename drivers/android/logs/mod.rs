@@ -38,14 +38,11 @@ use lines::Line;
 /// `binderfs/rust_binderfs.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// All processes, completely.
-    State,
-    /// The same; pointers that processes have chosen are not shown, but can be told apart.
-    StateHashed,
+    /// All processes, completely. Hashed, pointers that processes have chosen are not shown, but
+    /// can be told apart.
+    State { is_hashed: bool },
     /// The processes that have transactions, and only that.
-    Transactions,
-    /// The same, with pointers as above.
-    TransactionsHashed,
+    Transactions { is_hashed: bool },
     /// All processes of one pid, completely.
     Process(Pid),
     /// Counters.
@@ -60,10 +57,10 @@ impl Log {
     /// Returns the log of a number; `pid` is for [`Self::Process`].
     pub(crate) fn of(number: u32, pid: Pid) -> Option<Self> {
         Some(match number {
-            0 => Self::State,
-            1 => Self::StateHashed,
-            2 => Self::Transactions,
-            3 => Self::TransactionsHashed,
+            0 => Self::State { is_hashed: false },
+            1 => Self::State { is_hashed: true },
+            2 => Self::Transactions { is_hashed: false },
+            3 => Self::Transactions { is_hashed: true },
             4 => Self::Process(pid),
             5 => Self::Stats,
             6 => Self::Sent,
@@ -137,10 +134,6 @@ struct Snapshot {
     lines: KVVec<Line>,
     /// How many of them are shown.
     shown: usize,
-    /// How many there may be, as long as a lock is held.
-    most: usize,
-    /// Whether the item that is copied needs more room than there is.
-    is_cut: bool,
     processes: KVVec<Arc<Process>>,
     /// The calls that are queued or served, with the places of their lines.
     calls: KVVec<(CallKey, usize)>,
@@ -159,12 +152,10 @@ impl Snapshot {
     fn take(log: Log) -> Result<Self> {
         let mut copy = Self {
             log,
-            is_complete: !matches!(log, Log::Transactions | Log::TransactionsHashed),
+            is_complete: !matches!(log, Log::Transactions { .. }),
             head: KVVec::new(),
             lines: KVVec::new(),
             shown: 0,
-            most: 0,
-            is_cut: false,
             processes: KVVec::new(),
             calls: KVVec::new(),
             dead: KVVec::new(),
@@ -173,7 +164,7 @@ impl Snapshot {
             sent: KVec::new(),
         };
         match log {
-            Log::State | Log::StateHashed | Log::Transactions | Log::TransactionsHashed => {
+            Log::State { .. } | Log::Transactions { .. } => {
                 for process in opened() {
                     copy.process(&process)?;
                 }
@@ -207,44 +198,33 @@ impl Snapshot {
         }
         self.lines.reserve(lines, FLAGS)?;
         self.calls.reserve(lines, FLAGS)?;
-        self.most = self.lines.len() + lines;
         Ok(())
     }
 
-    /// Adds a line, if there is room for it. Memory that is there by chance is no room: a lock
-    /// would be held for long.
+    /// Adds a line, for which there is room.
     fn push(&mut self, line: Line) {
-        let has_room = self.lines.len() < self.most;
-        self.is_cut |= !has_room || self.lines.push_within_capacity(line).is_err();
+        let pushed = self.lines.push_within_capacity(line);
+        debug_assert!(pushed.is_ok());
     }
 
-    /// Copies the items of a process one by one: a few, then a few more after the state lock was
-    /// released. `copy` copies the item at a place, and returns the next place, or nothing at the
-    /// end. An item for which there is no room is copied again with more.
+    /// Copies the items of a process one by one: those of a few lines, then more after the state
+    /// lock was released. `copy` copies the item at a place, and returns the next place, or nothing
+    /// at the end.
     fn copy_items<K>(
         &mut self,
         process: &Process,
         first: K,
         mut copy: impl FnMut(&mut Self, &ProcessState, &K) -> Option<K>,
     ) -> Result {
-        let (mut next, mut room) = (Some(first), FEW);
+        let mut next = Some(first);
         while next.is_some() {
-            self.make_room(room)?;
+            self.make_room(FEW + processes::MOST_OF_ITEM)?;
+            let behind = self.lines.len() + FEW;
             let state = process.lock_state();
             for _ in 0..FEW {
-                let Some(place) = &next else { break };
-                let (lines, calls) = (self.lines.len(), self.calls.len());
-                let behind = copy(self, &state, place);
-                if core::mem::take(&mut self.is_cut) {
-                    self.lines.truncate(lines);
-                    self.calls.truncate(calls);
-                    room *= 2;
-                    break;
-                }
-                next = behind;
-                if room > FEW {
-                    room = FEW;
-                    break;
+                match next {
+                    Some(place) if self.lines.len() < behind => next = copy(self, &state, &place),
+                    _ => break,
                 }
             }
         }

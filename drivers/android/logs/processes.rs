@@ -40,6 +40,9 @@ use kernel::{
 /// again there: what was next may be anywhere then.
 const MOST_QUEUED: usize = 1024;
 
+/// The lines of one item at most: of a queue, its end, what it belongs to, and what is delivered.
+pub(super) const MOST_OF_ITEM: usize = MOST_QUEUED + 4;
+
 /// The line in place of the items of a queue that are not copied.
 const CUT: &str = "more than 1024";
 
@@ -271,8 +274,8 @@ impl Snapshot {
             return;
         };
         let key = (Arc::as_ptr(caller).addr(), call.frame_serial);
-        let pushed = self.calls.push_within_capacity((key, self.lines.len()));
-        self.is_cut |= pushed.is_err();
+        // There is room.
+        let _ = self.calls.push_within_capacity((key, self.lines.len()));
     }
 
     /// Copies the handles of a process, and adds the dead nodes behind them.
