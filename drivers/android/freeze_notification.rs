@@ -23,19 +23,30 @@ use crate::{
     process::{Process, ProcessState},
     pure::{
         freeze_state::FreezeEvent,
-        notification_state::{FreezeNotificationState, Message},
-        registrations::Place, //
+        notification_state::{FreezeNotificationState, Message}, //
     },
     work::{Wake, Work}, //
 };
 use kernel::{
     prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
     sync::{
         atomic::Relaxed,
         Arc,
         LockedBy, //
     }, //
 };
+
+/// The notifications of the holders that are notified when a process is frozen or thawed, by the
+/// pointer by which it names the node, and the address of the notification, which only
+/// distinguishes holders of the same node. So the notifications of one holder are in the order of
+/// the owner's pointers, as with the C driver.
+pub(crate) type FreezeRegistrations = RBTree<RegistrationKey, Arc<FreezeNotification>>;
+
+type RegistrationKey = (u64, usize);
+
+/// The tree node of a registration, allocated before a lock is taken.
+type RegistrationPlace = RBTreeNodeReservation<RegistrationKey, Arc<FreezeNotification>>;
 
 /// The request of a process to be notified when the owner of a node is frozen or thawed.
 pub(crate) struct FreezeNotification {
@@ -47,7 +58,7 @@ pub(crate) struct FreezeNotification {
     link: Link,
     /// How far it has come, and what is left of the registration, once that is removed with the
     /// handle.
-    delivery: LockedBy<(FreezeNotificationState, Option<Place<Self>>), ProcessState>,
+    delivery: LockedBy<(FreezeNotificationState, Option<RegistrationPlace>), ProcessState>,
     _counted: Counted,
 }
 
@@ -134,11 +145,17 @@ impl FreezeNotification {
         Some((code, notice))
     }
 
+    fn key(self: &Arc<Self>, node: &Node) -> RegistrationKey {
+        (node.name.ptr, Arc::as_ptr(self).addr())
+    }
+
     /// Removes the registration with the owner of the node. Returns its place, or nothing if the
-    /// notification is not registered.
-    fn unregister(self: &Arc<Self>, node: &Node) -> Option<Place<Self>> {
+    /// notification is not registered. The reference that is dropped is not the last one, because
+    /// the caller has one.
+    fn unregister(self: &Arc<Self>, node: &Node) -> Option<RegistrationPlace> {
         let mut owner = node.owner().lock_state();
-        owner.freeze_registrations.remove(node.name.ptr, self)
+        let removed = owner.freeze_registrations.remove_node(&self.key(node))?;
+        Some(removed.into_reservation())
     }
 
     /// Cancels the notification, because its handle, on `node`, is removed; see
@@ -163,7 +180,7 @@ impl FreezeNotification {
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
     let notification = FreezeNotification::new(process, cookie)?;
     // If it is not used, it is freed after the handles lock is released.
-    let place = Place::new(GFP_KERNEL)?;
+    let place = RegistrationPlace::new(GFP_KERNEL)?;
     let mut handles = process.handles.lock();
     let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
     if reference.freeze.is_some() {
@@ -176,8 +193,8 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
     if owner.has_ended.load(Relaxed) {
         return Ok(());
     }
-    let registrations = &mut state.freeze_registrations;
-    registrations.insert(reference.node.name.ptr, &notification, place);
+    let registration = place.into_node(notification.key(&reference.node), notification.clone());
+    state.freeze_registrations.insert(registration);
     let event = state.freeze.last;
     drop(state);
     notification.notify(event, &owner, handles);
@@ -220,18 +237,23 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
         if process.has_ended.load(Relaxed) {
             return;
         }
-        let next = state.freeze_registrations.first_from(from);
-        let is_only = state.freeze_registrations.is_one();
+        let first = state.freeze_registrations.cursor_lower_bound(&from);
+        let first = first.map(|first| {
+            let (key, notification) = first.current();
+            (*key, notification.clone(), first.peek_next().is_none())
+        });
         drop(state);
-        let Some((notification, behind)) = next else {
+        let Some((key, notification, is_last)) = first else {
             return;
         };
         notification.notify(event, process, ());
-        if is_only {
+        // Who is registered later reads of this event at once.
+        if is_last {
             return;
         }
         // The number of registrations is limited only by memory.
         sched::cond_resched();
-        from = behind;
+        // No object is at the last address.
+        from = (key.0, key.1 + 1);
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     context::Context,
     death_notification::DeathNotification,
     defs::Return,
-    freeze_notification::FreezeNotification,
+    freeze_notification::{FreezeNotification, FreezeRegistrations},
     handles::Handles,
     kernel_ext::{
         callers::{HasRecords, Records},
@@ -35,8 +35,7 @@ use crate::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
-        priority_rules::Priority,
-        registrations::Registrations, //
+        priority_rules::Priority, //
     },
     thread::{Thread, WaitState},
     transaction::TransactionBox,
@@ -158,7 +157,7 @@ pub(crate) struct ProcessState {
     /// A death notification for the next request of the process, to which nothing else refers.
     pub(crate) spare_death: Option<Pin<UniqueArc<DeathNotification>>>,
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
-    pub(crate) freeze_registrations: Registrations<FreezeNotification>,
+    pub(crate) freeze_registrations: FreezeRegistrations,
     /// Freeze notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_freezes: LinkedTree<FreezeNotification>,
     pub(crate) pool: Pool,
@@ -196,7 +195,7 @@ impl ProcessState {
             spare_node: None,
             delivered_deaths: LinkedTree::new(),
             spare_death: None,
-            freeze_registrations: Registrations::new(),
+            freeze_registrations: FreezeRegistrations::new(),
             delivered_freezes: LinkedTree::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,

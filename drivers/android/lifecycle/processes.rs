@@ -132,7 +132,7 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     process.close_handles();
     let mut state = process.lock_state();
     let rest = (
-        state.freeze_registrations.take_all(),
+        core::mem::take(&mut state.freeze_registrations),
         state.delivered_freezes.take_all(),
         state.delivered_deaths.take_all(),
         state.spare_death.take(),
