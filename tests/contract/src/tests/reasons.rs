@@ -135,9 +135,13 @@ case!(each_is_told, ["PARAM-3", "TXN-1"], |t| {
         reply();
     });
     client.send(|c| c.transaction(&client.place(0, 0, &empty())));
-    tell("ReplyAwaited", &|| _ = client.try_write(&lonely.commands(false)));
-    client.start_read();
-    client.wait_refusal();
+    // The refusal is read each time: a thread with an unread one runs no commands, so that the message of another attempt, if the
+    // rate's limit takes the first one, would not come.
+    tell("ReplyAwaited", &|| {
+        let _ = client.try_write(&lonely.commands(false));
+        client.start_read();
+        client.wait_refusal();
+    });
     manager.wait_call();
     manager.answer(client, &empty());
 
