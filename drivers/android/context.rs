@@ -38,9 +38,10 @@ pub(crate) struct Context {
     /// while a manager is installed, and is taken before all other locks.
     #[pin]
     manager_uid: Mutex<Option<Kuid>>,
-    /// The log of what is sent, once the device has been opened.
+    /// The log of what is sent, once the device has been opened. The lock is held while the log is
+    /// made.
     #[pin]
-    log: SpinLock<Option<Published>>,
+    log: Mutex<Option<Published>>,
     /// The user namespace that owns the device: that of its mount. Closed with the device, because
     /// dead processes keep the context.
     owner: Closable<UserNamespace>,
@@ -56,7 +57,7 @@ impl Context {
                 name,
                 manager <- new_spinlock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
-                log <- new_spinlock!(None, "Context::log"),
+                log <- new_mutex!(None, "Context::log"),
                 owner: Closable::new(owner),
                 _counted: Counted::new(Kind::Context),
             }),
@@ -89,19 +90,11 @@ impl Context {
 
     /// Returns the log of what is sent, for a process that opens the device. `ENOMEM`.
     pub(crate) fn log(&self) -> Result<Arc<TransactionLog>> {
-        let made = self.log.lock().as_ref().map(|log| log.0.clone());
-        if let Some(made) = made {
-            return Ok(made);
-        }
-        let new = Published::new(&self.name)?;
         let mut log = self.log.lock();
-        let made = log.as_ref().map(|log| log.0.clone());
-        if let Some(made) = made {
-            // Another opener was faster. The lock is released before `new` is dropped.
-            drop(log);
-            return Ok(made);
+        if log.is_none() {
+            *log = Some(Published::new(&self.name)?);
         }
-        Ok(log.insert(new).0.clone())
+        log.as_ref().map(|log| log.0.clone()).ok_or(ENOMEM)
     }
 
     /// Returns the node that handle 0 means, if there is one.

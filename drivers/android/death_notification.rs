@@ -74,16 +74,6 @@ impl Keyed for DeathNotification {
     }
 }
 
-impl ProcessState {
-    /// Takes the spare notification, if there is one, for a request with this cookie.
-    fn take_spare_death(&mut self, cookie: u64) -> Option<Arc<DeathNotification>> {
-        let mut spare = self.spare_death.take()?;
-        spare.cookie = cookie;
-        *spare.state.access_mut(self) = DeathNotification::requested();
-        Some(spare.into())
-    }
-}
-
 impl DeathNotification {
     /// Allocates a notification that is not registered. `ENOMEM` is the only error.
     fn new(holder: &Arc<Process>, cookie: u64) -> Result<Arc<Self>> {
@@ -187,7 +177,13 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
         if reference.death.is_some() {
             return Err(EINVAL);
         }
-        let spare = || process.lock_state().take_spare_death(cookie);
+        let spare = || {
+            let mut state = process.lock_state();
+            let mut spare = state.spare_death.take()?;
+            spare.cookie = cookie;
+            *spare.state.access_mut(&mut state) = DeathNotification::requested();
+            Some(spare.into())
+        };
         let Some(notification) = new.take().or_else(spare) else {
             drop(handles);
             new = Some(DeathNotification::new(process, cookie)?);

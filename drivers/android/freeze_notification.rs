@@ -5,7 +5,7 @@
 //!
 //! They belong to a handle as [death notifications](crate::death_notification) do, under the same
 //! locks. But a freeze notification is registered with the owner of the node all the time, and has
-//! memory for that and for its place among the delivered ones. It has a link only for work queues.
+//! memory for that. Its link is in a work queue or among the delivered ones.
 //!
 //! The owner looks up one notification after the other, and notifies it without a lock. A
 //! notification that is removed meanwhile has a state in which nothing is left to notify; one that
@@ -15,7 +15,7 @@ use crate::{
     common::stats::{Counted, Kind},
     defs::{FreezeNotice, Return},
     kernel_ext::{
-        link::{has_field, Link},
+        link::{has_field, Keyed, Link},
         park::WakeHint,
         sched, //
     },
@@ -23,13 +23,13 @@ use crate::{
     process::{Process, ProcessState},
     pure::{
         freeze_state::FreezeEvent,
-        notification_state::{FreezeNotificationState, Message},
-        registrations::Place, //
+        notification_state::{FreezeNotificationState, Message}, //
     },
     work::{Wake, Work}, //
 };
 use kernel::{
     prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
     sync::{
         atomic::Relaxed,
         Arc,
@@ -37,40 +37,46 @@ use kernel::{
     }, //
 };
 
+/// The notifications of the holders that are notified when a process is frozen or thawed, by the
+/// pointer by which it names the node, and the address of the notification, which only
+/// distinguishes holders of the same node. So the notifications of one holder are in the order of
+/// the owner's pointers, as with the C driver.
+pub(crate) type FreezeRegistrations = RBTree<RegistrationKey, Arc<FreezeNotification>>;
+
+type RegistrationKey = (u64, usize);
+
+/// The tree node of a registration, allocated before a lock is taken.
+type RegistrationPlace = RBTreeNodeReservation<RegistrationKey, Arc<FreezeNotification>>;
+
 /// The request of a process to be notified when the owner of a node is frozen or thawed.
 pub(crate) struct FreezeNotification {
     /// The number by which the holder knows the request. It need not be unique.
     cookie: u64,
     /// The process that is notified.
     holder: Arc<Process>,
-    /// Its place in a work queue.
+    /// Its place in a work queue, or among those that are delivered.
     link: Link,
-    delivery: LockedBy<FreezeDelivery, ProcessState>,
+    /// How far it has come, and what is left of the registration, once that is removed with the
+    /// handle.
+    delivery: LockedBy<(FreezeNotificationState, Option<RegistrationPlace>), ProcessState>,
     _counted: Counted,
 }
 
 has_field!(impl for FreezeNotification, link: Link);
 
-/// What of a freeze notification changes, guarded by the holder's state lock.
-struct FreezeDelivery {
-    state: FreezeNotificationState,
-    /// A place among the delivered notifications, while this one is not there.
-    place: Option<Place<FreezeNotification>>,
-    /// Its number there, which is never used again.
-    number: u64,
-    /// What is left of the registration, once that is removed with the handle.
-    _unregistered: Option<Place<FreezeNotification>>,
+/// Those that are delivered are ordered by what user space confirms them with.
+impl Keyed for FreezeNotification {
+    type Room = Link;
+
+    fn key(&self) -> u64 {
+        self.cookie
+    }
 }
 
 impl FreezeNotification {
     /// Allocates a notification that is not registered. `ENOMEM` is the only error.
     fn new(holder: &Arc<Process>, cookie: u64) -> Result<Arc<Self>> {
-        let delivery = FreezeDelivery {
-            state: FreezeNotificationState::new(),
-            place: Some(Place::new(GFP_KERNEL)?),
-            number: 0,
-            _unregistered: None,
-        };
+        let delivery = (FreezeNotificationState::new(), None);
         let notification = Self {
             cookie,
             holder: holder.clone(),
@@ -84,7 +90,7 @@ impl FreezeNotification {
     /// Returns what user space is told when it reads the notification, if that is queued. The
     /// caller holds the holder's state lock.
     pub(crate) fn queued(&self, holder: &ProcessState) -> Option<Message> {
-        self.delivery.access(holder).state.queued()
+        self.delivery.access(holder).0.queued()
     }
 
     /// Takes a step of the state machine after which user space may have to be notified, unless the
@@ -98,7 +104,7 @@ impl FreezeNotification {
         if self.holder.has_ended.load(Relaxed) {
             return;
         }
-        if step(&mut self.delivery.access_mut(&mut holder).state) {
+        if step(&mut self.delivery.access_mut(&mut holder).0) {
             let wake = holder.push_to_process(Work::Freeze(self.clone()));
             wake.after((holder, locks), &self.holder, WakeHint::Anywhere);
         }
@@ -122,16 +128,14 @@ impl FreezeNotification {
         self: &Arc<Self>,
         holder: &mut ProcessState,
     ) -> Option<(Return, FreezeNotice)> {
-        let own = self.delivery.access_mut(holder);
-        let message = own.state.read()?;
+        let state = &mut self.delivery.access_mut(holder).0;
         let (mut code, mut is_frozen) = (Return::ClearFreezeNotificationDone, false);
-        if message == Message::Event {
-            (code, is_frozen) = (Return::FrozenBinder, own.state.is_frozen());
-            // Present: it came with the request, or was put back with the last confirmation.
-            if let Some(place) = own.place.take() {
-                let number = holder.delivered_freezes.insert(self, self.cookie, place);
-                self.delivery.access_mut(holder).number = number;
-            }
+        if state.read()? == Message::Event {
+            (code, is_frozen) = (Return::FrozenBinder, state.is_frozen());
+            // Its link is free: it was in the queue until now. What is dropped is not the last
+            // reference.
+            let inserted = holder.delivered_freezes.insert(self.clone());
+            debug_assert!(inserted.is_ok());
         }
         let notice = FreezeNotice {
             cookie: self.cookie,
@@ -141,28 +145,17 @@ impl FreezeNotification {
         Some((code, notice))
     }
 
-    /// Registers the notification with the owner of a node. Returns the event to notify now, or
-    /// nothing if the owner has ended; then `place` keeps its value.
-    fn register(
-        self: &Arc<Self>,
-        node: &Node,
-        place: &mut Option<Place<Self>>,
-    ) -> Option<FreezeEvent> {
-        let owner = node.owner();
-        let mut state = owner.lock_state();
-        if owner.has_ended.load(Relaxed) {
-            return None;
-        }
-        let registrations = &mut state.freeze_registrations;
-        registrations.insert(node.name.ptr, self, place.take()?);
-        Some(state.freeze.last_event())
+    fn key(self: &Arc<Self>, node: &Node) -> RegistrationKey {
+        (node.name.ptr, Arc::as_ptr(self).addr())
     }
 
     /// Removes the registration with the owner of the node. Returns its place, or nothing if the
-    /// notification is not registered.
-    fn unregister(self: &Arc<Self>, node: &Node) -> Option<Place<Self>> {
+    /// notification is not registered. The reference that is dropped is not the last one, because
+    /// the caller has one.
+    fn unregister(self: &Arc<Self>, node: &Node) -> Option<RegistrationPlace> {
         let mut owner = node.owner().lock_state();
-        owner.freeze_registrations.remove(node.name.ptr, self)
+        let removed = owner.freeze_registrations.remove_node(&self.key(node))?;
+        Some(removed.into_reservation())
     }
 
     /// Cancels the notification, because its handle, on `node`, is removed; see
@@ -171,14 +164,10 @@ impl FreezeNotification {
     pub(crate) fn cancel(self: &Arc<Self>, node: &Node) {
         let registration = self.unregister(node);
         let mut holder = self.holder.lock_state();
-        let number = self.delivery.access(&holder).number;
-        let delivered = holder.delivered_freezes.remove(self.cookie, number);
-        let own = self.delivery.access_mut(&mut holder);
-        own.state.cancel();
-        own._unregistered = registration;
-        if let Some(delivered) = delivered {
-            own.place = Some(delivered.into_reservation());
-        }
+        let (state, unregistered) = self.delivery.access_mut(&mut holder);
+        state.cancel();
+        *unregistered = registration;
+        drop(holder.delivered_freezes.take(self));
         drop(holder.work.take(&**self));
     }
 }
@@ -190,18 +179,25 @@ impl FreezeNotification {
 /// already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
     let notification = FreezeNotification::new(process, cookie)?;
-    let mut place = Some(Place::new(GFP_KERNEL)?);
+    // If it is not used, it is freed after the handles lock is released.
+    let place = RegistrationPlace::new(GFP_KERNEL)?;
     let mut handles = process.handles.lock();
     let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
     if reference.freeze.is_some() {
         return Err(EINVAL);
     }
     reference.freeze = Some(notification.clone());
+    let owner = reference.node.owner().clone();
+    let mut state = owner.lock_state();
     // An owner that is dead will not be frozen any more.
-    if let Some(event) = notification.register(&reference.node, &mut place) {
-        let owner = reference.node.owner().clone();
-        notification.notify(event, &owner, handles);
+    if owner.has_ended.load(Relaxed) {
+        return Ok(());
     }
+    let registration = place.into_node(notification.key(&reference.node), notification.clone());
+    state.freeze_registrations.insert(registration);
+    let event = state.freeze.last;
+    drop(state);
+    notification.notify(event, &owner, handles);
     Ok(())
 }
 
@@ -222,15 +218,13 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
 /// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
     let mut state = process.lock_state();
-    let (notification, removed) = state.delivered_freezes.take(cookie).ok_or(EINVAL)?;
-    let own = notification.delivery.access_mut(&mut state);
-    // This does not drop the last reference to the notification: `notification` is another.
-    own.place = Some(removed.into_reservation());
-    let wake = match own.state.confirm() {
+    let notification = state.delivered_freezes.take_first(cookie).ok_or(EINVAL)?;
+    let wake = match notification.delivery.access_mut(&mut state).0.confirm() {
         true => state.push_to_process(Work::Freeze(notification.clone())),
         false => Wake::Nobody,
     };
     wake.after(state, process, WakeHint::Anywhere);
+    drop(notification);
     Ok(())
 }
 
@@ -243,18 +237,23 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
         if process.has_ended.load(Relaxed) {
             return;
         }
-        let next = state.freeze_registrations.first_from(from);
-        let is_only = state.freeze_registrations.is_one();
+        let first = state.freeze_registrations.cursor_lower_bound(&from);
+        let first = first.map(|first| {
+            let (key, notification) = first.current();
+            (*key, notification.clone(), first.peek_next().is_none())
+        });
         drop(state);
-        let Some((notification, behind)) = next else {
+        let Some((key, notification, is_last)) = first else {
             return;
         };
         notification.notify(event, process, ());
-        if is_only {
+        // Who is registered later reads of this event at once.
+        if is_last {
             return;
         }
         // The number of registrations is limited only by memory.
         sched::cond_resched();
-        from = behind;
+        // No object is at the last address.
+        from = (key.0, key.1 + 1);
     }
 }

@@ -123,19 +123,6 @@ impl Ref {
         }
     }
 
-    /// Returns a ref with its first count on a node. Fails as [`Self::raise`] does.
-    fn first(node: &Arc<Node>, strength: Strength, sender: Option<&Arc<Thread>>) -> Result<Self> {
-        let mut reference = Self {
-            node: node.clone(),
-            strong: 0,
-            weak: 0,
-            death: None,
-            freeze: None,
-        };
-        reference.raise(strength, sender)?;
-        Ok(reference)
-    }
-
     /// Adds a count, and counts it for the node if it is the first of its kind. `EINVAL` if the
     /// count is full or the node does not take it.
     fn raise(&mut self, strength: Strength, sender: Option<&Arc<Thread>>) -> Result {
@@ -191,14 +178,14 @@ impl Process {
         let mut new: Option<(PlaceByNode, u32)> = None;
         loop {
             let mut handles = self.handles.lock();
-            if handles.table.is_closed() {
+            if handles.table.is_closed {
                 return Err(ESRCH);
             }
             if let Some(handle) = handles.by_node.get(&key_of(node)).map(|entry| entry.handle) {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
-            limits().refs.check(handles.table.len())?;
+            limits().refs.check(handles.table.len as usize)?;
             let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) else {
                 let kept = handles.spare_place.take();
                 drop(handles);
@@ -215,8 +202,15 @@ impl Process {
                 room = Some(RoomForLeaf::new(GFP_KERNEL)?);
                 continue;
             };
+            let mut reference = Ref {
+                node: node.clone(),
+                strong: 0,
+                weak: 0,
+                death: None,
+                freeze: None,
+            };
             // If this fails, the place is freed after the lock is released.
-            let reference = Ref::first(node, strength, sender)?;
+            reference.raise(strength, sender)?;
             handles.table.insert(handle, reference);
             if let Some((place, _)) = new.take() {
                 let entry = HandleOfNode {
@@ -269,7 +263,11 @@ impl Process {
         let node = self
             .node_of_handle(handle, Strength::Strong)
             .ok_or(EINVAL)?;
-        let (strong_count, weak_count) = node.counts(&node.owner().lock_state()).totals();
+        let (strong_count, weak_count) = node
+            .state
+            .access(&node.owner().lock_state())
+            .counts
+            .totals();
         Ok(NodeInfoForRef {
             handle,
             strong_count,

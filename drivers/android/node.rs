@@ -52,7 +52,7 @@ pub(crate) struct Node {
     /// Its place in the owner's tree, in which no other node has its name.
     place: Branches,
     /// What changes, and the process that offers the node.
-    state: OwnedBy<NodeState, Process, ProcessState>,
+    pub(crate) state: OwnedBy<NodeState, Process, ProcessState>,
 }
 
 has_field!(impl for Node, link: Link);
@@ -72,8 +72,8 @@ impl Keyed for Node {
 const _: () = assert!(size_of::<Node>() <= 120);
 
 /// The state of a node that changes.
-struct NodeState {
-    counts: NodeCounts,
+pub(crate) struct NodeState {
+    pub(crate) counts: NodeCounts,
     /// The thread of the owner for which the node update is queued, if it is queued for one: the
     /// node waits by its link in the queue of that thread, or else in that of the owner, or
     /// nowhere.
@@ -81,9 +81,9 @@ struct NodeState {
     /// This is never the last reference to the thread: as long as a node update is in its queue,
     /// either the thread has not ended, or the operation that queued the update still holds a
     /// reference.
-    updated_thread: Option<Arc<Thread>>,
+    pub(crate) updated_thread: Option<Arc<Thread>>,
     /// The oneway calls that wait until those before them have ended.
-    waiting: LinkedQueue<Work>,
+    pub(crate) waiting: LinkedQueue<Work>,
     /// Death notifications of the holders that are notified when the owner dies.
     death_registrations: LinkedQueue<Arc<DeathNotification>>,
 }
@@ -140,21 +140,6 @@ impl Node {
             state: OwnedBy::new(owner.clone(), state),
         });
         Ok(Unplaced::new(UniqueArc::init(node, GFP_KERNEL)?))
-    }
-
-    /// Returns the counts.
-    pub(crate) fn counts<'a>(&'a self, owner: &'a ProcessState) -> &'a NodeCounts {
-        &self.state.access(owner).counts
-    }
-
-    /// Returns the counts, to be changed in a way from which nothing follows for the owner.
-    pub(crate) fn counts_mut<'a>(&'a self, owner: &'a mut ProcessState) -> &'a mut NodeCounts {
-        &mut self.state.access_mut(owner).counts
-    }
-
-    /// Returns the oneway calls that wait until those before them have ended.
-    pub(crate) fn waiting<'a>(&'a self, owner: &'a ProcessState) -> &'a LinkedQueue<Work> {
-        &self.state.access(owner).waiting
     }
 
     /// Returns the process that offers it.
@@ -283,12 +268,6 @@ impl Node {
     fn forget(&self, owner: &mut ProcessState) {
         self.state.access_mut(owner).counts.life = Life::Forgotten;
         drop(owner.nodes.take(self));
-    }
-
-    /// Records that the node update moves from the queue of an ending thread to that of the
-    /// process.
-    pub(crate) fn move_update_to_process(&self, owner: &mut ProcessState) {
-        self.state.access_mut(owner).updated_thread = None;
     }
 
     /// Ends the counts of an owner that dies. Returns the waiting oneway calls, which will not be
@@ -514,15 +493,8 @@ impl Node {
 }
 
 impl ProcessState {
-    /// Adds a node whose name no other one has. Returns another reference.
-    fn add_node(&mut self, node: Unplaced<Node>) -> Arc<Node> {
-        let added = node.object().clone();
-        self.nodes.insert_unplaced(node);
-        added
-    }
-
-    /// Adds the spare node, if there is one, under a name that no other one has.
-    fn add_spare_node(&mut self, name: NodeName, flags: NodeFlags) -> Option<Arc<Node>> {
+    /// Takes the spare node, if there is one, under a name that no other one has.
+    fn take_spare_node(&mut self, name: NodeName, flags: NodeFlags) -> Option<Unplaced<Node>> {
         let mut node = self.spare_node.take()?;
         node.debug_id = next_debug_id();
         node.name = name;
@@ -530,7 +502,7 @@ impl ProcessState {
         node.counted = Some(Counted::new(Kind::Node));
         // Nothing refers to a node that is forgotten, so all its counts are 0 and its queues empty.
         node.state.access_mut(self).counts.life = Life::Known;
-        Some(self.add_node(Unplaced::new(Pin::into_inner(node))))
+        Some(Unplaced::new(Pin::into_inner(node)))
     }
 }
 
@@ -569,16 +541,18 @@ impl Process {
             if known.is_none() {
                 limits().nodes.check(state.nodes.len())?;
             }
-            let made = || match new.take() {
-                Some(new) => Some(state.add_node(new)),
-                None => state.add_spare_node(name, flags),
+            let made = || {
+                let node = new.take().or_else(|| state.take_spare_node(name, flags))?;
+                let added = node.object().clone();
+                state.nodes.insert_unplaced(node);
+                Some(added)
             };
             let Some(node) = known.or_else(made) else {
                 drop(state);
                 new = Some(Node::new(self, name, flags)?);
                 continue;
             };
-            let pinned = node.counts_mut(&mut state).pin();
+            let pinned = node.state.access_mut(&mut state).counts.pin();
             return pinned.map(|()| node).map_err(|Uncounted| EINVAL);
         }
     }
@@ -607,7 +581,7 @@ impl Process {
             .and_then(|next| state.nodes.first_from(next))
             .map(Arc::from);
         let info = next.as_ref().map_or(NodeDebugInfo::default(), |node| {
-            let (has_strong, has_weak) = node.counts(&state).owner_refs();
+            let (has_strong, has_weak) = node.state.access(&state).counts.owner_refs();
             NodeDebugInfo {
                 ptr: node.name.ptr,
                 cookie: node.name.cookie,

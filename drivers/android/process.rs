@@ -17,7 +17,7 @@ use crate::{
     context::Context,
     death_notification::DeathNotification,
     defs::Return,
-    freeze_notification::FreezeNotification,
+    freeze_notification::{FreezeNotification, FreezeRegistrations},
     handles::Handles,
     kernel_ext::{
         callers::{HasRecords, Records},
@@ -35,8 +35,7 @@ use crate::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
-        priority_rules::Priority,
-        registrations::{DeliveredNotifications, Registrations}, //
+        priority_rules::Priority, //
     },
     thread::{Thread, WaitState},
     transaction::TransactionBox,
@@ -158,9 +157,9 @@ pub(crate) struct ProcessState {
     /// A death notification for the next request of the process, to which nothing else refers.
     pub(crate) spare_death: Option<Pin<UniqueArc<DeathNotification>>>,
     /// Freeze notifications of the holders that are notified when this process is frozen or thawed.
-    pub(crate) freeze_registrations: Registrations<FreezeNotification>,
+    pub(crate) freeze_registrations: FreezeRegistrations,
     /// Freeze notifications that are delivered to the process and not confirmed yet.
-    pub(crate) delivered_freezes: DeliveredNotifications<FreezeNotification>,
+    pub(crate) delivered_freezes: LinkedTree<FreezeNotification>,
     pub(crate) pool: Pool,
     /// Whether the process has requested to read that its oneway calls are suspected of spam.
     pub(crate) detects_oneway_spam: bool,
@@ -196,8 +195,8 @@ impl ProcessState {
             spare_node: None,
             delivered_deaths: LinkedTree::new(),
             spare_death: None,
-            freeze_registrations: Registrations::new(),
-            delivered_freezes: DeliveredNotifications::new(),
+            freeze_registrations: FreezeRegistrations::new(),
+            delivered_freezes: LinkedTree::new(),
             pool: Pool::default(),
             detects_oneway_spam: false,
             freeze: FreezeState::new(),

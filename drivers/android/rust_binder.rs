@@ -29,16 +29,39 @@ mod kernel_ext;
 
 mod allocation;
 mod calls;
-mod common;
+/// What the whole driver uses: failures of transactions, limits, counters of objects and codes,
+/// debug messages, reports over netlink.
+mod common {
+    pub(crate) mod debug;
+    pub(crate) mod failure;
+    pub(crate) mod limits;
+    pub(crate) mod netlink;
+    pub(crate) mod stats;
+    pub(crate) mod transaction_log;
+}
 mod context;
 mod death_notification;
 mod defs;
-mod entry;
+/// The entry points of the driver: file operations, ioctls, and the two halves of
+/// `BINDER_WRITE_READ`.
+mod entry {
+    mod commands;
+    mod delivery;
+    #[allow(unsafe_code)]
+    pub(crate) mod ffi;
+    pub(crate) mod ioctls;
+    mod returns;
+}
 #[allow(unsafe_code)]
 mod ffi;
 mod freeze_notification;
 mod handles;
-mod lifecycle;
+/// How processes and threads begin and end, and how processes are looked up and frozen.
+mod lifecycle {
+    pub(crate) mod freeze;
+    pub(crate) mod processes;
+    pub(crate) mod threads;
+}
 mod logs;
 mod node;
 mod priority;

@@ -264,7 +264,11 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
     process.context.set_manager(opened.credential, || {
         // The cookie is not compared, as in the C driver: the node keeps the one that it has.
         let node = process.pin_node_of_pointer(name, flags)?;
-        let counted = node.counts_mut(&mut process.lock_state()).become_manager();
+        let counted = node
+            .state
+            .access_mut(&mut process.lock_state())
+            .counts
+            .become_manager();
         node.unpin();
         counted.map_err(|Uncounted| EINVAL)?;
         Ok(node)

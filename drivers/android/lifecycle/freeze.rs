@@ -37,7 +37,7 @@ use kernel::{
         Arc,
         CondVarTimeoutResult, //
     },
-    time::{msecs_to_jiffies, Jiffies}, //
+    time::msecs_to_jiffies, //
 };
 
 kernel::sync::global_lock! {
@@ -84,13 +84,21 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
     drop(changing);
     let waited = wait_for_transactions(targets, timeout_ms);
     let changing = CHANGING.lock();
-    let became_idle = waited.and_then(|()| check_idle(targets));
+    let became_idle = waited.and_then(|()| match are_idle(targets) {
+        true => Ok(()),
+        false => Err(EAGAIN),
+    });
     for target in targets {
         let Some(attempt) = target.attempt.take() else {
             continue;
         };
         target.event = match became_idle {
-            Ok(()) => complete_freeze(&target.process, attempt),
+            Ok(()) => {
+                let mut state = target.process.lock_state();
+                let (event, wake) = state.freeze.complete(attempt);
+                target.process.unlock_and_wake_freezers(state, wake);
+                event
+            }
             Err(_) => target.process.lock_state().freeze.give_up(attempt),
         };
     }
@@ -140,11 +148,9 @@ pub(crate) fn frozen_info(caller: &Process, pid: u32) -> Result<FrozenInfo> {
     };
     for FreezeTarget { process, .. } in targets_of(caller, pid)?.as_slice() {
         let state = process.lock_state();
-        let (has_rejected_sync, has_received_oneway) = state.freeze.received();
-        let is_busy = is_busy(&state);
-        drop(state);
-        info.sync_recv |= u32::from(has_rejected_sync) | u32::from(is_busy) << 1;
-        info.async_recv |= u32::from(has_received_oneway);
+        info.sync_recv |= u32::from(state.freeze.has_rejected_sync);
+        info.sync_recv |= u32::from(is_busy(&state)) << 1;
+        info.async_recv |= u32::from(state.freeze.has_received_oneway);
     }
     Ok(info)
 }
@@ -178,8 +184,8 @@ fn targets_of(caller: &Process, pid: u32) -> Result<OneOrMany<FreezeTarget>> {
     checked.unwrap_or(Err(EINVAL)).map(|()| targets)
 }
 
-/// Waits until no process has outstanding transactions, for at most `timeout_ms`. Calls that the
-/// processes make themselves are not waited for.
+/// Waits until no process has outstanding transactions or another task has completed its attempt,
+/// for at most `timeout_ms`. Calls that the processes make themselves are not waited for.
 ///
 /// Fails with `EAGAIN` when an attempt is superseded, and with `ERESTARTSYS` on a signal. No lock
 /// may be held.
@@ -188,7 +194,20 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     loop {
         let mut waited = false;
         for (process, attempt) in targets.iter().filter_map(FreezeTarget::begun) {
-            waited |= wait_for_process(process, attempt, &mut left)?;
+            let mut state = process.lock_state();
+            while left > 0 && !process.has_ended.load(Relaxed) {
+                match state.freeze.progress(attempt) {
+                    FreezeProgress::Waiting { outstanding: 0 } | FreezeProgress::Completed => break,
+                    FreezeProgress::Superseded => return Err(EAGAIN),
+                    FreezeProgress::Waiting { .. } => {}
+                }
+                waited = true;
+                match process.waiters.wait_interruptible_timeout(&mut state, left) {
+                    CondVarTimeoutResult::Woken { jiffies } => left = jiffies,
+                    CondVarTimeoutResult::Timeout => left = 0,
+                    CondVarTimeoutResult::Signal { .. } => return Err(ERESTARTSYS),
+                }
+            }
         }
         // A process that was idle before the last wait may not be idle any more.
         if !waited || left == 0 {
@@ -197,72 +216,27 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     }
 }
 
-/// Fails with `EAGAIN` when a process has transactions left, makes calls itself, or its attempt is
-/// superseded. Takes the state locks.
-fn check_idle(targets: &[FreezeTarget]) -> Result {
+/// Whether no process has transactions left or makes calls itself, and no attempt is superseded.
+/// Takes the state locks.
+fn are_idle(targets: &[FreezeTarget]) -> bool {
     let mut begun = targets.iter().filter_map(FreezeTarget::begun);
-    if begun.all(|(process, attempt)| is_idle_for(process, attempt)) {
-        Ok(())
-    } else {
-        Err(EAGAIN)
-    }
+    begun.all(|(process, attempt)| {
+        let state = process.lock_state();
+        let may_freeze = match state.freeze.progress(attempt) {
+            FreezeProgress::Waiting { .. } => !is_busy(&state),
+            FreezeProgress::Completed => true,
+            FreezeProgress::Superseded => false,
+        };
+        may_freeze || process.has_ended.load(Relaxed)
+    })
 }
 
 /// Whether transactions are outstanding for the process, or any of its threads makes or serves a
 /// call.
 fn is_busy(state: &ProcessState) -> bool {
-    state.freeze.outstanding() > 0
+    state.freeze.outstanding > 0
         || state
             .threads
             .values()
             .any(|thread| thread.is_calling(state))
-}
-
-/// Waits until no transaction is outstanding, or for the jiffies in `left`, or until another task
-/// completes or supersedes the attempt. Returns whether it had to wait at all, and subtracts the
-/// time from `left`.
-///
-/// Fails with `EAGAIN` when the attempt is superseded, and with `ERESTARTSYS` on a signal. No lock
-/// may be held.
-fn wait_for_process(process: &Process, attempt: &Attempt, left: &mut Jiffies) -> Result<bool> {
-    let mut waited = false;
-    let mut state = process.lock_state();
-    while *left > 0 && !process.has_ended.load(Relaxed) {
-        match state.freeze.progress(attempt) {
-            FreezeProgress::Waiting { outstanding: 0 } | FreezeProgress::Completed => break,
-            FreezeProgress::Superseded => return Err(EAGAIN),
-            FreezeProgress::Waiting { .. } => {}
-        }
-        waited = true;
-        match process
-            .waiters
-            .wait_interruptible_timeout(&mut state, *left)
-        {
-            CondVarTimeoutResult::Woken { jiffies } => *left = jiffies,
-            CondVarTimeoutResult::Timeout => *left = 0,
-            CondVarTimeoutResult::Signal { .. } => return Err(ERESTARTSYS),
-        }
-    }
-    Ok(waited)
-}
-
-/// Whether the process may be frozen now by `attempt`. Takes the state lock.
-fn is_idle_for(process: &Process, attempt: &Attempt) -> bool {
-    let state = process.lock_state();
-    if process.has_ended.load(Relaxed) {
-        return true;
-    }
-    match state.freeze.progress(attempt) {
-        FreezeProgress::Waiting { .. } => !is_busy(&state),
-        FreezeProgress::Completed => true,
-        FreezeProgress::Superseded => false,
-    }
-}
-
-/// Freezes the process. Returns the event of that, if it is a change. No spinlock may be held.
-fn complete_freeze(process: &Process, attempt: Attempt) -> Option<FreezeEvent> {
-    let mut state = process.lock_state();
-    let (event, wake) = state.freeze.complete(attempt);
-    process.unlock_and_wake_freezers(state, wake);
-    event
 }

@@ -30,9 +30,6 @@ use kernel::{
 /// The order of the processes: by pid, and those of one pid in the order of opening.
 type Key = (Pid, i64);
 
-/// Not greater than any key.
-const FIRST_KEY: Key = (Pid::MIN, i64::MIN);
-
 /// All opened devices, and what was counted by those that are not opened any more.
 pub(crate) struct Registry {
     opened: Option<RBTree<Key, Arc<Process>>>,
@@ -87,13 +84,6 @@ fn remove(process: &Process) {
     drop(node);
 }
 
-/// Returns the first process whose key is not less than `from`.
-fn first_from(from: Key) -> Option<Arc<Process>> {
-    let registry = REGISTRY.lock();
-    let cursor = registry.opened.as_ref()?.cursor_lower_bound(&from)?;
-    Some(cursor.current().1.clone())
-}
-
 /// Returns the processes of this pid that have been opened now, in the order of opening. Each step
 /// takes the lock of the registry.
 pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
@@ -102,14 +92,17 @@ pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
 
 /// Returns all processes that have been opened now, in the order of their keys, likewise.
 pub(crate) fn opened() -> impl Iterator<Item = Arc<Process>> {
-    opened_from(FIRST_KEY)
+    opened_from((Pid::MIN, i64::MIN))
 }
 
 /// The walk ends, whatever is opened in the meantime. No lock may be held.
 fn opened_from(mut from: Key) -> impl Iterator<Item = Arc<Process>> {
     let until = LAST_OPENING.load(Relaxed);
     core::iter::from_fn(move || loop {
-        let process = first_from(from)?;
+        let registry = REGISTRY.lock();
+        let first = registry.opened.as_ref()?.cursor_lower_bound(&from)?;
+        let process = first.current().1.clone();
+        drop(registry);
         if process.opening < until {
             from = (process.pid(), process.opening + 1);
             return Some(process);
@@ -137,16 +130,20 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         sched::cond_resched();
     }
     process.close_handles();
-    drop(take_notifications_and_spares(process));
+    let mut state = process.lock_state();
+    let rest = (
+        core::mem::take(&mut state.freeze_registrations),
+        state.delivered_freezes.take_all(),
+        state.delivered_deaths.take_all(),
+        state.spare_death.take(),
+        state.spare_node.take(),
+    );
+    drop(state);
+    drop(rest);
     // Last, so that whoever does not find it any more knows that all of its end was made known.
     remove(process);
-    close_space_and_names(process);
-}
-
-/// Frees the pages of the space in which the process has received data, its credential, and the
-/// name of its thread group, which keeps namespaces. What remains of the process is what its nodes
-/// need, as long as others hold those.
-fn close_space_and_names(process: &Process) {
+    // The thread group's name keeps namespaces. What remains of the process is what its nodes need,
+    // as long as others hold those.
     process.pages.close();
     process.credential.close();
     process.code_counts.close();
@@ -167,7 +164,8 @@ pub(crate) fn close_process(process: &Process) {
     // finish.
     let mut state = process.lock_state();
     process.has_ended.store(true, Relaxed);
-    let freezers = state.freeze.end();
+    // Nobody is notified that it is not frozen any more (contract FRZ-7).
+    let (_, freezers) = state.freeze.thaw();
     process.unlock_and_wake_freezers(state, freezers);
     process
         .context
@@ -200,19 +198,6 @@ fn orphan_nodes(process: &Process) {
         // The number of nodes is limited only by memory.
         sched::cond_resched();
     }
-}
-
-/// Takes out the registrations of freeze notifications about this process, the delivered and spare
-/// notifications of which it is the holder, and the spare node, to be dropped without the lock.
-fn take_notifications_and_spares(process: &Process) -> impl Sized {
-    let mut state = process.lock_state();
-    (
-        state.freeze_registrations.take_all(),
-        state.delivered_freezes.take_all(),
-        state.delivered_deaths.take_all(),
-        state.spare_death.take(),
-        state.spare_node.take(),
-    )
 }
 
 fn pop_work(process: &Process) -> Option<Work> {

@@ -118,23 +118,19 @@ fn end_exited_thread(process: &Process) -> bool {
 pub(crate) fn flush(process: &Process) {
     process.was_flushed.store(true, Relaxed);
     let mut next = Pid::MIN;
-    while let Some(thread) = flush_thread(process, next) {
+    loop {
+        let mut state = process.lock_state();
+        let Some(thread) = state.threads.first_from(&next) else {
+            return;
+        };
+        thread.must_return.store(true, Relaxed);
+        let was_asleep = state.stop_waiting(&thread);
+        match was_asleep {
+            true => thread.wake_after(state, WakeHint::Anywhere),
+            false => drop(state),
+        }
         next = thread.id + 1;
     }
-}
-
-/// Makes the first thread whose number is at least `from` return to user space. Returns that
-/// thread.
-fn flush_thread(process: &Process, from: Pid) -> Option<Arc<Thread>> {
-    let mut state = process.lock_state();
-    let thread = state.threads.first_from(&from)?;
-    thread.must_return.store(true, Relaxed);
-    let was_asleep = state.stop_waiting(&thread);
-    match was_asleep {
-        true => thread.wake_after(state, WakeHint::Anywhere),
-        false => drop(state),
-    }
-    Some(thread)
 }
 
 /// Ends a thread, on `BINDER_THREAD_EXIT` or when its process ends. Does nothing if the thread has
@@ -167,7 +163,11 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
         // The number of frames is limited only by memory.
         sched::cond_resched();
     }
-    drop(take_stack(thread));
+    let mut process = thread.process.lock_state();
+    // It is empty, but owns memory.
+    let stack = core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new());
+    drop(process);
+    drop(stack);
     while pass_on_work(thread) {}
     thread.remove_caller();
 }
@@ -226,12 +226,6 @@ fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     frame
 }
 
-/// Takes out the call stack, which is empty but owns memory, to be dropped without the lock.
-fn take_stack(thread: &Thread) -> CallStack<TransactionBox> {
-    let mut process = thread.process.lock_state();
-    core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new())
-}
-
 /// Takes the oldest work out of the queue of a thread that has ended, and queues it for the process
 /// or [ends](end_work) it. Returns `false` if there is none. No lock may be held.
 ///
@@ -245,7 +239,7 @@ fn pass_on_work(thread: &Thread) -> bool {
     // The owner of a node still has to read its node update (lesson R11), and the holder of a
     // notification still has to read of a death, and that the notification is cleared (lesson C16).
     if let Work::Node(node) = &work {
-        node.move_update_to_process(&mut process);
+        node.state.access_mut(&mut process).updated_thread = None;
     }
     match work {
         Work::Node(_) | Work::Death(_) | Work::Freeze(_) => {

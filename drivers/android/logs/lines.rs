@@ -5,30 +5,25 @@
 use super::{
     processes::key_of,
     stats,
-    transaction_log,
     CallKey,
     Log,
     NodeKey,
     Snapshot, //
 };
 use crate::{
-    allocation::Buffer,
-    common::netlink::Party,
+    common::{
+        netlink::Party,
+        transaction_log::{CallType, Entry, TransactionLog}, //
+    },
     defs::{NodeName, Return},
     kernel_ext::{
         hashed,
         ticks::Ticks, //
     },
     node::Node,
-    process::{Pid, ProcessState},
-    pure::{
-        node_counts::NodeCounts,
-        notification_state::{DeathState, Message},
-        printable, //
-    },
-    range_alloc::Label,
-    transaction::{Content, Transaction},
-    work::{Code, Work}, //
+    process::{Pid, Process, ProcessState},
+    pure::{node_counts::NodeCounts, printable},
+    transaction::{Content, Transaction}, //
 };
 use kernel::{
     fmt,
@@ -98,18 +93,19 @@ impl LineOfNode {
         Self {
             key: key_of(node),
             name: node.name,
-            counts: node.counts(owner).clone(),
+            counts: node.state.access(owner).counts.clone(),
         }
     }
 }
 
 /// A buffer.
 pub(super) struct LineOfBuffer {
-    pub(super) label: Label,
-    pub(super) offset: u32,
-    pub(super) size: u32,
-    /// The node of a call whose receiver has read it, and may be serving it.
-    pub(super) served: Option<u32>,
+    /// The number of its transaction.
+    pub(super) id: u32,
+    /// What it has; the node is that of a call whose receiver has read it, and may be serving it.
+    pub(super) data: PlaceOfData,
+    /// How much is behind the data and the offsets.
+    pub(super) extra_size: u32,
     /// Whether its transaction exists.
     pub(super) is_active: bool,
 }
@@ -140,35 +136,18 @@ pub(super) struct PlaceOfData {
     pub(super) offset: u32,
 }
 
-impl PlaceOfData {
-    fn of(buffer: &Buffer, node: Option<u32>) -> Option<Self> {
-        // CAST: All of it is within a space.
-        Some(Self {
-            node,
-            data_size: buffer.layout.data_size() as u32,
-            offsets_size: buffer.layout.offsets_size() as u32,
-            offset: buffer.offset() as u32,
-        })
-    }
-}
-
 impl LineOfTransaction {
     /// Returns the line of a transaction that is queued for `to`, or that it serves. Once
     /// a transaction is being served, it does not contain the place of its data.
     pub(super) fn of(transaction: &Transaction, to: Party) -> Self {
-        let (replier, data) = match &transaction.content {
-            Content::Call { node, buffer, .. } => {
-                (None, PlaceOfData::of(buffer, Some(node.debug_id)))
-            }
-            Content::Reply {
-                buffer,
+        let (replier, node, buffer) = match &transaction.content {
+            Content::Call { node, buffer, .. } => (None, Some(node.debug_id), Some(buffer)),
+            &Content::Reply {
+                ref buffer,
                 from: (pid, tid),
                 ..
-            } => {
-                let (pid, tid) = (*pid, *tid);
-                (Some(Party { pid, tid }), PlaceOfData::of(buffer, None))
-            }
-            Content::Empty | Content::Failed(_) => (None, None),
+            } => (Some(Party { pid, tid }), None, Some(buffer)),
+            Content::Empty | Content::Failed(_) => (None, None, None),
         };
         let is_oneway = replier.is_none() && transaction.is_oneway();
         Self {
@@ -186,53 +165,13 @@ impl LineOfTransaction {
             is_oneway,
             is_reply: replier.is_some(),
             start: transaction.start,
-            data,
-        }
-    }
-}
-
-impl Line {
-    /// Returns the line of an item that is queued for `to`, in the queue of a process, of one of
-    /// its threads or of one of its nodes. Returns nothing for an item that user space will not
-    /// read any more. The caller holds the state lock of the process.
-    pub(super) fn of_work(
-        work: &Work,
-        process: &ProcessState,
-        to: Party,
-        (prefix, before_transaction): (&'static str, &'static str),
-    ) -> Option<Self> {
-        let transaction = |transaction| {
-            let line = LineOfTransaction::of(transaction, to);
-            Some(Self::Transaction(before_transaction, line))
-        };
-        let fixed = |text| Some(Self::Fixed(prefix, text));
-        match work {
-            Work::Call(call) => transaction(call),
-            Work::Outcome(outcome) => match &outcome.content {
-                Content::Failed(error) => Some(Self::Error(prefix, error.return_code())),
-                _ => transaction(outcome),
-            },
-            Work::Error(thread) => {
-                let code = thread.state_shared(process).unread_error;
-                Some(Self::Error(prefix, code))
-            }
-            // The C driver has no words for two kinds of completions, and prints their numbers.
-            Work::Code(code) => fixed(match **code {
-                Code::Return(Return::TransactionPendingFrozen) => "unknown work: type 3",
-                Code::Return(Return::OnewaySpamSuspect) => "unknown work: type 4",
-                Code::Return(_) | Code::Completion => "transaction complete",
+            // CAST: All of it is within a space.
+            data: buffer.map(|buffer| PlaceOfData {
+                node,
+                data_size: buffer.layout.data_size() as u32,
+                offsets_size: buffer.layout.offsets_size() as u32,
+                offset: buffer.offset() as u32,
             }),
-            Work::Node(node) => Some(Self::NodeWork(prefix, node.debug_id, node.name)),
-            Work::Death(death) => match death.state(process) {
-                DeathState::Queued { is_cleared: false } => fixed("has dead binder"),
-                DeathState::Queued { is_cleared: true } => fixed("has cleared dead binder"),
-                DeathState::Clearing => fixed("has cleared death notification"),
-                _ => None,
-            },
-            Work::Freeze(freeze) => match freeze.queued(process)? {
-                Message::Event => fixed("has frozen binder"),
-                Message::ClearDone => fixed("has cleared freeze notification"),
-            },
         }
     }
 }
@@ -247,14 +186,13 @@ impl Snapshot {
                 if matches!(self.log, Log::Process(_)) {
                     seq_print!(out, "binder proc state:\n");
                 }
-                let process = &self.processes[*number];
-                write_names(process.pid(), process.context.name().to_bytes(), out);
+                write_names(&self.processes[*number], out);
             }
             Line::Sums => stats::write_sums(&self.sums, out),
             Line::Stats(number) => stats::write_process(&self.processes[*number], out)?,
             Line::Sent(number) => {
                 let (entry, device) = &self.sent[*number];
-                transaction_log::write(entry, device, out);
+                write_sent(entry, device, out);
             }
             // No thread is used by others but by references that need not be counted.
             Line::Thread {
@@ -315,11 +253,11 @@ impl Snapshot {
             Line::Buffer(buffer) => seq_print!(
                 out,
                 "  buffer {}: {:x} size {}:{}:{} {}\n",
-                buffer.label.id as i32,
-                buffer.offset,
-                buffer.label.data_size,
-                buffer.label.offsets_size,
-                buffer.label.extra_size(buffer.size as usize),
+                buffer.id as i32,
+                buffer.data.offset,
+                buffer.data.data_size,
+                buffer.data.offsets_size,
+                buffer.extra_size,
                 if buffer.is_active {
                     "active"
                 } else {
@@ -368,10 +306,11 @@ impl Snapshot {
     /// Writes the two pointers by which a process names a node: as they are, or hashed, so that
     /// readers can only compare them.
     fn write_name(&self, name: &NodeName, out: &SeqFile) {
-        if !matches!(self.log, Log::StateHashed | Log::TransactionsHashed) {
+        let (Log::State { is_hashed: true } | Log::Transactions { is_hashed: true }) = self.log
+        else {
             seq_print!(out, "u{:016x} c{:016x}", name.ptr, name.cookie);
             return;
-        }
+        };
         // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that
         // user space gives.
         seq_print!(out, "u");
@@ -420,14 +359,43 @@ fn write_transaction(line: &LineOfTransaction, prefix: &str, out: &SeqFile) {
     );
 }
 
+/// Writes what was sent through a device.
+fn write_sent(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
+    let call_type = match entry.call_type {
+        CallType::Call => "call ",
+        CallType::Oneway => "async",
+        CallType::Reply => "reply",
+    };
+    // CAST: All numbers are shown as signed ones, as the C driver does.
+    seq_print!(
+        out,
+        "{}: {call_type} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {}/{} l={}{}\n",
+        entry.id as i32,
+        entry.from.pid,
+        entry.from.tid,
+        entry.to.pid,
+        entry.to.tid,
+        DeviceName(device.device.to_bytes()),
+        entry.node as i32,
+        entry.handle as i32,
+        entry.data_size as i32,
+        entry.offsets_size as i32,
+        entry.return_code,
+        entry.param,
+        entry.line,
+        if entry.is_complete { "" } else { " (incomplete)" }
+    );
+}
+
 /// Writes the lines that name a process.
-pub(super) fn write_names(pid: Pid, device: &[u8], out: &SeqFile) {
-    seq_print!(out, "proc {pid}\n");
+pub(super) fn write_names(process: &Process, out: &SeqFile) {
+    seq_print!(out, "proc {}\n", process.pid());
+    let device = process.context.name().to_bytes();
     seq_print!(out, "context {}\n", DeviceName(device));
 }
 
 /// The name of a device, to be shown in a line: as it is, but for what is no text of one line.
-pub(super) struct DeviceName<'a>(pub(super) &'a [u8]);
+struct DeviceName<'a>(&'a [u8]);
 
 impl fmt::Display for DeviceName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,16 +13,16 @@
 mod lines;
 mod processes;
 mod stats;
-mod transaction_log;
 
 use crate::{
-    common::transaction_log::{Entry, TransactionLog},
-    kernel_ext::sched,
+    common::transaction_log::{self, Entry, TransactionLog},
+    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched},
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
     pure::{handle_table::LEAF, heap_sort}, //
 };
+use core::cmp::Reverse;
 use kernel::{
     alloc::{
         flags::GFP_KERNEL_ACCOUNT,
@@ -38,14 +38,11 @@ use lines::Line;
 /// `binderfs/rust_binderfs.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// All processes, completely.
-    State,
-    /// The same; pointers that processes have chosen are not shown, but can be told apart.
-    StateHashed,
+    /// All processes, completely. Hashed, pointers that processes have chosen are not shown, but
+    /// can be told apart.
+    State { is_hashed: bool },
     /// The processes that have transactions, and only that.
-    Transactions,
-    /// The same, with pointers as above.
-    TransactionsHashed,
+    Transactions { is_hashed: bool },
     /// All processes of one pid, completely.
     Process(Pid),
     /// Counters.
@@ -60,10 +57,10 @@ impl Log {
     /// Returns the log of a number; `pid` is for [`Self::Process`].
     pub(crate) fn of(number: u32, pid: Pid) -> Option<Self> {
         Some(match number {
-            0 => Self::State,
-            1 => Self::StateHashed,
-            2 => Self::Transactions,
-            3 => Self::TransactionsHashed,
+            0 => Self::State { is_hashed: false },
+            1 => Self::State { is_hashed: true },
+            2 => Self::Transactions { is_hashed: false },
+            3 => Self::Transactions { is_hashed: true },
             4 => Self::Process(pid),
             5 => Self::Stats,
             6 => Self::Sent,
@@ -100,16 +97,21 @@ impl Reader {
         if line == 0 {
             self.snapshot = Some(Snapshot::take(self.log)?);
         }
-        self.snapshot.take_if(|snapshot| line >= snapshot.len());
+        self.snapshot
+            .take_if(|snapshot| line >= snapshot.head.len() + snapshot.shown);
         Ok(self.snapshot.is_some())
     }
 
     /// Writes the line, as often as this is called.
     pub(crate) fn show(&self, out: &SeqFile) -> Result {
-        match &self.snapshot {
-            Some(snapshot) => snapshot.show(self.at, out),
-            None => Ok(()),
-        }
+        let Some(snapshot) = &self.snapshot else {
+            return Ok(());
+        };
+        let line = match self.at.checked_sub(snapshot.head.len()) {
+            None => snapshot.head.get(self.at),
+            Some(at) => snapshot.lines.get(at),
+        };
+        line.map_or(Ok(()), |line| snapshot.write(line, out))
     }
 }
 
@@ -132,10 +134,6 @@ struct Snapshot {
     lines: KVVec<Line>,
     /// How many of them are shown.
     shown: usize,
-    /// How many there may be, as long as a lock is held.
-    most: usize,
-    /// Whether the item that is copied needs more room than there is.
-    is_cut: bool,
     processes: KVVec<Arc<Process>>,
     /// The calls that are queued or served, with the places of their lines.
     calls: KVVec<(CallKey, usize)>,
@@ -154,12 +152,10 @@ impl Snapshot {
     fn take(log: Log) -> Result<Self> {
         let mut copy = Self {
             log,
-            is_complete: !matches!(log, Log::Transactions | Log::TransactionsHashed),
+            is_complete: !matches!(log, Log::Transactions { .. }),
             head: KVVec::new(),
             lines: KVVec::new(),
             shown: 0,
-            most: 0,
-            is_cut: false,
             processes: KVVec::new(),
             calls: KVVec::new(),
             dead: KVVec::new(),
@@ -168,9 +164,15 @@ impl Snapshot {
             sent: KVec::new(),
         };
         match log {
-            Log::State | Log::StateHashed => copy.all_processes("binder state:")?,
-            Log::Transactions | Log::TransactionsHashed => {
-                copy.all_processes("binder transactions:")?;
+            Log::State { .. } | Log::Transactions { .. } => {
+                for process in opened() {
+                    copy.process(&process)?;
+                }
+                copy.shown = copy.lines.len();
+                copy.add_head(match copy.is_complete {
+                    true => "binder state:",
+                    false => "binder transactions:",
+                })?;
             }
             Log::Process(pid) => {
                 for process in opened_by(pid) {
@@ -180,19 +182,11 @@ impl Snapshot {
                 copy.add_called(pid)?;
             }
             Log::Stats => copy.stats()?,
-            Log::Sent | Log::Failed => copy.newest(log)?,
+            Log::Sent | Log::Failed => copy.newest()?,
         }
         sort_by_key(&mut copy.calls, |(call, _)| *call);
         copy.find_holders()?;
         Ok(copy)
-    }
-
-    fn all_processes(&mut self, title: &'static str) -> Result {
-        for process in opened() {
-            self.process(&process)?;
-        }
-        self.shown = self.lines.len();
-        self.add_head(title)
     }
 
     /// Allocates memory for so many more lines, which are copied under a lock afterwards. No lock
@@ -204,64 +198,95 @@ impl Snapshot {
         }
         self.lines.reserve(lines, FLAGS)?;
         self.calls.reserve(lines, FLAGS)?;
-        self.most = self.lines.len() + lines;
         Ok(())
     }
 
-    /// Adds a line, if there is room for it. Memory that is there by chance is no room: a lock
-    /// would be held for long.
+    /// Adds a line, for which there is room.
     fn push(&mut self, line: Line) {
-        let has_room = self.lines.len() < self.most;
-        self.is_cut |= !has_room || self.lines.push_within_capacity(line).is_err();
+        let pushed = self.lines.push_within_capacity(line);
+        debug_assert!(pushed.is_ok());
     }
 
-    /// Copies the items of a process one by one: a few, then a few more after the state lock was
-    /// released. `copy` copies the item at a place, and returns the next place, or nothing at the
-    /// end. An item for which there is no room is copied again with more.
+    /// Copies the items of a process one by one: those of a few lines, then more after the state
+    /// lock was released. `copy` copies the item at a place, and returns the next place, or nothing
+    /// at the end.
     fn copy_items<K>(
         &mut self,
         process: &Process,
         first: K,
         mut copy: impl FnMut(&mut Self, &ProcessState, &K) -> Option<K>,
     ) -> Result {
-        let (mut next, mut room) = (Some(first), FEW);
+        let mut next = Some(first);
         while next.is_some() {
-            self.make_room(room)?;
+            self.make_room(FEW + processes::MOST_OF_ITEM)?;
+            let behind = self.lines.len() + FEW;
             let state = process.lock_state();
             for _ in 0..FEW {
-                let Some(place) = &next else { break };
-                let (lines, calls) = (self.lines.len(), self.calls.len());
-                let behind = copy(self, &state, place);
-                if core::mem::take(&mut self.is_cut) {
-                    self.lines.truncate(lines);
-                    self.calls.truncate(calls);
-                    room *= 2;
-                    break;
-                }
-                next = behind;
-                if room > FEW {
-                    room = FEW;
-                    break;
+                match next {
+                    Some(place) if self.lines.len() < behind => next = copy(self, &state, &place),
+                    _ => break,
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns the number of lines, or of the few together that name a process.
-    fn len(&self) -> usize {
-        self.head.len() + self.shown
+    /// Copies the newest entries of the logs of what was sent or failed, at most [`RECORDS`].
+    /// `ENOMEM`.
+    fn newest(&mut self) -> Result {
+        // A moment to come, so that what is behind it most is the oldest.
+        let ahead = Cycles::now().later(LOGGED_MEANWHILE);
+        self.sent.reserve(RECORDS, FLAGS)?;
+        let mut from = Some(0);
+        while let Some((key, device)) = from.and_then(transaction_log::first_from) {
+            if self.log == Log::Sent {
+                device.queued(|entry| self.offer(entry, &device, ahead));
+            }
+            device.failed(|entry| self.offer(entry, &device, ahead));
+            from = key.checked_add(1);
+            sched::cond_resched();
+        }
+        sort_by_key(&mut self.sent, |(entry, _)| Reverse(age(entry, ahead)));
+        self.make_room(self.sent.len())?;
+        for number in 0..self.sent.len() {
+            self.push(Line::Sent(number));
+        }
+        self.shown = self.lines.len();
+        Ok(())
     }
 
-    fn show(&self, line: usize, out: &SeqFile) -> Result {
-        let line = match line.checked_sub(self.head.len()) {
-            None => self.head.get(line),
-            Some(line) => self.lines.get(line),
-        };
-        match line {
-            Some(line) => self.write(line, out),
-            None => Ok(()),
+    /// Takes an entry, in place of the oldest one if there are enough.
+    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>, ahead: Cycles) {
+        let age = |entry: &Entry| age(entry, ahead);
+        let mut known = self.sent.iter_mut();
+        if let Some((same, _)) = known.find(|(other, _)| other.id == entry.id) {
+            // What has failed at last was logged as queued before.
+            if entry.return_code != 0 {
+                let at = same.at;
+                *same = Entry { at, ..entry };
+            }
+        } else if self.sent.len() < RECORDS {
+            // Has room, so it does not fail.
+            let _ = self.sent.push_within_capacity((entry, device.clone()));
+        } else if let Some(oldest) = self.sent.iter_mut().max_by_key(|(other, _)| age(other)) {
+            if age(&oldest.0) > age(&entry) {
+                *oldest = (entry, device.clone());
+            }
         }
+    }
+}
+
+/// The cycles in which entries are logged while the log is read, and by which CPUs' counters
+/// differ: more than there are. What was logged later than that seems oldest: it was logged before
+/// a counter that has begun anew, as some do when the machine sleeps.
+const LOGGED_MEANWHILE: u64 = 1 << 40;
+
+/// Returns how old an entry is next to others. One that is not complete is being logged now.
+fn age(entry: &Entry, ahead: Cycles) -> u64 {
+    if entry.is_complete {
+        ahead.since(entry.at)
+    } else {
+        0
     }
 }
 

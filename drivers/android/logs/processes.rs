@@ -13,17 +13,20 @@ use super::{
     FLAGS, //
 };
 use crate::{
-    allocation::Delivered,
     common::netlink::Party,
+    defs::Return,
     kernel_ext::link::View,
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
-    pure::call_stack::Frame,
-    range_alloc::{RangeAllocator, State},
+    pure::{
+        call_stack::Frame,
+        notification_state::{DeathState, Message}, //
+    },
+    range_alloc::State,
     thread::{Thread, WaitState},
-    transaction::{Transaction, TransactionBox},
-    work::Work, //
+    transaction::{Content, Transaction, TransactionBox},
+    work::{Code, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -36,6 +39,9 @@ use kernel::{
 /// How much of a queue is copied, under one lock. A queue cannot be left in its middle and found
 /// again there: what was next may be anywhere then.
 const MOST_QUEUED: usize = 1024;
+
+/// The lines of one item at most: of a queue, its end, what it belongs to, and what is delivered.
+pub(super) const MOST_OF_ITEM: usize = MOST_QUEUED + 4;
 
 /// The line in place of the items of a queue that are not copied.
 const CUT: &str = "more than 1024";
@@ -63,7 +69,7 @@ impl Snapshot {
         if self.is_complete {
             self.refs(process)?;
         }
-        sort_by_key(&mut buffers, |buffer| buffer.offset);
+        sort_by_key(&mut buffers, |buffer| buffer.data.offset);
         for buffer in buffers {
             self.make_room(1)?;
             self.push(Line::Buffer(buffer));
@@ -138,9 +144,10 @@ impl Snapshot {
                 if own.is_available() && !copy.is_complete {
                     return Some((thread.id + 1, None));
                 }
+                let is_waiting = own.wait_state != WaitState::Awake;
                 copy.push(Line::Thread {
                     id: thread.id,
-                    looper: looper_bits(&thread, state),
+                    looper: u32::from(own.looper.bits()) | u32::from(is_waiting) << 4,
                     must_return: thread.must_return.load(Relaxed),
                 });
                 return Some((thread.id, Some(own.stack.frames.len())));
@@ -198,34 +205,65 @@ impl Snapshot {
     fn nodes(&mut self, process: &Process) -> Result {
         self.copy_items(process, 0, |copy, state, from| {
             let node = state.nodes.first_from(*from)?;
-            if copy.is_complete || node.counts(state).is_busy {
+            let own = node.state.access(state);
+            if copy.is_complete || own.counts.is_busy {
                 copy.push(Line::Node(LineOfNode::of(&node, state)));
                 let prefixes = ("    ", "    pending async transaction");
-                copy.queue(node.waiting(state).iter(), state, whole(process), prefixes);
+                copy.queue(own.waiting.iter(), state, whole(process), prefixes);
             }
             node.name.ptr.checked_add(1)
         })
     }
 
-    /// Copies a queue. Its lines begin with `prefixes`: those of transactions with the second one.
+    /// Copies what is queued for `to`, except what user space will not read any more: in the queue
+    /// of a process, of one of its threads or of one of its nodes. Lines of transactions begin with
+    /// `before_transaction`.
     fn queue<'a>(
         &mut self,
         works: impl Iterator<Item = View<'a, Work>>,
         state: &ProcessState,
         to: Party,
-        prefixes: (&'static str, &'static str),
+        (prefix, before_transaction): (&'static str, &'static str),
     ) {
+        let transaction = |transaction: &Transaction| {
+            Line::Transaction(before_transaction, LineOfTransaction::of(transaction, to))
+        };
+        let fixed = |text| Line::Fixed(prefix, text);
         for (number, work) in works.enumerate() {
             if number == MOST_QUEUED {
-                self.push(Line::Fixed(prefixes.0, CUT));
+                self.push(fixed(CUT));
                 return;
             }
-            if let Work::Call(call) = &*work {
-                self.record_call(call);
-            }
-            if let Some(line) = Line::of_work(&work, state, to, prefixes) {
-                self.push(line);
-            }
+            let line = match &*work {
+                Work::Call(call) => {
+                    self.record_call(call);
+                    transaction(call)
+                }
+                Work::Outcome(outcome) => match &outcome.content {
+                    Content::Failed(error) => Line::Error(prefix, error.return_code()),
+                    _ => transaction(outcome),
+                },
+                Work::Error(thread) => Line::Error(prefix, thread.state_shared(state).unread_error),
+                // The C driver has no words for two kinds of completions, and prints their numbers.
+                Work::Code(code) => fixed(match **code {
+                    Code::Return(Return::TransactionPendingFrozen) => "unknown work: type 3",
+                    Code::Return(Return::OnewaySpamSuspect) => "unknown work: type 4",
+                    Code::Return(_) | Code::Completion => "transaction complete",
+                }),
+                Work::Node(node) => Line::NodeWork(prefix, node.debug_id, node.name),
+                Work::Death(death) => fixed(match death.state(state) {
+                    DeathState::Queued { is_cleared: false } => "has dead binder",
+                    DeathState::Queued { is_cleared: true } => "has cleared dead binder",
+                    DeathState::Clearing => "has cleared death notification",
+                    _ => continue,
+                }),
+                Work::Freeze(freeze) => fixed(match freeze.queued(state) {
+                    Some(Message::Event) => "has frozen binder",
+                    Some(Message::ClearDone) => "has cleared freeze notification",
+                    None => continue,
+                }),
+            };
+            self.push(line);
         }
     }
 
@@ -236,8 +274,8 @@ impl Snapshot {
             return;
         };
         let key = (Arc::as_ptr(caller).addr(), call.frame_serial);
-        let pushed = self.calls.push_within_capacity((key, self.lines.len()));
-        self.is_cut |= pushed.is_err();
+        // There is room.
+        let _ = self.calls.push_within_capacity((key, self.lines.len()));
     }
 
     /// Copies the handles of a process, and adds the dead nodes behind them.
@@ -323,16 +361,11 @@ impl Snapshot {
             let Line::Incoming(call) = line else {
                 continue;
             };
-            let found = buffers.binary_search_by_key(&call.id, |buffer| buffer.label.id);
+            let found = buffers.binary_search_by_key(&call.id, |buffer| buffer.id);
             match found.ok().and_then(|place| buffers.get_mut(place)) {
-                Some(buffer) if buffer.served.is_some() => {
+                Some(buffer) if buffer.data.node.is_some() => {
                     buffer.is_active = true;
-                    call.data = Some(PlaceOfData {
-                        node: buffer.served,
-                        data_size: buffer.label.data_size,
-                        offsets_size: buffer.label.offsets_size,
-                        offset: buffer.offset,
-                    });
+                    call.data = Some(buffer.data);
                 }
                 _ => are_found &= call.data.is_some(),
             }
@@ -349,52 +382,42 @@ fn whole(process: &Process) -> Party {
     }
 }
 
-/// Returns the state of a thread in the bits of the C driver.
-fn looper_bits(thread: &Thread, process: &ProcessState) -> u32 {
-    let state = thread.state_shared(process);
-    u32::from(state.looper.bits()) | u32::from(state.wait_state != WaitState::Awake) << 4
-}
-
 /// Copies the buffers of a process, in the order of their numbers.
 fn copy_buffers(process: &Process) -> Result<KVVec<LineOfBuffer>> {
     let mut buffers = KVVec::new();
     let mut next = Some(0);
-    while let Some(from) = next {
+    while let Some(mut from) = next {
         pause()?;
         buffers.reserve(FEW, FLAGS)?;
         let ranges = process.buffers.lock();
-        next = match &*ranges {
-            Some(ranges) => copy_few_buffers(ranges, from, &mut buffers),
-            None => None,
-        };
+        for _ in 0..FEW {
+            let range = (*ranges)
+                .as_ref()
+                .and_then(|ranges| ranges.first_behind(from));
+            next = range.as_ref().map(|range| range.offset + range.size);
+            let (Some(range), Some(behind)) = (range, next) else {
+                break;
+            };
+            from = behind;
+            let served = match range.state {
+                State::Delivered(delivered) => delivered.node_of_call(),
+                State::Reserved | State::Freeing => None,
+            };
+            // There is room. CAST: All of it is within a space.
+            let _ = buffers.push_within_capacity(LineOfBuffer {
+                id: range.label.id,
+                data: PlaceOfData {
+                    node: served.map(|node| node.debug_id),
+                    data_size: range.label.data_size,
+                    offsets_size: range.label.offsets_size,
+                    offset: range.offset as u32,
+                },
+                extra_size: range.label.extra_size(range.size) as u32,
+                is_active: matches!(range.state, State::Reserved),
+            });
+        }
         drop(ranges);
     }
-    sort_by_key(&mut buffers, |buffer: &LineOfBuffer| buffer.label.id);
+    sort_by_key(&mut buffers, |buffer: &LineOfBuffer| buffer.id);
     Ok(buffers)
-}
-
-/// Copies a few buffers, for which there is room, from an offset on. Returns where the next ones
-/// begin.
-fn copy_few_buffers(
-    ranges: &RangeAllocator<Delivered>,
-    mut from: usize,
-    buffers: &mut KVVec<LineOfBuffer>,
-) -> Option<usize> {
-    for _ in 0..FEW {
-        let range = ranges.first_behind(from)?;
-        from = range.offset + range.size;
-        let served = match range.state {
-            State::Delivered(delivered) => delivered.node_of_call(),
-            State::Reserved | State::Freeing => None,
-        };
-        // There is room. CAST: All of it is within a space.
-        let _ = buffers.push_within_capacity(LineOfBuffer {
-            label: range.label,
-            offset: range.offset as u32,
-            size: range.size as u32,
-            served: served.map(|node| node.debug_id),
-            is_active: matches!(range.state, State::Reserved),
-        });
-    }
-    Some(from)
 }

@@ -146,7 +146,20 @@ impl Snapshot {
 pub(super) fn write_sums(sums: &Sums, out: &SeqFile) {
     seq_print!(out, "binder stats:\n");
     show_codes(&sums.codes, "", out);
-    let sent = sent(&sums.codes);
+    // How many calls and replies were sent.
+    let sent = [
+        Command::Transaction,
+        Command::Reply,
+        Command::TransactionSg,
+        Command::ReplySg,
+    ]
+    .map(|command| sums.codes.commands()[command.number()])
+    .into_iter()
+    .fold(0, u32::wrapping_add);
+    let of_kind = |name, kind| {
+        let Objects { alive, created } = objects(kind);
+        (name, alive, created)
+    };
     // A transaction is used for one call after the other: those that are kept for the next one are
     // left out, and each sender counts as one.
     let transactions = objects(Kind::Transaction).alive;
@@ -168,11 +181,6 @@ pub(super) fn write_sums(sums: &Sums, out: &SeqFile) {
     }
 }
 
-fn of_kind(name: &'static str, kind: Kind) -> (&'static str, u32, u32) {
-    let Objects { alive, created } = objects(kind);
-    (name, alive, created)
-}
-
 /// Writes the figures of a process, which are read now.
 #[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn write_process(process: &Process, out: &SeqFile) -> Result {
@@ -188,8 +196,19 @@ pub(super) fn write_process(process: &Process, out: &SeqFile) -> Result {
     };
     drop(ranges);
     let [in_use, idle, absent] = count_pages(process);
-    let (refs, strong, weak) = count_refs(process)?;
-    write_names(process.pid(), process.context.name().to_bytes(), out);
+    // The handles, and the sums of the strong and weak counts on them.
+    let (mut refs, mut strong, mut weak) = (0, 0, 0);
+    let mut next = Some(0);
+    while let Some(from) = next {
+        pause()?;
+        let handles = process.handles.lock();
+        next = handles.table.visit_leaf(from, |_, reference| {
+            refs += 1;
+            strong += u64::from(reference.strong);
+            weak += u64::from(reference.weak);
+        });
+    }
+    write_names(process, out);
     seq_print!(out, "  threads: {threads}\n");
     // CAST: The maximum is shown as a signed number, as the C driver does: -1 for the greatest.
     seq_print!(
@@ -221,36 +240,6 @@ fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
             seq_print!(out, "{indent}{name}: {count}\n");
         }
     }
-}
-
-/// Returns how many calls and replies were sent.
-fn sent(codes: &CodeSum) -> u32 {
-    [
-        Command::Transaction,
-        Command::Reply,
-        Command::TransactionSg,
-        Command::ReplySg,
-    ]
-    .map(|command| codes.commands()[command.number()])
-    .into_iter()
-    .fold(0, u32::wrapping_add)
-}
-
-/// Returns the number of handles of a process, and the sums of the strong and weak counts on them.
-fn count_refs(process: &Process) -> Result<(u32, u64, u64)> {
-    let (mut refs, mut strong_sum, mut weak_sum) = (0, 0, 0);
-    let mut next = Some(0);
-    while let Some(from) = next {
-        pause()?;
-        let handles = process.handles.lock();
-        next = handles.table.visit_leaf(from, |_, reference| {
-            let (strong, weak) = (reference.strong, reference.weak);
-            refs += 1;
-            strong_sum += u64::from(strong);
-            weak_sum += u64::from(weak);
-        });
-    }
-    Ok((refs, strong_sum, weak_sum))
 }
 
 /// How many pages are looked up while the lock of the ranges is held.

@@ -93,15 +93,16 @@ impl WakeFreezers {
 pub(crate) struct FreezeState {
     /// Transactions that count for the process: calls from the time they are queued until they are
     /// replied to, oneway calls and replies until they are delivered (contract TXN-24).
-    outstanding: u32,
+    pub(crate) outstanding: u32,
     /// Whether a call was rejected since the process was last frozen or thawed.
-    has_rejected_sync: bool,
+    pub(crate) has_rejected_sync: bool,
     /// Whether a oneway call arrived since then.
-    has_received_oneway: bool,
+    pub(crate) has_received_oneway: bool,
     stage: FreezeStage,
     /// The number of the attempt to which `Freezing` and `Frozen` belong.
     round: u64,
-    last: FreezeEvent,
+    /// The last event, which is delivered first to a new freeze notification.
+    pub(crate) last: FreezeEvent,
 }
 
 impl FreezeState {
@@ -143,11 +144,6 @@ impl FreezeState {
     pub(crate) fn end_transaction(&mut self) -> WakeFreezers {
         self.outstanding -= 1;
         WakeFreezers(self.outstanding == 0 && self.is_freezing())
-    }
-
-    /// Returns the number of outstanding transactions.
-    pub(crate) fn outstanding(&self) -> u32 {
-        self.outstanding
     }
 
     /// Begins to freeze the process, or joins the attempt that has begun (contract FRZ-2).
@@ -215,26 +211,6 @@ impl FreezeState {
         let wake = WakeFreezers(self.is_freezing());
         self.stage = FreezeStage::Thawed;
         (self.notify(false), wake)
-    }
-
-    /// Ends the freezing of a process that ends: it is not frozen any more, and no process is
-    /// notified of that (contract FRZ-7).
-    pub(crate) fn end(&mut self) -> WakeFreezers {
-        let wake = WakeFreezers(self.is_freezing());
-        self.stage = FreezeStage::Thawed;
-        self.forget_received();
-        wake
-    }
-
-    /// Returns the last event, which is delivered first to a new freeze notification.
-    pub(crate) fn last_event(&self) -> FreezeEvent {
-        self.last
-    }
-
-    /// Returns whether a call was rejected, and whether a oneway call arrived, since the process
-    /// was last frozen or thawed.
-    pub(crate) fn received(&self) -> (bool, bool) {
-        (self.has_rejected_sync, self.has_received_oneway)
     }
 
     fn is_freezing(&self) -> bool {

@@ -56,10 +56,10 @@ pub(crate) struct HandleTable<R> {
     open: Leaves<R>,
     full: Leaves<R>,
     last: u32,
-    len: u32,
+    pub(crate) len: u32,
     /// No handle is added any more. It is a part of the table because a process has no room for it
     /// elsewhere.
-    is_closed: bool,
+    pub(crate) is_closed: bool,
     /// Entries of a leaf that became empty, kept for the next leaf that needs them.
     idle: Entries<R>,
 }
@@ -286,16 +286,6 @@ impl<R> HandleTable<R> {
         let mut closed = Self::new();
         closed.is_closed = true;
         mem::replace(self, closed)
-    }
-
-    /// Whether the table was [closed](Self::close).
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    /// Returns the number of handles in use.
-    pub(crate) fn len(&self) -> usize {
-        self.len as usize
     }
 }
 

@@ -20,4 +20,3 @@ pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;
 pub(crate) mod printable;
 pub(crate) mod priority_rules;
-pub(crate) mod registrations;

@@ -177,15 +177,12 @@ impl FreezeNotificationState {
 
     /// Reads the notification that was queued. Returns what to deliver to user space, if anything.
     pub(crate) fn read(&mut self) -> Option<Message> {
-        if self.unread != Unread::Queued {
-            return None;
-        }
-        if self.is_cleared {
-            self.unread = Unread::Over;
-            return Some(Message::ClearDone);
-        }
-        self.unread = Unread::Delivered { again: false };
-        Some(Message::Event)
+        let message = self.queued()?;
+        self.unread = match message {
+            Message::Event => Unread::Delivered { again: false },
+            Message::ClearDone => Unread::Over,
+        };
+        Some(message)
     }
 
     /// Confirms what was delivered, as user space demands.

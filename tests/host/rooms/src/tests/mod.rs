@@ -22,7 +22,6 @@ mod priority_rules;
 mod range_lessons;
 mod range_model;
 mod range_rules;
-mod registrations;
 mod slot;
 
 use kernel::testing::live_allocations;
