@@ -18,7 +18,7 @@ use crate::{
     },
     defs::{TransactionRequest, TF_CLEAR_BUF},
     ffi::trace, //
-    kernel_ext::{deferred_close::DeferredClose, files::Descriptors},
+    kernel_ext::files::{DeferredClose, Descriptors},
     node::{Node, NodeInUse},
     process::Process,
     pure::{node_counts::Strength, one_or_many::OneOrMany},

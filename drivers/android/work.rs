@@ -12,8 +12,7 @@ use crate::{
     freeze_notification::FreezeNotification,
     kernel_ext::{
         link::{queued, LinkedQueue, OwnNumber, Placed},
-        park::WakeHint,
-        sched, //
+        sched::{self, WakeHint}, //
     },
     node::Node,
     process::Process,

@@ -26,7 +26,7 @@
 use super::Buffer;
 use crate::{
     ffi::trace, //
-    kernel_ext::deferred_close::DeferredClose,
+    kernel_ext::files::DeferredClose,
     process::Process,
     pure::one_or_many::OneOrMany,
 };

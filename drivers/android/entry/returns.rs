@@ -23,8 +23,7 @@ use crate::{
         trace::{self, Waiting}, //
     },
     kernel_ext::{
-        park::{self, WakeHint},
-        sched,
+        sched::{self, WakeHint},
         user::{self, Plain}, //
     },
     node::Node,
@@ -206,7 +205,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         } else {
             own.wait_state = WaitState::ForOwnWork;
         }
-        process = park::sleep(process);
+        process = sched::sleep(process);
         while thread.state(&mut process).wait_state == WaitState::Reserved {
             thread.process.waiters.wait(&mut process);
         }

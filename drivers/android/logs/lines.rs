@@ -16,8 +16,8 @@ use crate::{
     common::netlink::Party,
     defs::{NodeName, Return},
     kernel_ext::{
-        hashed,
-        ticks::Ticks, //
+        time::Ticks,
+        user, //
     },
     node::Node,
     process::{Pid, ProcessState},
@@ -309,7 +309,7 @@ impl Snapshot {
                     if *is_dead { "dead " } else { "" },
                     *node as i32
                 );
-                hashed::write_restricted(out, *death);
+                user::write_restricted(out, *death);
                 seq_print!(out, "\n");
             }
             Line::Buffer(buffer) => seq_print!(
@@ -375,9 +375,9 @@ impl Snapshot {
         // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that
         // user space gives.
         seq_print!(out, "u");
-        hashed::write(out, name.ptr as usize);
+        user::write_hashed(out, name.ptr as usize);
         seq_print!(out, " c");
-        hashed::write(out, name.cookie as usize);
+        user::write_hashed(out, name.cookie as usize);
     }
 }
 

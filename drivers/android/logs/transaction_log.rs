@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     common::transaction_log::{self, CallType, Entry, TransactionLog},
-    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched}, //
+    kernel_ext::{cpu_rings::RECORDS, sched, time::Cycles}, //
 };
 use core::cmp::Reverse;
 use kernel::{
