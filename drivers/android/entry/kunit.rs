@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The KUnit suite of the module's initialisation. Those of [`page_range`] and [`cpu_rings`] are in
-//! the same folders as their sources.
-//!
-//! [`page_range`]: crate::kernel_ext::page_range
-//! [`cpu_rings`]: crate::kernel_ext::cpu_rings
+//! The KUnit suite of the module's initialisation. That of page ranges is in
+//! `rust/kernel/page_range/`.
 
 use kernel::prelude::*;
 

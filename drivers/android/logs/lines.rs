@@ -22,9 +22,9 @@ use crate::{
     node::Node,
     process::{Pid, ProcessState},
     pure::{
+        log_lines::write_escaped,
         node_counts::NodeCounts,
-        notification_state::{DeathState, Message},
-        printable, //
+        notification_state::{DeathState, Message}, //
     },
     range_alloc::Label,
     transaction::{Content, Transaction},
@@ -431,6 +431,6 @@ pub(super) struct DeviceName<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for DeviceName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        printable::write(self.0, f)
+        write_escaped(self.0, f)
     }
 }
