@@ -11,7 +11,7 @@ use crate::{
     defs::Return,
     freeze_notification::FreezeNotification,
     kernel_ext::{
-        link::{queued, LinkedQueue, OwnNumber, Placed},
+        link::{queued, NumberedQueue, Placed},
         sched::{self, WakeHint}, //
     },
     node::Node,
@@ -118,7 +118,7 @@ impl Completions {
 }
 
 /// A queue of work.
-pub(crate) type WorkQueue = LinkedQueue<Work, OwnNumber>;
+pub(crate) type WorkQueue = NumberedQueue<Work>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]

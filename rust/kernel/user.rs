@@ -227,10 +227,7 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         // at all.
         let left =
             unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
-        match left {
-            0 => Ok(()),
-            _ => Err(EFAULT),
-        }
+        (left == 0).then_some(()).ok_or(EFAULT)
     }
 }
 
@@ -258,19 +255,17 @@ pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
 #[inline]
 pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
     let to = to.as_mut_ptr().cast();
-    match kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) {
-        true => Ok(()),
-        false => Err(EFAULT),
-    }
+    kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1)
+        .then_some(())
+        .ok_or(EFAULT)
 }
 
 /// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
 #[inline]
 pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
-    match kernel_ext_put_u32(to.as_mut_ptr().cast(), value) {
-        true => Ok(()),
-        false => Err(EFAULT),
-    }
+    kernel_ext_put_u32(to.as_mut_ptr().cast(), value)
+        .then_some(())
+        .ok_or(EFAULT)
 }
 
 /// Writes an address of user space as a number that depends on it and on a secret of the kernel; 0
