@@ -14,7 +14,6 @@ use core::{
     ptr::{self, NonNull}, //
 };
 use kernel::{
-    alloc::{AllocError, Flags},
     bindings,
     ffi::c_void,
     fs::{File, LocalFile},
@@ -98,39 +97,21 @@ impl<T: OpenedAs> Descriptors<'_, T> {
     /// Closes descriptors; numbers that are not open are ignored. The end of a file may sleep, so no
     /// lock may be held.
     ///
-    /// Where memory is short, a file with the operations of `T` may stay open.
-    pub(crate) fn close(self, to_close: DeferredClose) {
+    /// A system call on a file may run without a reference of its own to the file: while its task
+    /// is the only user of the descriptor table, the table's reference is enough, because no other
+    /// task can drop it. So the reference to a file with the operations of `T` is kept until the
+    /// task returns to user space; where memory is short, the file may stay open. All others are
+    /// closed as `close(2)` does, with one difference: the last reference to a file ends it on that
+    /// return, too. A caller that waits for the end of a file has to ensure that the task returns.
+    ///
+    /// No code of the caller's module is needed to complete this later.
+    pub(crate) fn close(self, fds: KVVec<u32>) {
         let in_use: *const c_void = ptr::from_ref(T::operations()).cast();
-        for fd in to_close.0 {
+        for fd in fds {
             // SAFETY: There are no requirements on the number. The system call that the task is in
             // is about a file with these operations, so no other one is borrowed from the table.
             unsafe { kernel_ext_close_fd(fd, in_use) };
         }
-    }
-}
-
-/// File descriptors that are to be closed later, with all the memory that their numbers take.
-///
-/// A system call on a file may run without a reference of its own to the file: while its task is
-/// the only user of the descriptor table, the table's reference is enough, because no other task
-/// can drop it. Code that closes a descriptor in the midst of such a call must not drop the table's
-/// reference if the descriptor is the one that the call is about. [`Descriptors::close`] keeps such
-/// a file until the task returns to user space. It closes all others as `close(2)` does, with one
-/// difference: the last reference to a file ends it on that return, too. A caller that waits for
-/// the end of a file has to ensure that the task returns.
-///
-/// No code of the caller's module is needed to complete this later.
-pub(crate) struct DeferredClose(KVVec<u32>);
-
-impl DeferredClose {
-    /// Allocates room for `capacity` descriptors. Dropping the result closes nothing.
-    pub(crate) fn with_capacity(capacity: usize, flags: Flags) -> Result<Self, AllocError> {
-        Ok(Self(KVVec::with_capacity(capacity, flags)?))
-    }
-
-    /// Adds a descriptor. Has no effect beyond the capacity.
-    pub(crate) fn push(&mut self, fd: u32) {
-        let _ = self.0.push_within_capacity(fd);
     }
 }
 

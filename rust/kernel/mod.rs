@@ -6,7 +6,6 @@
 //! where `unsafe` may stand, and the only place that depends on differences between kernels.
 
 pub(crate) mod callers;
-#[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod closable;
 pub(crate) mod cpu_rings;
 #[cfg(kunit_suites)]

@@ -26,7 +26,6 @@
 use super::Buffer;
 use crate::{
     ffi::trace, //
-    kernel_ext::files::DeferredClose,
     process::Process,
     pure::one_or_many::OneOrMany,
 };
@@ -68,7 +67,7 @@ pub(crate) struct ReservedNumbers {
     /// The devices among the files, in order.
     devices: OneOrMany<ARef<File>>,
     /// The descriptors that are to be closed with the buffer, if any.
-    to_close: Option<DeferredClose>,
+    to_close: Option<KVVec<u32>>,
 }
 
 impl Buffer {
@@ -158,7 +157,7 @@ impl Buffer {
 fn to_close(
     slots: &[FileSlot],
     numbers: &[FileDescriptorReservation],
-) -> Result<Option<DeferredClose>> {
+) -> Result<Option<KVVec<u32>>> {
     let count = slots
         .iter()
         .filter(|slot| slot.is_closed_with_buffer)
@@ -166,10 +165,10 @@ fn to_close(
     if count == 0 {
         return Ok(None);
     }
-    let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
+    let mut closing = KVVec::with_capacity(count, GFP_KERNEL)?;
     for (slot, number) in slots.iter().zip(numbers) {
         if slot.is_closed_with_buffer {
-            closing.push(number.reserved_fd());
+            closing.push_within_capacity(number.reserved_fd())?;
         }
     }
     Ok(Some(closing))

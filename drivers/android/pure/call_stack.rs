@@ -8,8 +8,7 @@
 //! that has kept only the [`FrameId`] has to check whether the thread still
 //! [waits](CallStack::waits_for) in that frame: another call may have taken the place.
 //!
-//! The stack does not depend on what a transaction is, nor on which lock guards it. It is limited by
-//! memory alone.
+//! The stack does not depend on what a transaction is, nor on which lock guards it.
 
 use kernel::{
     alloc::{AllocError, Flags},
@@ -58,6 +57,12 @@ impl FrameId {
 
     fn place(self) -> usize {
         self.place as usize
+    }
+
+    /// Whether a frame is the one of this call.
+    #[inline(always)]
+    fn names<T>(self, frame: Option<&Frame<T>>) -> bool {
+        matches!(frame, Some(Frame::Outgoing { serial, .. }) if *serial == self.serial)
     }
 }
 
@@ -166,9 +171,7 @@ impl<T> CallStack<T> {
     /// whether it did.
     #[inline]
     pub(crate) fn pop_outgoing(&mut self, frame: FrameId) -> bool {
-        let innermost = self.frames.last();
-        let is_it =
-            matches!(innermost, Some(Frame::Outgoing { serial, .. }) if *serial == frame.serial);
+        let is_it = frame.names(self.frames.last());
         if is_it {
             // Such a frame has nothing to drop; the compiler would call a function to find that
             // out.
@@ -180,8 +183,7 @@ impl<T> CallStack<T> {
     /// Whether the thread waits for the outcome of the call of this frame, which may be any frame
     /// of the stack.
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
-        let at = self.frames.get(frame.place());
-        matches!(at, Some(Frame::Outgoing { serial, .. }) if *serial == frame.serial)
+        frame.names(self.frames.get(frame.place()))
     }
 
     /// Keeps the outcome of the call of this frame until the thread has replied to those made in
@@ -189,8 +191,7 @@ impl<T> CallStack<T> {
     /// (see [`Self::waits_for`]).
     pub(crate) fn keep_outcome(&mut self, of: FrameId, outcome: T) -> Result<(), T> {
         match self.frames.get_mut(of.place()) {
-            Some(frame) if matches!(&*frame, Frame::Outgoing { serial, .. } if *serial == of.serial) =>
-            {
+            Some(frame) if of.names(Some(&*frame)) => {
                 *frame = Frame::Ended(outcome);
                 Ok(())
             }
@@ -202,12 +203,8 @@ impl<T> CallStack<T> {
     /// still waits for the latter.
     pub(crate) fn served_during(&self, frame: FrameId) -> Option<&T> {
         let previous = self.frames.get(frame.place().checked_sub(1)?)?;
-        match (self.frames.get(frame.place())?, previous) {
-            (Frame::Outgoing { serial, .. }, Frame::Incoming(served))
-                if *serial == frame.serial =>
-            {
-                Some(served)
-            }
+        match previous {
+            Frame::Incoming(served) if self.waits_for(frame) => Some(served),
             _ => None,
         }
     }
