@@ -18,7 +18,7 @@ use crate::{
     },
     defs::{TransactionRequest, TF_CLEAR_BUF},
     ffi::trace, //
-    kernel_ext::{deferred_close::DeferredClose, files::Descriptors},
+    kernel_ext::files::Descriptors,
     node::{Node, NodeInUse},
     process::Process,
     pure::{node_counts::Strength, one_or_many::OneOrMany},
@@ -56,7 +56,7 @@ pub(crate) struct BufferObjects {
     /// Files that are not installed in the receiver yet.
     files: FileSlots,
     /// Descriptors of the receiver that are closed when the buffer is freed.
-    to_close: Option<DeferredClose>,
+    to_close: Option<KVVec<u32>>,
 }
 
 /// Where the parts of a transaction lie in its buffer: the data, the array of offsets, the blocks

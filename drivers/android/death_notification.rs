@@ -29,8 +29,7 @@ use crate::{
     defs::{FreezeNotice, Return},
     kernel_ext::{
         link::{has_field, Keyed, Link},
-        park::WakeHint,
-        sched, //
+        sched::{self, WakeHint}, //
     },
     node::Node,
     process::{Process, ProcessState},

@@ -18,8 +18,7 @@ use crate::{
     kernel_ext::{
         link::{has_field, Branches, Keyed, Link, LinkedQueue, Unplaced},
         owned_by::OwnedBy,
-        park::WakeHint,
-        sched, //
+        sched::{self, WakeHint}, //
     },
     process::{Process, ProcessState},
     pure::{

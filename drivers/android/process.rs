@@ -20,7 +20,7 @@ use crate::{
     freeze_notification::{FreezeNotification, FreezeRegistrations},
     handles::Handles,
     kernel_ext::{
-        callers::{HasRecords, Records},
+        callers::Records,
         closable::{Closable, Open},
         files::OpenFile,
         link::{has_field, LinkedTree},
@@ -126,6 +126,7 @@ pub(crate) struct Process {
 const _: () = assert!(size_of::<Process>() <= 504);
 
 has_field!(impl for Process, state: SpinLock<ProcessState>);
+has_field!(impl for Process, callers: Records<Thread>);
 
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
@@ -382,15 +383,6 @@ impl ProcessState {
 #[inline]
 fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
     core::mem::forget(core::mem::replace(place, thread));
-}
-
-impl HasRecords for Process {
-    type Record = Thread;
-
-    #[inline(always)]
-    fn records(&self) -> &Records<Thread> {
-        &self.callers
-    }
 }
 
 impl Process {

@@ -15,8 +15,8 @@ use crate::{
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
         link::{has_field, Link},
-        park::WakeHint,
         pid::ThreadPid, //
+        sched::WakeHint,
     },
     node::Node,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},

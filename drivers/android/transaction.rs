@@ -29,9 +29,9 @@ use crate::{
     ffi::trace,
     kernel_ext::{
         link::Placed,
-        park::WakeHint,
         pid,
-        ticks::Ticks, //
+        sched::WakeHint,
+        time::Ticks, //
     },
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},

@@ -11,9 +11,8 @@ use crate::{
     defs::Return,
     freeze_notification::FreezeNotification,
     kernel_ext::{
-        link::{queued, LinkedQueue, OwnNumber, Placed},
-        park::WakeHint,
-        sched, //
+        link::{queued, NumberedQueue, Placed},
+        sched::{self, WakeHint}, //
     },
     node::Node,
     process::Process,
@@ -119,7 +118,7 @@ impl Completions {
 }
 
 /// A queue of work.
-pub(crate) type WorkQueue = LinkedQueue<Work, OwnNumber>;
+pub(crate) type WorkQueue = NumberedQueue<Work>;
 
 /// Whether work ends the sleep of the thread that it is queued for.
 #[derive(Clone, Copy, PartialEq, Eq)]

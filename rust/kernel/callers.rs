@@ -17,7 +17,10 @@
 //! There are few slots, so a task may have none. The file then has to find its record in another
 //! way.
 
-use super::pid::{current_address, ThreadPid};
+use super::{
+    link::HasField,
+    pid::{current_address, ThreadPid}, //
+};
 use core::{
     cell::UnsafeCell,
     ffi::c_void,
@@ -41,16 +44,6 @@ const SLOTS: usize = 16;
 /// How many slots a task may have its record in.
 const PLACES: usize = 4;
 
-/// The private data of a file that records its callers.
-pub(crate) trait HasRecords {
-    /// The record of a task. It has to keep the [`ThreadPid`] of the task until it is removed from
-    /// the [`Records`], or the file is released: otherwise another task might find it.
-    type Record;
-
-    /// Returns the records.
-    fn records(&self) -> &Records<Self::Record>;
-}
-
 /// The place of one record.
 ///
 /// # Invariants
@@ -62,10 +55,21 @@ struct CallerSlot<R> {
     record: UnsafeCell<Option<Arc<R>>>,
 }
 
+impl<R> CallerSlot<R> {
+    /// INVARIANT: `pid` is null.
+    const FREE: Self = Self {
+        pid: Atomic::new(ptr::null_mut()),
+        record: UnsafeCell::new(None),
+    };
+}
+
 /// The slots of a file.
 type Slots<R> = [CallerSlot<R>; SLOTS];
 
-/// The records of some of the tasks that call into a file.
+/// The records of some of the tasks that call into a file, a field of its private data.
+///
+/// A record has to keep the [`ThreadPid`] of its task until it is removed, or the file is released:
+/// otherwise another task might find it.
 ///
 /// # Invariants
 ///
@@ -96,18 +100,6 @@ impl<R> Records<R> {
             slots: Atomic::new(ptr::null_mut()),
             changes <- new_spinlock!((), "Records::changes"),
         })
-    }
-
-    /// Makes free slots. Fails with `ENOMEM`.
-    fn new_slots() -> Result<KBox<Slots<R>>> {
-        // INVARIANT: All slots are free.
-        let slots = [const {
-            CallerSlot {
-                pid: Atomic::new(ptr::null_mut()),
-                record: UnsafeCell::new(None),
-            }
-        }; SLOTS];
-        Ok(KBox::new(slots, GFP_KERNEL)?)
     }
 
     /// Returns the slots, if there are any.
@@ -152,7 +144,7 @@ impl<R> Records<R> {
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
         let mut spare = match self.slots() {
-            None => Self::new_slots().ok(),
+            None => KBox::new([const { CallerSlot::FREE }; SLOTS], GFP_KERNEL).ok(),
             Some(_) => None,
         };
         let changing = self.changes.lock();
@@ -245,7 +237,7 @@ pub(crate) struct Operation<'a, T> {
     _of_task: PhantomData<*mut ()>,
 }
 
-impl<'a, T: HasRecords> Operation<'a, T> {
+impl<'a, T> Operation<'a, T> {
     /// Returns the operation that the calling task is in.
     ///
     /// # Safety
@@ -269,9 +261,11 @@ impl<'a, T: HasRecords> Operation<'a, T> {
 
     /// Returns the record of the calling task, if it has a slot.
     #[inline(always)]
-    pub(crate) fn record(&self) -> Option<&Arc<T::Record>> {
-        let records = self.opened.records();
-        let slot = records.slot_of(current_address())?;
+    pub(crate) fn record<R>(&self) -> Option<&Arc<R>>
+    where
+        T: HasField<Records<R>>,
+    {
+        let slot = self.opened.field().slot_of(current_address())?;
         // SAFETY: The slot is that of the calling task, which has put the record there itself, or a
         // task that has ended and whose `struct pid` it has got by executing a program. Nobody
         // writes it as long as the result exists: the slot is not free; `give_up_record` needs this
@@ -280,10 +274,12 @@ impl<'a, T: HasRecords> Operation<'a, T> {
     }
 
     /// Removes the record of the calling task. No lock may be held.
-    pub(crate) fn give_up_record(&mut self) {
-        let records = self.opened.records();
+    pub(crate) fn give_up_record<R>(&mut self)
+    where
+        T: HasField<Records<R>>,
+    {
         // SAFETY: By the type invariants the task has no other operation, and by the exclusive
         // borrow it has borrowed nothing of this one.
-        drop(unsafe { records.remove(current_address()) });
+        drop(unsafe { self.opened.field().remove(current_address()) });
     }
 }

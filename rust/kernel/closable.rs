@@ -33,7 +33,7 @@ const DONE: usize = 1 << (usize::BITS - 2);
 /// - The value exists until `DONE` is set, which happens once: when `CLOSED` is set and no [`Open`]
 ///   exists.
 /// - No [`Open`] is made after `CLOSED` is set.
-pub struct Closable<T> {
+pub(crate) struct Closable<T> {
     users: Atomic<usize>,
     value: UnsafeCell<ManuallyDrop<T>>,
 }
@@ -45,7 +45,7 @@ unsafe impl<T: Send + Sync> Sync for Closable<T> {}
 
 impl<T> Closable<T> {
     /// Creates a value that is not closed.
-    pub const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         // INVARIANT: It has no users.
         Self {
             users: Atomic::new(0),
@@ -55,10 +55,10 @@ impl<T> Closable<T> {
 
     /// Opens the value for use. [`None`] if it is closed.
     #[inline]
-    pub fn open(&self) -> Option<Open<'_, T>> {
-        // ORDERING: Pairs with `is_used` and `open_if_unused`: either that sees this user, or this user sees what was
-        // written before that. And with `close`: who comes too late sees what was written before
-        // that.
+    pub(crate) fn open(&self) -> Option<Open<'_, T>> {
+        // ORDERING: Pairs with `is_used` and `open_if_unused`: either that sees this user, or this
+        // user sees what was written before that. And with `close`: who comes too late sees what
+        // was written before that.
         let before = self.users.fetch_add(1, ordering::Acquire);
         if before & CLOSED != 0 {
             self.stop_using();
@@ -72,14 +72,14 @@ impl<T> Closable<T> {
     ///
     /// With full ordering if not: a thread that opens the value later than this sees what the
     /// caller has written before.
-    pub fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         // ORDERING: As in `open_if_unused`. Changes nothing, but writes.
         self.users.cmpxchg(0, 0, ordering::Full).is_err()
     }
 
     /// Opens the value, unless a thread is using it at this moment, or it is closed. With full
     /// ordering, as [`is_used`](Self::is_used).
-    pub fn open_if_unused(&self) -> Option<Open<'_, T>> {
+    pub(crate) fn open_if_unused(&self) -> Option<Open<'_, T>> {
         // ORDERING: Pairs with `open`, and with `stop_using`, whose use of the value is over. It
         // writes: therefore who opens the value later reads what this has written, and what
         // precedes it.
@@ -90,7 +90,7 @@ impl<T> Closable<T> {
 
     /// Prevents further use of the value, and drops it now or, if it is in use, when the last user
     /// stops. The value's `drop` must suit the context of all its users.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut users = self.users.load(ordering::Relaxed);
         while users & CLOSED == 0 {
             // ORDERING: Pairs with `stop_using`, if this drops the value, and with `open`.
@@ -109,15 +109,15 @@ impl<T> Closable<T> {
     /// The value must not be dropped before the result is out of use. Its drop may have begun if it
     /// waits, before it changes anything, until the result is out of use; in that case the value
     /// must not be `Unpin`.
-    pub unsafe fn get_unchecked(&self) -> &T {
+    pub(crate) unsafe fn get_unchecked(&self) -> &T {
         // SAFETY: Promised by the caller.
         unsafe { &*self.value.get() }
     }
 
     #[inline]
     fn stop_using(&self) {
-        // ORDERING: Pairs with whatever finds no users after this: `is_used`, `open_if_unused`, `close`, or `finish`
-        // in the last of the others that get here. The use is over before that.
+        // ORDERING: Pairs with whatever finds no users after this: `is_used`, `open_if_unused`,
+        // `close`, or `finish` in the last of the others that get here. The use is over before that.
         if self.users.fetch_sub(1, ordering::Release) == CLOSED + 1 {
             self.finish();
         }
@@ -128,11 +128,8 @@ impl<T> Closable<T> {
     fn finish(&self) {
         // Others may have tried to open it meanwhile, and not undone that yet: then one of those
         // does this.
-        if self
-            .users
-            .cmpxchg(CLOSED, CLOSED | DONE, ordering::Full)
-            .is_ok()
-        {
+        let done = CLOSED | DONE;
+        if self.users.cmpxchg(CLOSED, done, ordering::Full).is_ok() {
             // SAFETY: By the type invariants the value has no users now or later, and `DONE` is set
             // only once. What former users did is before this: they released the count that this
             // read.
@@ -153,7 +150,7 @@ impl<T> Drop for Closable<T> {
 /// # Invariants
 ///
 /// It is counted in `users`, since before the value was closed.
-pub struct Open<'a, T>(&'a Closable<T>);
+pub(crate) struct Open<'a, T>(&'a Closable<T>);
 
 impl<T> Deref for Open<'_, T> {
     type Target = T;

@@ -9,13 +9,13 @@
 //! where the kernel calls a module. Therefore the right to use descriptors is a value, made there,
 //! and passed to the code that uses them.
 
-use super::deferred_close::DeferredClose;
 use core::{
     marker::PhantomData,
     ptr::{self, NonNull}, //
 };
 use kernel::{
     bindings,
+    ffi::c_void,
     fs::{File, LocalFile},
     prelude::*,
     sync::{
@@ -26,6 +26,10 @@ use kernel::{
     },
     types::ForeignOwnable, //
 };
+
+extern "C" {
+    fn kernel_ext_close_fd(fd: u32, in_use: *const c_void);
+}
 
 /// The private data of a module's files.
 ///
@@ -90,10 +94,24 @@ impl<T: OpenedAs> Descriptors<'_, T> {
         Some(opened.into())
     }
 
-    /// Closes descriptors. The end of a file may sleep, so no lock may be held.
-    pub(crate) fn close(self, to_close: DeferredClose) {
-        // SAFETY: The system call that the task is in is about a file with these operations.
-        unsafe { to_close.close(T::operations()) };
+    /// Closes descriptors; numbers that are not open are ignored. The end of a file may sleep, so no
+    /// lock may be held.
+    ///
+    /// A system call on a file may run without a reference of its own to the file: while its task
+    /// is the only user of the descriptor table, the table's reference is enough, because no other
+    /// task can drop it. So the reference to a file with the operations of `T` is kept until the
+    /// task returns to user space; where memory is short, the file may stay open. All others are
+    /// closed as `close(2)` does, with one difference: the last reference to a file ends it on that
+    /// return, too. A caller that waits for the end of a file has to ensure that the task returns.
+    ///
+    /// No code of the caller's module is needed to complete this later.
+    pub(crate) fn close(self, fds: KVVec<u32>) {
+        let in_use: *const c_void = ptr::from_ref(T::operations()).cast();
+        for fd in fds {
+            // SAFETY: There are no requirements on the number. The system call that the task is in
+            // is about a file with these operations, so no other one is borrowed from the table.
+            unsafe { kernel_ext_close_fd(fd, in_use) };
+        }
     }
 }
 

@@ -31,14 +31,11 @@ mod queue;
 #[path = "link/tree.rs"]
 mod tree;
 
-pub(crate) use queue::{queued, LinkedQueue, OwnNumber, Placed, Queued, View};
+pub(crate) use queue::{queued, LinkedQueue, NumberedQueue, Placed, Queued, View};
 pub(crate) use tree::{set_secret, Keyed, LinkedTree, Unplaced};
 
 #[cfg(test)]
-pub(crate) use {
-    queue::{NewNumber, Numbering},
-    tree::weight_at,
-};
+pub(crate) use tree::weight_at;
 
 use core::{cell::Cell, ptr::NonNull};
 use kernel::sync::{
@@ -162,14 +159,12 @@ impl Link {
 }
 
 /// The room for the place in a tree.
-pub(crate) struct Branches {
-    ends: Ends<Branches>,
-}
+pub(crate) struct Branches(Ends<Branches>);
 
 impl Branches {
     /// Returns room that no tree uses.
     pub(crate) const fn new() -> Self {
-        Self { ends: Ends::none() }
+        Self(Ends::none())
     }
 }
 
@@ -180,7 +175,10 @@ pub(crate) trait TreeRoom: Sized {
     fn ends(&self) -> &Ends<Self>;
 
     /// Returns the link that says whose it is, if it is one.
-    fn link(&self) -> Option<&Link>;
+    #[inline]
+    fn link(&self) -> Option<&Link> {
+        None
+    }
 }
 
 impl TreeRoom for Link {
@@ -198,12 +196,7 @@ impl TreeRoom for Link {
 impl TreeRoom for Branches {
     #[inline]
     fn ends(&self) -> &Ends<Self> {
-        &self.ends
-    }
-
-    #[inline]
-    fn link(&self) -> Option<&Link> {
-        None
+        &self.0
     }
 }
 

@@ -6,26 +6,18 @@
 //! where `unsafe` may stand, and the only place that depends on differences between kernels.
 
 pub(crate) mod callers;
-#[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod closable;
 pub(crate) mod cpu_rings;
-pub(crate) mod cycles;
-#[allow(unreachable_pub)] // Written for more users than one.
-pub(crate) mod deferred_close;
 #[cfg(kunit_suites)]
 pub(crate) mod expect;
 pub(crate) mod files;
-pub(crate) mod hashed;
 pub(crate) mod layouts;
 pub(crate) mod link;
 pub(crate) mod owned_by;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
-pub(crate) mod park;
 pub(crate) mod pid;
 pub(crate) mod poll_queue;
 pub(crate) mod sched;
-pub(crate) mod stack_bytes;
-pub(crate) mod ticks;
+pub(crate) mod time;
 pub(crate) mod user;
-pub(crate) mod worker;

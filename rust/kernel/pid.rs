@@ -14,7 +14,7 @@
 //! have. Therefore a name can be [closed](ThreadPid::close) before the object that has it is freed.
 //! After that it names nothing.
 
-use super::park::WakeHint;
+use super::sched::WakeHint;
 use core::ptr::{self, NonNull};
 use kernel::{
     error::{to_result, Result},
@@ -171,7 +171,7 @@ impl ThreadPid {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Releases `locks`, and makes the thread runnable if it sleeps in [`park`](super::park), or
+    /// Releases `locks`, and makes the thread runnable if it sleeps in [`sched::sleep`](super::sched::sleep), or
     /// interruptibly elsewhere by now, where a wake-up without a cause has to be expected;
     /// otherwise does nothing. The calling task is not preempted in between, see
     /// [`unpreempted_if`](super::sched::unpreempted_if).

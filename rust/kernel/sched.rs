@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading and changing how a task is scheduled.
+//! Reading and changing how a task is scheduled; sleeping under a spinlock that the caller chooses;
+//! and work that a task leaves to the kernel's own threads.
+//!
+//! # Priorities
 //!
 //! A policy, a nice value and a real-time priority are stored together in one word, so that it
 //! takes a few instructions and no call into the scheduler to find that nothing has to change:
@@ -15,8 +18,40 @@
 //!
 //! The fields are read by C, because the C compiler knows their offsets in any kernel that this is
 //! built for.
+//!
+//! # Sleeping
+//!
+//! A wait queue costs a lock and a list operation at each end. Where the waker already knows which
+//! task to wake, the task itself is enough: the sleeper announces that it is about to sleep while
+//! it holds the lock that protects the state that it waits for; a waker that changes that state
+//! under the same lock sees the announcement and wakes the task after the lock is released.
+//!
+//! ```text
+//!   sleeper                               waker
+//!   lock; nothing to do                   lock; add work; see the announcement; unlock
+//!   announce; task state := sleeping      wake(task): runnable again, whatever it was doing
+//!   unlock; schedule; lock again
+//! ```
+//!
+//! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at
+//! once.
 
-use kernel::task::Task;
+use core::ptr;
+use kernel::{
+    bindings,
+    prelude::*,
+    str::CStrExt,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        lock::{
+            spinlock::SpinLockBackend,
+            Guard,
+            Lock, //
+        },
+    },
+    task::Task,
+    workqueue::Queue, //
+};
 
 // Why these are safe to call: `helpers/tasks.c` defines them with these arguments, and `Task` is
 // transparent over `task_struct`. They read fields of the calling task, or of a task that is
@@ -64,6 +99,8 @@ unsafe extern "C" {
     #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
     safe fn kernel_ext_is_preemptible() -> bool;
     fn kernel_ext_preempt_enable();
+    fn kernel_ext_prepare_to_park();
+    fn kernel_ext_park();
 }
 
 /// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others
@@ -89,4 +126,86 @@ pub(crate) fn unpreempted_if<T>(is_needed: bool, step: impl FnOnce() -> T) -> T 
 pub(crate) fn expect_unpreempted() {
     #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
     kernel::warn_on!(kernel_ext_is_preemptible());
+}
+
+/// Where a woken task should run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WakeHint {
+    /// Where the scheduler chooses.
+    Anywhere,
+    /// Where the scheduler chooses, which is told that the waker is about to sleep.
+    Sync,
+}
+
+/// Releases `guard`, sleeps until woken or signalled (interruptible, and freezable by the system or
+/// a cgroup), and takes the lock again.
+///
+/// May return without a reason: the caller checks its condition in a loop. Process context only;
+/// the guard must be the only lock held.
+pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, SpinLockBackend> {
+    let lock: &Lock<T, SpinLockBackend> = guard.lock_ref();
+    // SAFETY: Only sets the state of the calling task, which is allowed in any context; every path
+    // from here leads through `kernel_ext_park`, which sets it back.
+    unsafe { kernel_ext_prepare_to_park() };
+    drop(guard);
+    // SAFETY: The spinlock is released and the caller holds no other (see above), so this task may
+    // sleep.
+    unsafe { kernel_ext_park() };
+    lock.lock()
+}
+
+/// The queue, while a [`Worker`] exists.
+static QUEUE: Atomic<*mut bindings::workqueue_struct> = Atomic::new(ptr::null_mut());
+
+/// A queue of the module's own: the kernel's shared workqueues cannot be waited for. A module is not
+/// unloaded before all that was queued has been done.
+pub(crate) struct Worker(());
+
+impl Worker {
+    /// Makes the queue, with a name that has no `%`. Fails with `ENOMEM`. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// To be called while no other `Worker` exists and nothing calls [`run_later`].
+    pub(crate) unsafe fn begin(name: &CStr) -> Result<Self> {
+        // What is queued frees memory, so it must not wait for memory.
+        let flags = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM;
+        // SAFETY: The name is a format without arguments; of 0 the kernel makes the usual number.
+        let queue = unsafe { bindings::alloc_workqueue_noprof(name.as_char_ptr(), flags, 0) };
+        if queue.is_null() {
+            return Err(ENOMEM);
+        }
+        QUEUE.store(queue, Relaxed);
+        Ok(Self(()))
+    }
+
+    /// Waits until all has been done, and removes the queue. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// Nothing may call [`run_later`] during or after this call.
+    pub(crate) unsafe fn end(self) {
+        // SAFETY: Guaranteed by the caller; the queue exists as long as `self`.
+        unsafe { bindings::destroy_workqueue(QUEUE.load(Relaxed)) };
+    }
+}
+
+/// Has a thread of the kernel run `work` with `on`, because others wait for its end and the calling
+/// task may get no CPU time: it may be of low priority, or of a cgroup that has used up its share.
+/// It runs at once, without waiting for the end of what
+/// was queued before. Without memory for that the calling task runs it. Sleeps; no lock may be
+/// held.
+///
+/// # Safety
+///
+/// A [`Worker`] must exist during this call.
+pub(crate) unsafe fn run_later<T: Clone + Send + 'static>(on: T, work: fn(&T)) {
+    // SAFETY: By the requirements of this function the queue exists during this call. Its end waits
+    // for the work.
+    let queue = unsafe { Queue::from_raw(QUEUE.load(Relaxed)) };
+    let for_queue = on.clone();
+    let queued = queue.try_spawn(GFP_KERNEL, move || work(&for_queue));
+    if queued.is_err() {
+        work(&on);
+    }
 }

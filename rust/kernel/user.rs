@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Values and bytes that the kernel and the calling process exchange.
+//! Values and bytes that the kernel and the calling process exchange, and addresses that readers can
+//! tell apart and not learn.
 //!
 //! Whoever decodes one item after the other asks for each whether all of it is there. With
 //! [`UserBytes`] that is one comparison: what is left is counted, instead of where it ends.
@@ -11,7 +12,10 @@
 use core::mem::MaybeUninit;
 use kernel::{
     bindings,
+    ffi::c_void,
     prelude::*,
+    seq_file::SeqFile,
+    str::CStrExt,
     uaccess::UserPtr, //
 };
 
@@ -149,6 +153,84 @@ impl<const SIZE: usize> UserBytes<SIZE> {
     }
 }
 
+/// Up to `SIZE` bytes on the stack, on their way to user space. An array would have to be zeroed
+/// before it can be borrowed as bytes, although it is written at once. This type returns only bytes
+/// that have been written.
+///
+/// # Invariants
+///
+/// The first `len` bytes are initialised, and `len <= SIZE`.
+pub(crate) struct StackBytes<const SIZE: usize> {
+    bytes: [MaybeUninit<u8>; SIZE],
+    len: usize,
+}
+
+impl<const SIZE: usize> StackBytes<SIZE> {
+    /// Makes an empty buffer.
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        Self {
+            bytes: [const { MaybeUninit::uninit() }; SIZE],
+            len: 0,
+        }
+    }
+
+    /// Returns what has been written.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
+        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` keeps them unchanged.
+        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
+    }
+
+    /// Returns what has been written, mutably.
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: As in `as_slice`; the borrow is exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
+    }
+
+    /// Returns how many bytes can still be written.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        SIZE - self.len
+    }
+
+    /// Empties the buffer.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        self.len = 0;
+    }
+
+    /// Appends `bytes`. `ENOSPC` if the buffer has no room for all of them.
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result {
+        let end = self.len + bytes.len();
+        let place = self.bytes.get_mut(self.len..end).ok_or(ENOSPC)?;
+        for (to, from) in place.iter_mut().zip(bytes) {
+            to.write(*from);
+        }
+        // INVARIANT: The bytes up to the old `len` were initialised, those up to `end` are now, and
+        // `get_mut` has checked that `end` is within the array.
+        self.len = end;
+        Ok(())
+    }
+
+    /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of
+    /// them may be written then. May sleep.
+    #[inline]
+    pub(crate) fn write_user(&self, to: UserPtr) -> Result {
+        let bytes = self.as_slice();
+        // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address
+        // at all.
+        let left =
+            unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
+        (left == 0).then_some(()).ok_or(EFAULT)
+    }
+}
+
 /// Reads a value of six words. `EFAULT` if they cannot be read. May sleep.
 #[inline(always)]
 pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
@@ -173,17 +255,37 @@ pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
 #[inline]
 pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
     let to = to.as_mut_ptr().cast();
-    match kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1) {
-        true => Ok(()),
-        false => Err(EFAULT),
-    }
+    kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1)
+        .then_some(())
+        .ok_or(EFAULT)
 }
 
 /// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
 #[inline]
 pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
-    match kernel_ext_put_u32(to.as_mut_ptr().cast(), value) {
-        true => Ok(()),
-        false => Err(EFAULT),
-    }
+    kernel_ext_put_u32(to.as_mut_ptr().cast(), value)
+        .then_some(())
+        .ok_or(EFAULT)
+}
+
+/// Writes an address of user space as a number that depends on it and on a secret of the kernel; 0
+/// as itself. With the kernel parameter `no_hash_pointers` it is the address.
+pub(crate) fn write_hashed(out: &SeqFile, address: usize) {
+    write_as(out, c"%p", address);
+}
+
+/// Writes an address of the kernel as `kptr_restrict` allows the reader to see it; 0 as itself.
+/// Unless that hides it, it is hashed as by [`write_hashed`].
+pub(crate) fn write_restricted(out: &SeqFile, address: usize) {
+    write_as(out, c"%pK", address);
+}
+
+/// Writes an address by a format for one pointer, which only the kernel's `printf()` has and which
+/// only prints it.
+fn write_as(out: &SeqFile, format: &CStr, address: usize) {
+    let seq = core::ptr::from_ref(out).cast_mut().cast();
+    let address: *const c_void = core::ptr::without_provenance(address);
+    // SAFETY: A `SeqFile` is a `seq_file` that no other thread uses, and which may be changed
+    // through a shared reference. The format has one pointer, which is given.
+    unsafe { bindings::seq_printf(seq, format.as_char_ptr(), address) };
 }

@@ -26,7 +26,6 @@
 use super::Buffer;
 use crate::{
     ffi::trace, //
-    kernel_ext::deferred_close::DeferredClose,
     process::Process,
     pure::one_or_many::OneOrMany,
 };
@@ -68,7 +67,7 @@ pub(crate) struct ReservedNumbers {
     /// The devices among the files, in order.
     devices: OneOrMany<ARef<File>>,
     /// The descriptors that are to be closed with the buffer, if any.
-    to_close: Option<DeferredClose>,
+    to_close: Option<KVVec<u32>>,
 }
 
 impl Buffer {
@@ -121,10 +120,10 @@ impl Buffer {
         let to_close = match slots.iter().filter(is_closing).count() {
             0 => None,
             count => {
-                let mut closing = DeferredClose::with_capacity(count, GFP_KERNEL)?;
+                let mut closing = KVVec::with_capacity(count, GFP_KERNEL)?;
                 for (slot, number) in slots.iter().zip(numbers.as_slice()) {
                     if slot.is_closed_with_buffer {
-                        closing.push(number.reserved_fd());
+                        closing.push_within_capacity(number.reserved_fd())?;
                     }
                 }
                 Some(closing)

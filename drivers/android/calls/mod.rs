@@ -18,7 +18,7 @@ use crate::{
     },
     defs::{Command, Return, TransactionRequest},
     ffi,
-    kernel_ext::{files::Descriptors, park::WakeHint},
+    kernel_ext::{files::Descriptors, sched::WakeHint},
     process::Process,
     thread::Thread, //
 };

@@ -20,7 +20,7 @@ use crate::{
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched},
+    kernel_ext::sched::{self, WakeHint},
     node::NodeInUse,
     priority,
     pure::call_stack::Frame,

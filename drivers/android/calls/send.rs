@@ -21,7 +21,7 @@ use crate::{
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched},
+    kernel_ext::sched::{self, WakeHint},
     node::Node,
     priority,
     process::{Process, StateGuard},

@@ -13,7 +13,7 @@ use crate::{
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
         cpu_rings::{CpuRings, Ring},
-        cycles::Cycles, //
+        time::Cycles, //
     }, //
 };
 use kernel::{

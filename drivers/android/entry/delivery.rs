@@ -19,10 +19,9 @@ use crate::{
     defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN},
     ffi::trace,
     kernel_ext::{
-        park::WakeHint,
         pid,
-        stack_bytes::StackBytes,
-        user::{self, Plain}, //
+        sched::WakeHint,
+        user::{self, Plain, StackBytes}, //
     },
     node::Node,
     priority,

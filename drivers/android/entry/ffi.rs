@@ -20,7 +20,7 @@ use crate::{
         callers::Operation,
         files::{Descriptors, OpenedAs},
         pid::{self, UserNamespace},
-        worker::{self, Worker}, //
+        sched::{self, Worker}, //
     },
     lifecycle::{
         freeze,
@@ -264,7 +264,7 @@ unsafe extern "C" fn binder_release(
     unsafe { process.callers.clear() };
     close_process(&process);
     // SAFETY: The file keeps the module loaded, and so the devices with their worker exist.
-    unsafe { worker::run_later(process.clone(), end_process) };
+    unsafe { sched::run_later(process.clone(), end_process) };
     // The file goes later, and is empty from now on.
     // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
     // there, with the same pid.

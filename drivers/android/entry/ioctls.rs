@@ -21,7 +21,7 @@ use crate::{
     kernel_ext::{
         callers::Operation,
         files::Descriptors,
-        park::WakeHint,
+        sched::WakeHint,
         user::{self, Plain, UserBytes}, //
     },
     lifecycle::{

@@ -20,8 +20,7 @@ use crate::{
     },
     ffi::{self, trace},
     kernel_ext::{
-        park::{self, WakeHint},
-        sched,
+        sched::{self, WakeHint},
         user::{self, Plain}, //
     },
     node::Node,
@@ -199,7 +198,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         } else {
             own.wait_state = WaitState::ForOwnWork;
         }
-        process = park::sleep(process);
+        process = sched::sleep(process);
         while thread.state(&mut process).wait_state == WaitState::Reserved {
             thread.process.waiters.wait(&mut process);
         }

@@ -22,7 +22,7 @@
 #include <linux/wait.h>
 #include <uapi/linux/sched/types.h>
 
-/* Sleeping and preemption: rust/kernel/park.rs, rust/kernel/sched.rs */
+/* Sleeping and preemption: rust/kernel/sched.rs */
 
 /* Announces that the calling task is about to sleep; signals end the sleep. */
 void kernel_ext_prepare_to_park(void)

@@ -19,7 +19,7 @@ use crate::{
         limits::limits, //
     },
     ffi::trace,
-    kernel_ext::{park::WakeHint, sched},
+    kernel_ext::sched::{self, WakeHint},
     priority,
     process::{Pid, Process},
     pure::{

@@ -17,12 +17,12 @@ use crate::{
     },
     defs::{NodeName, Return},
     kernel_ext::{
-        hashed,
-        ticks::Ticks, //
+        time::Ticks,
+        user, //
     },
     node::Node,
     process::{Pid, Process, ProcessState},
-    pure::{node_counts::NodeCounts, printable},
+    pure::{log_lines::write_escaped, node_counts::NodeCounts},
     transaction::{Content, Transaction}, //
 };
 use kernel::{
@@ -247,7 +247,7 @@ impl Snapshot {
                     if *is_dead { "dead " } else { "" },
                     *node as i32
                 );
-                hashed::write_restricted(out, *death);
+                user::write_restricted(out, *death);
                 seq_print!(out, "\n");
             }
             Line::Buffer(buffer) => seq_print!(
@@ -314,9 +314,9 @@ impl Snapshot {
         // CAST: With addresses of 32 bits, the lower half of the 64 distinguishes the names that
         // user space gives.
         seq_print!(out, "u");
-        hashed::write(out, name.ptr as usize);
+        user::write_hashed(out, name.ptr as usize);
         seq_print!(out, " c");
-        hashed::write(out, name.cookie as usize);
+        user::write_hashed(out, name.cookie as usize);
     }
 }
 
@@ -399,6 +399,6 @@ struct DeviceName<'a>(&'a [u8]);
 
 impl fmt::Display for DeviceName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        printable::write(self.0, f)
+        write_escaped(self.0, f)
     }
 }

@@ -16,11 +16,11 @@ mod stats;
 
 use crate::{
     common::transaction_log::{self, Entry, TransactionLog},
-    kernel_ext::{cpu_rings::RECORDS, cycles::Cycles, sched},
+    kernel_ext::{cpu_rings::RECORDS, sched, time::Cycles},
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
-    pure::{handle_table::LEAF, heap_sort}, //
+    pure::{handle_table::LEAF, log_lines}, //
 };
 use core::cmp::Reverse;
 use kernel::{
@@ -304,7 +304,7 @@ fn pause() -> Result {
 
 /// Sorts by a key, and lets others have the CPU in between. No lock may be held.
 fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
-    heap_sort::sort_by_key(items, key, || sched::cond_resched());
+    log_lines::sort_by_key(items, key, || sched::cond_resched());
 }
 
 /// How many items are visited while a lock is held, as a rule.

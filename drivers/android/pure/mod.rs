@@ -7,16 +7,14 @@
 //! files also build for the host, and are tested there (`tests/host`).
 
 pub(crate) mod call_stack;
-pub(crate) mod chunked_stack;
 pub(crate) mod counted_tree;
 pub(crate) mod freeze_state;
 pub(crate) mod handle_table;
-pub(crate) mod heap_sort;
+pub(crate) mod log_lines;
 pub(crate) mod looper;
 pub(crate) mod node_counts;
 pub(crate) mod notification_state;
 pub(crate) mod numbers;
 pub(crate) mod one_or_many;
 pub(crate) mod pointer_area;
-pub(crate) mod printable;
 pub(crate) mod priority_rules;

@@ -184,36 +184,6 @@ macro_rules! queued {
 }
 pub(crate) use queued;
 
-/// Where a queue takes the number from by which its objects know that they are in it.
-pub(crate) trait Numbering {
-    /// Returns the number for the first object of an empty queue.
-    fn next(&self) -> u64;
-}
-
-/// Another number each time. It needs no memory, and the queue is as small as a pointer; but what
-/// is queued first accesses a counter that all queues share.
-pub(crate) struct NewNumber;
-
-/// The same number always.
-///
-/// # Invariants
-///
-/// No other queue has the number, nor has had it.
-pub(crate) struct OwnNumber(u64);
-
-impl Numbering for NewNumber {
-    fn next(&self) -> u64 {
-        new_number()
-    }
-}
-
-impl Numbering for OwnNumber {
-    #[inline]
-    fn next(&self) -> u64 {
-        self.0
-    }
-}
-
 /// A queue of objects.
 ///
 /// # Invariants
@@ -223,18 +193,23 @@ impl Numbering for OwnNumber {
 ///   link to the last.
 /// - The queue has claimed each link on the way. Link and kind come from [`Queued::into_link`].
 /// - The links have the same number. No other user of links has it.
-pub(crate) struct LinkedQueue<T: Queued, N = NewNumber> {
+/// - `own_number`, of a [`NumberedQueue`], is of no other queue, nor was it.
+pub(crate) struct LinkedQueue<T: Queued, const NUMBERS: usize = 0> {
     first: Option<NonNull<Link>>,
-    numbers: N,
+    own_number: [u64; NUMBERS],
     _owns: PhantomData<T>,
 }
 
+/// A queue whose objects know by the same number always that they are in it. Without one, a queue is
+/// as small as a pointer; but what is queued first accesses a counter that all queues share.
+pub(crate) type NumberedQueue<T> = LinkedQueue<T, 1>;
+
 // SAFETY: The queue has claimed its links (type invariant) and no other object has, so moving it to
 // another thread moves only `T`s.
-unsafe impl<T: Queued + Send, N: Send> Send for LinkedQueue<T, N> {}
+unsafe impl<T: Queued + Send, const NUMBERS: usize> Send for LinkedQueue<T, NUMBERS> {}
 
 // SAFETY: A shared queue returns only `&T`, and values that refer to what such a `T` refers to.
-unsafe impl<T: Queued + Send + Sync, N: Sync> Sync for LinkedQueue<T, N> {}
+unsafe impl<T: Queued + Send + Sync, const NUMBERS: usize> Sync for LinkedQueue<T, NUMBERS> {}
 
 impl<T: Queued> LinkedQueue<T> {
     /// Makes an empty queue.
@@ -242,25 +217,25 @@ impl<T: Queued> LinkedQueue<T> {
         // INVARIANT: There are no links.
         Self {
             first: None,
-            numbers: NewNumber,
+            own_number: [],
             _owns: PhantomData,
         }
     }
 }
 
-impl<T: Queued> LinkedQueue<T, OwnNumber> {
+impl<T: Queued> NumberedQueue<T> {
     /// Makes an empty queue that has a number of its own.
     pub(crate) fn numbered() -> Self {
         // INVARIANT: There are no links, and nothing has the number of another.
         Self {
             first: None,
-            numbers: OwnNumber(new_number()),
+            own_number: [new_number()],
             _owns: PhantomData,
         }
     }
 }
 
-impl<T: Queued, N> LinkedQueue<T, N> {
+impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     /// Whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
@@ -280,14 +255,12 @@ impl<T: Queued, N> LinkedQueue<T, N> {
     /// Queues a value behind all others. Returns it if its link is not free: then it waits
     /// somewhere already.
     #[inline]
-    pub(crate) fn push(&mut self, value: T) -> Result<(), T>
-    where
-        N: Numbering,
-    {
+    pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
         let (new, kind) = value.into_link();
-        let number = match self.first {
-            None => self.numbers.next(),
-            Some(first) => self.link(first).number(),
+        let number = match (self.first, self.own_number.first()) {
+            (Some(first), _) => self.link(first).number(),
+            (None, Some(number)) => *number,
+            (None, None) => new_number(),
         };
         if T::is_sole(kind) {
             self.link(new).claim_sole(number, kind);
@@ -395,7 +368,7 @@ impl<T: Queued, N> LinkedQueue<T, N> {
     }
 }
 
-impl<T: Queued, N> Drop for LinkedQueue<T, N> {
+impl<T: Queued, const NUMBERS: usize> Drop for LinkedQueue<T, NUMBERS> {
     fn drop(&mut self) {
         while self.pop_front().is_some() {}
     }

@@ -22,6 +22,29 @@ macro_rules! pr_err {
     };
 }
 
+/// Two CPUs, of which the second one runs everything.
+pub mod cpu {
+    /// The number of a CPU.
+    pub struct CpuId(u32);
+
+    impl CpuId {
+        /// The CPU that runs this.
+        pub fn current() -> Self {
+            Self(1)
+        }
+
+        /// Its number.
+        pub fn as_u32(&self) -> u32 {
+            self.0
+        }
+    }
+
+    /// How many numbers there are.
+    pub fn nr_cpu_ids() -> u32 {
+        2
+    }
+}
+
 /// What the kernel's prelude gives to everyone.
 pub mod prelude {
     pub use crate::alloc::{flags::*, KBox, KVVec, KVec};

@@ -106,11 +106,45 @@ impl<T> SpinLock<T> {
     }
 
     /// Takes it.
-    pub fn lock(&self) -> std::sync::MutexGuard<'_, T> {
+    pub fn lock(&self) -> lock::Guard<'_, T, lock::spinlock::SpinLockBackend> {
         // Tests make threads panic that hold it.
-        self.0
+        let guard = self
+            .0
             .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        lock::Guard(guard, PhantomData)
+    }
+}
+
+/// What holds a lock.
+pub mod lock {
+    use std::{
+        marker::PhantomData,
+        ops::{Deref, DerefMut},
+        sync::MutexGuard,
+    };
+
+    /// Holds it until it is dropped.
+    pub struct Guard<'a, T, B>(pub(super) MutexGuard<'a, T>, pub(super) PhantomData<B>);
+
+    impl<T, B> Deref for Guard<'_, T, B> {
+        type Target = T;
+
+        fn deref(&self) -> &T {
+            &self.0
+        }
+    }
+
+    impl<T, B> DerefMut for Guard<'_, T, B> {
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.0
+        }
+    }
+
+    /// Locks that spin.
+    pub mod spinlock {
+        /// Their kind.
+        pub struct SpinLockBackend;
     }
 }
 

@@ -16,13 +16,14 @@ mod range_alloc;
 
 // From the floor below the driver, where `unsafe` is at home.
 #[allow(unsafe_code)]
+#[path = "../../../../rust/kernel/cpu_rings.rs"]
+mod cpu_rings;
+#[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/link.rs"]
 mod link;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/owned_by.rs"]
 mod owned_by;
-#[path = "../../../../rust/kernel/cpu_rings/slot.rs"]
-mod slot;
 
 /// Names by which macros find things.
 mod kernel_ext {

@@ -3,7 +3,7 @@
 //! The stack that grows by chunks next to a vector: items keep their places, and nothing is allocated
 //! or freed where things are pushed and popped, nor at all for the first item.
 
-use crate::pure::chunked_stack::ChunkedStack;
+use crate::pure::call_stack::ChunkedStack;
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::{atomic, fail_after, live_allocations, total_allocations};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::pure::heap_sort::sort_by_key;
+use crate::pure::log_lines::sort_by_key;
 use proptest::prelude::*;
 
 proptest! {

@@ -2,7 +2,7 @@
 
 //! The queue whose objects bring their places, of both kinds, next to deques. Clean under Miri as well.
 
-use crate::link::{has_field, queued, Link, LinkedQueue, NewNumber, Numbering, OwnNumber, Placed};
+use crate::link::{has_field, queued, Link, LinkedQueue, NumberedQueue, Placed};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
 use kernel::testing::{atomic, live_allocations, total_allocations};
@@ -88,7 +88,7 @@ impl Object {
         }
     }
 
-    fn take<N>(&self, queue: &mut LinkedQueue<Item, N>) -> Option<Item> {
+    fn take<const N: usize>(&self, queue: &mut LinkedQueue<Item, N>) -> Option<Item> {
         match self {
             Self::Large(object) => queue.take(&**object),
             Self::Small(object) => queue.take(&**object),
@@ -111,14 +111,14 @@ enum Step {
 }
 
 /// Two queues, objects that either may have, and their models.
-struct Scene<N> {
+struct Scene<const N: usize> {
     objects: Vec<Object>,
     queues: [LinkedQueue<Item, N>; 2],
     models: [VecDeque<u32>; 2],
     serial: u32,
 }
 
-impl<N: Numbering> Scene<N> {
+impl<const N: usize> Scene<N> {
     fn new(objects: u32, queue: fn() -> LinkedQueue<Item, N>) -> Self {
         Self {
             objects: (0..objects).map(object).collect(),
@@ -183,7 +183,7 @@ impl<N: Numbering> Scene<N> {
     }
 }
 
-fn numbers<N>(queue: &LinkedQueue<Item, N>) -> Vec<u32> {
+fn numbers<const N: usize>(queue: &LinkedQueue<Item, N>) -> Vec<u32> {
     queue.iter().map(|item| item.number()).collect()
 }
 
@@ -250,8 +250,8 @@ fn what_was_in_a_queue_before_it_was_empty_is_not_in_it() {
 
 #[test]
 fn an_object_goes_from_one_kind_of_queue_to_the_other() {
-    let mut new: LinkedQueue<_, NewNumber> = LinkedQueue::new();
-    let mut own: LinkedQueue<_, OwnNumber> = LinkedQueue::numbered();
+    let mut new: LinkedQueue<_> = LinkedQueue::new();
+    let mut own: NumberedQueue<_> = LinkedQueue::numbered();
     let object = small(1);
     for _ in 0..3 {
         assert!(new.push(object.clone()).is_ok());

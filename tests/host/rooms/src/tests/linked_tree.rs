@@ -3,7 +3,7 @@
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
 use crate::link::{
-    has_field, weight_at, Branches, Keyed, Link, LinkedQueue, LinkedTree, OwnNumber, Unplaced,
+    has_field, weight_at, Branches, Keyed, Link, LinkedTree, NumberedQueue, Unplaced,
 };
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, UniqueArc};
@@ -77,7 +77,7 @@ enum Step {
 struct Scene {
     objects: Vec<Arc<Object>>,
     trees: [LinkedTree<Object>; 2],
-    queue: LinkedQueue<Arc<Object>, OwnNumber>,
+    queue: NumberedQueue<Arc<Object>>,
     models: [Model; 2],
 }
 
@@ -88,7 +88,7 @@ impl Scene {
         Self {
             objects: numbered.map(|(number, key)| object(*key, number)).collect(),
             trees: [LinkedTree::new(), LinkedTree::new()],
-            queue: LinkedQueue::numbered(),
+            queue: NumberedQueue::numbered(),
             models: Default::default(),
         }
     }

@@ -5,6 +5,7 @@
 mod call_stack;
 mod chunked_stack;
 mod counted_tree;
+mod cpu_rings;
 mod death_state;
 mod freeze_notification_state;
 mod freeze_state;
@@ -22,7 +23,6 @@ mod priority_rules;
 mod range_lessons;
 mod range_model;
 mod range_rules;
-mod slot;
 
 use kernel::testing::live_allocations;
 use proptest::test_runner::Config;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::pure::printable;
+use crate::pure::log_lines::write_escaped;
 use proptest::prelude::*;
 
 fn shown(bytes: &[u8]) -> String {
     let mut text = String::new();
-    printable::write(bytes, &mut text).expect("a string takes anything");
+    write_escaped(bytes, &mut text).expect("a string takes anything");
     text
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The place of a record that is read while another one is written, in all orders of their steps.
+//! Which records a ring keeps, and where; and the place of a record that is read while another one is
+//! written, in all orders of their steps.
 
-use crate::slot::{Record, Slot};
+use crate::cpu_rings::{CpuRings, Record, Ring, Slot, RECORDS};
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::sync::SpinLock;
 use kernel::testing::take_turns;
+use std::ops::Range;
 
 const WORDS: usize = 2;
 /// The steps of reading a record, and of writing one: the words, and the number twice.
@@ -73,4 +77,54 @@ fn a_torn_record_is_never_taken_for_a_whole_one() {
         }
     }
     assert!(whole > 0 && torn > 0, "{whole} whole, {torn} torn");
+}
+
+/// Adds records with these numbers, in this order.
+fn push(ring: &Ring<WORDS>, numbers: Range<u32>) {
+    let lock = SpinLock::new(());
+    let guard = lock.lock();
+    for number in numbers {
+        ring.push(&guard, number, words(number));
+    }
+}
+
+/// The numbers of the records that are read, in ascending order.
+fn numbers(read: impl FnOnce(&mut dyn FnMut(Record<WORDS>))) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    read(&mut |record| {
+        assert!(record.is_complete);
+        assert_eq!(record.words, words(record.number));
+        numbers.push(record.number);
+    });
+    numbers.sort_unstable();
+    numbers
+}
+
+#[test]
+fn the_newest_records_are_kept() {
+    let ring = Ring::new(GFP_KERNEL).unwrap();
+    let mut first = 1;
+    for end in [1, 2, RECORDS as u32 + 1, RECORDS as u32 + 2, 100] {
+        push(&ring, first..end);
+        let oldest = end.saturating_sub(RECORDS as u32).max(1);
+        assert!(numbers(|each| ring.read(each)).into_iter().eq(oldest..end));
+        first = end;
+    }
+}
+
+#[test]
+fn a_record_without_a_number_is_not_shown() {
+    let ring = Ring::new(GFP_KERNEL).unwrap();
+    push(&ring, 0..3);
+    assert_eq!(numbers(|each| ring.read(each)), [1, 2]);
+}
+
+#[test]
+fn each_cpu_has_a_ring() {
+    let rings = CpuRings::new(GFP_KERNEL).unwrap();
+    let lock = SpinLock::new(());
+    for number in 1..100 {
+        rings.push(&lock.lock(), number, words(number));
+    }
+    assert_eq!(numbers(|each| rings.read(each)).len(), RECORDS);
 }
