@@ -52,6 +52,7 @@ def wrong(tmp_path):
     # In braces only the front begins a path: `low` is no module of the root here.
     {"rust_binder.rs": "mod low; mod one; mod top; mod two;\nuse top::{entry, low::List};"},
     {"one.rs": ONE + "use crate::parameter;"},
+    {"rust_binder.rs": "mod low; mod one;\nmod top {\n    mod entry;\n    mod other;\n}\nmod two;\nuse top::entry;"},
 ])
 def test_nothing_is_wrong(wrong, change):
     assert wrong(change) == []
