@@ -126,7 +126,7 @@ impl ThreadState {
             raised_from: SavedPriority::NONE,
             stack: CallStack::new(),
             work: WorkQueue::numbered(),
-            completions: Completions::none(),
+            completions: Completions::default(),
             pending_calls: 0,
             unread_error: Return::Ok,
             is_work_urgent: false,

@@ -77,6 +77,7 @@ pub(crate) fn new_ticket() -> Result<WorkTicket, AllocError> {
 /// after that, the queue is not searched; instead, what becomes of the completion is recorded here.
 /// It is the last completion in the queue, since a failure stops the thread's commands until the
 /// thread has read it.
+#[derive(Default)]
 #[repr(C, packed)] // A thread has no more room.
 pub(crate) struct Completions {
     /// How many are queued.
@@ -86,9 +87,10 @@ pub(crate) struct Completions {
 }
 
 /// What becomes of the completion of a call or a reply.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum CompletionRead {
     /// The thread reads it.
+    #[default]
     Delivered,
     /// The thread reads it, and until then its commands are stopped: it is that of a reply that
     /// failed (contract TXN-25).
@@ -98,20 +100,12 @@ pub(crate) enum CompletionRead {
 }
 
 impl Completions {
-    /// Returns that of a thread that has none.
-    pub(crate) const fn none() -> Self {
-        Self {
-            unread: 0,
-            last: CompletionRead::Delivered,
-        }
-    }
-
     /// Removes the one that was queued first, which the thread reads. Returns what becomes of it.
     #[inline]
     pub(crate) fn read(&mut self) -> CompletionRead {
         self.unread -= 1;
         match self.unread {
-            0 => core::mem::replace(&mut self.last, CompletionRead::Delivered),
+            0 => core::mem::take(&mut self.last),
             _ => CompletionRead::Delivered,
         }
     }

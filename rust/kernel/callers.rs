@@ -56,11 +56,14 @@ struct CallerSlot<R> {
 }
 
 impl<R> CallerSlot<R> {
-    /// INVARIANT: `pid` is null.
-    const FREE: Self = Self {
-        pid: Atomic::new(ptr::null_mut()),
-        record: UnsafeCell::new(None),
-    };
+    /// Returns a free slot.
+    const fn free() -> Self {
+        // INVARIANT: `pid` is null.
+        Self {
+            pid: Atomic::new(ptr::null_mut()),
+            record: UnsafeCell::new(None),
+        }
+    }
 }
 
 /// The slots of a file.
@@ -144,7 +147,7 @@ impl<R> Records<R> {
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
         let mut spare = match self.slots() {
-            None => KBox::new([const { CallerSlot::FREE }; SLOTS], GFP_KERNEL).ok(),
+            None => KBox::new([const { CallerSlot::free() }; SLOTS], GFP_KERNEL).ok(),
             Some(_) => None,
         };
         let changing = self.changes.lock();

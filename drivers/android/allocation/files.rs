@@ -25,9 +25,9 @@
 
 use super::Buffer;
 use crate::{
-    ffi::trace, //
+    ffi::trace,
     process::Process,
-    pure::one_or_many::OneOrMany,
+    pure::one_or_many::OneOrMany, //
 };
 use kernel::{
     alloc::AllocError,

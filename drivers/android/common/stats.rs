@@ -133,7 +133,7 @@ pub(crate) struct DebugIds(NumberBlock);
 impl DebugIds {
     /// Returns none.
     pub(crate) fn new() -> Self {
-        Self(NumberBlock::new())
+        Self(NumberBlock::default())
     }
 
     /// Returns the debug id of a call or a reply.

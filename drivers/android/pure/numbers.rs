@@ -38,6 +38,7 @@ const MOST: u32 = 1024;
 ///
 /// Each time as many are taken as were in all the times before, up to [`MOST`]: a process that
 /// needs few wastes few, so that the counter counts at most about twice as far as numbers are used.
+#[derive(Default)]
 pub(crate) struct NumberBlock {
     next: u32,
     /// The number behind the last one.
@@ -47,15 +48,6 @@ pub(crate) struct NumberBlock {
 }
 
 impl NumberBlock {
-    /// Returns a block without numbers.
-    pub(crate) const fn new() -> Self {
-        Self {
-            next: 0,
-            end: 0,
-            taken: 0,
-        }
-    }
-
     /// Returns the next number. If none is left, `take(count)` takes `count` consecutive numbers
     /// from the counter, and returns the first.
     #[inline(always)]

@@ -35,7 +35,7 @@ impl Counter {
 /// As many blocks as there are processes, and numbers of them in an order that repeats: the one whose turn it
 /// is by a generator.
 fn numbers(counter: &Counter, processes: usize, count: usize) -> Vec<(usize, u32)> {
-    let mut blocks: Vec<_> = (0..processes).map(|_| NumberBlock::new()).collect();
+    let mut blocks: Vec<_> = (0..processes).map(|_| NumberBlock::default()).collect();
     let mut random = 1_u32;
     let mut next = || {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -69,7 +69,7 @@ fn those_of_a_process_rise_until_they_come_round() {
 #[test]
 fn as_many_are_taken_as_before_up_to_a_limit() {
     let counter = Counter::at(0);
-    let mut block = NumberBlock::new();
+    let mut block = NumberBlock::default();
     for wanted in 1..=4095 {
         assert_eq!(counter.next(&mut block), wanted, "nobody else takes any");
         // At most as many are left as were used.
