@@ -44,7 +44,7 @@ pub(crate) struct Context {
     log: Mutex<Option<Published>>,
     /// The user namespace that owns the device: that of its mount. Closed with the device, because
     /// dead processes keep the context.
-    owner: Closable<UserNamespace>,
+    pub(crate) owner: Closable<UserNamespace>,
     _counted: Counted,
 }
 
@@ -68,11 +68,6 @@ impl Context {
     /// Returns the name that the device was made with; renaming the device does not change it.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
-    }
-
-    /// Records that the device is gone. It is open nowhere.
-    pub(crate) fn device_ends(&self) {
-        self.owner.close();
     }
 
     /// Returns whether a request through this device may name the processes that have `other` open.

@@ -26,7 +26,7 @@ use crate::{
         priority_rules::{NodeFlags, NodePriority}, //
     },
     thread::Thread,
-    transaction::{CallStage, Transaction, TransactionBox},
+    transaction::{CallStage, Content, Transaction, TransactionBox},
     work::{Wake, Waking, Work}, //
 };
 use kernel::{
@@ -108,14 +108,6 @@ impl NodeInUse {
         let mut owner = self.0.owner().lock_state();
         let wake = self.0.end_use_locked(&mut owner);
         wake.after(owner, self.0.owner(), WakeHint::Anywhere);
-    }
-
-    /// Ends the use, under the state lock of the owner. Returns the node, to be dropped without the
-    /// lock, and the wake.
-    #[inline(always)] // It has one caller.
-    pub(crate) fn end_locked(self, owner: &mut ProcessState) -> (Arc<Node>, Wake) {
-        let wake = self.0.end_use_locked(owner);
-        (self.0, wake)
     }
 }
 
@@ -380,7 +372,9 @@ impl Node {
         let state = self.state.access_mut(owner);
         match state.waiting.pop_front() {
             Some(Work::Call(mut next)) => {
-                next.set_stage(CallStage::HasTurn);
+                if let Content::Call { stage, .. } = &mut next.content {
+                    *stage = CallStage::HasTurn;
+                }
                 owner.push_to_process(Work::Call(next))
             }
             _ => {
@@ -400,7 +394,7 @@ impl Node {
 
     /// Removes the strong local count of a call. Returns the wake for what follows.
     #[inline]
-    fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Wake {
+    pub(crate) fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Wake {
         let end_use = |counts: &mut NodeCounts| counts.drop_local(Strength::Strong);
         self.lower_locked(owner, end_use, Fell::Use)
     }

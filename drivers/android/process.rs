@@ -11,7 +11,7 @@ use crate::{
     common::{
         failure::{Failure, Reason},
         limits::limits,
-        stats::{Counted, DebugIds, Kind, ProcessCounts},
+        stats::{Counted, Kind, ProcessCounts},
         transaction_log::TransactionLog, //
     },
     context::Context,
@@ -35,6 +35,7 @@ use crate::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
+        numbers::NumberBlock,
         priority_rules::Priority, //
     },
     thread::{Thread, WaitState},
@@ -146,8 +147,9 @@ pub(crate) struct ProcessState {
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The calls in `work`.
     pub(crate) queued_calls: u32,
-    /// For the calls and replies that its threads make.
-    pub(crate) debug_ids: DebugIds,
+    /// Debug ids for the calls and replies that its threads make. A counter that all processes
+    /// write would be a cache line that moves between the CPUs of all calls.
+    pub(crate) debug_ids: NumberBlock,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: LinkedTree<Node>,
     /// A node that the process has forgotten, and to which nothing else refers, for the next object
@@ -191,7 +193,7 @@ impl ProcessState {
             newest_idle: None,
             work: WorkQueue::numbered(),
             queued_calls: 0,
-            debug_ids: DebugIds::new(),
+            debug_ids: NumberBlock::default(),
             nodes: LinkedTree::new(),
             spare_node: None,
             delivered_deaths: LinkedTree::new(),
@@ -283,7 +285,7 @@ impl ProcessState {
         }
         state.is_work_urgent = true;
         let polls = state.looper.polls();
-        if self.stop_waiting(thread) {
+        if self.set_wait_state(thread, WaitState::Awake) {
             ThreadWake::Thread(thread)
         } else if polls && self.has_pollers {
             ThreadWake::Pollers
@@ -292,21 +294,11 @@ impl ProcessState {
         }
     }
 
-    /// Records that a thread is about to be woken. Returns `false` if it is awake, or if a call is
-    /// reserved for it: then the sender of that call wakes it.
-    pub(crate) fn stop_waiting(&mut self, thread: &Arc<Thread>) -> bool {
-        self.set_wait_state(thread, WaitState::Awake)
-    }
-
-    /// Records that a call is reserved for a sleeping thread. Returns `false` if it does not sleep.
-    pub(crate) fn reserve_thread(&mut self, thread: &Arc<Thread>) -> bool {
-        self.set_wait_state(thread, WaitState::Reserved)
-    }
-
-    /// Changes the wait state of a thread that sleeps and has no call reserved for it. Returns
-    /// `false`, and changes nothing, for any other thread.
+    /// Records that a sleeping thread is about to be woken, or that a call is reserved for it.
+    /// Returns `false`, and changes nothing, if it is awake, or if a call is reserved for it
+    /// already: then the sender of that call wakes it.
     #[inline]
-    fn set_wait_state(&mut self, thread: &Arc<Thread>, wait_state: WaitState) -> bool {
+    pub(crate) fn set_wait_state(&mut self, thread: &Arc<Thread>, wait_state: WaitState) -> bool {
         let state = thread.state(self);
         let before = state.wait_state;
         if matches!(before, WaitState::Awake | WaitState::Reserved) {

@@ -223,15 +223,6 @@ impl Thread {
         self.state.access(process).stack.is_calling()
     }
 
-    /// Removes the record of a task that is gone, so that no other task finds it. Closes the name
-    /// of a task that cannot find this record. A call that the thread has made may keep the record
-    /// for long, and a name keeps namespaces. The thread has ended. Sleeps; no lock may be held.
-    pub(crate) fn remove_caller(&self) {
-        if self.process.callers.remove_gone(&self.task) {
-            self.task.close();
-        }
-    }
-
     /// Releases `locks`, under which the thread was chosen, and wakes it.
     #[inline]
     pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
@@ -355,13 +346,12 @@ impl Thread {
         self.queue_error_and_wake(process, error.return_code());
     }
 
-    /// Queues for the thread that its last command failed for want of memory. To be called with no
-    /// lock held.
-    pub(crate) fn queue_out_of_memory(self: &Arc<Self>) {
-        self.queue_error_and_wake(self.process.lock_state(), Return::Error);
-    }
-
-    fn queue_error_and_wake(self: &Arc<Self>, mut process: StateGuard<'_>, answer: Return) {
+    /// Queues for the thread the error of its last command, and releases the state lock.
+    pub(crate) fn queue_error_and_wake(
+        self: &Arc<Self>,
+        mut process: StateGuard<'_>,
+        answer: Return,
+    ) {
         let wake = self.queue_error(&mut process, answer);
         wake.after(process, &self.process, WakeHint::Anywhere);
     }

@@ -222,13 +222,6 @@ impl Transaction {
             && self.frame_serial == newer.frame_serial
     }
 
-    /// Records how far this call has come.
-    pub(crate) fn set_stage(&mut self, to: CallStage) {
-        if let Content::Call { stage, .. } = &mut self.content {
-            *stage = to;
-        }
-    }
-
     /// Turns a draft into a call that is outstanding for its target and counts for its node, if the
     /// target is alive and takes it. Returns whether it may have to wait until the target is
     /// thawed, and whether it waits until the oneway call before it has ended.

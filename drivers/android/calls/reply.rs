@@ -16,6 +16,7 @@ use crate::{
     },
     common::{
         failure::{Failure, Reason},
+        stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
@@ -118,7 +119,7 @@ fn begin_reply(
     freed: Option<NodeInUse>,
 ) -> (u32, Option<(TransactionBox, ReplyCompletion)>) {
     let mut process = thread.process.lock_state();
-    let id = process.debug_ids.next();
+    let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
     let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
@@ -156,9 +157,9 @@ fn begin_reply(
         ReplyCompletion::Queued
     };
     let freezers = process.freeze.end_transaction();
-    let (freed, update) = match freed.map(|freed| freed.end_locked(&mut process)) {
-        Some((node, update)) => (Some(node), update),
-        None => (None, Wake::Nobody),
+    let update = match &freed {
+        Some(NodeInUse(node)) => node.end_use_locked(&mut process),
+        None => Wake::Nobody,
     };
     let is_needed = wake.is_needed() || freezers.is_needed() || update.is_needed();
     sched::unpreempted_if(is_needed, || {

@@ -17,6 +17,7 @@ use crate::{
         failure::{Failure, Reason},
         limits::limits,
         netlink::Party,
+        stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
@@ -51,7 +52,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let node = match find_target(sender, request.handle) {
         Ok(node) => node,
         Err((node, failure)) => {
-            let id = thread.process.lock_state().debug_ids.next();
+            let id = thread.process.lock_state().debug_ids.next(take_debug_ids);
             return fail(sender, request, (id, node), None, failure);
         }
     };
@@ -155,7 +156,7 @@ fn begin_call(
 ) -> (u32, Result<Begun, Failure>) {
     let target = node.owner();
     let mut process = thread.process.lock_state();
-    let id = process.debug_ids.next();
+    let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
     let unread = match state.work.front().as_deref() {
@@ -320,7 +321,7 @@ fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
 fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Node>) {
     let thread = sender.thread;
     let mut process = thread.process.lock_state();
-    let id = process.debug_ids.next();
+    let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
     let ticket = state.spare_ticket.take();
@@ -483,7 +484,7 @@ fn raise_server<'a>(
     let Some(server) = route.or(state.newest_idle.as_ref()).cloned() else {
         return (state, None);
     };
-    if !state.reserve_thread(&server) {
+    if !state.set_wait_state(&server, WaitState::Reserved) {
         return (state, None);
     }
     // If a call that the thread waits for ends meanwhile, the thread reads that outcome after this

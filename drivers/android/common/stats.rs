@@ -18,7 +18,7 @@
 
 use crate::{
     defs::{Command, Return},
-    pure::numbers::{take_numbers, NumberBlock, FIRST_COUNT, FIRST_DEBUG_ID}, //
+    pure::numbers::{take_numbers, FIRST_COUNT, FIRST_DEBUG_ID}, //
 };
 use kernel::{
     prelude::*,
@@ -111,7 +111,7 @@ static LAST_DEBUG_ID: Atomic<i32> = Atomic::new(FIRST_DEBUG_ID);
 /// Takes so many consecutive debug ids, by which logs, trace events and the extended error name
 /// calls, replies, nodes and refs: all from one counter (contract NODE-15). Returns the first. None
 /// is 0.
-fn take_debug_ids(count: u32) -> u32 {
+pub(crate) fn take_debug_ids(count: u32) -> u32 {
     take_numbers(count, |count| {
         // CAST: Only signs change.
         LAST_DEBUG_ID.fetch_add(count as i32, Relaxed) as u32
@@ -121,26 +121,6 @@ fn take_debug_ids(count: u32) -> u32 {
 /// Returns the debug id of a node or a ref.
 pub(crate) fn next_debug_id() -> u32 {
     take_debug_ids(1)
-}
-
-/// The debug ids that a process has for its next calls and replies.
-///
-/// A call and its reply each take one, so a counter that all processes write would be a cache line
-/// that moves between the CPUs of all calls, also of those that have nothing else to do with each
-/// other.
-pub(crate) struct DebugIds(NumberBlock);
-
-impl DebugIds {
-    /// Returns none.
-    pub(crate) fn new() -> Self {
-        Self(NumberBlock::default())
-    }
-
-    /// Returns the debug id of a call or a reply.
-    #[inline(always)]
-    pub(crate) fn next(&mut self) -> u32 {
-        self.0.next(take_debug_ids)
-    }
 }
 
 /// The number of counters: one for each running number of a command, then one for each of a return

@@ -25,6 +25,7 @@ use crate::{
         Command,
         HandleCookie,
         NodeName,
+        Return,
         TransactionData,
         TransactionDataSg,
         TransactionRequest,
@@ -412,7 +413,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
             DeathNotification,
             "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
         ),
-        Err(ENOMEM) => thread.queue_out_of_memory(),
+        Err(ENOMEM) => thread.queue_error_and_wake(thread.process.lock_state(), Return::Error),
         Err(_) => input.refuse(
             command,
             fmt!("there is no handle {handle}, or it has a death notification; clear that first"),

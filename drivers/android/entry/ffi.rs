@@ -150,7 +150,8 @@ unsafe extern "C" fn rust_binder_context_create(
 unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
     // SAFETY: Guaranteed by the caller.
     let context = unsafe { Arc::<Context>::from_foreign(context) };
-    context.device_ends();
+    // The device is gone. It is open nowhere.
+    context.owner.close();
 }
 
 /// The file operations of all devices, for the C files.

@@ -202,7 +202,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         while thread.state(&mut process).wait_state == WaitState::Reserved {
             thread.process.waiters.wait(&mut process);
         }
-        process.stop_waiting(thread);
+        process.set_wait_state(thread, WaitState::Awake);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
         call_stack::{CallStack, Frame},
         priority_rules::Priority, //
     },
-    thread::Thread,
+    thread::{Thread, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Work}, //
 };
@@ -124,7 +124,7 @@ pub(crate) fn flush(process: &Process) {
             return;
         };
         thread.must_return.store(true, Relaxed);
-        let was_asleep = state.stop_waiting(&thread);
+        let was_asleep = state.set_wait_state(&thread, WaitState::Awake);
         match was_asleep {
             true => thread.wake_after(state, WakeHint::Anywhere),
             false => drop(state),
@@ -169,7 +169,10 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     drop(process);
     drop(stack);
     while pass_on_work(thread) {}
-    thread.remove_caller();
+    // A call that the thread has made may keep the record for long, and a name keeps namespaces.
+    if thread.process.callers.remove_gone(&thread.task) {
+        thread.task.close();
+    }
 }
 
 /// Restores the priority that a thread had before a call that it will not serve any more. Another
