@@ -168,7 +168,6 @@ const _: () = assert!(size_of::<Buffer>() <= 32);
 
 impl Buffer {
     /// Returns its offset from the start of the target's space.
-    #[inline]
     pub(crate) fn offset(&self) -> usize {
         self.offset as usize
     }

@@ -35,7 +35,7 @@ use crate::{
     process::{Process, ProcessState},
     pure::notification_state::{DeathState, Message},
     thread::Thread,
-    work::{Wake, Waking, Work}, //
+    work::{Wake, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -238,7 +238,7 @@ fn step_as_holder(
     }
     let work = Work::Death(notification.clone());
     if thread.state(holder).looper.is_in_pool() {
-        let wake = holder.push_to_thread(thread, work, Waking::Now);
+        let wake = holder.push_to_thread(thread, work);
         wake.of(thread)
     } else {
         holder.push_to_process(work)

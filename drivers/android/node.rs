@@ -27,7 +27,7 @@ use crate::{
     },
     thread::Thread,
     transaction::{CallStage, Content, Transaction, TransactionBox},
-    work::{Wake, Waking, Work}, //
+    work::{Wake, Work}, //
 };
 use kernel::{
     prelude::*,
@@ -467,8 +467,8 @@ impl Node {
             return;
         }
         self.unqueue_update(owner, Some(sender.clone()));
-        // Deferred work wakes no thread, and the sender is running.
-        let _ = owner.push_to_thread(sender, Work::Node(self.clone()), Waking::Deferred);
+        // It wakes nobody: it waits until the thread reads something else (contract LOOP-10).
+        sender.state(owner).push(Work::Node(self.clone()));
     }
 
     /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread

@@ -21,14 +21,12 @@ use kernel::{
 };
 
 /// Returns how the calling task is scheduled. Changes nothing, so a lock may be held.
-#[inline]
 pub(crate) fn current_priority() -> Priority {
     Priority(sched::current())
 }
 
 /// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the
 /// priority to restore when the call has ended.
-#[inline]
 pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     let own = current_priority();
     if node.is_served_unchanged(caller, own) {
@@ -62,7 +60,6 @@ pub(crate) fn raise_sleeper(
 /// until it waits for the next call, see [`return_to_default`]. `raised_from` is what the task was
 /// before the sender of the call [raised](raise_sleeper) it, if so. Returns whether the flag that
 /// comes with real-time priorities is lent to the task.
-#[inline]
 pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Priority>) -> bool {
     let own = current_priority();
     (!node.is_served_unchanged(own, own) || raised_from.is_some())

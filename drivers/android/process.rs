@@ -40,7 +40,7 @@ use crate::{
     },
     thread::{Thread, WaitState},
     transaction::TransactionBox,
-    work::{ThreadWake, Wake, Waking, Work, WorkQueue}, //
+    work::{ThreadWake, Wake, Work, WorkQueue}, //
 };
 use kernel::{
     cred::Credential,
@@ -257,7 +257,6 @@ impl ProcessState {
     /// Queues a call whose caller waits for the reply: for the thread that became idle last, which
     /// the caller wakes and hands the CPU to, or, if no thread is idle, for the first available
     /// thread that reads.
-    #[inline]
     pub(crate) fn push_call(&mut self, call: TransactionBox) -> Wake {
         let call = Work::Call(call);
         let Some(thread) = self.pop_idle() else {
@@ -276,13 +275,9 @@ impl ProcessState {
         &mut self,
         thread: &'a Arc<Thread>,
         work: Work,
-        waking: Waking,
     ) -> ThreadWake<'a> {
         let state = thread.state(self);
         state.push(work);
-        if waking == Waking::Deferred {
-            return ThreadWake::Nobody;
-        }
         state.is_work_urgent = true;
         let polls = state.looper.polls();
         if self.set_wait_state(thread, WaitState::Awake) {
@@ -343,7 +338,6 @@ impl ProcessState {
         }
     }
 
-    #[inline]
     fn place<'a>(&'a mut self, thread: &'a Thread) -> &'a mut IdlePlace {
         &mut thread.state(self).idle_place
     }
@@ -372,7 +366,6 @@ impl ProcessState {
 
 /// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten,
 /// because the compiler does not know that it is `None`, and would add code that drops it.
-#[inline]
 fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
     core::mem::forget(core::mem::replace(place, thread));
 }

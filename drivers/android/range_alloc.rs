@@ -22,9 +22,9 @@
 //!
 //! The allocator takes no lock and allocates no memory: the caller holds a spinlock around each
 //! call. [`RangeAllocator::reserve`] fails with [`ReserveError::NeedSpare`] if it needs
-//! descriptors; the caller releases its lock, calls [`SpareMemory::fill`] to allocate, and tries again.
-//! Memory that becomes unused when a range is freed is returned as [`UnusedMemory`], to be dropped
-//! without the lock.
+//! descriptors; the caller releases its lock, calls [`SpareMemory::fill`] to allocate, and tries
+//! again. Memory that becomes unused when a range is freed is returned as [`UnusedMemory`], to be
+//! dropped without the lock.
 //!
 //! # Where the ranges are
 //!

@@ -26,9 +26,7 @@ use crate::{
         priority_rules::SavedPriority, //
     },
     transaction::TransactionBox,
-    work::{
-        self, Code, CompletionRead, Completions, ThreadWake, Waking, Work, WorkQueue, WorkTicket,
-    }, //
+    work::{self, Code, CompletionRead, Completions, ThreadWake, Work, WorkQueue, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -253,7 +251,7 @@ impl Thread {
     pub(crate) fn queue_return_code(self: &Arc<Self>, mut ticket: WorkTicket, answer: Return) {
         *ticket = Code::Return(answer);
         let mut process = self.process.lock_state();
-        let wake = process.push_to_thread(self, Work::Code(ticket), Waking::Now);
+        let wake = process.push_to_thread(self, Work::Code(ticket));
         wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
@@ -280,7 +278,7 @@ impl Thread {
         process: &mut ProcessState,
         outcome: TransactionBox,
     ) -> ThreadWake<'_> {
-        process.push_to_thread(self, Work::Outcome(outcome), Waking::Now)
+        process.push_to_thread(self, Work::Outcome(outcome))
     }
 
     /// Queues the completion of a reply for the thread, which is replying, in the place that it
@@ -294,7 +292,7 @@ impl Thread {
     ) -> ThreadWake<'_> {
         self.state(process).completions.unread += 1;
         *ticket = Code::Completion;
-        let wake = process.push_to_thread(self, Work::Code(ticket), Waking::Now);
+        let wake = process.push_to_thread(self, Work::Code(ticket));
         // The wake for the one is also that for the other.
         let _ = self.queue_kept_outcome(process);
         wake
@@ -365,6 +363,6 @@ impl Thread {
         }
         self.has_unread_error.store(true, Relaxed);
         self.state(process).unread_error = answer;
-        process.push_to_thread(self, Work::Error(self.clone()), Waking::Now)
+        process.push_to_thread(self, Work::Error(self.clone()))
     }
 }

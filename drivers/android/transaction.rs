@@ -42,7 +42,7 @@ use crate::{
         priority_rules::{Priority, SavedPriority}, //
     },
     thread::Thread,
-    work::{Waking, Work}, //
+    work::Work, //
 };
 use kernel::{
     alloc::AllocError,
@@ -258,7 +258,6 @@ impl Transaction {
     }
 
     /// Replaces the calling thread, which sends this oneway call, by its number.
-    #[inline]
     fn leave_sender(&mut self) {
         // CAST: The bits are kept.
         self.frame_place = self.sender().tid as u32;
@@ -397,7 +396,7 @@ impl TransactionBox {
         if !is_innermost {
             return self.return_to_outer_call(process, &caller);
         }
-        let wake = process.push_to_thread(&caller, Work::Outcome(self), Waking::Now);
+        let wake = process.push_to_thread(&caller, Work::Outcome(self));
         wake.after(process, &caller.process, hint);
     }
 

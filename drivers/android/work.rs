@@ -114,15 +114,6 @@ impl Completions {
 /// A queue of work.
 pub(crate) type WorkQueue = NumberedQueue<Work>;
 
-/// Whether work ends the sleep of the thread that it is queued for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waking {
-    /// It does: the thread is woken to read it.
-    Now,
-    /// It does not: it waits until the thread reads something else (contract LOOP-10).
-    Deferred,
-}
-
 /// What has to be woken for work that was queued.
 #[must_use = "work was queued for somebody who may be asleep"]
 pub(crate) enum Wake<T = Arc<Thread>> {
@@ -150,7 +141,6 @@ impl ThreadWake<'_> {
 
 impl<T: Deref<Target = Thread>> Wake<T> {
     /// Whether anything has to be woken.
-    #[inline]
     pub(crate) fn is_needed(&self) -> bool {
         !matches!(self, Self::Nobody)
     }

@@ -117,7 +117,8 @@ impl<T> Closable<T> {
     #[inline]
     fn stop_using(&self) {
         // ORDERING: Pairs with whatever finds no users after this: `is_used`, `open_if_unused`,
-        // `close`, or `finish` in the last of the others that get here. The use is over before that.
+        // `close`, or `finish` in the last of the others that get here. The use is over before
+        // that.
         if self.users.fetch_sub(1, ordering::Release) == CLOSED + 1 {
             self.finish();
         }
@@ -164,7 +165,6 @@ impl<T> Deref for Open<'_, T> {
 }
 
 impl<T> Drop for Open<'_, T> {
-    #[inline]
     fn drop(&mut self) {
         self.0.stop_using();
     }

@@ -94,8 +94,8 @@ impl<T: OpenedAs> Descriptors<'_, T> {
         Some(opened.into())
     }
 
-    /// Closes descriptors; numbers that are not open are ignored. The end of a file may sleep, so no
-    /// lock may be held.
+    /// Closes descriptors; numbers that are not open are ignored. The end of a file may sleep, so
+    /// no lock may be held.
     ///
     /// A system call on a file may run without a reference of its own to the file: while its task
     /// is the only user of the descriptor table, the table's reference is enough, because no other

@@ -121,7 +121,6 @@ impl Link {
 
     /// Whether a collection has the object by this link. If only collections under one lock ever
     /// have it, that is so until the lock is released.
-    #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.user.load(Relaxed) != FREE
     }
@@ -135,7 +134,6 @@ impl Link {
     }
 
     /// Claims the link, which is free, and which nothing else can claim meanwhile.
-    #[inline]
     fn claim_sole(&self, number: u64, kind: Kind) {
         self.user.store(number << KIND_BITS | kind, Relaxed);
     }
@@ -147,12 +145,10 @@ impl Link {
         self.user.store(FREE, Release);
     }
 
-    #[inline]
     fn number(&self) -> u64 {
         self.user.load(Relaxed) >> KIND_BITS
     }
 
-    #[inline]
     fn kind(&self) -> Kind {
         self.user.load(Relaxed) & ((1 << KIND_BITS) - 1)
     }
@@ -175,26 +171,22 @@ pub(crate) trait TreeRoom: Sized {
     fn ends(&self) -> &Ends<Self>;
 
     /// Returns the link that says whose it is, if it is one.
-    #[inline]
     fn link(&self) -> Option<&Link> {
         None
     }
 }
 
 impl TreeRoom for Link {
-    #[inline]
     fn ends(&self) -> &Ends<Self> {
         &self.ends
     }
 
-    #[inline]
     fn link(&self) -> Option<&Link> {
         Some(self)
     }
 }
 
 impl TreeRoom for Branches {
-    #[inline]
     fn ends(&self) -> &Ends<Self> {
         &self.0
     }

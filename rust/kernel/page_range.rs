@@ -54,8 +54,8 @@
 //! |---|---|---|
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
 //! | VMA lock, mmap lock | `populate`; the kernel, for a fault | waits |
-//! | lock of the list | reclaim; [`release`](PageRange::release) and the end of the space | a spinlock of `list_lru` |
-//! | VMA lock, mmap lock; the locks that the [`Owner`] takes | reclaim, under the lock of the list | must not wait |
+//! | lock of the list | reclaim; [`PageRange::release`] and the end of the space | a spinlock |
+//! | VMA lock, mmap lock; locks that the [`Owner`] takes | reclaim, under that of the list | never waits |
 //! | [`PageRange`]'s `shrinking` | `populate`; reclaim under the owner's locks | a spinlock |
 //!
 //! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
@@ -256,7 +256,6 @@ impl PageRange {
 
     /// Returns whether a page is present and not listed. To be called under the owner's lock, under
     /// which uses end.
-    #[inline]
     pub fn has_unlisted(&self) -> bool {
         self.unlisted.load(ordering::Relaxed) != 0
     }

@@ -23,7 +23,7 @@ use kernel::{
         aref::ARef,
         atomic::{ordering, Atomic}, //
     },
-    task::{Kuid, Task}, //
+    task::Task, //
 };
 
 // Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
@@ -64,7 +64,9 @@ unsafe extern "C" {
     safe fn kernel_ext_pid_task(place: &CountedPid) -> *mut c_void;
     safe fn kernel_ext_pid_group_nr(place: &CountedPid) -> i32;
     safe fn kernel_ext_pid_may_signal(place: &CountedPid) -> c_int;
-    safe fn kernel_ext_uid_here(uid: u32) -> u32;
+    /// Returns the number of a user in the user namespace of the calling task, as
+    /// [`Kuid`](kernel::task::Kuid) does, but at no cost in the first one.
+    pub(crate) safe fn kernel_ext_uid_here(uid: u32) -> u32;
     safe fn kernel_ext_user_ns_contains(outer: &UserNamespace, inner: &UserNamespace) -> bool;
 
     fn put_pid(pid: *mut c_void);
@@ -72,13 +74,6 @@ unsafe extern "C" {
     fn kernel_ext_pid_wake_and_enable(place: &CountedPid, is_sync: bool);
     fn kernel_ext_user_ns_get(ns: *mut c_void);
     fn kernel_ext_user_ns_put(ns: *mut c_void);
-}
-
-/// Returns the number of a user in the user namespace of the calling task, as [`Kuid`] does, but at
-/// no cost in the first one.
-#[inline]
-pub(crate) fn uid_here(uid: Kuid) -> u32 {
-    kernel_ext_uid_here(uid.into_raw().val)
 }
 
 /// A counted `struct pid`, until it is closed.
@@ -152,7 +147,6 @@ impl ThreadPid {
     }
 
     /// Whether this names the calling thread.
-    #[inline]
     pub(crate) fn is_current(&self) -> bool {
         self.address() == current_address()
     }
@@ -171,10 +165,10 @@ impl ThreadPid {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Releases `locks`, and makes the thread runnable if it sleeps in [`sched::sleep`](super::sched::sleep), or
-    /// interruptibly elsewhere by now, where a wake-up without a cause has to be expected;
-    /// otherwise does nothing. The calling task is not preempted in between, see
-    /// [`unpreempted_if`](super::sched::unpreempted_if).
+    /// Releases `locks`, and makes the thread runnable if it sleeps in
+    /// [`sched::sleep`](super::sched::sleep), or interruptibly elsewhere by now, where a wake-up
+    /// without a cause has to be expected; otherwise does nothing. The calling task is not
+    /// preempted in between, see [`unpreempted_if`](super::sched::unpreempted_if).
     ///
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.
     #[inline]
@@ -215,7 +209,6 @@ impl GroupPid {
 
     /// Returns its number in the pid namespace of the calling thread; 0 if it has none there, or is
     /// gone.
-    #[inline]
     pub(crate) fn number_for_current(&self) -> i32 {
         kernel_ext_pid_group_nr(&self.0)
     }

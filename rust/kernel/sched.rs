@@ -157,8 +157,8 @@ pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, Spi
 /// The queue, while a [`Worker`] exists.
 static QUEUE: Atomic<*mut bindings::workqueue_struct> = Atomic::new(ptr::null_mut());
 
-/// A queue of the module's own: the kernel's shared workqueues cannot be waited for. A module is not
-/// unloaded before all that was queued has been done.
+/// A queue of the module's own: the kernel's shared workqueues cannot be waited for. A module is
+/// not unloaded before all that was queued has been done.
 pub(crate) struct Worker(());
 
 impl Worker {

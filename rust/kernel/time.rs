@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Two clocks that cost one instruction to read: the kernel's coarse clock, and the CPU's counter of
-//! cycles where there is an instruction for it.
+//! Two clocks that cost one instruction to read: the kernel's coarse clock, and the CPU's counter
+//! of cycles where there is an instruction for it.
 
 use kernel::sync::atomic::{Atomic, Relaxed};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Values and bytes that the kernel and the calling process exchange, and addresses that readers can
-//! tell apart and not learn.
+//! Values and bytes that the kernel and the calling process exchange, and addresses that readers
+//! can tell apart and not learn.
 //!
 //! Whoever decodes one item after the other asks for each whether all of it is there. With
 //! [`UserBytes`] that is one comparison: what is left is counted, instead of where it ends.
@@ -192,7 +192,6 @@ impl<const SIZE: usize> StackBytes<SIZE> {
     }
 
     /// Returns how many bytes can still be written.
-    #[inline]
     pub(crate) fn room(&self) -> usize {
         SIZE - self.len
     }
@@ -220,7 +219,6 @@ impl<const SIZE: usize> StackBytes<SIZE> {
 
     /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of
     /// them may be written then. May sleep.
-    #[inline]
     pub(crate) fn write_user(&self, to: UserPtr) -> Result {
         let bytes = self.as_slice();
         // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address
@@ -252,7 +250,6 @@ pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
 
 /// Writes two of six words that have been read: each has its number among them. `EFAULT` if that
 /// fails; then one of them may be written. May sleep.
-#[inline]
 pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
     let to = to.as_mut_ptr().cast();
     kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The space that a process receives data in, as far as it is divided into buffers; the pages that
-//! come into use with a buffer and are free after it; and the pool of pages, which the spaces of all
-//! processes share.
+//! come into use with a buffer and are free after it; and the pool of pages, which the spaces of
+//! all processes share.
 //!
 //! A page that a buffer shares with its neighbours is in use as long as any of them. The C driver
 //! takes a page off its list whenever it comes into use. Here a page that is used again stays on

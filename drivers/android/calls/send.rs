@@ -34,7 +34,7 @@ use crate::{
     range_alloc::CallKind,
     thread::{Thread, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
-    work::{self, Code, CompletionRead, Waking, Work, WorkTicket}, //
+    work::{self, Code, CompletionRead, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -457,7 +457,7 @@ fn queue_admitted<'a>(
         None if is_oneway => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
-            .push_to_thread(thread, Work::Call(transaction), Waking::Now)
+            .push_to_thread(thread, Work::Call(transaction))
             .of(thread),
     };
     sched::unpreempted_if(reserved_for.is_some(), || {

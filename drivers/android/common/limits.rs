@@ -23,7 +23,6 @@ static rust_binder_limits: ProcessLimits = ProcessLimits {
 };
 
 /// Returns the limits of one process, which are the current values of the module's parameters.
-#[inline]
 pub(crate) fn limits() -> &'static ProcessLimits {
     &rust_binder_limits
 }

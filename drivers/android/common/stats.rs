@@ -11,10 +11,10 @@
 //! counters, so it needs no atomic addition for them and shares no cache line. When a thread ends,
 //! its counters are added to those of the process.
 //!
-//! The counters of codes count what the C driver counts: a command before it runs, also one that is cut off or does
-//! not exist if another one has its running number; a return code when it is added to the read
-//! buffer, a call or a reply when user space has it; and not the placeholder `BR_NOOP` that a read
-//! begins with. They are as wide as those of the C driver, and come round.
+//! The counters of codes count what the C driver counts: a command before it runs, also one that is
+//! cut off or does not exist if another one has its running number; a return code when it is added
+//! to the read buffer, a call or a reply when user space has it; and not the placeholder `BR_NOOP`
+//! that a read begins with. They are as wide as those of the C driver, and come round.
 
 use crate::{
     defs::{Command, Return},

@@ -66,8 +66,8 @@ const PIECE: usize = 128;
 pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<ReplySent>> {
     let thread = sender.thread;
     let count = |command| thread.counts.count(Counter::of_command(command));
-    // Addresses wrap around, as in the C driver: a buffer that would end beyond the last address has
-    // no commands (contract WR-2).
+    // Addresses wrap around, as in the C driver: a buffer that would end beyond the last address
+    // has no commands (contract WR-2).
     let mut input = WriteBuffer {
         end: io.write_buffer.wrapping_add(io.write_size),
         io,
@@ -385,8 +385,8 @@ fn confirm(
     Ok(())
 }
 
-/// Runs the commands about death notifications (contract DN-1 to DN-3). Of all errors, only `ENOMEM`
-/// is answered by a `BR_*`.
+/// Runs the commands about death notifications (contract DN-1 to DN-3). Of all errors, only
+/// `ENOMEM` is answered by a `BR_*`.
 fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffer<'_>) -> Result {
     if command == Command::DeadBinderDone {
         let cookie = input.payload()?;

@@ -169,7 +169,7 @@ fn transaction_data(
         code,
         flags,
         sender_pid,
-        sender_euid: pid::uid_here(sender_euid),
+        sender_euid: pid::kernel_ext_uid_here(sender_euid.into_raw().val),
         data_size: buffer.layout.data_size() as u64,
         offsets_size: buffer.layout.offsets_size() as u64,
         ..pin_init::zeroed()
@@ -182,9 +182,9 @@ fn transaction_data(
 }
 
 /// Delivers a call to the thread, which serves it from then on, unless the call is oneway.
-/// `has_room` says whether the stack of the thread has room for it. Returns the locked state. Returns
-/// `None` if the call cannot be served, because there is no memory, or no free number for a file:
-/// only its caller is notified of that (contract TXN-27).
+/// `has_room` says whether the stack of the thread has room for it. Returns the locked state.
+/// Returns `None` if the call cannot be served, because there is no memory, or no free number for a
+/// file: only its caller is notified of that (contract TXN-27).
 ///
 /// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
 /// error then.
@@ -263,8 +263,8 @@ pub(super) fn deliver_call<'a>(
 }
 
 /// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
-/// numbers for the files of the call. Returns its node, its buffer and the numbers. Fails when there
-/// is no memory or no free number. No lock may be held.
+/// numbers for the files of the call. Returns its node, its buffer and the numbers. Fails when
+/// there is no memory or no free number. No lock may be held.
 #[inline(always)] // It has one caller.
 fn prepare<'a>(
     thread: &Thread,

@@ -99,7 +99,20 @@ fn log_failure(command: u32, argument: usize, error: Error) {
 fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Result {
     let process = opened.operation.opened();
     match command {
-        ioctl::BINDER_SET_MAX_THREADS => set_max_threads(&process, argument),
+        // Only the process itself sets what is about it.
+        ioctl::BINDER_SET_MAX_THREADS
+        | ioctl::BINDER_SET_CONTEXT_MGR
+        | ioctl::BINDER_SET_CONTEXT_MGR_EXT
+        | ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION
+            if !process.is_callers() =>
+        {
+            Err(EINVAL)
+        }
+        ioctl::BINDER_SET_MAX_THREADS => {
+            let max_threads = argument.get().map_err(|_| EINVAL)?;
+            process.lock_state().pool.max_threads = max_threads;
+            Ok(())
+        }
         ioctl::BINDER_SET_CONTEXT_MGR => {
             set_context_manager(opened, NodeName::default(), NodeFlags::default())
         }
@@ -127,7 +140,11 @@ fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Resul
             let asked: FrozenInfo = argument.get()?;
             argument.put(&freeze::frozen_info(&process, asked.pid)?)
         }
-        ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION => enable_spam_detection(&process, argument),
+        ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION => {
+            let is_wanted = argument.get::<u32>()? != 0;
+            process.lock_state().detects_oneway_spam = is_wanted;
+            Ok(())
+        }
         ioctl::BINDER_GET_EXTENDED_ERROR => extended_error(&*current_thread(process)?, argument),
         _ => Err(EINVAL),
     }
@@ -237,30 +254,8 @@ pub(crate) fn set_handoff(handoff: u8) -> Result {
     Ok(())
 }
 
-fn set_max_threads(process: &Process, argument: Argument) -> Result {
-    if !process.is_callers() {
-        return Err(EINVAL);
-    }
-    let max_threads = argument.get().map_err(|_| EINVAL)?;
-    process.lock_state().pool.max_threads = max_threads;
-    Ok(())
-}
-
-/// Runs `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`, which is about the calls that this process makes.
-fn enable_spam_detection(process: &Process, argument: Argument) -> Result {
-    if !process.is_callers() {
-        return Err(EINVAL);
-    }
-    let is_wanted = argument.get::<u32>()? != 0;
-    process.lock_state().detects_oneway_spam = is_wanted;
-    Ok(())
-}
-
 fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) -> Result {
     let process = Arc::from(opened.operation.opened());
-    if !process.is_callers() {
-        return Err(EINVAL);
-    }
     process.context.set_manager(opened.credential, || {
         // The cookie is not compared, as in the C driver: the node keeps the one that it has.
         let node = process.pin_node_of_pointer(name, flags)?;

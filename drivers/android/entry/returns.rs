@@ -91,8 +91,8 @@ fn read_without_room(thread: &Arc<Thread>, may_wait: bool) -> Result {
     Err(EFAULT)
 }
 
-/// How much room a read buffer needs for the completion of a reply, with the code that a read begins
-/// with, and for any other item behind it.
+/// How much room a read buffer needs for the completion of a reply, with the code that a read
+/// begins with, and for any other item behind it.
 pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RETURN;
 
 /// Writes the completion of a reply to user space, without a look at the thread's work. There must

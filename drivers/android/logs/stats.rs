@@ -111,6 +111,7 @@ fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
 
 impl Snapshot {
     /// Adds up all counters. The figures of each process are read when its lines are written.
+    #[inline(never)] // `take` would have its stack frame.
     pub(super) fn stats(&mut self) -> Result {
         let mut visited = KVVec::new();
         for process in opened() {

@@ -118,13 +118,11 @@ impl<T> CallStack<T> {
     }
 
     /// Pushes a call that the thread serves. The stack must have room.
-    #[inline]
     pub(crate) fn push_incoming(&mut self, call: T) {
         let _ = self.frames.push(Frame::Incoming(call));
     }
 
     /// Removes the call that the thread serves, if that is the innermost frame, and returns it.
-    #[inline]
     pub(crate) fn pop_incoming(&mut self) -> Option<T> {
         if !matches!(self.frames.last(), Some(Frame::Incoming(_))) {
             return None;
@@ -289,13 +287,11 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Whether the stack is empty.
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.last.is_none()
     }
 
     /// Returns the number of items, which is the place of the next one.
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.place_of_last() + usize::from(!self.is_empty())
     }
@@ -310,13 +306,11 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Returns the item that was pushed last.
-    #[inline]
     pub(crate) fn last(&self) -> Option<&T> {
         self.last.as_ref()
     }
 
     /// Returns the item that was pushed last.
-    #[inline]
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
         self.last.as_mut()
     }
@@ -346,7 +340,6 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Whether an item can be pushed.
-    #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.is_empty() || self.highest.as_deref().is_some_and(|it| !it.is_full())
     }
@@ -387,7 +380,6 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Returns the lowest chunk that is not full, from the highest one.
-    #[inline]
     fn with_room(mut chunk: &mut StackChunk<T>) -> Option<&mut StackChunk<T>> {
         while chunk.below.as_ref().is_some_and(|below| !below.is_full()) {
             chunk = chunk.below.as_deref_mut()?;

@@ -8,8 +8,8 @@ use core::fmt::{self, Write};
 /// Sorts by a key in place, and calls `rest` between steps, of which there are as many as half as
 /// many items again. Items of the same key come in any order.
 ///
-/// The core library's function takes 3.5 KiB of the stack for the lines of a log, 72 bytes each, and
-/// does not let others have the CPU meanwhile.
+/// The core library's function takes 3.5 KiB of the stack for the lines of a log, 72 bytes each,
+/// and does not let others have the CPU meanwhile.
 pub(crate) fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K, rest: impl Fn()) {
     for parent in (0..items.len() / 2).rev() {
         rest();

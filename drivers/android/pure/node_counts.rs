@@ -171,7 +171,6 @@ impl NodeCounts {
 
     /// Whether handles keep the node in use, and the owner was notified of strong and weak counts:
     /// then it [has no update](Self::has_update).
-    #[inline]
     pub(crate) fn is_known_to_be_held(&self) -> bool {
         self.strong_refs > 0 && self.owner_refs() == (true, true)
     }

@@ -173,8 +173,8 @@ impl Priority {
         }
     }
 
-    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this: a
-    /// real-time priority up to the limit, or up to the one that the task has already; without
+    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this:
+    /// a real-time priority up to the limit, or up to the one that the task has already; without
     /// either, the most urgent fair priority that is permitted.
     ///
     /// `limits` says how urgent the task may become, in a word of `rust/kernel/sched.rs`: any

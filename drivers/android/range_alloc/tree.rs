@@ -444,7 +444,6 @@ impl<T> UnusedMemory<T> {
 
     /// Drops it. Nearly always it is empty, and the compiler would call a function to find that
     /// out.
-    #[inline]
     pub(crate) fn discard(self) {
         #[cold]
         fn free<T>(_: Scraps<T>) {}

@@ -128,7 +128,6 @@ unsafe impl<O: HasField<Link>> Queued for Arc<O> {
         unsafe { from_field(link) }
     }
 
-    #[inline]
     fn is_sole(_kind: Kind) -> bool {
         false
     }
@@ -200,8 +199,8 @@ pub(crate) struct LinkedQueue<T: Queued, const NUMBERS: usize = 0> {
     _owns: PhantomData<T>,
 }
 
-/// A queue whose objects know by the same number always that they are in it. Without one, a queue is
-/// as small as a pointer; but what is queued first accesses a counter that all queues share.
+/// A queue whose objects know by the same number always that they are in it. Without one, a queue
+/// is as small as a pointer; but what is queued first accesses a counter that all queues share.
 pub(crate) type NumberedQueue<T> = LinkedQueue<T, 1>;
 
 // SAFETY: The queue has claimed its links (type invariant) and no other object has, so moving it to

@@ -100,7 +100,6 @@ impl<O: Keyed<Room = Branches>> Unplaced<O> {
     }
 
     /// Returns the object.
-    #[inline]
     pub(crate) fn object(&self) -> &Arc<O> {
         &self.0
     }

@@ -4,10 +4,10 @@
 //! far they do without interruption; and the operations of the process's VMA, for which the
 //! `kernel` crate has no types yet.
 //!
-//! The private data of a VMA is an `Arc<PageRange>`: each VMA with these operations owns a reference
-//! count, taken when the VMA is made or copied, dropped when it is closed. Therefore comparing the
-//! pointer is enough to identify the range of a VMA: as long as a VMA with this pointer exists, no
-//! other range can get the same address.
+//! The private data of a VMA is an `Arc<PageRange>`: each VMA with these operations owns a
+//! reference count, taken when the VMA is made or copied, dropped when it is closed. Therefore
+//! comparing the pointer is enough to identify the range of a VMA: as long as a VMA with this
+//! pointer exists, no other range can get the same address.
 
 use super::{
     slots::{Found, HeldPage, Record, Slot},
@@ -86,8 +86,8 @@ impl PageRange {
         Ok(Some((MmWithUser::into_mmput_async(mm), pages)))
     }
 
-    /// Allocates and maps a page if it is missing. Waits for no thread that does the same: what that
-    /// has begun, this one completes.
+    /// Allocates and maps a page if it is missing. Waits for no thread that does the same: what
+    /// that has begun, this one completes.
     fn add_page(&self, mm: &MmWithUser, index: usize) -> Result {
         if self.has_page(index) {
             return Ok(());

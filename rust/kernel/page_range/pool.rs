@@ -121,8 +121,8 @@ impl PagePool {
         }
     }
 
-    /// Calls `f`. What it allocates with [`flags`](Self::flags) is charged as this pool charges, for
-    /// the process of `mm`.
+    /// Calls `f`. What it allocates with [`flags`](Self::flags) is charged as this pool charges,
+    /// for the process of `mm`.
     pub(super) fn charged<R>(&self, mm: &Mm, f: impl FnOnce() -> R) -> R {
         if !self.charges_owner {
             return f();
@@ -187,11 +187,11 @@ impl PagePool {
 #[pinned_drop]
 impl PinnedDrop for PagePool {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariants all three are the pool's own, and are freed once; null, and
-        // a list that is all zeroes, are accepted. After the first call no call of the shrinker is
-        // left. The list is empty, and all records have been freed: each record is in a slot of a
-        // range, or used by a task that has such a range open, and each range holds a reference to
-        // the pool, which is being dropped.
+        // SAFETY: By the type invariants all three are the pool's own, and are freed once; null,
+        // and a list that is all zeroes, are accepted. After the first call no call of the shrinker
+        // is left. The list is empty, and all records have been freed: each record is in a slot of
+        // a range, or used by a task that has such a range open, and each range holds a reference
+        // to the pool, which is being dropped.
         unsafe {
             bindings::shrinker_free(self.shrinker);
             bindings::list_lru_destroy(self.list.get());

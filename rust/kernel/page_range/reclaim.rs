@@ -225,10 +225,10 @@ enum Asked {
 ///
 /// # Invariants
 ///
-/// The record is on `list`, whose lock this thread holds. So by the record's invariants it is valid,
-/// and its range and the space of that are not dropped before the lock is released: the drop removes
-/// the link first. It may have begun; but as neither is `Unpin`, the exclusive reference of the drop
-/// is not assumed to be the only one.
+/// The record is on `list`, whose lock this thread holds. So by the record's invariants it is
+/// valid, and its range and the space of that are not dropped before the lock is released: the drop
+/// removes the link first. It may have begun; but as neither is `Unpin`, the exclusive reference of
+/// the drop is not assumed to be the only one.
 struct First {
     record: NonNull<Record>,
     list: *mut bindings::list_lru_one,

@@ -252,8 +252,8 @@ impl Slot {
     }
 
     /// Makes an `UNLISTED` page one that is on the pool's list. The caller adds the record that
-    /// this returns. [`None`] if the page is absent or not `UNLISTED`. A page that is still unmapped
-    /// is leaving after this.
+    /// this returns. [`None`] if the page is absent or not `UNLISTED`. A page that is still
+    /// unmapped is leaving after this.
     pub(super) fn list(&self) -> Option<NonNull<Record>> {
         // INVARIANT: The caller is about to add the record.
         let slot = self.change(|slot| {
@@ -285,8 +285,8 @@ impl Slot {
     }
 
     /// Takes the record out of this slot, whose removal this thread has begun, and whose page is
-    /// out of the page table; unless a thread has needed the page meanwhile. No thread had the space
-    /// open when the removal had begun.
+    /// out of the page table; unless a thread has needed the page meanwhile. No thread had the
+    /// space open when the removal had begun.
     pub(super) fn take_leaving(&self, record: NonNull<Record>) -> Option<KBox<Record>> {
         // INVARIANT: No thread that opens the space after the removal has begun uses the record,
         // unless it has made the page stay, and none had it open then. So nothing else refers to
@@ -294,7 +294,8 @@ impl Slot {
         // ORDERING: Pairs with `find`: who finds no page finds none in the page table either.
         let is_it = |slot| pointer(slot) == record.as_ptr() && is_leaving(slot);
         let taken = self.change(|slot| is_it(slot).then_some(null_mut()));
-        // SAFETY: The slot owned the record, which was allocated as a box, and the slot is null now.
+        // SAFETY: The slot owned the record, which was allocated as a box, and the slot is null
+        // now.
         taken.map(|slot| unsafe { KBox::from_raw(pointer(slot)) })
     }
 

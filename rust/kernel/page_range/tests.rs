@@ -342,8 +342,8 @@ mod suite {
             range.release(0..800);
             ensure_eq!((scene.state().1, range.has_unlisted()), (800, false));
         }
-        // If they are used again, each is asked for once, and is listed when that use ends. Pages in
-        // use end a call, but as many as are asked for are looked at in any case.
+        // If they are used again, each is asked for once, and is listed when that use ends. Pages
+        // in use end a call, but as many as are asked for are looked at in any case.
         scene.books.used.store(u64::MAX, ordering::Relaxed);
         ensure_eq!(scene.reclaim_urgently(1), Some((512, 0)));
         ensure_eq!((scene.state().1, range.has_unlisted()), (288, true));
