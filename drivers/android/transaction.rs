@@ -28,10 +28,10 @@ use crate::{
     defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
     kernel_ext::{
+        clocks::Ticks,
         link::Placed,
         pid,
-        sched::WakeHint,
-        time::Ticks, //
+        sched::WakeHint, //
     },
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},

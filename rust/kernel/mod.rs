@@ -6,6 +6,7 @@
 //! where `unsafe` may stand, and the only place that depends on differences between kernels.
 
 pub(crate) mod callers;
+pub(crate) mod clocks;
 pub(crate) mod closable;
 pub(crate) mod cpu_rings;
 #[cfg(kunit_suites)]
@@ -19,5 +20,4 @@ pub(crate) mod page_range;
 pub(crate) mod pid;
 pub(crate) mod poll_queue;
 pub(crate) mod sched;
-pub(crate) mod time;
 pub(crate) mod user;

@@ -12,8 +12,8 @@ use crate::{
     common::{failure::Failure, netlink::Party},
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
-        cpu_rings::{CpuRings, Ring},
-        time::Cycles, //
+        clocks::Cycles,
+        cpu_rings::{CpuRings, Ring}, //
     }, //
 };
 use kernel::{

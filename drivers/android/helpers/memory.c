@@ -232,7 +232,7 @@ void kernel_ext_close_fd(unsigned int fd, const struct file_operations *in_use)
 #ifndef __x86_64__
 /*
  * Returns what the CPU's counter of cycles says, or where there is none the kernel's clock, for
- * rust/kernel/time.rs.
+ * rust/kernel/clocks.rs.
  */
 u64 kernel_ext_cycles(void)
 {

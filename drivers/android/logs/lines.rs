@@ -17,7 +17,7 @@ use crate::{
     },
     defs::{NodeName, Return},
     kernel_ext::{
-        time::Ticks,
+        clocks::Ticks,
         user, //
     },
     node::Node,

@@ -16,7 +16,7 @@ mod stats;
 
 use crate::{
     common::transaction_log::{self, Entry, TransactionLog},
-    kernel_ext::{cpu_rings::RECORDS, sched, time::Cycles},
+    kernel_ext::{clocks::Cycles, cpu_rings::RECORDS, sched},
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
