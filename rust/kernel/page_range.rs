@@ -55,7 +55,7 @@
 //! | mmap lock of the process | `mmap` and `munmap`, which call this module | |
 //! | VMA lock, mmap lock | `populate`; the kernel, for a fault | waits |
 //! | lock of the list | reclaim; [`PageRange::release`] and the end of the space | a spinlock |
-//! | VMA lock, mmap lock; locks that the [`Owner`] takes | reclaim, under that of the list | never waits |
+//! | VMA and mmap lock; those of the [`Owner`] | reclaim, under that of the list | never waits |
 //! | [`PageRange`]'s `shrinking` | `populate`; reclaim under the owner's locks | a spinlock |
 //!
 //! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
