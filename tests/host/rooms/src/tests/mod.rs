@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One file for each room or part of one, and the models that they are compared with.
+//! One file for each room or part of one, whose name begins with that of the room, and the models that they are compared with.
 
 mod call_stack;
-mod chunked_stack;
+mod call_stack_frames;
 mod counted_tree;
 mod cpu_rings;
-mod death_state;
-mod freeze_notification_state;
 mod freeze_state;
 mod handle_table;
-mod heap_sort;
 mod linked_queue;
 mod linked_tree;
+mod log_lines_escape;
+mod log_lines_sort;
 mod looper;
 mod node_counts;
-mod number_block;
+mod notification_state_death;
+mod notification_state_freeze;
+mod numbers;
 mod owned_by;
 mod pointer_area;
-mod printable;
 mod priority_rules;
 mod range_lessons;
 mod range_model;
