@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The assertions of suites that run in the kernel and on the host: a test ends with an error,
-//! which drops all that it had.
+//! The assertions of suites that run in the kernel: a test ends with an error, which drops all that
+//! it had.
 //!
 //! A panic would end the kernel. KUnit's own assertions end the thread and drop nothing: what the
 //! test has registered stays registered, and is called when the module is gone.

@@ -83,7 +83,7 @@ int rust_binder_stop_wait(void);
 /* Provided by the driver */
 
 /*
- * The limits of one process, in the layout of the Rust struct Limits
+ * The limits of one process, in the layout of the Rust struct ProcessLimits
  * (common/limits.rs). Written by the setters of the parameters alone, each field
  * by one store.
  */

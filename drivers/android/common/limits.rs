@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! ProcessLimits of one process: parameters of the module that can be changed while it is loaded.
+//! Limits of one process: parameters of the module that can be changed while it is loaded.
 //!
 //! Each limit is checked when something is about to be added, under the lock that guards the count.
 //! So a race cannot exceed a limit, and lowering one takes nothing away: it applies to what is
@@ -11,7 +11,7 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed}, //
 };
 
-/// The current values of the parameters. `binderfs/limits.c` declares them and knows the layout of
+/// The current values of the parameters. `binderfs/module.c` declares them and knows the layout of
 /// this struct; each setter writes one field, by one store.
 #[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
 #[no_mangle]
