@@ -107,8 +107,8 @@ impl<T> Closable<T> {
     /// # Safety
     ///
     /// The value must not be dropped before the result is out of use. Its drop may have begun if it
-    /// waits, before it changes anything, until the result is out of use; in that case the value
-    /// must not be `Unpin`.
+    /// changes only what is atomic, and then waits until the result is out of use; in that case the
+    /// value must not be `Unpin`.
     pub(crate) unsafe fn get_unchecked(&self) -> &T {
         // SAFETY: Promised by the caller.
         unsafe { &*self.value.get() }

@@ -59,7 +59,8 @@
 //! | [`PageRange`]'s `shrinking` | `populate`; reclaim under the owner's locks | a spinlock |
 //!
 //! Reclaim runs in any context in which memory is allocated, possibly in a thread that holds any of
-//! the locks that it only tries. Nobody waits for reclaim, except for its spinlocks.
+//! the locks that it only tries. Nobody waits for reclaim, except for its spinlocks, and except for
+//! a change of the address space, which waits for the removal of a page.
 
 use super::closable::Closable;
 use core::{marker::PhantomPinned, ops::Range};
@@ -129,8 +130,9 @@ pub struct PageRange {
     /// The address of offset 0 of the file if the mapping covered it. All parts of a split mapping
     /// have the same; a mapping that was moved has another.
     base: Atomic<usize>,
-    /// What exists until the range is closed. While it is open its user waits neither for memory
-    /// nor for user space: reclaim removes no page of a space that is open.
+    /// What exists until the range is closed. While it is open, its user does not wait for user
+    /// space, and for memory only where a fault misses the page table: reclaim removes no page of a
+    /// space that is open.
     space: Closable<Space>,
     /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,

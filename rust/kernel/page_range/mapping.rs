@@ -160,8 +160,8 @@ impl PageRange {
     }
 
     /// Maps the page at `address`, which the process has accessed, if it is present, and was needed
-    /// while reclaim was removing it. Others are missing from the page table because the process
-    /// has thrown them away, and stay away.
+    /// while reclaim was removing it, or was about to. Others are missing from the page table
+    /// because the process has thrown them away, and stay away.
     ///
     /// The space is open meanwhile, so reclaim does not begin to remove the page. This waits for
     /// memory only if the page table is missing.

@@ -33,11 +33,13 @@ extern "C" {
 ///
 /// # Invariants
 ///
-/// - The list's links are those of [`Record`]s which are in slots of ranges of this pool, and it is
-///   initialised, or all zeroes.
+/// - The list's links are those of [`Record`]s which are in slots of ranges of this pool, or were
+///   taken out by a thread that is about to take them off the list. The list is initialised, or all
+///   zeroes.
 /// - The shrinker and the cache are this pool's own, or null until [`new`](Self::new) has failed.
-/// - A record is taken off the list only by reclaim, which has it back on the list, or out of its
-///   slot for good, before it ends its use of the space; or when its space is being dropped.
+/// - A record is taken off the list only by reclaim, if its page is in use, or until it is back on
+///   the list or out of its slot, before reclaim ends its use of the space; or when its space is
+///   being dropped.
 #[pin_data(PinnedDrop)]
 pub struct PagePool {
     shrinker: *mut bindings::shrinker,
@@ -189,9 +191,9 @@ impl PinnedDrop for PagePool {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the type invariants all three are the pool's own, and are freed once; null,
         // and a list that is all zeroes, are accepted. After the first call no call of the shrinker
-        // is left. The list is empty, and all records have been freed: each record is in a slot of
-        // a range, or used by a task that has such a range open, and each range holds a reference
-        // to the pool, which is being dropped.
+        // is left. The list is empty, and all records have been freed: each is in a slot of a
+        // range, or in the hands of a caller that has a reference to its range, or of the shrinker;
+        // and each range holds a reference to the pool, which is being dropped.
         unsafe {
             bindings::shrinker_free(self.shrinker);
             bindings::list_lru_destroy(self.list.get());

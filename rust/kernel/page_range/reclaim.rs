@@ -164,7 +164,7 @@ impl PagePool {
                 is_second = true;
                 end_of_round += walk.kept + walk.busy;
             }
-            // If nothing was idle in two rounds, nothing is in a third.
+            // What was not idle in two rounds is not in a third. The count is that of all lists.
             let is_hopeful = walk.asked < end_of_round
                 && walk.used < USED
                 && self.fruitless.load(ordering::Relaxed) < 2 * listed;
@@ -226,9 +226,10 @@ enum Asked {
 /// # Invariants
 ///
 /// The record is on `list`, whose lock this thread holds. So by the record's invariants it is
-/// valid, and its range and the space of that are not dropped before the lock is released: the drop
-/// removes the link first. It may have begun; but as neither is `Unpin`, the exclusive reference of
-/// the drop is not assumed to be the only one.
+/// valid, and its range and the space of that are not dropped before the lock is released, unless
+/// this thread takes the record out of its slot: the drop takes it, and then removes the link. It
+/// may have begun; but as neither is `Unpin`, the exclusive reference of the drop is not assumed to
+/// be the only one.
 struct First {
     record: NonNull<Record>,
     list: *mut bindings::list_lru_one,
@@ -284,8 +285,9 @@ impl PageRange {
     /// Asks for a page of this range, and removes it if it is idle and that needs no waiting. The
     /// range may not exist any more after this.
     fn ask_for(&self, first: First) -> Outcome {
-        // SAFETY: By the invariants of `First` the space is not dropped before the lock of the list
-        // is released, and its drop waits for that before it changes anything else.
+        // SAFETY: By the invariants of `First` the drop of the space, which takes the record out of
+        // its slot, waits after that for the lock of the list. Until then it changes slots alone,
+        // which are atomic.
         let space: &Space = unsafe { self.space.get_unchecked() };
         let index = first.record().index as usize;
         let Some(slot) = space.slots.as_ref().and_then(|slots| slots.get(index)) else {
@@ -315,21 +317,27 @@ impl PageRange {
                 first.isolate();
                 return (Asked::Used, lru_status::LRU_REMOVED);
             }
-            Some(Use::UsedLately) | None => return KEPT,
+            Some(Use::UsedLately) => return KEPT,
+            None if self.space.is_used() => return BUSY,
+            None => return KEPT,
         }
         let index = first.record().index as usize;
         // Another mapping at this address must not change. The mapping of this range is gone in
         // that case, and the page is out of the page table with it; or it was moved, and holds a
         // reference of its own.
         let Some(vma) = vma.filter(|vma| shows(vma, self)) else {
-            let is_used = self.space.is_used();
-            let taken = (!is_used).then(|| slot.take_leaving(first.record));
-            let Some(_freed) = taken.flatten() else {
+            if self.space.is_used() {
+                slot.stay();
+                return BUSY;
+            }
+            // The space may be closed and dropped from here on. Its drop waits for the lock of the
+            // list once it has taken this record; if this takes it, range and slot may be gone.
+            self.owner.observe(PageEvent::Free, index);
+            let Some(_freed) = slot.take_leaving(first.record) else {
                 slot.stay();
                 return BUSY;
             };
             first.isolate();
-            self.owner.observe(PageEvent::Free, index);
             return (Asked::Freed, lru_status::LRU_REMOVED);
         };
         let Some(space) = self.space.open_if_unused() else {
@@ -342,12 +350,14 @@ impl PageRange {
         first.isolate();
         // SAFETY: By the invariants of `First` this thread holds the lock.
         unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
-        self.owner.observe(PageEvent::Free, index);
         self.owner.observe(PageEvent::UnmapStart, index);
         vma.zap_vma_range(self.address_of(index), PAGE_SIZE);
         self.owner.observe(PageEvent::UnmapEnd, index);
         let asked = match slot.take_leaving(record) {
-            Some(_freed) => Asked::Freed,
+            Some(_freed) => {
+                self.owner.observe(PageEvent::Free, index);
+                Asked::Freed
+            }
             None => {
                 // SAFETY: The record is off the list, and a thread has made it stay in its slot, so
                 // it is valid as long as the space is open.
@@ -361,8 +371,8 @@ impl PageRange {
     }
 
     /// Asks the owner for the page of `record`. Marks it as leaving if it is idle, and makes it
-    /// unlisted if it is used. Returns the answer; [`None`] if the owner would have had to wait, or
-    /// the slot does not have the record any more.
+    /// unlisted if it is used. Returns the answer; [`None`] if the owner would have had to wait, if
+    /// the slot does not have the record any more, or if the page is idle and the space in use.
     fn mark_if_idle(&self, record: &Record, slot: &Slot) -> Option<Use> {
         let mut round = self.round.load(ordering::Relaxed);
         if record.asked_in.load(ordering::Relaxed) == round {
@@ -376,6 +386,8 @@ impl PageRange {
         let mut answer = None;
         let mut act = |found: Use| {
             let is_done = match found {
+                // It would only be made to stay.
+                Use::Idle if self.space.is_used() => false,
                 Use::Idle => {
                     let _shrinking = self.shrinking.lock();
                     let old = self.frontier.load(ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! What a page is that is present, and the slot that holds it.
 //!
 //! ```text
-//!             fill              mapped            mark_leaving            take_leaving
+//!             fill              mapped         set(UNUSABLE)           take_leaving
 //!   Record ─────────► unmapped ────────► present ──────────────► leaving ──────────────► Record
 //!     │                   │               ▲   │                     │                       │
 //!     │                   │               └───┼──────── stay ───────┘                       │
@@ -156,7 +156,8 @@ pub(super) enum Found {
 /// - A record that was in a slot is freed after a check, made while the page was leaving, has found
 ///   that no thread has the slot's space open, or when the space is dropped.
 /// - Only the thread of reclaim that has taken the record off the list, or holds the list's lock
-///   while the record is on it, takes a record whose page is leaving.
+///   while the record is on it, takes a record whose page is leaving; or the drop of the space,
+///   after which the slot is null.
 /// - A record on the pool's list is in a slot that is not `UNLISTED`. One that is in such a slot
 ///   and on no list is about to be added by the thread that has made it listed, or by one of
 ///   reclaim.
@@ -306,12 +307,12 @@ impl Slot {
     ///
     /// The slot's space must be being dropped.
     pub(super) unsafe fn take(&self) -> Option<KBox<Record>> {
+        // An exchange, since reclaim may take the record of a page at the same time that is not
+        // mapped any more.
         // ORDERING: Pairs with `fill`.
-        let record = pointer(self.0.load(ordering::Acquire));
         // INVARIANT: The slot owns nothing any more; the result owns the record.
-        self.0.store(null_mut(), ordering::Relaxed);
-        // SAFETY: The slot owned the record, which was allocated as a box. No thread has the space
-        // open, as one that removes the page has, so no other thread takes the record.
+        let record = pointer(self.0.xchg(null_mut(), ordering::Acquire));
+        // SAFETY: The slot owned the record, which was allocated as a box.
         (!record.is_null()).then(|| unsafe { KBox::from_raw(record) })
     }
 
