@@ -128,6 +128,8 @@ impl Snapshot {
             // The sum already includes the counters of processes that had ended.
             if !(1..=ended).contains(&process.ended.load(Relaxed)) {
                 sums.codes.add(&of_process.codes);
+            }
+            if !process.has_ended.load(Relaxed) {
                 sums.processes += 1;
                 sums.threads += of_process.threads;
                 sums.completions += of_process.completions;
