@@ -67,7 +67,6 @@ mod node;
 mod priority;
 mod process;
 mod pure;
-#[allow(dead_code)] // Its tests use more of it than the driver does.
 mod range_alloc;
 mod thread;
 mod transaction;

@@ -100,9 +100,9 @@ impl<T> Tree<T> {
     ) -> Result<Self, ReserveError> {
         let is_oneway = |range: &Range<'_, T>| range.oneway_sender.is_some();
         let senders = array.iter().filter(is_oneway).count();
-        // One more range is the entry without size, and another one has no slot in the array. After
-        // this, nothing below fails.
-        spare.require(array.len() + 2, senders + 1)?;
+        // One more range is the entry without size, and the rest is what `reserve` wants next for
+        // the range that has no slot in the array. After this, nothing below fails.
+        spare.require(array.len() + 1 + IDLE_NODES, senders + 1)?;
         let mut tree = Self {
             ranges: RBTree::new(),
             gaps: RBTree::new(),
@@ -437,11 +437,6 @@ pub(super) struct Scraps<T> {
 }
 
 impl<T> UnusedMemory<T> {
-    /// Whether dropping it frees any memory.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Drops it. Nearly always it is empty, and the compiler would call a function to find that
     /// out.
     pub(crate) fn discard(self) {
