@@ -98,7 +98,7 @@ enum Fell {
 }
 
 /// The node of a call whose buffer was freed: a node of the process that has freed it. It is in use
-/// by the call until one of the functions is called.
+/// by the call until `end` or [`Node::end_use_locked`] is called.
 #[must_use]
 pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 

@@ -16,8 +16,9 @@
 //!
 //! The first leaf, which most processes need and no other, is in the table itself. The others are
 //! in two trees of the kernel, by their numbers, and move from one to the other with their tree
-//! nodes. So the lowest free handle is in the first leaf of `open`. The steps of each operation
-//! grow with the logarithm of the number of handles, and no operation copies entries.
+//! nodes. So the lowest free handle is in the first leaf of `open`. The steps of what is done with
+//! one handle grow with the logarithm of their number, and no operation copies entries. A walk
+//! passes all leaves that exist, one at a time.
 //!
 //! The kernel has no container for this. `XArray` has no lowest free index, no next index, and
 //! allocates when it stores. `IdPool` copies a bitmap when it grows, and searches it, in as many

@@ -19,7 +19,7 @@ pub struct Source {
 const FOLDERS: &[&str] = &["drivers/android/", "rust/"];
 
 /// Tests that run inside the kernel, and files that only print messages.
-const NO_FAULTS: &[&str] = &["kunit.rs", "/tests", "debug.rs", "expect.rs"];
+const NO_FAULTS: &[&str] = &["/tests", "debug.rs", "expect.rs"];
 
 impl Source {
     /// A file in C or Rust, by its name.
