@@ -192,9 +192,8 @@ impl Worker {
 
 /// Has a thread of the kernel run `work` with `on`, because others wait for its end and the calling
 /// task may get no CPU time: it may be of low priority, or of a cgroup that has used up its share.
-/// It runs at once, without waiting for the end of what
-/// was queued before. Without memory for that the calling task runs it. Sleeps; no lock may be
-/// held.
+/// It runs at once, without waiting for the end of what was queued before. Without memory for that
+/// the calling task runs it. Sleeps; no lock may be held.
 ///
 /// # Safety
 ///

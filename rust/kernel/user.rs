@@ -19,11 +19,11 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-// Why two are safe to call: `helpers/memory.c` defines them with these arguments, and writes to
-// memory of user space, of which any address may be passed.
+// Why one is safe to call: `helpers/memory.c` defines it with these arguments, and writes to memory
+// of user space, of which any address may be passed.
 unsafe extern "C" {
     fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
-    safe fn kernel_ext_put_two_of_six_words(
+    fn kernel_ext_put_two_of_six_words(
         to: *mut u64,
         one: usize,
         first: u64,
@@ -248,13 +248,18 @@ pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
     }
 }
 
-/// Writes two of six words that have been read: each has its number among them. `EFAULT` if that
-/// fails; then one of them may be written. May sleep.
-pub(crate) fn write_two(to: UserPtr, first: (usize, u64), second: (usize, u64)) -> Result {
+/// Writes words `ONE` and `TWO` of six that have been read. `EFAULT` if that fails; then one of
+/// them may be written. May sleep.
+pub(crate) fn write_two<const ONE: usize, const TWO: usize>(
+    to: UserPtr,
+    first: u64,
+    second: u64,
+) -> Result {
+    const { assert!(ONE < 6 && TWO < 6) };
     let to = to.as_mut_ptr().cast();
-    kernel_ext_put_two_of_six_words(to, first.0, first.1, second.0, second.1)
-        .then_some(())
-        .ok_or(EFAULT)
+    // SAFETY: The function checks that all six words are in user space.
+    let written = unsafe { kernel_ext_put_two_of_six_words(to, ONE, first, TWO, second) };
+    written.then_some(()).ok_or(EFAULT)
 }
 
 /// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.

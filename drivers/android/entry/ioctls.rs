@@ -196,10 +196,10 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     let mut io: WriteRead = io.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
-    user::write_two(
+    user::write_two::<WRITE_CONSUMED, READ_CONSUMED>(
         argument.place(),
-        (WRITE_CONSUMED, io.write_consumed),
-        (READ_CONSUMED, io.read_consumed),
+        io.write_consumed,
+        io.read_consumed,
     )?;
     result
 }

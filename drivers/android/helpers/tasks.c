@@ -285,7 +285,7 @@ int kernel_ext_pid_may_signal(struct pid *const *place)
  * What a synchronous wake-up passes to those who wait on a queue: that the waker is about to
  * sleep. Its value is the scheduler's own.
  */
-static int sync_flags __ro_after_init;
+static int sync_flags __read_mostly;
 
 static int note_sync_flags(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
 {
