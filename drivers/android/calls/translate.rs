@@ -330,20 +330,15 @@ impl Translation<'_> {
         object: FlatObject,
         name: NodeName,
     ) -> Result<(FlatObject, HeldObject), Failure> {
-        let Route {
-            id,
-            sender,
-            receiver,
-            ..
-        } = self.route;
-        let node = sender
-            .thread
+        let (id, receiver) = (self.route.id, self.route.receiver);
+        let from = self.route.sender.thread;
+        let node = from
             .process
             .pin_node(name, NodeFlags::new(object.flags()))
             .map_err(|error| Failure::new(Reason::BadNode, error))?;
         let handle = self
             .may_transfer_node()
-            .and_then(|()| receiver.hold_node(&node, object.strength(), Some(sender.thread)));
+            .and_then(|()| receiver.hold_node(&node, object.strength(), Some(from)));
         node.unpin();
         let to = handle.map_err(error_of_handle)?;
         trace::transaction_node_to_ref(|| (id, node.debug_id, name.ptr, ref_id(receiver, to), to));
@@ -357,14 +352,9 @@ impl Translation<'_> {
         object: FlatObject,
         handle: u32,
     ) -> Result<(FlatObject, HeldObject), Failure> {
-        let Route {
-            id,
-            sender,
-            receiver,
-            ..
-        } = self.route;
+        let (id, receiver) = (self.route.id, self.route.receiver);
+        let from = &self.route.sender.thread.process;
         let strength = object.strength();
-        let from = &sender.thread.process;
         let node = from
             .node_of_handle(handle, strength)
             .ok_or_else(|| Failure::new(Reason::BadHandle, EINVAL))?;

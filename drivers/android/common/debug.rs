@@ -101,7 +101,7 @@ pub(crate) fn user_error(message: fmt::Arguments<'_>) {
 /// Returns the name of an errno that user space can cause.
 pub(crate) fn errno_name(errno: i32) -> &'static str {
     match Error::from_errno(errno.min(-1)) {
-        _ if errno == 0 => "no errno",
+        _ if errno >= 0 => "no errno",
         EPERM => "EPERM",
         ESRCH => "ESRCH",
         EINTR => "EINTR",
