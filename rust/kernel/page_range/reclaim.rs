@@ -350,14 +350,13 @@ impl PageRange {
         first.isolate();
         // SAFETY: By the invariants of `First` this thread holds the lock.
         unsafe { bindings::spin_unlock(&raw mut (*list).lock) };
+        // In C's order. If the page stays, who keeps it makes the events of an allocation.
+        self.owner.observe(PageEvent::Free, index);
         self.owner.observe(PageEvent::UnmapStart, index);
         vma.zap_vma_range(self.address_of(index), PAGE_SIZE);
         self.owner.observe(PageEvent::UnmapEnd, index);
         let asked = match slot.take_leaving(record) {
-            Some(_freed) => {
-                self.owner.observe(PageEvent::Free, index);
-                Asked::Freed
-            }
+            Some(_freed) => Asked::Freed,
             None => {
                 // SAFETY: The record is off the list, and a thread has made it stay in its slot, so
                 // it is valid as long as the space is open.
