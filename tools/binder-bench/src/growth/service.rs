@@ -38,6 +38,8 @@ pub const HOLD: u32 = 4;
 pub const GIVE: u32 = 5;
 /// Listen no more.
 pub const DEAFEN: u32 = 6;
+/// Answer with as many bytes as the message says.
+pub const FILL: u32 = 7;
 
 pub fn open(device: &Path) -> Result<Talker> {
     Talker::open(device, LARGEST_SPACE)
@@ -146,6 +148,9 @@ impl Service {
                     answer.object(&FlatBinderObject::binder(self.given * 16, self.given));
                     self.given += 1;
                 }
+            }
+            FILL => {
+                answer.bytes(&vec![0; u64::from_ne_bytes(self.talker.port().part(call, 0)?) as usize]);
             }
             other => return Err(Error::failed(format!("the service was asked for {other}"))),
         }

@@ -268,7 +268,7 @@ pub const ENDINGS: &[Ending] = &[
             ends.await_withdrawal()
         }),
     ),
-    ending(UNMOUNTED, "binderfs unmounted", 10, How::Done(1, |_| unmounted())),
+    ending(UNMOUNTED, "binderfs unmounted", 200, How::Done(1, |_| unmounted())),
 ];
 
 impl Ending {

@@ -281,6 +281,32 @@ pub fn kept(scene: &mut Scene, count: u64) -> Result<()> {
     scene.kill("kill the receiver", service)
 }
 
+/// Pages of answers that their receivers keep, so that reclaim can take none of them.
+pub fn pages_kept(scene: &mut Scene, count: u64) -> Result<()> {
+    /// In one answer, and in all answers to one receiver.
+    const PAGES: u64 = 16;
+    const MOST: u64 = 60 * PAGES;
+    service::start(scene)?;
+    let mut left = count;
+    while left > 0 {
+        let pages = left.min(MOST);
+        left -= pages;
+        service::actor(scene, "receiver", move |_, talker| {
+            let mut wish = Parcel::new();
+            wish.bytes(&(pages.min(PAGES) * 4096).to_ne_bytes());
+            let wish = wish.to_handle(0, service::FILL, TransactionFlags::empty());
+            (0..pages.div_ceil(PAGES)).try_for_each(|_| talker.call(&wish).map(drop))
+        })?;
+    }
+    scene.phase_of("reclaim 64 KiB", OPERATIONS, |_| {
+        for _ in 0..OPERATIONS {
+            // It fails where less can be reclaimed.
+            let _ = std::fs::write("/sys/fs/cgroup/memory.reclaim", "64K");
+        }
+        Ok(())
+    })
+}
+
 /// Many commands of one write.
 pub fn commands(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;

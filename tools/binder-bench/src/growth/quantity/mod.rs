@@ -40,6 +40,7 @@ pub const ALL: &[Quantity] = &[
     Quantity { name: "oneway calls of nodes", least: 64, most: 16_384, run: calls::oneway_of_nodes },
     Quantity { name: "oneway calls, frozen", least: 64, most: 4_096, run: calls::oneway_frozen },
     Quantity { name: "messages kept", least: 64, most: 4_096, run: calls::kept },
+    Quantity { name: "pages kept", least: 256, most: 16_384, run: calls::pages_kept },
     Quantity { name: "commands of one write", least: 64, most: 4_096, run: calls::commands },
     Quantity { name: "files of one call", least: 8, most: 512, run: objects::files },
     Quantity { name: "files of an array", least: 8, most: 512, run: objects::file_array },
