@@ -230,7 +230,7 @@ impl Crowd<'_> {
         let wanted = [
             (true, &["answered"][..]),
             (args.oneway > 0, &["accepted", "delivered"]),
-            (args.objects > 0, &["called_back", "files"]),
+            (args.objects > 0, &["called_back", "files", "left"]),
             (args.kill, &["ended_by_death", "deaths_told"]),
             (args.freeze, &["freezes", "cgroup_freezes", "thaws", "ended_by_freezing", "missed_calls"]),
             (args.freeze, &["freezes_told", "thaws_told"]),

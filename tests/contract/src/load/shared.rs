@@ -100,6 +100,8 @@ pub struct Totals {
     pub called_back: Count,
     pub files: Count,
     pub relayed: Count,
+    /// Threads that left with something unread.
+    pub left: Count,
     pub deaths_told: Count,
     pub freezes_told: Count,
     pub thaws_told: Count,

@@ -22,6 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bits of a code; those below say how long the answer is.
@@ -515,7 +516,25 @@ impl Worker {
         Ok(true)
     }
 
-    /// Calls a process in one of several ways, and checks the answer. Whether there was one.
+    /// A thread of its own withdraws a death link, calls a process, and leaves. It reads nothing: the call is served then, or it leaves
+    /// the end of the link, a completion, and an answer or a refusal behind.
+    fn leave(&self, (handle, _): (u32, u32), random: &mut SmallRng) -> anyhow::Result<()> {
+        let mut leaver = Worker::new(&self.process, self.thread);
+        let parcel = leaver.message(random, 64, 0);
+        let stay = Duration::from_micros(random.random_range(0..200));
+        let leave = move || -> anyhow::Result<()> {
+            leaver.out.enter_looper().increfs(0).request_death(0, NUMBER).clear_death(0, NUMBER).decrefs(0);
+            leaver.out.transaction(&parcel.to_handle(handle, SUM as u32, TransactionFlags::empty()));
+            leaver.flush()?;
+            std::thread::sleep(stay);
+            leaver.process.device.thread_exit().context("BINDER_THREAD_EXIT")
+        };
+        std::thread::scope(|scope| scope.spawn(leave).join().expect("no panic"))?;
+        self.process.shared.totals.left.add();
+        Ok(())
+    }
+
+    /// Calls a process in one of several ways, and checks the answer. Whether there was one, or none is expected.
     pub fn varied_call(
         &mut self,
         to: (u32, u32),
@@ -524,8 +543,9 @@ impl Worker {
     ) -> anyhow::Result<bool> {
         let mut parcel = self.message(random, largest, random.clone().next_u64());
         let mut code = 0;
-        match random.random_range(0..8) {
+        match random.random_range(0..9) {
             0 => return self.call_with_file(to, parcel),
+            8 => return self.leave(to, random).map(|()| true),
             1 | 2 => drop(parcel.object(&self.process.new_object())),
             3 | 4 => code = WITH_OBJECT,
             5 => code = RELAY,
