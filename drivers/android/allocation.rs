@@ -425,7 +425,7 @@ impl Process {
         let Some(ranges) = ranges else {
             return;
         };
-        space::trace_all_freed(&ranges, self.pid(), &self.pages);
+        space::trace_all_freed(&ranges, self.pid, &self.pages);
         for range in ranges.ranges() {
             if matches!(range.state, State::Delivered(delivered) if delivered.is_cleared) {
                 let _ = self.pages.zero(range.offset, range.size);

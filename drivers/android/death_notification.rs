@@ -80,7 +80,7 @@ impl DeathNotification {
             cookie,
             holder: holder.clone(),
             link: Link::new(),
-            state: LockedBy::new(holder.state_lock(), Self::requested()),
+            state: LockedBy::new(&holder.state, Self::requested()),
         };
         Ok(Arc::new(notification, GFP_KERNEL)?)
     }
@@ -103,7 +103,7 @@ impl DeathNotification {
     /// request meanwhile. The notification is not on the node's list any more. No state lock may be
     /// held; `locks` are released before anything is woken.
     fn notify(self: &Arc<Self>, locks: impl Sized) {
-        let mut holder = self.holder.lock_state();
+        let mut holder = self.holder.state.lock();
         if !self.holder.has_ended.load(Relaxed) && self.state_mut(&mut holder).node_died() {
             let wake = holder.push_to_process(Work::Death(self.clone()));
             wake.after((holder, locks), &self.holder, WakeHint::Anywhere);
@@ -155,7 +155,7 @@ impl DeathNotification {
     /// The caller has a reference, so none that is dropped here is the last.
     pub(crate) fn cancel(&self, node: &Node) {
         drop(node.remove_death_registration(self));
-        let mut holder = self.holder.lock_state();
+        let mut holder = self.holder.state.lock();
         *self.state_mut(&mut holder) = DeathState::Over;
         drop(holder.delivered_deaths.take(self));
         // A notification that still has its handle is queued in the work queue of the process only.
@@ -177,7 +177,7 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
             return Err(EINVAL);
         }
         let spare = || {
-            let mut state = process.lock_state();
+            let mut state = process.state.lock();
             let mut spare = state.spare_death.take()?;
             spare.cookie = cookie;
             *spare.state.access_mut(&mut state) = DeathNotification::requested();
@@ -205,7 +205,7 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     let notification = reference.death.take_if(|death| death.cookie == cookie);
     let notification = notification.ok_or(EINVAL)?;
     let registration = reference.node.remove_death_registration(&notification);
-    let mut state = process.lock_state();
+    let mut state = process.state.lock();
     let wake = step_as_holder(&notification, &mut state, thread, DeathState::clear);
     wake.after((state, handles), process, WakeHint::Anywhere);
     drop((registration, notification));
@@ -215,7 +215,7 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
 /// Executes `BC_DEAD_BINDER_DONE`: confirms a death of which user space has read (contract DN-2).
 /// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let notification = process.delivered_deaths.take_first(cookie).ok_or(EINVAL)?;
     let wake = step_as_holder(&notification, &mut process, thread, DeathState::confirm);
     wake.after(process, &thread.process, WakeHint::Anywhere);
@@ -256,6 +256,6 @@ pub(crate) fn notify_all(node: &Node, mut next: Option<(Arc<DeathNotification>, 
         }
         // The number of holders is limited only by memory.
         sched::cond_resched();
-        next = node.pop_death_registration(&mut node.owner().lock_state());
+        next = node.pop_death_registration(&mut node.owner().state.lock());
     }
 }

@@ -80,7 +80,7 @@ impl FreezeNotification {
             cookie,
             holder: holder.clone(),
             link: Link::new(),
-            delivery: LockedBy::new(holder.state_lock(), delivery),
+            delivery: LockedBy::new(&holder.state, delivery),
             _counted: Counted::new(Kind::FreezeNotification),
         };
         Ok(Arc::new(notification, GFP_KERNEL)?)
@@ -99,7 +99,7 @@ impl FreezeNotification {
         locks: impl Sized,
         step: impl FnOnce(&mut FreezeNotificationState) -> bool,
     ) {
-        let mut holder = self.holder.lock_state();
+        let mut holder = self.holder.state.lock();
         if self.holder.has_ended.load(Relaxed) {
             return;
         }
@@ -152,7 +152,7 @@ impl FreezeNotification {
     /// notification is not registered. The reference that is dropped is not the last one, because
     /// the caller has one.
     fn unregister(self: &Arc<Self>, node: &Node) -> Option<RegistrationPlace> {
-        let mut owner = node.owner().lock_state();
+        let mut owner = node.owner().state.lock();
         let removed = owner.freeze_registrations.remove_node(&self.key(node))?;
         Some(removed.into_reservation())
     }
@@ -162,7 +162,7 @@ impl FreezeNotification {
     /// is freed with the notification, which the caller drops without a lock.
     pub(crate) fn cancel(self: &Arc<Self>, node: &Node) {
         let registration = self.unregister(node);
-        let mut holder = self.holder.lock_state();
+        let mut holder = self.holder.state.lock();
         let (state, unregistered) = self.delivery.access_mut(&mut holder);
         state.cancel();
         *unregistered = registration;
@@ -187,7 +187,7 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
     }
     reference.freeze = Some(notification.clone());
     let owner = reference.node.owner().clone();
-    let mut state = owner.lock_state();
+    let mut state = owner.state.lock();
     // An owner that is dead will not be frozen any more.
     if owner.has_ended.load(Relaxed) {
         return Ok(());
@@ -216,7 +216,7 @@ pub(crate) fn clear(process: &Arc<Process>, handle: u32, cookie: u64) -> Result 
 /// Executes `BC_FREEZE_NOTIFICATION_DONE`: confirms what user space has read (contract FRZN-3).
 /// `EINVAL` if no notification with this cookie is delivered.
 pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
-    let mut state = process.lock_state();
+    let mut state = process.state.lock();
     let notification = state.delivered_freezes.take_first(cookie).ok_or(EINVAL)?;
     let wake = match notification.delivery.access_mut(&mut state).0.confirm() {
         true => state.push_to_process(Work::Freeze(notification.clone())),
@@ -232,7 +232,7 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
 pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
-        let state = process.lock_state();
+        let state = process.state.lock();
         if process.has_ended.load(Relaxed) {
             return;
         }

@@ -265,7 +265,7 @@ impl Process {
             .ok_or(EINVAL)?;
         let (strong_count, weak_count) = node
             .state
-            .access(&node.owner().lock_state())
+            .access(&node.owner().state.lock())
             .counts
             .totals();
         Ok(NodeInfoForRef {

@@ -105,7 +105,7 @@ pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 impl NodeInUse {
     /// Ends the use. No lock may be held.
     pub(crate) fn end(self) {
-        let mut owner = self.0.owner().lock_state();
+        let mut owner = self.0.owner().state.lock();
         let wake = self.0.end_use_locked(&mut owner);
         wake.after(owner, self.0.owner(), WakeHint::Anywhere);
     }
@@ -167,7 +167,7 @@ impl Node {
     /// Fails if the handle by which the sender names the node was dropped meanwhile and the owner
     /// may have read so.
     pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let state = self.state.access_mut(&mut owner);
         match state.counts.life {
             Life::Known => state.counts.add_local(strength),
@@ -185,7 +185,7 @@ impl Node {
     /// Ends a call for this node whose buffer was not delivered: undoes [`Self::begin_call`], and
     /// that the call is outstanding for the owner. To be called with no lock held.
     pub(crate) fn end_call(self: &Arc<Self>) {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let freezers = owner.freeze.end_transaction();
         let wake = self.end_use_locked(&mut owner);
         sched::unpreempted_if(freezers.is_needed() || wake.is_needed(), || {
@@ -206,7 +206,7 @@ impl Node {
         strength: Strength,
         sender: Option<&Arc<Thread>>,
     ) -> Result<(), Uncounted> {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let state = self.state.access_mut(&mut owner);
         let strong = strength == Strength::Strong;
         let is_unused = strong && sender.is_none() && !state.counts.has_strong();
@@ -223,7 +223,7 @@ impl Node {
     /// Stops counting a handle for the node: as a strong one, as a ref, or both. To be called
     /// without the owner's state lock.
     pub(crate) fn release(self: &Arc<Self>, was_last: bool, was_strong: bool) {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let state = self.state.access_mut(&mut owner);
         state.counts.lower(was_last, was_strong);
         let fell = if was_last { Fell::Name } else { Fell::Use };
@@ -280,7 +280,7 @@ impl Node {
     /// Registers a death notification, whose place is free. Returns `false` if the node is dead
     /// already.
     pub(crate) fn add_death_registration(&self, notification: &Arc<DeathNotification>) -> bool {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let state = self.state.access_mut(&mut owner);
         if state.counts.life == Life::Orphaned {
             return false;
@@ -296,7 +296,7 @@ impl Node {
         &self,
         notification: &DeathNotification,
     ) -> Option<Arc<DeathNotification>> {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         self.state
             .access_mut(&mut owner)
             .death_registrations
@@ -349,7 +349,7 @@ impl Node {
     /// Ends the oneway call that the node is busy with, and queues the next one for the owner. To
     /// be called with no lock held.
     pub(crate) fn end_oneway(&self) {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let wake = self.begin_next_oneway(&mut owner);
         wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
@@ -358,7 +358,7 @@ impl Node {
     /// called with no lock held.
     #[inline(never)] // All commands would have its stack frame.
     pub(crate) fn end_oneway_use(self: &Arc<Self>) {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let wake = self.begin_next_oneway(&mut owner);
         let update = self.end_use_locked(&mut owner);
         sched::unpreempted_if(wake.is_needed() || update.is_needed(), || {
@@ -387,7 +387,7 @@ impl Node {
     /// Applies `change`, which lowers counts of the owner itself by which it has the name, and does
     /// what follows from it.
     fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
-        let mut owner = self.owner().lock_state();
+        let mut owner = self.owner().state.lock();
         let wake = self.lower_locked(&mut owner, change, Fell::Name);
         wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
@@ -510,7 +510,7 @@ impl Process {
             return;
         };
         node.counted = None;
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         let before = state.spare_node.replace(node);
         drop(state);
         drop(before);
@@ -529,7 +529,7 @@ impl Process {
         // Freed without the lock if another thread inserts this node meanwhile.
         let mut new = None;
         loop {
-            let mut state = self.lock_state();
+            let mut state = self.state.lock();
             let known = state.nodes.get(name.ptr).map(Arc::from);
             if known.is_none() {
                 limits().nodes.check(state.nodes.len())?;
@@ -568,7 +568,7 @@ impl Process {
     /// Returns what this process, as the owner, has read of the references to the first of its
     /// nodes whose pointer is greater than `ptr`.
     pub(crate) fn node_debug_info(&self, ptr: u64) -> NodeDebugInfo {
-        let state = self.lock_state();
+        let state = self.state.lock();
         let next = ptr
             .checked_add(1)
             .and_then(|next| state.nodes.first_from(next))

@@ -21,7 +21,7 @@ use crate::{
     handles::Handles,
     kernel_ext::{
         callers::Records,
-        closable::{Closable, Open},
+        closable::Closable,
         files::OpenFile,
         link::{has_field, LinkedTree},
         page_range::PageRange,
@@ -50,7 +50,7 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{Atomic, Relaxed},
-        lock::{spinlock::SpinLockBackend, Guard, Lock},
+        lock::{spinlock::SpinLockBackend, Guard},
         poll::PollTable,
         Arc,
         SpinLock,
@@ -70,8 +70,9 @@ pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 #[pin_data]
 #[repr(C)]
 pub(crate) struct Process {
+    /// The state of the process, its threads and its nodes, whose own state is bound to this lock.
     #[pin]
-    state: SpinLock<ProcessState>,
+    pub(crate) state: SpinLock<ProcessState>,
     /// The device that was opened.
     pub(crate) context: Arc<Context>,
     /// The log of what is sent through that device.
@@ -86,7 +87,8 @@ pub(crate) struct Process {
     /// Unique among open files of devices, and ascending in the order of opening.
     pub(crate) opening: i64,
     /// The rights with which the device was opened. Security hooks are called with these, whichever
-    /// task makes a call later. Closed once the process has ended.
+    /// task makes a call later. Closed once the process has ended; a task that uses them at that
+    /// time keeps them until it is done.
     pub(crate) credential: Closable<ARef<Credential>>,
     /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
     pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
@@ -117,7 +119,7 @@ pub(crate) struct Process {
     /// Whether a descriptor was closed, so that threads may have been made to return to user space.
     pub(crate) was_flushed: Atomic<bool>,
     /// The number of `group` in the initial pid namespace.
-    pid: Pid,
+    pub(crate) pid: Pid,
     _counted: Counted,
 }
 
@@ -412,29 +414,6 @@ impl Process {
         )
     }
 
-    /// The lock behind [`Self::lock_state`], to which threads and notifications bind their own
-    /// state.
-    pub(crate) fn state_lock(&self) -> &Lock<ProcessState, SpinLockBackend> {
-        &self.state
-    }
-
-    /// Locks the state of the process, its threads and its nodes.
-    pub(crate) fn lock_state(&self) -> StateGuard<'_> {
-        self.state.lock()
-    }
-
-    /// The number of the thread group that opened the device, in the initial pid namespace.
-    pub(crate) fn pid(&self) -> Pid {
-        self.pid
-    }
-
-    /// Returns the rights with which the device was opened. They stay valid while the caller uses
-    /// them, though the process may end at any time. `ESRCH` once the process has ended.
-    #[inline]
-    pub(crate) fn credential(&self) -> Result<Open<'_, ARef<Credential>>> {
-        self.credential.open().ok_or(ESRCH)
-    }
-
     /// Returns the error of a transaction that cannot be sent to the process: that the process has
     /// died if it has, else `error`.
     #[cold]
@@ -455,7 +434,7 @@ impl Process {
 
     /// Returns the node that the process names by this pointer.
     pub(crate) fn node(&self, ptr: u64) -> Option<Arc<Node>> {
-        self.lock_state().nodes.get(ptr).map(Arc::from)
+        self.state.lock().nodes.get(ptr).map(Arc::from)
     }
 
     /// Releases `locks` and wakes the tasks that poll the device, without being preempted in
@@ -489,7 +468,7 @@ impl Process {
     /// Ends a transaction that was outstanding for the process, and wakes the tasks that freeze it
     /// if necessary. To be called with no lock held.
     pub(crate) fn end_transaction(&self) {
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         let wake = state.freeze.end_transaction();
         self.unlock_and_wake_freezers(state, wake);
     }
@@ -498,7 +477,7 @@ impl Process {
     /// read would return something.
     pub(crate) fn poll(&self, thread: &Thread, file: &File, table: PollTable<'_>) -> bool {
         self.waiters.register(&table, file);
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();
         let own = thread.state(&mut state);

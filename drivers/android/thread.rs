@@ -186,7 +186,7 @@ impl Thread {
             id: current!().pid(),
             process: process.clone(),
             task: ThreadPid::current(),
-            state: LockedBy::new(process.state_lock(), state),
+            state: LockedBy::new(&process.state, state),
             has_ended: Atomic::new(false),
             must_return: Atomic::new(false),
             has_unread_error: Atomic::new(false),
@@ -211,7 +211,7 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn party(&self) -> Party {
         Party {
-            pid: self.process.pid(),
+            pid: self.process.pid,
             tid: self.id,
         }
     }
@@ -230,14 +230,14 @@ impl Thread {
     /// Makes sure that the stack has room for one more frame. `ENOMEM`. To be called with no lock
     /// held.
     pub(crate) fn make_room_on_stack(&self) -> Result {
-        let mut process = self.process.lock_state();
+        let mut process = self.process.state.lock();
         let shortage = self.state(&mut process).stack.shortage()?;
         drop(process);
         let Some(shortage) = shortage else {
             return Ok(());
         };
         let room = shortage.allocate(GFP_KERNEL)?;
-        let mut process = self.process.lock_state();
+        let mut process = self.process.state.lock();
         // Only this thread makes its stack grow; other tasks may have made room meanwhile, by
         // ending calls of it.
         let unneeded = self.state(&mut process).stack.frames.add_room(room);
@@ -250,7 +250,7 @@ impl Thread {
     /// called with no lock held.
     pub(crate) fn queue_return_code(self: &Arc<Self>, mut ticket: WorkTicket, answer: Return) {
         *ticket = Code::Return(answer);
-        let mut process = self.process.lock_state();
+        let mut process = self.process.state.lock();
         let wake = process.push_to_thread(self, Work::Code(ticket));
         wake.after(process, &self.process, WakeHint::Anywhere);
     }
@@ -303,14 +303,14 @@ impl Thread {
     /// be called with no lock held.
     #[cold]
     pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool) {
-        let mut process = self.process.lock_state();
+        let mut process = self.process.state.lock();
         let mut ticket = None;
         if !has_failed {
             ticket = self.state(&mut process).spare_ticket.take();
             if ticket.is_none() {
                 drop(process);
                 ticket = work::new_ticket().ok();
-                process = self.process.lock_state();
+                process = self.process.state.lock();
             }
         }
         self.state(&mut process).stack.end_reply();
@@ -330,7 +330,7 @@ impl Thread {
     /// same completion, and its commands are stopped until then.
     #[cold]
     pub(crate) fn stop_until_completion(self: &Arc<Self>) {
-        let mut process = self.process.lock_state();
+        let mut process = self.process.state.lock();
         let state = self.state(&mut process);
         state.completions.last = CompletionRead::StopsCommands;
         self.has_unread_error.store(true, Relaxed);
@@ -339,7 +339,7 @@ impl Thread {
     /// Queues for the thread the error of its last command, and records the extended error. To be
     /// called with no lock held.
     pub(crate) fn queue_transaction_error(self: &Arc<Self>, id: u32, error: Failure) {
-        let mut process = self.process.lock_state();
+        let mut process = self.process.state.lock();
         self.state(&mut process).set_error(id, error);
         self.queue_error_and_wake(process, error.return_code());
     }

@@ -280,7 +280,7 @@ impl Transaction {
             true => Party::default(),
             false => self.sender(),
         };
-        let (to, code, flags) = (target.pid(), self.code, self.flags);
+        let (to, code, flags) = (target.pid, self.code, self.flags);
         (self.id, from.pid, from.tid, to, 0, code, flags)
     }
 
@@ -374,7 +374,7 @@ impl TransactionBox {
         let Some(caller) = self.caller.clone() else {
             return;
         };
-        let mut process = caller.process.lock_state();
+        let mut process = caller.process.state.lock();
         and(&caller, &process);
         let state = caller.state(&mut process);
         // Also of one that waits for something else first, and that has ended and does not ask.
@@ -422,7 +422,7 @@ impl TransactionBox {
             "nobody waits for the reply to call {}: thread {} of process {} has ended, or its call has",
             unwanted.id,
             caller.id,
-            caller.process.pid()
+            caller.process.pid
         );
         if let Some(buffer) = unwanted.buffer() {
             trace::transaction_failed_buffer_release(|| buffer.traced(unwanted.id));
@@ -447,7 +447,7 @@ impl Drop for Transaction {
                 trace::txn_latency_free(|| self.ended_as_draft(&to));
             }
             Content::Call { node, .. } => {
-                trace::txn_latency_free(|| self.ended_at(node.owner().pid(), 0));
+                trace::txn_latency_free(|| self.ended_at(node.owner().pid, 0));
                 self.release_content();
             }
             Content::Reply { .. } => {

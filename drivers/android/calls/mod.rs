@@ -64,7 +64,7 @@ fn tell(
 ) {
     let reason = failure.reason;
     let to = receiver.map_or(Party::default(), |(process, thread)| Party {
-        pid: process.pid(),
+        pid: process.pid,
         tid: thread.map_or(0, |thread| thread.id),
     });
     let is_wanted = debug::is_wanted(DebugSubject::FailedTransaction)

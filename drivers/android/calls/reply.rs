@@ -64,7 +64,7 @@ pub(crate) fn reply(
         Ok(()) => None,
         Err(failure) => {
             transaction.put_content(Content::Failed(failure));
-            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
+            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, thread.id));
             Some((id, failure))
         }
     };
@@ -118,7 +118,7 @@ fn begin_reply(
     reads_then: bool,
     freed: Option<NodeInUse>,
 ) -> (u32, Option<(TransactionBox, ReplyCompletion)>) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
@@ -192,7 +192,7 @@ fn fill_reply(
     let receiver = &caller.process;
     trace::transaction(|| {
         let TransactionRequest { code, flags, .. } = *request;
-        (id, 0, receiver.pid(), caller.id, true, code, flags)
+        (id, 0, receiver.pid, caller.id, true, code, flags)
     });
     // The caller waits for a reply, so it is never oneway, whatever its flags (contract TXN-15).
     let reserved = receiver.reserve_buffer(id, request, 0, CallKind::Sync);
@@ -213,10 +213,10 @@ fn fill_reply(
     }
     transaction.put_content(Content::Reply {
         buffer,
-        from: (thread.process.pid(), thread.id),
+        from: (thread.process.pid, thread.id),
         is_queued: false,
     });
-    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), thread.id));
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, thread.id));
     transaction.describe(id, request);
     Ok(())
 }

@@ -52,7 +52,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let node = match find_target(sender, request.handle) {
         Ok(node) => node,
         Err((node, failure)) => {
-            let id = thread.process.lock_state().debug_ids.next(take_debug_ids);
+            let id = thread.process.state.lock().debug_ids.next(take_debug_ids);
             return fail(sender, request, (id, node), None, failure);
         }
     };
@@ -67,7 +67,7 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     };
     trace::transaction(|| {
         let thread = begun.route.as_ref().map_or(0, |waiter| waiter.thread.id);
-        let (process, code, flags) = (node.owner().pid(), request.code, request.flags);
+        let (process, code, flags) = (node.owner().pid, request.code, request.flags);
         (id, node.debug_id, process, thread, false, code, flags)
     });
     let queued = prepare_call(sender, request, &node, id, &mut begun).and_then(|transaction| {
@@ -123,8 +123,8 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Fail
     if Arc::ptr_eq(node.owner(), caller) {
         return Err((node.debug_id, Failure::new(Reason::OwnNode, EINVAL)));
     }
-    let owner = node.owner().credential();
-    let owner = owner.map_err(|_| (0, Failure::without_errno(Reason::ReceiverEnded)))?;
+    let owner = node.owner().credential.open();
+    let owner = owner.ok_or_else(|| (0, Failure::without_errno(Reason::ReceiverEnded)))?;
     security::binder_transaction(sender.credential, &owner)
         .map_err(|_| (node.debug_id, Failure::new(Reason::CallDenied, EPERM)))?;
     drop(owner);
@@ -155,7 +155,7 @@ fn begin_call(
     request: &TransactionRequest,
 ) -> (u32, Result<Begun, Failure>) {
     let target = node.owner();
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
@@ -203,7 +203,7 @@ fn begin_call(
 /// arrive before this call is queued for it: [`submit`] checks again.
 fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
     while !Arc::ptr_eq(&caller.thread.process, target) {
-        let mut process = caller.thread.process.lock_state();
+        let mut process = caller.thread.process.state.lock();
         let stack = &caller.thread.state(&mut process).stack;
         // The thread that waits for a reply to what this one served when it made the call.
         let next = stack.served_during(caller.frame)?.waiter()?;
@@ -239,7 +239,7 @@ fn prepare_call(
             };
             let room = thread.make_room_on_stack();
             room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
-            let mut process = thread.process.lock_state();
+            let mut process = thread.process.state.lock();
             *begun.frame.insert(expect_reply(
                 thread.state(&mut process),
                 ticket,
@@ -291,7 +291,7 @@ fn fill(
     transaction.put_content(Content::Call {
         node: node.clone(),
         buffer,
-        from: sender.thread.process.pid(),
+        from: sender.thread.process.pid,
         stage: CallStage::Draft,
     });
     copied
@@ -305,12 +305,12 @@ fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Proces
     // Not urgent: the completion is read together with the outcome of the call (contract TXN-18).
     *ticket = Code::Completion;
     state.push(Work::Code(ticket));
-    state.stack.push_outgoing(target.pid())
+    state.stack.push_outgoing(target.pid)
 }
 
 /// Undoes [`expect_reply`] for a call that is not queued. Takes the state lock.
 fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let state = thread.state(&mut process);
     state.stack.pop_outgoing(frame);
     state.completions.last = CompletionRead::Withdrawn;
@@ -320,7 +320,7 @@ fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
 /// may serve it. The sender reads only that the call is queued (contract TXN-16).
 fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Node>) {
     let thread = sender.thread;
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state(&mut process);
     state.extended_error = no_error(id);
@@ -347,17 +347,17 @@ fn queue_oneway(
     };
     let mut transaction = Transaction::new(thread)?;
     let kind = CallKind::Oneway {
-        sender: thread.process.pid(),
+        sender: thread.process.pid,
         quota: limits().oneway_quota(),
     };
     transaction.describe(id, request);
     trace::transaction(|| {
-        let (process, code, flags) = (node.owner().pid(), request.code, request.flags);
+        let (process, code, flags) = (node.owner().pid, request.code, request.flags);
         (id, node.debug_id, process, 0, false, code, flags)
     });
     fill(&mut transaction, sender, request, node, kind)?;
     let to = Party {
-        pid: node.owner().pid(),
+        pid: node.owner().pid,
         tid: 0,
     };
     let mut answer = match transaction.buffer() {
@@ -390,9 +390,9 @@ fn submit(
     hint: WakeHint,
 ) -> Result<bool, Failure> {
     let target = node.owner();
-    let mut state = target.lock_state();
+    let mut state = target.state.lock();
     let to = Party {
-        pid: target.pid(),
+        pid: target.pid,
         tid: route.map_or(0, |waiter| waiter.thread.id),
     };
     let call_type = CallType::of_call(request.flags);
@@ -493,7 +493,7 @@ fn raise_server<'a>(
     drop(state);
     let task = server.task.task();
     let raised_from = task.and_then(|task| priority::raise_sleeper(&task, caller, &node.priority));
-    let mut state = node.owner().lock_state();
+    let mut state = node.owner().state.lock();
     let own = server.state(&mut state);
     own.pending_calls -= 1;
     own.wait_state = WaitState::ForOwnWork;

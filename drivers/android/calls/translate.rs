@@ -121,10 +121,8 @@ fn copy_objects(
         size: buffer.layout.data_size(),
         source: data,
     };
-    let credential = route
-        .receiver
-        .credential()
-        .map_err(|error| unwritable(error))?;
+    let credential = route.receiver.credential.open();
+    let credential = credential.ok_or_else(|| unwritable(ESRCH))?;
     let mut translation = Translation {
         route,
         receiver_credential: &credential,

@@ -272,7 +272,7 @@ fn execute_other(
         Command::RegisterLooper => register_looper(thread, input),
         Command::EnterLooper => enter_looper(thread, input),
         Command::ExitLooper => {
-            let mut process = thread.process.lock_state();
+            let mut process = thread.process.state.lock();
             thread.state(&mut process).looper.exit();
         }
     }
@@ -413,7 +413,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
             DeathNotification,
             "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
         ),
-        Err(ENOMEM) => thread.queue_error_and_wake(thread.process.lock_state(), Return::Error),
+        Err(ENOMEM) => thread.queue_error_and_wake(thread.process.state.lock(), Return::Error),
         Err(_) => input.refuse(
             command,
             fmt!("there is no handle {handle}, or it has a death notification; clear that first"),
@@ -455,7 +455,7 @@ fn freeze_notification(
 
 /// Runs `BC_REGISTER_LOOPER`. Takes the state lock.
 fn register_looper(thread: &Thread, input: &WriteBuffer<'_>) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let mut pool = process.pool;
     let registered = thread.state(&mut process).looper.register(&mut pool);
     process.pool = pool;
@@ -474,7 +474,7 @@ fn register_looper(thread: &Thread, input: &WriteBuffer<'_>) {
 
 /// Runs `BC_ENTER_LOOPER`. Takes the state lock.
 fn enter_looper(thread: &Thread, input: &WriteBuffer<'_>) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let is_valid = thread.state(&mut process).looper.enter();
     drop(process);
     binder_debug!(Threads, "joins the pool");

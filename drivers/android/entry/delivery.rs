@@ -244,7 +244,7 @@ pub(super) fn deliver_call<'a>(
             buffer.install_files(numbers);
         }
         if transaction.is_oneway() {
-            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
+            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
             let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
             let process = &thread.process;
@@ -255,7 +255,7 @@ pub(super) fn deliver_call<'a>(
         transaction.saved_priority.keep_first(own);
         thread.process.deliver_buffer(buffer, Some(node), false);
     }
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let own = thread.state(&mut process);
     own.pending_calls -= 1;
     own.stack.push_incoming(transaction);
@@ -291,11 +291,11 @@ fn end_oneway_call(
     flag_is_lent: bool,
 ) -> StateGuard<'_> {
     drop(transaction);
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let freezers = process.freeze.end_transaction();
     if freezers.is_needed() {
         thread.process.unlock_and_wake_freezers(process, freezers);
-        process = thread.process.lock_state();
+        process = thread.process.state.lock();
     }
     if flag_is_lent {
         thread.state(&mut process).looper.lend_flag();
@@ -307,12 +307,12 @@ fn end_oneway_call(
 /// thread had before the call. No lock may be held.
 fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBox) {
     let saved_priority = transaction.saved_priority.take();
-    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid(), 0));
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
     if let Some(buffer) = transaction.buffer() {
         trace::transaction_buffer_release(|| buffer.traced(transaction.id));
     }
     transaction.fail(Failure::without_errno(Reason::Undeliverable));
-    drop(drop_pending_call(thread, thread.process.lock_state()));
+    drop(drop_pending_call(thread, thread.process.state.lock()));
     if let Some(saved) = saved_priority {
         priority::end_service(saved);
     }
@@ -326,7 +326,7 @@ fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -
     let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
         wake.after(process, &thread.process, WakeHint::Anywhere);
-        process = thread.process.lock_state();
+        process = thread.process.state.lock();
     }
     process
 }

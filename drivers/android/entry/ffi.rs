@@ -227,7 +227,7 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
         // SAFETY: The inode is valid during this call, and that of a device. `binder_release` calls
         // the counterpart, with the same inode and pid. Nothing else uses the file yet.
         unsafe {
-            rust_binder_logs_opened(inode.cast(), process.pid());
+            rust_binder_logs_opened(inode.cast(), process.pid);
             (*file).private_data = process.into_foreign();
         }
         Ok(0)
@@ -269,7 +269,7 @@ unsafe extern "C" fn binder_release(
     // The file goes later, and is empty from now on.
     // SAFETY: The inode is that of `binder_open`, and valid during this call. It follows the call
     // there, with the same pid.
-    unsafe { rust_binder_logs_closed(inode.cast(), process.pid()) };
+    unsafe { rust_binder_logs_closed(inode.cast(), process.pid) };
     0
 }
 

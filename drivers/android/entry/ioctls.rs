@@ -110,7 +110,7 @@ fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Resul
         }
         ioctl::BINDER_SET_MAX_THREADS => {
             let max_threads = argument.get().map_err(|_| EINVAL)?;
-            process.lock_state().pool.max_threads = max_threads;
+            process.state.lock().pool.max_threads = max_threads;
             Ok(())
         }
         ioctl::BINDER_SET_CONTEXT_MGR => {
@@ -142,7 +142,7 @@ fn run_other(opened: &mut Opened<'_>, command: u32, argument: Argument) -> Resul
         }
         ioctl::BINDER_ENABLE_ONEWAY_SPAM_DETECTION => {
             let is_wanted = argument.get::<u32>()? != 0;
-            process.lock_state().detects_oneway_spam = is_wanted;
+            process.state.lock().detects_oneway_spam = is_wanted;
             Ok(())
         }
         ioctl::BINDER_GET_EXTENDED_ERROR => extended_error(&*current_thread(process)?, argument),
@@ -261,7 +261,7 @@ fn set_context_manager(opened: &Opened<'_>, name: NodeName, flags: NodeFlags) ->
         let node = process.pin_node_of_pointer(name, flags)?;
         let counted = node
             .state
-            .access_mut(&mut process.lock_state())
+            .access_mut(&mut process.state.lock())
             .counts
             .become_manager();
         node.unpin();
@@ -301,7 +301,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
 /// Runs `BINDER_GET_EXTENDED_ERROR`. The error is returned once: it is reset even if the answer
 /// cannot be written.
 fn extended_error(thread: &Thread, argument: Argument) -> Result {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let state = thread.state(&mut process);
     let error = core::mem::replace(&mut state.extended_error, no_error(0));
     drop(process);

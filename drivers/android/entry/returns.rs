@@ -103,7 +103,7 @@ pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RET
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
     let written = begin(io).inspect_err(|_| queue_completion(thread, &sent))?;
     trace::wait_for_work(|| {
-        let has_calls = thread.is_calling(&thread.process.lock_state());
+        let has_calls = thread.is_calling(&thread.process.state.lock());
         (false, has_calls, true)
     });
     if sent.needs_thread {
@@ -120,7 +120,7 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
 /// may have been woken. No lock may be held.
 #[cold]
 fn wake_others(thread: &Thread) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let wake = process.wake_for_work();
     wake.after(process, &thread.process, WakeHint::Anywhere);
 }
@@ -130,7 +130,7 @@ fn wake_others(thread: &Thread) {
 /// one.
 #[cold]
 fn read_completion_and_request(thread: &Thread, io: &mut WriteRead) -> Result {
-    let request = thread.process.lock_state().request_thread(thread);
+    let request = thread.process.state.lock().request_thread(thread);
     let mut output = ReadBuffer::new(thread, io);
     output.put(Return::TransactionComplete, &[]);
     finish(thread, io, &mut output, request)
@@ -165,7 +165,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     if ffi::may_stop() {
         stop_outside_of_pool(thread);
     }
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let mut takes_common_work = thread.state(&mut process).is_available();
     trace::wait_for_work(|| {
         let own = thread.state(&mut process);
@@ -177,7 +177,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         let flag_is_lent = thread.state(&mut process).looper.take_lent_flag();
         drop(process);
         priority::return_to_default(default, flag_is_lent);
-        process = thread.process.lock_state();
+        process = thread.process.state.lock();
         takes_common_work = thread.state(&mut process).is_available();
     }
     loop {
@@ -211,7 +211,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
 /// LOOP-6).
 #[cold]
 fn stop_outside_of_pool(thread: &Thread) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let own = thread.state(&mut process);
     let is_error = own.is_available() && !own.looper.is_in_pool();
     drop(process);
@@ -274,7 +274,7 @@ fn write_all_work<'a>(
         if output.piece.room() < LARGEST_RETURN {
             drop(process);
             output.flush()?;
-            process = thread.process.lock_state();
+            process = thread.process.state.lock();
             continue;
         }
         let own = thread.state(&mut process).pop_work();
@@ -313,7 +313,7 @@ fn write_all_work<'a>(
                 deliver_reply(thread, reply, output)?;
                 let request = match needs_thread {
                     false => None,
-                    true => thread.process.lock_state().request_thread(thread),
+                    true => thread.process.state.lock().request_thread(thread),
                 };
                 return Ok(Written::Reply(request));
             }
@@ -330,7 +330,7 @@ fn write_all_work<'a>(
                 thread.process.keep_node(node);
             }
         }
-        process = thread.process.lock_state();
+        process = thread.process.state.lock();
     }
 }
 
@@ -338,7 +338,7 @@ fn write_all_work<'a>(
 /// kept for it.
 #[cold]
 fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let ticket = thread.state(&mut process).spare_ticket.take();
     match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
         Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
@@ -352,7 +352,7 @@ fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
 /// Withdraws a request for a thread that user space cannot read.
 #[cold]
 fn withdraw_request(thread: &Thread, started: u32) {
-    thread.process.lock_state().pool.withdraw_request(started);
+    thread.process.state.lock().pool.withdraw_request(started);
 }
 
 /// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of

@@ -74,7 +74,7 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
         process, attempt, ..
     } in &mut *targets
     {
-        let mut state = process.lock_state();
+        let mut state = process.state.lock();
         // From now on the process takes no calls that wait for a reply. One that has ended takes no
         // calls at all.
         if !process.has_ended.load(Relaxed) {
@@ -94,12 +94,12 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
         };
         target.event = match became_idle {
             Ok(()) => {
-                let mut state = target.process.lock_state();
+                let mut state = target.process.state.lock();
                 let (event, wake) = state.freeze.complete(attempt);
                 target.process.unlock_and_wake_freezers(state, wake);
                 event
             }
-            Err(_) => target.process.lock_state().freeze.give_up(attempt),
+            Err(_) => target.process.state.lock().freeze.give_up(attempt),
         };
     }
     drop(changing);
@@ -110,7 +110,7 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
 fn thaw(targets: &mut [FreezeTarget]) {
     let changing = CHANGING.lock();
     for FreezeTarget { process, event, .. } in targets {
-        let mut state = process.lock_state();
+        let mut state = process.state.lock();
         // A process that has ended is not frozen, and nothing is told of it after its death.
         if process.has_ended.load(Relaxed) {
             continue;
@@ -147,7 +147,7 @@ pub(crate) fn frozen_info(caller: &Process, pid: u32) -> Result<FrozenInfo> {
         async_recv: 0,
     };
     for FreezeTarget { process, .. } in targets_of(caller, pid)?.as_slice() {
-        let state = process.lock_state();
+        let state = process.state.lock();
         info.sync_recv |= u32::from(state.freeze.has_rejected_sync);
         info.sync_recv |= u32::from(is_busy(&state)) << 1;
         info.async_recv |= u32::from(state.freeze.has_received_oneway);
@@ -194,7 +194,7 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     loop {
         let mut waited = false;
         for (process, attempt) in targets.iter().filter_map(FreezeTarget::begun) {
-            let mut state = process.lock_state();
+            let mut state = process.state.lock();
             while left > 0 && !process.has_ended.load(Relaxed) {
                 match state.freeze.progress(attempt) {
                     FreezeProgress::Waiting { outstanding: 0 } | FreezeProgress::Completed => break,
@@ -221,7 +221,7 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
 fn are_idle(targets: &[FreezeTarget]) -> bool {
     let mut begun = targets.iter().filter_map(FreezeTarget::begun);
     begun.all(|(process, attempt)| {
-        let state = process.lock_state();
+        let state = process.state.lock();
         let may_freeze = match state.freeze.progress(attempt) {
             FreezeProgress::Waiting { .. } => !is_busy(&state),
             FreezeProgress::Completed => true,

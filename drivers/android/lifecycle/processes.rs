@@ -66,7 +66,7 @@ pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc
 }
 
 fn key(process: &Process) -> Key {
-    (process.pid(), process.opening)
+    (process.pid, process.opening)
 }
 
 /// Removes `process`, so that [`opened_by`] does not find it any more, and adds what it has counted
@@ -87,7 +87,7 @@ fn remove(process: &Process) {
 /// Returns the processes of this pid that have been opened now, in the order of opening. Each step
 /// takes the lock of the registry.
 pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
-    opened_from((pid, i64::MIN)).take_while(move |process| process.pid() == pid)
+    opened_from((pid, i64::MIN)).take_while(move |process| process.pid == pid)
 }
 
 /// Returns all processes that have been opened now, in the order of their keys, likewise.
@@ -104,11 +104,11 @@ fn opened_from(mut from: Key) -> impl Iterator<Item = Arc<Process>> {
         let process = first.current().1.clone();
         drop(registry);
         if process.opening < until {
-            from = (process.pid(), process.opening + 1);
+            from = (process.pid, process.opening + 1);
             return Some(process);
         }
         // All that follow of its pid are later, too, since they are in the order of opening.
-        from = (process.pid().checked_add(1)?, i64::MIN);
+        from = (process.pid.checked_add(1)?, i64::MIN);
         sched::cond_resched();
     })
 }
@@ -130,7 +130,7 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         sched::cond_resched();
     }
     process.close_handles();
-    let mut state = process.lock_state();
+    let mut state = process.state.lock();
     let rest = (
         core::mem::take(&mut state.freeze_registrations),
         state.delivered_freezes.take_all(),
@@ -157,12 +157,12 @@ pub(crate) fn close_process(process: &Process) {
     binder_debug!(
         OpenClose,
         "process {} closes {}",
-        process.pid(),
+        process.pid,
         process.context.name()
     );
     // Set under the lock, so that a task that holds the lock and has found the process open can
     // finish.
-    let mut state = process.lock_state();
+    let mut state = process.state.lock();
     process.has_ended.store(true, Relaxed);
     // Nobody is notified that it is not frozen any more (contract FRZ-7).
     let (_, freezers) = state.freeze.thaw();
@@ -173,16 +173,16 @@ pub(crate) fn close_process(process: &Process) {
 }
 
 fn any_thread(process: &Process) -> Option<Arc<Thread>> {
-    let state = process.lock_state();
+    let state = process.state.lock();
     state.threads.first_from(&Pid::MIN)
 }
 
 /// Marks all nodes of a process as dead, drops the oneway calls that wait for their turn, and
 /// queues the death notifications of these nodes. No lock may be held.
 fn orphan_nodes(process: &Process) {
-    let mut nodes = process.lock_state().nodes.take_all();
+    let mut nodes = process.state.lock().nodes.take_all();
     while let Some(node) = nodes.pop_first() {
-        let mut state = process.lock_state();
+        let mut state = process.state.lock();
         let (waiting, notification) = node.orphan(&mut state);
         drop(state);
         drop(waiting);
@@ -191,7 +191,7 @@ fn orphan_nodes(process: &Process) {
                 DeadBinder,
                 "node {} of process {} is dead, and those are told who asked for that",
                 node.debug_id,
-                process.pid()
+                process.pid
             );
         }
         notify_all(&node, notification);
@@ -201,7 +201,7 @@ fn orphan_nodes(process: &Process) {
 }
 
 fn pop_work(process: &Process) -> Option<Work> {
-    let mut state = process.lock_state();
+    let mut state = process.state.lock();
     let popped = state.work.pop_front()?;
     state.queued_calls -= u32::from(matches!(popped, Work::Call(_)));
     Some(popped)

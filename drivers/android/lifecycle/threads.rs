@@ -46,7 +46,7 @@ use kernel::{
 /// and with `ENOMEM` when memory or the limit of threads does not allow another record.
 pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thread>> {
     let id = current!().pid();
-    let found = process.lock_state().threads.get(&id).cloned();
+    let found = process.state.lock().threads.get(&id).cloned();
     match found {
         // A task that has a record belongs to the opener: that was checked when the record was
         // made.
@@ -68,7 +68,7 @@ pub(crate) fn has_returned(process: ArcBorrow<'_, Process>) {
     if !process.was_flushed.load(Relaxed) {
         return;
     }
-    let state = process.lock_state();
+    let state = process.state.lock();
     if let Some(thread) = state.threads.get(&current!().pid()) {
         if thread.task.is_current() {
             thread.must_return.store(false, Relaxed);
@@ -82,7 +82,7 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     let thread = Thread::new(process)?;
     let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
     loop {
-        let mut state = process.lock_state();
+        let mut state = process.state.lock();
         if limits().threads.has_room(state.threads.len()) {
             state.threads.insert(node);
             drop(state);
@@ -102,7 +102,7 @@ fn end_exited_thread(process: &Process) -> bool {
     let mut from = Some(Pid::MIN);
     let mut exited: Option<Arc<Thread>> = None;
     while let Some(first) = from {
-        let state = process.lock_state();
+        let state = process.state.lock();
         let next = state.threads.visit(&first, |_, thread| {
             if exited.is_none() && thread.task.is_exiting() {
                 exited = Some(thread.clone());
@@ -119,7 +119,7 @@ pub(crate) fn flush(process: &Process) {
     process.was_flushed.store(true, Relaxed);
     let mut next = Pid::MIN;
     loop {
-        let mut state = process.lock_state();
+        let mut state = process.state.lock();
         let Some(thread) = state.threads.first_from(&next) else {
             return;
         };
@@ -163,7 +163,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
         // The number of frames is limited only by memory.
         sched::cond_resched();
     }
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     // It is empty, but owns memory.
     let stack = core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new());
     drop(process);
@@ -192,7 +192,7 @@ fn end_service(thread: &Thread, saved: Priority) {
 /// look](crate::process::ProcessState::pollers_have_to_look), because the next record of the task
 /// is available. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     if thread.has_ended.load(Relaxed) {
         return None;
     }
@@ -214,7 +214,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
 /// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding
 /// any more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let stack = &mut thread.state(&mut process).stack.frames;
     let frame = stack.pop();
     let surplus = stack.take_surplus();
@@ -235,7 +235,7 @@ fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
 /// Both happen under one lock, because a node records in which queue its node update is, and it has
 /// to be there whenever the lock is free (lesson S22).
 fn pass_on_work(thread: &Thread) -> bool {
-    let mut process = thread.process.lock_state();
+    let mut process = thread.process.state.lock();
     let Some(work) = thread.state(&mut process).pop_work() else {
         return false;
     };
@@ -267,9 +267,9 @@ pub(super) fn end_work(process: &Process, work: Work) {
             call.id,
             call.sender().pid,
             call.sender().tid,
-            process.pid()
+            process.pid
         );
-        trace::txn_latency_free(|| call.ended_at(process.pid(), 0));
+        trace::txn_latency_free(|| call.ended_at(process.pid, 0));
         call.fail(Failure::without_errno(Reason::ReceiverEnded));
     }
 }

@@ -389,7 +389,7 @@ fn write_sent(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
 
 /// Writes the lines that name a process.
 pub(super) fn write_names(process: &Process, out: &SeqFile) {
-    seq_print!(out, "proc {}\n", process.pid());
+    seq_print!(out, "proc {}\n", process.pid);
     let device = process.context.name().to_bytes();
     seq_print!(out, "context {}\n", DeviceName(device));
 }

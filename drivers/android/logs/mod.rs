@@ -220,7 +220,7 @@ impl Snapshot {
         while next.is_some() {
             self.make_room(FEW + processes::MOST_OF_ITEM)?;
             let behind = self.lines.len() + FEW;
-            let state = process.lock_state();
+            let state = process.state.lock();
             for _ in 0..FEW {
                 match next {
                     Some(place) if self.lines.len() < behind => next = copy(self, &state, &place),

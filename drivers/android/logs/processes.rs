@@ -127,7 +127,7 @@ impl Snapshot {
             if self.head.len() == 1 {
                 self.head.push(Line::Fixed("", "dead nodes:"), FLAGS)?;
             }
-            let line = LineOfNode::of(node, &node.owner().lock_state());
+            let line = LineOfNode::of(node, &node.owner().state.lock());
             self.head.push(Line::Node(line), FLAGS)?;
         }
         Ok(())
@@ -343,7 +343,7 @@ impl Snapshot {
                 drop(handles);
                 for key in &few {
                     if wanted.binary_search(key).is_ok() {
-                        held.push((*key, process.pid()), FLAGS)?;
+                        held.push((*key, process.pid), FLAGS)?;
                     }
                 }
             }
@@ -377,7 +377,7 @@ impl Snapshot {
 /// Returns what the work of a process is for that is for any of its threads.
 fn whole(process: &Process) -> Party {
     Party {
-        pid: process.pid(),
+        pid: process.pid,
         tid: 0,
     }
 }

@@ -70,7 +70,7 @@ impl Sums {
         while let Some(first) = from {
             pause()?;
             threads.reserve(AT_ONCE, FLAGS)?;
-            let state = process.lock_state();
+            let state = process.state.lock();
             from = state.threads.visit(&first, |_, thread| {
                 // There is room.
                 let _ = threads.push_within_capacity(thread.clone());
@@ -93,7 +93,7 @@ fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
     loop {
         // Of a thread that is removed here, the process has the counters when its lock is taken.
         threads.retain(|thread| !thread.has_ended.load(Relaxed));
-        let state = process.lock_state();
+        let state = process.state.lock();
         let mut codes = CodeSum::new();
         if let Some(counts) = process.code_counts.open() {
             counts.add_to(&mut codes);
@@ -188,7 +188,7 @@ pub(super) fn write_sums(sums: &Sums, out: &SeqFile) {
 #[inline(never)] // Or all that is written has one stack frame.
 pub(super) fn write_process(process: &Process, out: &SeqFile) -> Result {
     let sums = Sums::of(process)?;
-    let state = process.lock_state();
+    let state = process.state.lock();
     let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
     let queued_calls = state.queued_calls;
     drop(state);
