@@ -237,7 +237,7 @@ fn step_as_holder(
         return Wake::Nobody;
     }
     let work = Work::Death(notification.clone());
-    if thread.state(holder).looper.is_in_pool() {
+    if thread.state.access_mut(holder).looper.is_in_pool() {
         let wake = holder.push_to_thread(thread, work);
         wake.of(thread)
     } else {

@@ -468,7 +468,8 @@ impl Node {
         }
         self.unqueue_update(owner, Some(sender.clone()));
         // It wakes nobody: it waits until the thread reads something else (contract LOOP-10).
-        sender.state(owner).push(Work::Node(self.clone()));
+        let sender = sender.state.access_mut(owner);
+        sender.push(Work::Node(self.clone()));
     }
 
     /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread
@@ -478,7 +479,7 @@ impl Node {
         // The queued work is a reference to this node, and not the last one, since the caller has
         // another.
         match core::mem::replace(&mut state.updated_thread, next) {
-            Some(thread) => thread.state(owner).take_update(self),
+            Some(thread) => thread.state.access_mut(owner).take_update(self),
             None if self.link.is_used() => drop(owner.work.take(self)),
             None => {}
         }

@@ -42,6 +42,7 @@ use crate::{
     transaction::TransactionBox,
     work::{ThreadWake, Wake, Work, WorkQueue}, //
 };
+use core::mem;
 use kernel::{
     cred::Credential,
     fs::File,
@@ -244,7 +245,7 @@ impl ProcessState {
                 Wake::Nobody
             };
         };
-        thread.state(self).wait_state = WaitState::Awake;
+        thread.state.access_mut(self).wait_state = WaitState::Awake;
         Wake::Thread(thread)
     }
 
@@ -264,7 +265,7 @@ impl ProcessState {
         let Some(thread) = self.pop_idle() else {
             return self.push_to_process(call);
         };
-        let state = thread.state(self);
+        let state = thread.state.access_mut(self);
         state.wait_state = WaitState::Awake;
         state.push(call);
         state.is_work_urgent = true;
@@ -278,7 +279,7 @@ impl ProcessState {
         thread: &'a Arc<Thread>,
         work: Work,
     ) -> ThreadWake<'a> {
-        let state = thread.state(self);
+        let state = thread.state.access_mut(self);
         state.push(work);
         state.is_work_urgent = true;
         let polls = state.looper.polls();
@@ -296,7 +297,7 @@ impl ProcessState {
     /// already: then the sender of that call wakes it.
     #[inline]
     pub(crate) fn set_wait_state(&mut self, thread: &Arc<Thread>, wait_state: WaitState) -> bool {
-        let state = thread.state(self);
+        let state = thread.state.access_mut(self);
         let before = state.wait_state;
         if matches!(before, WaitState::Awake | WaitState::Reserved) {
             return false;
@@ -312,36 +313,35 @@ impl ProcessState {
     pub(crate) fn push_idle(&mut self, thread: &Arc<Thread>) {
         let older = self.newest_idle.replace(thread.clone());
         if let Some(older) = &older {
-            self.place(older).newer = Some(thread.clone());
+            older.state.access_mut(self).idle_place.newer = Some(thread.clone());
         }
-        put(&mut self.place(thread).older, older);
+        let place = &mut thread.state.access_mut(self).idle_place.older;
+        // What is replaced is `None`, which the compiler does not know: it would add code for it.
+        mem::forget(mem::replace(place, older));
     }
 
     /// Takes out the newest thread and returns it, if any is idle.
     fn pop_idle(&mut self) -> Option<Arc<Thread>> {
         let thread = self.newest_idle.take()?;
-        let older = self.place(&thread).older.take();
+        let older = thread.state.access_mut(self).idle_place.older.take();
         if let Some(older) = &older {
-            self.place(older).newer = None;
+            older.state.access_mut(self).idle_place.newer = None;
         }
-        put(&mut self.newest_idle, older);
+        // As above.
+        mem::forget(mem::replace(&mut self.newest_idle, older));
         Some(thread)
     }
 
     /// Takes out a thread, which must be in the list.
     fn remove_idle(&mut self, thread: &Arc<Thread>) {
-        let IdlePlace { newer, older } = core::mem::take(self.place(thread));
+        let IdlePlace { newer, older } = mem::take(&mut thread.state.access_mut(self).idle_place);
         if let Some(older) = &older {
-            self.place(older).newer = newer.clone();
+            older.state.access_mut(self).idle_place.newer = newer.clone();
         }
         match newer {
-            Some(newer) => self.place(&newer).older = older,
+            Some(newer) => newer.state.access_mut(self).idle_place.older = older,
             None => self.newest_idle = older,
         }
-    }
-
-    fn place<'a>(&'a mut self, thread: &'a Thread) -> &'a mut IdlePlace {
-        &mut thread.state(self).idle_place
     }
 
     /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to
@@ -353,7 +353,7 @@ impl ProcessState {
         if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
             return false;
         }
-        thread.state_shared(self).looper.is_in_pool()
+        thread.state.access(self).looper.is_in_pool()
             && limits().threads.has_room(self.threads.len())
     }
 
@@ -364,12 +364,6 @@ impl ProcessState {
         self.pool.is_thread_requested |= is_needed;
         is_needed.then_some(self.pool.started)
     }
-}
-
-/// Writes a thread into `place`, which must be `None`. The value that is replaced is forgotten,
-/// because the compiler does not know that it is `None`, and would add code that drops it.
-fn put(place: &mut Option<Arc<Thread>>, thread: Option<Arc<Thread>>) {
-    core::mem::forget(core::mem::replace(place, thread));
 }
 
 impl Process {
@@ -480,7 +474,7 @@ impl Process {
         let mut state = self.state.lock();
         state.has_pollers = true;
         let has_common_work = !state.work.is_empty();
-        let own = thread.state(&mut state);
+        let own = thread.state.access_mut(&mut state);
         own.looper.poll();
         let has_own_work = own.is_work_urgent;
         let takes_common_work = own.is_available() && has_common_work;

@@ -43,7 +43,8 @@ use kernel::{
 /// reference count, which they change before. What does not change comes last.
 #[repr(C)]
 pub(crate) struct Thread {
-    state: LockedBy<ThreadState, ProcessState>,
+    /// What changes, to be accessed under the state lock of the process.
+    pub(crate) state: LockedBy<ThreadState, ProcessState>,
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
@@ -197,16 +198,6 @@ impl Thread {
         Ok(Arc::new(thread, GFP_KERNEL)?)
     }
 
-    /// Returns the state. The caller holds the state lock of the process.
-    pub(crate) fn state<'a>(&'a self, process: &'a mut ProcessState) -> &'a mut ThreadState {
-        self.state.access_mut(process)
-    }
-
-    /// The same, to be read.
-    pub(crate) fn state_shared<'a>(&'a self, process: &'a ProcessState) -> &'a ThreadState {
-        self.state.access(process)
-    }
-
     /// Names the thread, in the initial pid namespace.
     #[inline(always)]
     pub(crate) fn party(&self) -> Party {
@@ -221,17 +212,11 @@ impl Thread {
         self.state.access(process).stack.is_calling()
     }
 
-    /// Releases `locks`, under which the thread was chosen, and wakes it.
-    #[inline]
-    pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
-        self.task.wake_after(locks, hint);
-    }
-
     /// Makes sure that the stack has room for one more frame. `ENOMEM`. To be called with no lock
     /// held.
     pub(crate) fn make_room_on_stack(&self) -> Result {
         let mut process = self.process.state.lock();
-        let shortage = self.state(&mut process).stack.shortage()?;
+        let shortage = self.state.access_mut(&mut process).stack.shortage()?;
         drop(process);
         let Some(shortage) = shortage else {
             return Ok(());
@@ -240,7 +225,8 @@ impl Thread {
         let mut process = self.process.state.lock();
         // Only this thread makes its stack grow; other tasks may have made room meanwhile, by
         // ending calls of it.
-        let unneeded = self.state(&mut process).stack.frames.add_room(room);
+        let own = self.state.access_mut(&mut process);
+        let unneeded = own.stack.frames.add_room(room);
         drop(process);
         drop(unneeded);
         Ok(())
@@ -262,7 +248,7 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
     ) -> ThreadWake<'_> {
-        let state = self.state(process);
+        let state = self.state.access_mut(process);
         if state.pending_calls != 0 {
             return ThreadWake::Nobody;
         }
@@ -290,7 +276,7 @@ impl Thread {
         process: &mut ProcessState,
         mut ticket: WorkTicket,
     ) -> ThreadWake<'_> {
-        self.state(process).completions.unread += 1;
+        self.state.access_mut(process).completions.unread += 1;
         *ticket = Code::Completion;
         let wake = process.push_to_thread(self, Work::Code(ticket));
         // The wake for the one is also that for the other.
@@ -306,14 +292,14 @@ impl Thread {
         let mut process = self.process.state.lock();
         let mut ticket = None;
         if !has_failed {
-            ticket = self.state(&mut process).spare_ticket.take();
+            ticket = self.state.access_mut(&mut process).spare_ticket.take();
             if ticket.is_none() {
                 drop(process);
                 ticket = work::new_ticket().ok();
                 process = self.process.state.lock();
             }
         }
-        self.state(&mut process).stack.end_reply();
+        self.state.access_mut(&mut process).stack.end_reply();
         let wake = match ticket {
             Some(ticket) => self.complete_reply(&mut process, ticket),
             None => {
@@ -331,7 +317,7 @@ impl Thread {
     #[cold]
     pub(crate) fn stop_until_completion(self: &Arc<Self>) {
         let mut process = self.process.state.lock();
-        let state = self.state(&mut process);
+        let state = self.state.access_mut(&mut process);
         state.completions.last = CompletionRead::StopsCommands;
         self.has_unread_error.store(true, Relaxed);
     }
@@ -340,7 +326,7 @@ impl Thread {
     /// called with no lock held.
     pub(crate) fn queue_transaction_error(self: &Arc<Self>, id: u32, error: Failure) {
         let mut process = self.process.state.lock();
-        self.state(&mut process).set_error(id, error);
+        self.state.access_mut(&mut process).set_error(id, error);
         self.queue_error_and_wake(process, error.return_code());
     }
 
@@ -362,7 +348,7 @@ impl Thread {
             return ThreadWake::Nobody;
         }
         self.has_unread_error.store(true, Relaxed);
-        self.state(process).unread_error = answer;
+        self.state.access_mut(process).unread_error = answer;
         process.push_to_thread(self, Work::Error(self.clone()))
     }
 }

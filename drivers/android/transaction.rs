@@ -376,7 +376,7 @@ impl TransactionBox {
         };
         let mut process = caller.process.state.lock();
         and(&caller, &process);
-        let state = caller.state(&mut process);
+        let state = caller.state.access_mut(&mut process);
         // Also of one that waits for something else first, and that has ended and does not ask.
         if let Some((id, error)) = error {
             // It keeps one that it has not read.
@@ -405,7 +405,7 @@ impl TransactionBox {
     /// one any more.
     #[cold]
     fn return_to_outer_call(self, mut process: StateGuard<'_>, caller: &Thread) {
-        let stack = &mut caller.state(&mut process).stack;
+        let stack = &mut caller.state.access_mut(&mut process).stack;
         let frame = self.frame();
         // A thread that has ended removes its frames, and looks only into those of calls that it
         // serves.

@@ -150,7 +150,7 @@ impl<T: Deref<Target = Thread>> Wake<T> {
     pub(crate) fn after(&self, locks: impl Sized, process: &Process, hint: WakeHint) {
         match self {
             Self::Nobody => drop(locks),
-            Self::Thread(thread) => thread.wake_after(locks, hint),
+            Self::Thread(thread) => thread.task.wake_after(locks, hint),
             Self::Pollers => process.notify_pollers_after(locks),
         }
     }

@@ -120,7 +120,7 @@ fn begin_reply(
 ) -> (u32, Option<(TransactionBox, ReplyCompletion)>) {
     let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
-    let state = thread.state(&mut process);
+    let state = thread.state.access_mut(&mut process);
     state.extended_error = no_error(id);
     let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
     let transaction = if has_no_objects {

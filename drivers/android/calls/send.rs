@@ -157,7 +157,7 @@ fn begin_call(
     let target = node.owner();
     let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
-    let state = thread.state(&mut process);
+    let state = thread.state.access_mut(&mut process);
     state.extended_error = no_error(id);
     let unread = match state.work.front().as_deref() {
         Some(Work::Call(_)) => Some(Reason::CallToServe),
@@ -204,7 +204,7 @@ fn begin_call(
 fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
     while !Arc::ptr_eq(&caller.thread.process, target) {
         let mut process = caller.thread.process.state.lock();
-        let stack = &caller.thread.state(&mut process).stack;
+        let stack = &caller.thread.state.access_mut(&mut process).stack;
         // The thread that waits for a reply to what this one served when it made the call.
         let next = stack.served_during(caller.frame)?.waiter()?;
         drop(process);
@@ -241,7 +241,7 @@ fn prepare_call(
             room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
             let mut process = thread.process.state.lock();
             *begun.frame.insert(expect_reply(
-                thread.state(&mut process),
+                thread.state.access_mut(&mut process),
                 ticket,
                 node.owner(),
             ))
@@ -311,7 +311,7 @@ fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Proces
 /// Undoes [`expect_reply`] for a call that is not queued. Takes the state lock.
 fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
     let mut process = thread.process.state.lock();
-    let state = thread.state(&mut process);
+    let state = thread.state.access_mut(&mut process);
     state.stack.pop_outgoing(frame);
     state.completions.last = CompletionRead::Withdrawn;
 }
@@ -322,7 +322,7 @@ fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Nod
     let thread = sender.thread;
     let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
-    let state = thread.state(&mut process);
+    let state = thread.state.access_mut(&mut process);
     state.extended_error = no_error(id);
     let ticket = state.spare_ticket.take();
     drop(process);
@@ -403,7 +403,8 @@ fn submit(
     // call.
     let route = route
         .filter(|Waiter { thread, frame }| {
-            thread.has_ended.load(Relaxed) || thread.state(&mut state).stack.waits_for(*frame)
+            thread.has_ended.load(Relaxed)
+                || thread.state.access_mut(&mut state).stack.waits_for(*frame)
         })
         .map(|waiter| &waiter.thread);
     let (is_pending, awaits_turn) = match transaction.admit(node, &mut state, route) {
@@ -489,12 +490,12 @@ fn raise_server<'a>(
     }
     // If a call that the thread waits for ends meanwhile, the thread reads that outcome after this
     // call.
-    server.state(&mut state).pending_calls += 1;
+    server.state.access_mut(&mut state).pending_calls += 1;
     drop(state);
     let task = server.task.task();
     let raised_from = task.and_then(|task| priority::raise_sleeper(&task, caller, &node.priority));
     let mut state = node.owner().state.lock();
-    let own = server.state(&mut state);
+    let own = server.state.access_mut(&mut state);
     own.pending_calls -= 1;
     own.wait_state = WaitState::ForOwnWork;
     own.raised_from = raised_from.into();

@@ -273,7 +273,7 @@ fn execute_other(
         Command::EnterLooper => enter_looper(thread, input),
         Command::ExitLooper => {
             let mut process = thread.process.state.lock();
-            thread.state(&mut process).looper.exit();
+            thread.state.access_mut(&mut process).looper.exit();
         }
     }
     Ok(None)
@@ -457,7 +457,8 @@ fn freeze_notification(
 fn register_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     let mut process = thread.process.state.lock();
     let mut pool = process.pool;
-    let registered = thread.state(&mut process).looper.register(&mut pool);
+    let own = thread.state.access_mut(&mut process);
+    let registered = own.looper.register(&mut pool);
     process.pool = pool;
     drop(process);
     let why = match registered {
@@ -475,7 +476,7 @@ fn register_looper(thread: &Thread, input: &WriteBuffer<'_>) {
 /// Runs `BC_ENTER_LOOPER`. Takes the state lock.
 fn enter_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     let mut process = thread.process.state.lock();
-    let is_valid = thread.state(&mut process).looper.enter();
+    let is_valid = thread.state.access_mut(&mut process).looper.enter();
     drop(process);
     binder_debug!(Threads, "joins the pool");
     if !is_valid {

@@ -256,7 +256,7 @@ pub(super) fn deliver_call<'a>(
         thread.process.deliver_buffer(buffer, Some(node), false);
     }
     let mut process = thread.process.state.lock();
-    let own = thread.state(&mut process);
+    let own = thread.state.access_mut(&mut process);
     own.pending_calls -= 1;
     own.stack.push_incoming(transaction);
     Ok(Some(process))
@@ -298,7 +298,7 @@ fn end_oneway_call(
         process = thread.process.state.lock();
     }
     if flag_is_lent {
-        thread.state(&mut process).looper.lend_flag();
+        thread.state.access_mut(&mut process).looper.lend_flag();
     }
     drop_pending_call(thread, process)
 }
@@ -322,7 +322,7 @@ fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBox) {
 /// delivered. Queues the outcome that was kept until then, if any. Returns the locked state, which
 /// it may release in between.
 fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
-    thread.state(&mut process).pending_calls -= 1;
+    thread.state.access_mut(&mut process).pending_calls -= 1;
     let wake = thread.queue_kept_outcome(&mut process);
     if wake.is_needed() {
         wake.after(process, &thread.process, WakeHint::Anywhere);

@@ -302,7 +302,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
 /// cannot be written.
 fn extended_error(thread: &Thread, argument: Argument) -> Result {
     let mut process = thread.process.state.lock();
-    let state = thread.state(&mut process);
+    let state = thread.state.access_mut(&mut process);
     let error = core::mem::replace(&mut state.extended_error, no_error(0));
     drop(process);
     argument.put(&error)

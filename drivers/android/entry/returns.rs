@@ -68,7 +68,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             continue;
         }
         let request = process.request_thread(thread);
-        let others = if output.has_room() && !thread.state(&mut process).looper.polls() {
+        let others = if output.has_room() && !thread.state.access_mut(&mut process).looper.polls() {
             Wake::Nobody
         } else {
             // The thread may have been woken for work for which its read buffer has no room; and if
@@ -166,23 +166,24 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         stop_outside_of_pool(thread);
     }
     let mut process = thread.process.state.lock();
-    let mut takes_common_work = thread.state(&mut process).is_available();
+    let mut takes_common_work = thread.state.access_mut(&mut process).is_available();
     trace::wait_for_work(|| {
-        let own = thread.state(&mut process);
+        let own = thread.state.access_mut(&mut process);
         let has_calls = !own.stack.frames.is_empty();
         (takes_common_work, has_calls, !own.work.is_empty())
     });
     let default = thread.process.default_priority;
     if takes_common_work && priority::current_priority() != default {
-        let flag_is_lent = thread.state(&mut process).looper.take_lent_flag();
+        let own = thread.state.access_mut(&mut process);
+        let flag_is_lent = own.looper.take_lent_flag();
         drop(process);
         priority::return_to_default(default, flag_is_lent);
         process = thread.process.state.lock();
-        takes_common_work = thread.state(&mut process).is_available();
+        takes_common_work = thread.state.access_mut(&mut process).is_available();
     }
     loop {
         let has_common_work = takes_common_work && !process.work.is_empty();
-        let own = thread.state(&mut process);
+        let own = thread.state.access_mut(&mut process);
         if own.is_work_urgent || has_common_work || thread.must_return.load(Relaxed) {
             return Ok((process, takes_common_work));
         }
@@ -199,7 +200,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
             own.wait_state = WaitState::ForOwnWork;
         }
         process = sched::sleep(process);
-        while thread.state(&mut process).wait_state == WaitState::Reserved {
+        while thread.state.access_mut(&mut process).wait_state == WaitState::Reserved {
             thread.process.waiters.wait(&mut process);
         }
         process.set_wait_state(thread, WaitState::Awake);
@@ -212,7 +213,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
 #[cold]
 fn stop_outside_of_pool(thread: &Thread) {
     let mut process = thread.process.state.lock();
-    let own = thread.state(&mut process);
+    let own = thread.state.access_mut(&mut process);
     let is_error = own.is_available() && !own.looper.is_in_pool();
     drop(process);
     if is_error {
@@ -277,7 +278,7 @@ fn write_all_work<'a>(
             process = thread.process.state.lock();
             continue;
         }
-        let own = thread.state(&mut process).pop_work();
+        let own = thread.state.access_mut(&mut process).pop_work();
         let is_common = own.is_none();
         let next = match own {
             None if takes_common_work => process.work.pop_front(),
@@ -339,7 +340,7 @@ fn write_all_work<'a>(
 #[cold]
 fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.state.lock();
-    let ticket = thread.state(&mut process).spare_ticket.take();
+    let ticket = thread.state.access_mut(&mut process).spare_ticket.take();
     match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
         Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
@@ -368,7 +369,7 @@ fn write_work(
     match work {
         Work::Code(ticket) => write_code(thread, process, output, ticket),
         Work::Error(own) => {
-            output.put(thread.state(process).unread_error, &[]);
+            output.put(thread.state.access_mut(process).unread_error, &[]);
             thread.has_unread_error.store(false, Relaxed);
             // Not the last reference: the caller has another. It is dropped here, so that no other
             // kind of work has to be looked at when it is done.
@@ -394,7 +395,7 @@ fn write_work(
         },
         Work::Call(mut call) => {
             process.queued_calls -= u32::from(is_common);
-            let own = thread.state(process);
+            let own = thread.state.access_mut(process);
             own.pending_calls += u32::from(is_common);
             call.saved_priority = own.raised_from.take_saved();
             Some(Unlocked::Call(call, own.stack.frames.has_room()))
@@ -413,9 +414,9 @@ fn write_code(
 ) -> Option<Unlocked> {
     let own = if let Code::Return(answer) = *ticket {
         output.put(process.as_delivered(answer), &[]);
-        thread.state(process)
+        thread.state.access_mut(process)
     } else {
-        let own = thread.state(process);
+        let own = thread.state.access_mut(process);
         let completion = own.completions.read();
         if completion != CompletionRead::Withdrawn {
             output.put(Return::TransactionComplete, &[]);
@@ -456,7 +457,7 @@ fn write_outcome(
             None
         }
     };
-    let own = thread.state(process);
+    let own = thread.state.access_mut(process);
     let polls = own.looper.polls();
     let surplus = own.spare_transaction.replace(outcome);
     let Some(reply) = reply else {

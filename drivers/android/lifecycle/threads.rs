@@ -126,7 +126,7 @@ pub(crate) fn flush(process: &Process) {
         thread.must_return.store(true, Relaxed);
         let was_asleep = state.set_wait_state(&thread, WaitState::Awake);
         match was_asleep {
-            true => thread.wake_after(state, WakeHint::Anywhere),
+            true => thread.task.wake_after(state, WakeHint::Anywhere),
             false => drop(state),
         }
         next = thread.id + 1;
@@ -165,7 +165,8 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     }
     let mut process = thread.process.state.lock();
     // It is empty, but owns memory.
-    let stack = core::mem::replace(&mut thread.state(&mut process).stack, CallStack::new());
+    let stack = &mut thread.state.access_mut(&mut process).stack;
+    let stack = core::mem::replace(stack, CallStack::new());
     drop(process);
     drop(stack);
     while pass_on_work(thread) {}
@@ -199,7 +200,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     thread.has_ended.store(true, Relaxed);
     thread.counts.give_to_process();
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
-    let state = thread.state(&mut process);
+    let state = thread.state.access_mut(&mut process);
     // A call that the thread has made may keep its record for long.
     let spare = (state.spare_transaction.take(), state.spare_ticket.take());
     let raised_from = state.raised_from.take();
@@ -215,7 +216,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
 /// any more then. No lock may be held.
 fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
     let mut process = thread.process.state.lock();
-    let stack = &mut thread.state(&mut process).stack.frames;
+    let stack = &mut thread.state.access_mut(&mut process).stack.frames;
     let frame = stack.pop();
     let surplus = stack.take_surplus();
     if !matches!(frame, Some(Frame::Incoming(_))) {
@@ -236,7 +237,7 @@ fn pop_frame(thread: &Thread) -> Option<Frame<TransactionBox>> {
 /// to be there whenever the lock is free (lesson S22).
 fn pass_on_work(thread: &Thread) -> bool {
     let mut process = thread.process.state.lock();
-    let Some(work) = thread.state(&mut process).pop_work() else {
+    let Some(work) = thread.state.access_mut(&mut process).pop_work() else {
         return false;
     };
     // The owner of a node still has to read its node update (lesson R11), and the holder of a

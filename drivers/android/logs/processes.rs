@@ -139,7 +139,7 @@ impl Snapshot {
         let first = (Pid::MIN, None);
         self.copy_items(process, first, |copy, state, &(from, left)| {
             let thread = state.threads.first_from(&from)?;
-            let own = thread.state_shared(state);
+            let own = thread.state.access(state);
             let Some(left) = left.filter(|_| thread.id == from) else {
                 if own.is_available() && !copy.is_complete {
                     return Some((thread.id + 1, None));
@@ -243,7 +243,7 @@ impl Snapshot {
                     Content::Failed(error) => Line::Error(prefix, error.return_code()),
                     _ => transaction(outcome),
                 },
-                Work::Error(thread) => Line::Error(prefix, thread.state_shared(state).unread_error),
+                Work::Error(thread) => Line::Error(prefix, thread.state.access(state).unread_error),
                 // The C driver has no words for two kinds of completions, and prints their numbers.
                 Work::Code(code) => fixed(match **code {
                     Code::Return(Return::TransactionPendingFrozen) => "unknown work: type 3",

@@ -74,7 +74,7 @@ impl Sums {
             from = state.threads.visit(&first, |_, thread| {
                 // There is room.
                 let _ = threads.push_within_capacity(thread.clone());
-                let thread = thread.state_shared(&state);
+                let thread = thread.state.access(&state);
                 sums.threads += 1;
                 sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
                 sums.completions += thread.completions.unread;
