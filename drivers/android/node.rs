@@ -139,11 +139,6 @@ impl Node {
         self.state.owner()
     }
 
-    /// Returns the flags that the owner sent when the node became known.
-    pub(crate) fn flags(&self) -> NodeFlags {
-        self.priority.flags()
-    }
-
     /// Removes a [pin](NodeCounts::pin).
     pub(crate) fn unpin(self: &Arc<Self>) {
         self.lower(|counts| counts.unpin());

@@ -20,15 +20,10 @@ use kernel::{
     task::Task, //
 };
 
-/// Returns how the calling task is scheduled. Changes nothing, so a lock may be held.
-pub(crate) fn current_priority() -> Priority {
-    Priority(sched::current())
-}
-
 /// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the
 /// priority to restore when the call has ended.
 pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
-    let own = current_priority();
+    let own = Priority(sched::current());
     if node.is_served_unchanged(caller, own) {
         return own;
     }
@@ -61,7 +56,7 @@ pub(crate) fn raise_sleeper(
 /// before the sender of the call [raised](raise_sleeper) it, if so. Returns whether the flag that
 /// comes with real-time priorities is lent to the task.
 pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Priority>) -> bool {
-    let own = current_priority();
+    let own = Priority(sched::current());
     (!node.is_served_unchanged(own, own) || raised_from.is_some())
         && change_for_oneway(own, node.to_serve_oneway(own), raised_from)
 }
@@ -70,7 +65,7 @@ pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Prio
 /// or has failed. The task's limits do not apply, because it had this priority before.
 #[inline]
 pub(crate) fn end_service(saved: Priority) {
-    if !saved.is_like(current_priority()) {
+    if saved != Priority(sched::current()) {
         end_service_of(current!(), saved);
     }
 }
@@ -87,7 +82,7 @@ pub(crate) fn end_service_of(task: &Task, saved: Priority) {
 /// process. The task keeps the flag that its children inherit nothing, unless the flag is lent.
 #[cold]
 pub(crate) fn return_to_default(default: Priority, flag_is_lent: bool) {
-    let own = current_priority();
+    let own = Priority(sched::current());
     change_as_permitted(own, own.to_default(default), !flag_is_lent);
 }
 

@@ -30,7 +30,6 @@ use crate::{
         sched, //
     },
     node::Node,
-    priority,
     pure::{
         counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
@@ -389,7 +388,7 @@ impl Process {
                 file: OpenFile::new(),
                 pid: task.tgid(),
                 group: GroupPid::current(),
-                default_priority: priority::current_priority(),
+                default_priority: Priority(sched::current()),
                 opening,
                 credential: Closable::new(ARef::from(credential)),
                 code_counts: Closable::new(code_counts),

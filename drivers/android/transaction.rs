@@ -39,7 +39,7 @@ use crate::{
         call_stack::FrameId,
         freeze_state::Admission,
         node_counts::Uncounted,
-        priority_rules::{Priority, SavedPriority}, //
+        priority_rules::Priority, //
     },
     thread::Thread,
     work::Work, //
@@ -72,8 +72,8 @@ pub(crate) struct Transaction {
     pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
-    /// The priority of the serving thread before the call; none until it begins to change.
-    pub(crate) saved_priority: SavedPriority,
+    /// The priority that the serving thread had before the call, while the thread serves it.
+    pub(crate) saved_priority: Priority,
     /// How far it has come.
     pub(crate) content: Content,
     /// The frame of a call on its caller's stack; in two fields, to save padding. Of a oneway call
@@ -155,7 +155,7 @@ impl Transaction {
             caller: Some(caller.clone()),
             start: Ticks::now(),
             caller_priority: Priority::default(),
-            saved_priority: SavedPriority::NONE,
+            saved_priority: Priority::default(),
             content: Content::Empty,
             frame_serial: FrameId::NONE.serial,
             frame_place: FrameId::NONE.place,

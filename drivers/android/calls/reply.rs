@@ -88,9 +88,7 @@ pub(crate) fn reply(
         }
     });
     // The priority is restored only now: until the caller runs, it waits for this thread.
-    if let Some(saved) = saved_priority.get() {
-        priority::end_service(saved);
-    }
+    priority::end_service(saved_priority);
     read_at_once
 }
 

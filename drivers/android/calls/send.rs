@@ -229,7 +229,7 @@ fn prepare_call(
     };
     transaction.describe(id, request);
     fill(&mut transaction, sender, request, node, CallKind::Sync)?;
-    transaction.caller_priority = priority::current_priority();
+    transaction.caller_priority = Priority(sched::current());
     let frame = match begun.frame {
         Some(frame) => frame,
         None => {
@@ -263,7 +263,7 @@ fn fill(
     kind: CallKind,
 ) -> Result<(), Failure> {
     let receiver = node.owner();
-    let context = if node.flags().has(TXN_SECURITY_CTX) {
+    let context = if node.priority.flags.has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
         Some(context.map_err(|error| Failure::new(Reason::NoContext, error))?)
     } else {
@@ -279,7 +279,7 @@ fn fill(
         id,
         sender,
         receiver,
-        accepts_files: node.flags().has(ACCEPTS_FDS),
+        accepts_files: node.priority.flags.has(ACCEPTS_FDS),
     };
     let copied = copy_in(request, route, &mut buffer)
         .and_then(|()| {
@@ -446,12 +446,8 @@ fn queue_admitted<'a>(
     let target = node.owner();
     let is_oneway = transaction.is_oneway();
     let caller = (!is_oneway).then_some(transaction.caller_priority);
-    let is_served_as_sharing = match caller {
-        None => !node.priority.demands_real_time(),
-        Some(caller) => node.priority.is_served_as_sharing(caller),
-    };
     let mut reserved_for = None;
-    if !is_served_as_sharing {
+    if !node.priority.is_served_as_sharing(caller) {
         (state, reserved_for) = raise_server(caller, node, state, route);
     }
     let wake = match reserved_for.as_ref().or(route) {

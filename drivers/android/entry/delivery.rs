@@ -26,6 +26,7 @@ use crate::{
     node::Node,
     priority,
     process::StateGuard,
+    pure::priority_rules::Priority,
     thread::Thread,
     transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox}, //
 };
@@ -191,13 +192,14 @@ fn transaction_data(
 pub(super) fn deliver_call<'a>(
     thread: &'a Arc<Thread>,
     mut transaction: TransactionBox,
+    raised_from: Option<Priority>,
     has_room: bool,
     output: &mut ReadBuffer<'_>,
 ) -> Result<Option<StateGuard<'a>>> {
     let (node, buffer, numbers) = match prepare(thread, &transaction, has_room) {
         Ok(prepared) => prepared,
         Err(_) => {
-            fail_delivery(thread, transaction);
+            fail_delivery(thread, transaction, raised_from);
             return Ok(None);
         }
     };
@@ -231,7 +233,7 @@ pub(super) fn deliver_call<'a>(
             transaction.sender().tid,
             debug::errno_name(error.to_errno())
         );
-        fail_delivery(thread, transaction);
+        fail_delivery(thread, transaction, raised_from);
         return Err(error);
     }
     trace::transaction_received(transaction.id);
@@ -245,14 +247,13 @@ pub(super) fn deliver_call<'a>(
         }
         if transaction.is_oneway() {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
-            let raised_from = transaction.saved_priority.get();
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
             let process = &thread.process;
             process.deliver_buffer(buffer, Some(node), true);
             return Ok(Some(end_oneway_call(thread, transaction, flag_is_lent)));
         }
         let own = priority::begin_service(transaction.caller_priority, &node.priority);
-        transaction.saved_priority.keep_first(own);
+        transaction.saved_priority = raised_from.unwrap_or(own);
         thread.process.deliver_buffer(buffer, Some(node), false);
     }
     let mut process = thread.process.state.lock();
@@ -305,15 +306,14 @@ fn end_oneway_call(
 
 /// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
 /// thread had before the call. No lock may be held.
-fn fail_delivery(thread: &Arc<Thread>, mut transaction: TransactionBox) {
-    let saved_priority = transaction.saved_priority.take();
+fn fail_delivery(thread: &Arc<Thread>, transaction: TransactionBox, raised_from: Option<Priority>) {
     trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
     if let Some(buffer) = transaction.buffer() {
         trace::transaction_buffer_release(|| buffer.traced(transaction.id));
     }
     transaction.fail(Failure::without_errno(Reason::Undeliverable));
     drop(drop_pending_call(thread, thread.process.state.lock()));
-    if let Some(saved) = saved_priority {
+    if let Some(saved) = raised_from {
         priority::end_service(saved);
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     node::Node,
     priority,
     process::{ProcessState, StateGuard},
-    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate},
+    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate, priority_rules::Priority},
     thread::{Thread, WaitState},
     transaction::{ArrivedReply, Content, TransactionBox},
     work::{Code, CompletionRead, Wake, Work, WorkTicket}, //
@@ -173,7 +173,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         (takes_common_work, has_calls, !own.work.is_empty())
     });
     let default = thread.process.default_priority;
-    if takes_common_work && priority::current_priority() != default {
+    if takes_common_work && Priority(sched::current()) != default {
         let own = thread.state.access_mut(&mut process);
         let flag_is_lent = own.looper.take_lent_flag();
         drop(process);
@@ -234,8 +234,14 @@ enum Unlocked {
     Forgotten(Arc<Node>),
     /// The last work of this read, which is to be confirmed.
     Last,
-    /// A call to be served, and whether the thread's stack has room for it.
-    Call(TransactionBox, bool),
+    /// A call to be served.
+    Call {
+        call: TransactionBox,
+        /// The priority from which the sender of the call has raised the thread, if it has.
+        raised_from: Option<Priority>,
+        /// Whether the thread's stack has room for it.
+        has_room: bool,
+    },
     /// The reply to a call, which is not outstanding any more.
     Reply {
         reply: ArrivedReply,
@@ -290,9 +296,13 @@ fn write_all_work<'a>(
         match write_work(thread, &mut process, output, work, is_common) {
             None => continue,
             Some(Unlocked::Last) => return Ok(Written::Other(process)),
-            Some(Unlocked::Call(transaction, has_room)) => {
+            Some(Unlocked::Call {
+                call,
+                raised_from,
+                has_room,
+            }) => {
                 drop(process);
-                if let Some(process) = deliver_call(thread, transaction, has_room, output)? {
+                if let Some(process) = deliver_call(thread, call, raised_from, has_room, output)? {
                     return Ok(Written::Other(process));
                 }
             }
@@ -393,12 +403,15 @@ fn write_work(
             true => Some(Unlocked::Last),
             false => Some(Unlocked::Done(Work::Freeze(freeze))),
         },
-        Work::Call(mut call) => {
+        Work::Call(call) => {
             process.queued_calls -= u32::from(is_common);
             let own = thread.state.access_mut(process);
             own.pending_calls += u32::from(is_common);
-            call.saved_priority = own.raised_from.take_saved();
-            Some(Unlocked::Call(call, own.stack.frames.has_room()))
+            Some(Unlocked::Call {
+                call,
+                raised_from: own.raised_from.take(),
+                has_room: own.stack.frames.has_room(),
+            })
         }
         Work::Outcome(outcome) => write_outcome(thread, process, output, outcome),
     }

@@ -154,9 +154,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
                 transaction.sender().tid,
                 thread.id
             );
-            if let Some(saved) = transaction.saved_priority.get() {
-                end_service(thread, saved);
-            }
+            end_service(thread, transaction.saved_priority);
             trace::txn_latency_free(|| transaction.ended_at(0, 0));
             transaction.fail(Failure::without_errno(Reason::ReceiverEnded));
         }

@@ -42,8 +42,7 @@ mod policy {
     pub(super) const DEADLINE: u32 = 6;
 }
 
-/// A priority to restore, or none, in the size of one: [`crate::transaction::Transaction`] has no
-/// more room.
+/// A priority to restore, or none, in the size of one: a thread's record has no more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SavedPriority(u32);
 
@@ -51,27 +50,11 @@ impl SavedPriority {
     /// No priority. No [`Priority`] has this word, because some of its bits are always 0.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
-    pub(crate) const fn get(self) -> Option<Priority> {
-        match self {
-            Self::NONE => None,
-            Self(word) => Some(Priority(word)),
-        }
-    }
-
-    /// Takes the priority, and leaves none. Returns it in the same form.
-    pub(crate) fn take_saved(&mut self) -> Self {
-        core::mem::replace(self, Self::NONE)
-    }
-
     /// Takes the priority, and leaves none.
     pub(crate) fn take(&mut self) -> Option<Priority> {
-        core::mem::replace(self, Self::NONE).get()
-    }
-
-    /// Saves a priority, unless one is saved already.
-    pub(crate) fn keep_first(&mut self, priority: Priority) {
-        if *self == Self::NONE {
-            *self = Self(priority.0);
+        match core::mem::replace(self, Self::NONE) {
+            Self::NONE => None,
+            Self(word) => Some(Priority(word)),
         }
     }
 }
@@ -100,7 +83,7 @@ impl Priority {
     }
 
     const fn is_real_time(self) -> bool {
-        self.real_time_priority() != 0
+        self.0 >> 24 != 0
     }
 
     /// Returns the same priority with another nice value.
@@ -238,7 +221,8 @@ impl NodeFlags {
 
 /// The priority settings of a node, which are fixed with its flags.
 pub(crate) struct NodePriority {
-    flags: NodeFlags,
+    /// The flags that the owner sent when the node became known.
+    pub(crate) flags: NodeFlags,
     /// A caller the upper half of whose word is smaller than this is fair, and more urgent than the
     /// minimum: its call is served without a change. So the usual call is decided by two
     /// comparisons. It is 0 if the minimum is real-time.
@@ -257,11 +241,6 @@ impl NodePriority {
             flags,
             as_caller_below,
         }
-    }
-
-    /// Returns the flags of the node.
-    pub(crate) const fn flags(&self) -> NodeFlags {
-        self.flags
     }
 
     /// Returns the least priority at which calls are served, if there is one.
@@ -285,15 +264,14 @@ impl NodePriority {
         caller.0 == own.0 && caller.0 >> 16 < self.as_caller_below as u32
     }
 
-    /// Whether a call of `caller` is served by a fair thread, which shares the CPU with others.
-    pub(crate) const fn is_served_as_sharing(&self, caller: Priority) -> bool {
-        !(self.demands_real_time()
-            || caller.is_real_time() && self.flags.has(NodeFlags::INHERIT_RT))
-    }
-
-    /// Whether all calls, oneway or not, are served at a real-time priority.
-    pub(crate) const fn demands_real_time(&self) -> bool {
-        self.as_caller_below == 0
+    /// Whether a call of `caller`, or a oneway call if there is no caller that waits, is served by a
+    /// fair thread, which shares the CPU with others.
+    pub(crate) const fn is_served_as_sharing(&self, caller: Option<Priority>) -> bool {
+        match caller {
+            Some(caller) if self.flags.has(NodeFlags::INHERIT_RT) && caller.is_real_time() => false,
+            // The minimum of the node.
+            _ => self.as_caller_below > 0,
+        }
     }
 
     /// Returns the change that lets a thread serve a call whose caller waits.

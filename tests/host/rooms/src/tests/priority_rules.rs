@@ -332,34 +332,32 @@ fn a_task_keeps_its_flag_whatever_it_becomes() {
 fn loop_7_a_node_demands_real_time_for_all_calls_or_for_none() {
     for flags in every_flags() {
         let node = NodePriority::new(NodeFlags::new(flags));
-        assert_eq!(node.demands_real_time(), is_real_time_minimum(flags));
+        let demands_real_time = !node.is_served_as_sharing(None);
+        assert_eq!(demands_real_time, is_real_time_minimum(flags));
         for own in some_tasks()
             .iter()
             .filter(|own| !own.is_real_time() && own.policy != DEADLINE)
         {
             let served = own.after(node.to_serve_oneway(own.priority()));
-            assert_eq!(served.is_real_time(), node.demands_real_time());
+            assert_eq!(served.is_real_time(), demands_real_time);
         }
     }
 }
 
-/// Of all that a task can be, nothing is taken for "none", and the first that is saved stays.
+/// Of all that a task can be, nothing is taken for "none".
 #[test]
 fn what_is_saved_is_what_comes_back() {
-    let mut saved = SavedPriority::NONE;
-    assert_eq!(saved.take(), None);
+    assert_eq!(SavedPriority::NONE.take(), None);
+    assert_eq!(SavedPriority::NONE, SavedPriority::from(None));
     for real_time in 0..=99 {
         for nice in 0..40 {
             for reset in [0, 1 << 8] {
                 for policy in 0..=6 {
                     let word = real_time << 24 | nice << 16 | reset | policy;
                     let priority = Priority(word);
-                    saved.keep_first(priority);
-                    saved.keep_first(Priority(0));
-                    assert_eq!(saved.get(), Some(priority));
-                    assert_eq!(SavedPriority::from(Some(priority)), saved);
+                    let mut saved = SavedPriority::from(Some(priority));
                     assert_eq!(saved.take(), Some(priority));
-                    assert_eq!(saved, SavedPriority::from(None));
+                    assert_eq!(saved, SavedPriority::NONE);
                 }
             }
         }
