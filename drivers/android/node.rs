@@ -141,19 +141,7 @@ impl Node {
 
     /// Removes a [pin](NodeCounts::pin).
     pub(crate) fn unpin(self: &Arc<Self>) {
-        self.lower(|counts| counts.unpin());
-    }
-
-    /// Adds the strong local count of a call that is about to be queued for this node, which keeps
-    /// the node in use until the buffer of the call is freed.
-    ///
-    /// Fails if the last strong handle was dropped meanwhile and the owner may have read so.
-    pub(crate) fn begin_call(&self, owner: &mut ProcessState) -> Result<(), Uncounted> {
-        let state = self.state.access_mut(owner);
-        match state.counts.life {
-            Life::Known => state.counts.add_local(Strength::Strong),
-            Life::Forgotten | Life::Orphaned => Err(Uncounted),
-        }
+        self.lower(Fell::Name, |counts| counts.unpin());
     }
 
     /// Adds a local count: a buffer of the owner names the node from now on, and the owner receives
@@ -163,22 +151,16 @@ impl Node {
     /// may have read so.
     pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
         let mut owner = self.owner().state.lock();
-        let state = self.state.access_mut(&mut owner);
-        match state.counts.life {
-            Life::Known => state.counts.add_local(strength),
-            Life::Forgotten => Err(Uncounted),
-            // Local counts of an owner that has died mean nothing.
-            Life::Orphaned => Ok(()),
-        }
+        self.state.access_mut(&mut owner).counts.add_local(strength)
     }
 
     /// Removes a local count: a buffer of the owner no longer names the node in its data.
     pub(crate) fn drop_local(self: &Arc<Self>, strength: Strength) {
-        self.lower(|counts| counts.drop_local(strength));
+        self.lower(Fell::Name, |counts| counts.drop_local(strength));
     }
 
-    /// Ends a call for this node whose buffer was not delivered: undoes [`Self::begin_call`], and
-    /// that the call is outstanding for the owner. To be called with no lock held.
+    /// Ends a call for this node whose buffer was not delivered: removes its local count, and
+    /// stops counting it for the owner. To be called with no lock held.
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner().state.lock();
         let freezers = owner.freeze.end_transaction();
@@ -218,19 +200,15 @@ impl Node {
     /// Stops counting a handle for the node: as a strong one, as a ref, or both. To be called
     /// without the owner's state lock.
     pub(crate) fn release(self: &Arc<Self>, was_last: bool, was_strong: bool) {
-        let mut owner = self.owner().state.lock();
-        let state = self.state.access_mut(&mut owner);
-        state.counts.lower(was_last, was_strong);
         let fell = if was_last { Fell::Name } else { Fell::Use };
-        let wake = self.settle(&mut owner, fell);
-        wake.after(owner, self.owner(), WakeHint::Anywhere);
+        self.lower(fell, |counts| counts.lower(was_last, was_strong));
     }
 
     /// Confirms a count: the owner has read of it and answers. Returns `false` if no confirmation
     /// was pending.
     pub(crate) fn confirm(self: &Arc<Self>, strength: Strength) -> bool {
         let mut is_pending = false;
-        self.lower(|counts| is_pending = counts.confirm(strength));
+        self.lower(Fell::Name, |counts| is_pending = counts.confirm(strength));
         is_pending
     }
 
@@ -379,52 +357,35 @@ impl Node {
         }
     }
 
-    /// Applies `change`, which lowers counts of the owner itself by which it has the name, and does
-    /// what follows from it.
-    fn lower(self: &Arc<Self>, change: impl FnOnce(&mut NodeCounts)) {
+    /// Applies `change`, which lowers counts as `fell` says, and does what follows from it. To be
+    /// called with no lock held.
+    fn lower(self: &Arc<Self>, fell: Fell, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().state.lock();
-        let wake = self.lower_locked(&mut owner, change, Fell::Name);
+        change(&mut self.state.access_mut(&mut owner).counts);
+        let wake = self.settle(&mut owner, fell);
         wake.after(owner, self.owner(), WakeHint::Anywhere);
     }
 
     /// Removes the strong local count of a call. Returns the wake for what follows.
     #[inline]
     pub(crate) fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Wake {
-        let end_use = |counts: &mut NodeCounts| counts.drop_local(Strength::Strong);
-        self.lower_locked(owner, end_use, Fell::Use)
-    }
-
-    #[inline]
-    fn lower_locked(
-        self: &Arc<Self>,
-        owner: &mut ProcessState,
-        change: impl FnOnce(&mut NodeCounts),
-        fell: Fell,
-    ) -> Wake {
-        let state = self.state.access_mut(owner);
-        // The owner's counts ended with the owner, and a node that has any is not forgotten.
-        if state.counts.life == Life::Known {
-            change(&mut state.counts);
+        let counts = &mut self.state.access_mut(owner).counts;
+        counts.drop_local(Strength::Strong);
+        match counts.is_known_to_be_held() {
+            true => Wake::Nobody,
+            false => self.settle(owner, Fell::Use),
         }
-        self.settle(owner, fell)
     }
 
     /// Queues a node update for the owner after counts went down, or forgets the node. Returns the
     /// wake for the update.
-    #[inline]
+    #[inline(never)] // Few calls need it, and all would pay for it.
     fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
         let state = self.state.access_mut(owner);
-        if state.counts.life != Life::Known || state.counts.is_known_to_be_held() {
-            // No owner reads of it, or there is nothing to read.
+        if state.counts.life != Life::Known {
+            // No owner reads of it.
             return Wake::Nobody;
         }
-        self.update(owner, fell)
-    }
-
-    /// The same if there may be something to do.
-    #[inline(never)]
-    fn update(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
-        let state = self.state.access_mut(owner);
         if state.counts.is_unreferenced() {
             // Nobody has read of it, so an update that is queued goes with it, as in the C driver.
             self.unqueue_update(owner, None);

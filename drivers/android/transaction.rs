@@ -38,7 +38,7 @@ use crate::{
     pure::{
         call_stack::FrameId,
         freeze_state::Admission,
-        node_counts::Uncounted,
+        node_counts::{Strength, Uncounted},
         priority_rules::Priority, //
     },
     thread::Thread,
@@ -239,9 +239,11 @@ impl Transaction {
         if node.owner().has_ended.load(Relaxed) || is_route_gone {
             return Err(Failure::without_errno(Reason::ReceiverEnded));
         }
-        node.begin_call(target)
-            .map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
-        target.freeze.add_transaction();
+        // Fails if the last strong handle was dropped meanwhile and the owner may have read so.
+        let counts = &mut node.state.access_mut(target).counts;
+        let counted = counts.add_local(Strength::Strong);
+        counted.map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
+        target.freeze.outstanding += 1;
         let mut awaits_turn = false;
         let mut stage = CallStage::Queued;
         if self.is_oneway() {
@@ -391,7 +393,7 @@ impl TransactionBox {
         // A reply is outstanding for the process until the thread has it, or it is released.
         if let Content::Reply { is_queued, .. } = &mut self.content {
             *is_queued = true;
-            process.freeze.add_transaction();
+            process.freeze.outstanding += 1;
         }
         if !is_innermost {
             return self.return_to_outer_call(process, &caller);

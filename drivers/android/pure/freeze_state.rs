@@ -135,11 +135,6 @@ impl FreezeState {
         }
     }
 
-    /// Counts a transaction for the process.
-    pub(crate) fn add_transaction(&mut self) {
-        self.outstanding += 1;
-    }
-
     /// Stops counting a transaction for the process. Returns whether freezers have to be woken.
     pub(crate) fn end_transaction(&mut self) -> WakeFreezers {
         self.outstanding -= 1;

@@ -172,7 +172,7 @@ impl NodeCounts {
     /// Whether handles keep the node in use, and the owner was notified of strong and weak counts:
     /// then it [has no update](Self::has_update).
     pub(crate) fn is_known_to_be_held(&self) -> bool {
-        self.strong_refs > 0 && self.owner_refs() == (true, true)
+        self.strong_refs > 0 && self.strong != OwnerRef::None && self.weak != OwnerRef::None
     }
 
     /// Whether the owner has to be notified of anything now.
@@ -253,28 +253,38 @@ impl NodeCounts {
     }
 
     /// Counts a buffer of the owner that names the node from now on, or that belongs to a call for
-    /// the node.
+    /// the node. Local counts of an owner that has died mean nothing.
     ///
     /// Fails if the count would bring the node back into use: its owner may have been notified that
     /// nothing needs the node, and would read its own pointer before it is notified that something
-    /// needs it again.
+    /// needs it again. Nothing needs a node that is forgotten.
     pub(crate) fn add_local(&mut self, strength: Strength) -> Result<(), Uncounted> {
-        let (owner_has_strong, owner_has_weak) = self.owner_refs();
-        let is_in_use = match strength {
-            Strength::Strong => owner_has_strong || self.has_strong(),
-            Strength::Weak => owner_has_weak || self.has_weak(),
+        let (is_in_use, count) = match strength {
+            _ if self.life == Life::Orphaned => return Ok(()),
+            Strength::Strong => (
+                self.strong != OwnerRef::None || self.has_strong(),
+                &mut self.local_strong,
+            ),
+            Strength::Weak => (
+                self.weak != OwnerRef::None || self.has_weak(),
+                &mut self.local_weak,
+            ),
         };
-        if !is_in_use {
+        if !is_in_use || *count == MOST_COUNTS {
             return Err(Uncounted);
         }
-        let count = self.local(strength);
-        *count = raised(*count, true)?;
+        *count += 1;
         Ok(())
     }
 
-    /// Stops counting a buffer of the owner that no longer names the node.
+    /// Stops counting a buffer of the owner that no longer names the node, or whose call has ended.
     pub(crate) fn drop_local(&mut self, strength: Strength) {
-        *self.local(strength) -= 1;
+        match strength {
+            // The count has ended with the owner.
+            _ if self.life == Life::Orphaned => {}
+            Strength::Strong => self.local_strong -= 1,
+            Strength::Weak => self.local_weak -= 1,
+        }
     }
 
     /// Counts a transaction under construction that names the node.
@@ -296,13 +306,6 @@ impl NodeCounts {
         self.local_weak = 0;
         self.strong = OwnerRef::None;
         self.weak = OwnerRef::None;
-    }
-
-    fn local(&mut self, strength: Strength) -> &mut u32 {
-        match strength {
-            Strength::Strong => &mut self.local_strong,
-            Strength::Weak => &mut self.local_weak,
-        }
     }
 }
 

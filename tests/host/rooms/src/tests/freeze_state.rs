@@ -180,7 +180,7 @@ impl World {
         model.received.0 |= expected == Admission::Rejected;
         model.received.1 |= expected == Admission::Pending;
         if expected != Admission::Rejected {
-            self.state.add_transaction();
+            self.state.outstanding += 1;
             model.outstanding += 1;
         }
     }

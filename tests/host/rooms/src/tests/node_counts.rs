@@ -300,6 +300,9 @@ fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     counts.orphan();
     assert!(counts.has_weak() && !counts.is_unreferenced());
     assert_eq!(counts.totals(), (1, 0), "nothing of the owner's counts");
+    counts.drop_local(Strength::Strong);
+    counts.add_local(Strength::Weak).unwrap();
+    assert_eq!(counts.totals(), (1, 0), "nor do they begin or end any more");
     for _ in 0..3 {
         counts.raise(true, true).unwrap();
         assert_eq!(counts.totals(), (2, 0));
