@@ -22,6 +22,7 @@ use crate::{
     },
     process::{Process, ProcessState},
     pure::{
+        freeze_state::WakeFreezers,
         node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},
         priority_rules::{NodeFlags, NodePriority}, //
     },
@@ -163,13 +164,10 @@ impl Node {
     /// stops counting it for the owner. To be called with no lock held.
     pub(crate) fn end_call(self: &Arc<Self>) {
         let mut owner = self.owner().state.lock();
-        let freezers = owner.freeze.end_transaction();
+        let WakeFreezers(wakes_freezers) = owner.freeze.end_transaction();
         let wake = self.end_use_locked(&mut owner);
-        sched::unpreempted_if(freezers.is_needed() || wake.is_needed(), || {
-            drop(owner);
-            wake.now(self.owner(), WakeHint::Anywhere);
-            self.owner().wake_freezers(freezers);
-        });
+        let process = self.owner();
+        process.unlock_and_wake(owner, &wake, WakeHint::Anywhere, wakes_freezers);
     }
 
     /// Counts a handle for the node: as a new ref, as a strong one, or both.

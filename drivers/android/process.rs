@@ -27,7 +27,7 @@ use crate::{
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
-        sched, //
+        sched::{self, WakeHint}, //
     },
     node::Node,
     pure::{
@@ -430,32 +430,44 @@ impl Process {
         self.state.lock().nodes.get(ptr).map(Arc::from)
     }
 
-    /// Releases `locks` and wakes the tasks that poll the device, without being preempted in
-    /// between.
+    /// Releases the state lock and wakes what `wake` names, and the tasks in [`Self::waiters`] if
+    /// `wakes_waiters`, without being preempted in between.
+    #[inline]
+    pub(crate) fn unlock_and_wake(
+        &self,
+        state: StateGuard<'_>,
+        wake: &Wake,
+        hint: WakeHint,
+        wakes_waiters: bool,
+    ) {
+        if !wakes_waiters {
+            return wake.after(state, self, hint);
+        }
+        sched::unpreempted_if(true, || {
+            drop(state);
+            wake.now(self, hint);
+            self.notify_waiters_after(());
+        });
+    }
+
+    /// Releases `locks` and wakes the tasks in [`Self::waiters`], which check what they wait for,
+    /// without being preempted in between.
     #[cold]
-    pub(crate) fn notify_pollers_after(&self, locks: impl Sized) {
+    pub(crate) fn notify_waiters_after(&self, locks: impl Sized) {
         sched::unpreempted_if(true, || {
             drop(locks);
-            self.waiters.notify_all();
-        });
-    }
-
-    /// Wakes the tasks that wait until no transaction of the process is outstanding, if they have
-    /// to check again, in a step of [`sched::unpreempted_if`] in which the lock is released
-    /// already.
-    pub(crate) fn wake_freezers(&self, wake: WakeFreezers) {
-        if wake.is_needed() {
             sched::expect_unpreempted();
             self.waiters.notify_all();
-        }
+        });
     }
 
-    /// Releases the state lock and does that.
+    /// Releases the state lock and wakes the tasks that wait until no transaction of the process is
+    /// outstanding, if they have to check again.
     pub(crate) fn unlock_and_wake_freezers(&self, state: StateGuard<'_>, wake: WakeFreezers) {
-        sched::unpreempted_if(wake.is_needed(), || {
-            drop(state);
-            self.wake_freezers(wake);
-        });
+        match wake {
+            WakeFreezers(true) => self.notify_waiters_after(state),
+            WakeFreezers(false) => drop(state),
+        }
     }
 
     /// Ends a transaction that was outstanding for the process, and wakes the tasks that freeze it

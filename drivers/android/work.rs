@@ -151,7 +151,7 @@ impl<T: Deref<Target = Thread>> Wake<T> {
         match self {
             Self::Nobody => drop(locks),
             Self::Thread(thread) => thread.task.wake_after(locks, hint),
-            Self::Pollers => process.notify_pollers_after(locks),
+            Self::Pollers => process.notify_waiters_after(locks),
         }
     }
 

@@ -21,10 +21,10 @@ use crate::{
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
-    kernel_ext::sched::{self, WakeHint},
+    kernel_ext::sched::WakeHint,
     node::NodeInUse,
     priority,
-    pure::call_stack::Frame,
+    pure::{call_stack::Frame, freeze_state::WakeFreezers},
     range_alloc::CallKind,
     thread::Thread,
     transaction::{ended_at, Content, Transaction, TransactionBox},
@@ -134,38 +134,34 @@ fn begin_reply(
         return (id, None);
     };
     let surplus = state.stack.frames.take_surplus();
-    let mut wake = ThreadWake::Nobody;
+    let mut wakes_pollers = false;
     let completion = if !has_no_objects {
         ReplyCompletion::Later
     } else if reads_then
         && state.work.is_empty()
         && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
     {
-        if state.looper.polls() && process.pollers_have_to_look() {
-            wake = ThreadWake::Pollers;
-        }
+        wakes_pollers = state.looper.polls() && process.pollers_have_to_look();
         ReplyCompletion::ReadAtOnce(ReplySent {
             needs_thread: process.needs_thread(thread),
             has_failed: false,
         })
     } else {
         if let Some(ticket) = state.spare_ticket.take() {
-            wake = thread.complete_reply(&mut process, ticket);
+            let wake = thread.complete_reply(&mut process, ticket);
+            // It never names the thread, which is awake.
+            wakes_pollers = matches!(wake, ThreadWake::Pollers);
         }
         ReplyCompletion::Queued
     };
-    let freezers = process.freeze.end_transaction();
+    let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
     let update = match &freed {
         Some(NodeInUse(node)) => node.end_use_locked(&mut process),
         None => Wake::Nobody,
     };
-    let is_needed = wake.is_needed() || freezers.is_needed() || update.is_needed();
-    sched::unpreempted_if(is_needed, || {
-        drop(process);
-        update.now(&thread.process, WakeHint::Anywhere);
-        wake.now(&thread.process, WakeHint::Anywhere);
-        thread.process.wake_freezers(freezers);
-    });
+    let wakes_waiters = wakes_pollers || wakes_freezers;
+    let own = &thread.process;
+    own.unlock_and_wake(process, &update, WakeHint::Anywhere, wakes_waiters);
     drop((surplus, freed, update));
     (id, Some((transaction, completion)))
 }

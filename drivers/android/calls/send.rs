@@ -457,12 +457,7 @@ fn queue_admitted<'a>(
             .push_to_thread(thread, Work::Call(transaction))
             .of(thread),
     };
-    sched::unpreempted_if(reserved_for.is_some(), || {
-        wake.after(state, target, hint);
-        if reserved_for.is_some() {
-            target.waiters.notify_all();
-        }
-    });
+    target.unlock_and_wake(state, &wake, hint, reserved_for.is_some());
 }
 
 /// [Reserves](WaitState::Reserved) a call to `node`, of `caller` or oneway, for the sleeping thread

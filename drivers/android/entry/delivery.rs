@@ -26,7 +26,7 @@ use crate::{
     node::Node,
     priority,
     process::StateGuard,
-    pure::priority_rules::Priority,
+    pure::{freeze_state::WakeFreezers, priority_rules::Priority},
     thread::Thread,
     transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox}, //
 };
@@ -293,9 +293,9 @@ fn end_oneway_call(
 ) -> StateGuard<'_> {
     drop(transaction);
     let mut process = thread.process.state.lock();
-    let freezers = process.freeze.end_transaction();
-    if freezers.is_needed() {
-        thread.process.unlock_and_wake_freezers(process, freezers);
+    let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
+    if wakes_freezers {
+        thread.process.notify_waiters_after(process);
         process = thread.process.state.lock();
     }
     if flag_is_lent {

@@ -245,14 +245,14 @@ enum Unlocked {
     /// The reply to a call, which is not outstanding any more.
     Reply {
         reply: ArrivedReply,
-        freezers: WakeFreezers,
         /// A spare transaction that the thread does not need.
         surplus: Option<TransactionBox>,
         /// Whether the pool needed one more thread then, see [`ProcessState::needs_thread`].
         needs_thread: bool,
-        /// Whether [pollers have to look](ProcessState::pollers_have_to_look) at work that was
-        /// queued while the thread made the call.
-        wakes_pollers: bool,
+        /// Whether freezers have to be woken, or [pollers have to
+        /// look](ProcessState::pollers_have_to_look) at work that was queued while the thread made
+        /// the call.
+        wakes_waiters: bool,
     },
 }
 
@@ -308,18 +308,14 @@ fn write_all_work<'a>(
             }
             Some(Unlocked::Reply {
                 reply,
-                freezers,
                 surplus,
                 needs_thread,
-                wakes_pollers,
+                wakes_waiters,
             }) => {
-                sched::unpreempted_if(freezers.is_needed() || wakes_pollers, || {
-                    drop(process);
-                    thread.process.wake_freezers(freezers);
-                    if wakes_pollers {
-                        thread.process.notify_pollers_after(());
-                    }
-                });
+                match wakes_waiters {
+                    true => thread.process.notify_waiters_after(process),
+                    false => drop(process),
+                }
                 drop(surplus);
                 deliver_reply(thread, reply, output)?;
                 let request = match needs_thread {
@@ -476,12 +472,12 @@ fn write_outcome(
     let Some(reply) = reply else {
         return surplus.map(|surplus| Unlocked::Done(Work::Outcome(surplus)));
     };
+    let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
     Some(Unlocked::Reply {
         reply,
-        freezers: process.freeze.end_transaction(),
         surplus,
         needs_thread: process.needs_thread(thread),
-        wakes_pollers: polls && process.pollers_have_to_look(),
+        wakes_waiters: wakes_freezers || (polls && process.pollers_have_to_look()),
     })
 }
 

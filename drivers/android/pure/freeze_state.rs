@@ -78,14 +78,7 @@ pub(crate) enum Admission {
 /// read the progress again.
 #[must_use = "a freeze attempt may wait for the end of the outstanding transactions"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WakeFreezers(bool);
-
-impl WakeFreezers {
-    /// Whether any thread has to be woken.
-    pub(crate) fn is_needed(self) -> bool {
-        self.0
-    }
-}
+pub(crate) struct WakeFreezers(pub(crate) bool);
 
 /// The freeze state of one process.
 #[derive(Clone, Debug)]
@@ -138,7 +131,8 @@ impl FreezeState {
     /// Stops counting a transaction for the process. Returns whether freezers have to be woken.
     pub(crate) fn end_transaction(&mut self) -> WakeFreezers {
         self.outstanding -= 1;
-        WakeFreezers(self.outstanding == 0 && self.is_freezing())
+        let is_freezing = matches!(self.stage, FreezeStage::Freezing { .. });
+        WakeFreezers(self.outstanding == 0 && is_freezing)
     }
 
     /// Begins to freeze the process, or joins the attempt that has begun (contract FRZ-2).
@@ -203,13 +197,9 @@ impl FreezeState {
     /// the event of which other processes have to be notified, if any.
     pub(crate) fn thaw(&mut self) -> (Option<FreezeEvent>, WakeFreezers) {
         self.forget_received();
-        let wake = WakeFreezers(self.is_freezing());
+        let wake = WakeFreezers(matches!(self.stage, FreezeStage::Freezing { .. }));
         self.stage = FreezeStage::Thawed;
         (self.notify(false), wake)
-    }
-
-    fn is_freezing(&self) -> bool {
-        matches!(self.stage, FreezeStage::Freezing { .. })
     }
 
     fn forget_received(&mut self) {

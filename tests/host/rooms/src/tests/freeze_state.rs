@@ -119,7 +119,7 @@ impl World {
                 let attempt = self.attempts[i].take().unwrap();
                 let (event, wake) = self.state.complete(attempt);
                 let claim = std::mem::take(&mut model.claims[i]);
-                assert_eq!(wake.is_needed(), claim == Claim::Good);
+                assert_eq!(wake.0, claim == Claim::Good);
                 if claim == Claim::Good {
                     model.is_frozen = true;
                     for other in model
@@ -147,7 +147,7 @@ impl World {
             Step::Thaw | Step::EndProcess if !self.has_ended => {
                 self.has_ended = step == Step::EndProcess;
                 let (event, wake) = self.state.thaw();
-                assert_eq!(wake.is_needed(), model.is_freezing(), "a freezer sleeps on");
+                assert_eq!(wake.0, model.is_freezing(), "a freezer sleeps on");
                 model.void_claims();
                 (model.is_frozen, model.received) = (false, (false, false));
                 model.hear(event, false);
@@ -159,7 +159,7 @@ impl World {
                 model.outstanding -= 1;
                 let wake = self.state.end_transaction();
                 let is_awaited = model.outstanding == 0 && model.is_freezing();
-                assert_eq!(wake.is_needed(), is_awaited);
+                assert_eq!(wake.0, is_awaited);
             }
             _ => return false,
         }
