@@ -84,7 +84,7 @@ pub(crate) fn reply(
         if error.is_none() {
             let (from, to) = (thread.party(), caller.party());
             let sent = record(CallType::Reply, request, from, to, 0);
-            caller.process.log.add(guard, id, sent);
+            caller.process.log.queued.push(guard, id, sent);
         }
     });
     // The priority is restored only now: until the caller runs, it waits for this thread.

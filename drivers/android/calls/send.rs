@@ -397,7 +397,7 @@ fn submit(
     };
     let call_type = CallType::of_call(request.flags);
     let queued = record(call_type, request, caller.party(), to, node.debug_id);
-    target.log.add(&state, transaction.id, queued);
+    target.log.queued.push(&state, transaction.id, queued);
     // A thread between the two in the chain may have ended since the waiting thread was found. Then
     // the waiting thread has read the outcome of its call, or is about to, and does not take this
     // call.

@@ -21,11 +21,7 @@ use kernel::{
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
     str::{CStr, CString},
-    sync::{
-        lock::{spinlock::SpinLockBackend, Guard},
-        Arc,
-        SpinLock, //
-    }, //
+    sync::{Arc, SpinLock}, //
 };
 
 /// What is sent.
@@ -141,7 +137,9 @@ impl Entry {
 pub(crate) struct TransactionLog {
     /// The name that the device was made with.
     pub(crate) device: CString,
-    queued: CpuRings<WORDS>,
+    /// The calls and the replies that are queued, each added under the state lock of the process
+    /// that it is queued for.
+    pub(crate) queued: CpuRings<WORDS>,
     failed: KBox<Ring<FAILED_WORDS>>,
     /// Held while an entry is added to `failed`. An innermost lock.
     #[pin]
@@ -166,12 +164,6 @@ impl TransactionLog {
             }),
             GFP_KERNEL_ACCOUNT,
         )
-    }
-
-    /// Logs a call or a reply that has been queued under the lock of the guard.
-    #[inline(always)]
-    pub(crate) fn add<T>(&self, guard: &Guard<'_, T, SpinLockBackend>, id: u32, record: LogRecord) {
-        self.queued.push(guard, id, record);
     }
 
     /// Logs a call or a reply that has failed.

@@ -60,7 +60,7 @@ impl Looper {
     /// any case, and is counted as a thread of the pool if this succeeds.
     pub(crate) fn register(&mut self, pool: &mut Pool) -> Result<(), NotRequested> {
         self.0 |= Self::REGISTERED;
-        let refused = if self.has(Self::ENTERED) {
+        let refused = if self.0 & Self::ENTERED != 0 {
             NotRequested::HasEntered
         } else if !pool.is_thread_requested {
             NotRequested::Nobody
@@ -77,7 +77,7 @@ impl Looper {
     /// it joins in any case.
     pub(crate) fn enter(&mut self) -> bool {
         self.0 |= Self::ENTERED;
-        let is_valid = !self.has(Self::REGISTERED);
+        let is_valid = self.0 & Self::REGISTERED == 0;
         if !is_valid {
             self.0 |= Self::INVALID;
         }
@@ -97,12 +97,12 @@ impl Looper {
 
     /// Whether the thread is one of the pool.
     pub(crate) fn is_in_pool(self) -> bool {
-        self.has(Self::REGISTERED | Self::ENTERED)
+        self.0 & (Self::REGISTERED | Self::ENTERED) != 0
     }
 
     /// Whether the thread has polled the device.
     pub(crate) fn polls(self) -> bool {
-        self.has(Self::POLLS)
+        self.0 & Self::POLLS != 0
     }
 
     /// Notes that the flag `SCHED_RESET_ON_FORK` is lent to the task.
@@ -112,7 +112,7 @@ impl Looper {
 
     /// Whether the flag is lent to the task, which returns it now.
     pub(crate) fn take_lent_flag(&mut self) -> bool {
-        let is_lent = self.has(Self::FLAG_IS_LENT);
+        let is_lent = self.0 & Self::FLAG_IS_LENT != 0;
         self.0 &= !Self::FLAG_IS_LENT;
         is_lent
     }
@@ -120,10 +120,5 @@ impl Looper {
     /// Returns the bits of the declarations.
     pub(crate) fn bits(self) -> u8 {
         self.0 & !Self::FLAG_IS_LENT
-    }
-
-    /// Whether one of these bits is set.
-    fn has(self, bits: u8) -> bool {
-        self.0 & bits != 0
     }
 }
