@@ -22,7 +22,7 @@ use kernel::{
 
 /// Returns how the calling task is scheduled. Changes nothing, so a lock may be held.
 pub(crate) fn current_priority() -> Priority {
-    Priority(sched::current())
+    Priority(sched::of(None))
 }
 
 /// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the
@@ -45,7 +45,7 @@ pub(crate) fn raise_sleeper(
     caller: Option<Priority>,
     node: &NodePriority,
 ) -> Option<Priority> {
-    let own = Priority(sched::of(sleeper));
+    let own = Priority(sched::of(Some(sleeper)));
     let wanted = match caller {
         Some(caller) => node.to_serve_call(caller, own)?,
         None => node.to_serve_oneway(own)?,
@@ -78,7 +78,7 @@ pub(crate) fn end_service(saved: Priority) {
 /// The same for any task, which may run meanwhile.
 #[cold]
 pub(crate) fn end_service_of(task: &Task, saved: Priority) {
-    if let Some(wanted) = Priority(sched::of(task)).to_restore(saved) {
+    if let Some(wanted) = Priority(sched::of(Some(task))).to_restore(saved) {
         sched::set(task, wanted.0);
     }
 }

@@ -205,7 +205,7 @@ pub(super) fn deliver_call<'a>(
     // 0 also if the reader cannot see the process of the caller (contract TXN-5).
     let sender_pid = match &transaction.caller {
         Some(caller) if !caller.has_ended.load(Relaxed) => {
-            caller.process.group.number_for_current()
+            pid::number_for_current(&caller.process.group)
         }
         _ => 0,
     };
