@@ -6,8 +6,8 @@
 //! Whoever decodes one item after the other asks for each whether all of it is there. With
 //! [`UserBytes`] that is one comparison: what is left is counted, instead of where it ends.
 //!
-//! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
-//! are read and written by an instruction each.
+//! To copy some bytes takes a call, checks for every size, and a loop. One word is written by one
+//! instruction.
 
 use core::mem::MaybeUninit;
 use kernel::{
@@ -19,18 +19,12 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-// Why one is safe to call: `helpers/memory.c` defines it with these arguments, and writes to memory
+// Why it is safe to call: `helpers/memory.c` defines it with these arguments, and writes to memory
 // of user space, of which any address may be passed.
 unsafe extern "C" {
-    fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
-    fn kernel_ext_put_two_of_six_words(
-        to: *mut u64,
-        one: usize,
-        first: u64,
-        two: usize,
-        second: u64,
-    ) -> bool;
-    safe fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
+    /// Writes a value of 32 bits. Returns `false` if that fails. May sleep.
+    #[link_name = "kernel_ext_put_u32"]
+    pub(crate) safe fn put_u32(to: UserPtr, value: u32) -> bool;
 }
 
 /// A type whose values are exchanged as bytes.
@@ -227,47 +221,6 @@ impl<const SIZE: usize> StackBytes<SIZE> {
             unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
         (left == 0).then_some(()).ok_or(EFAULT)
     }
-}
-
-/// Reads a value of six words. `EFAULT` if they cannot be read. May sleep.
-#[inline(always)]
-pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
-    const {
-        assert!(size_of::<T>() == size_of::<[u64; 6]>());
-        assert!(align_of::<T>() == align_of::<u64>());
-    }
-    let mut words = MaybeUninit::<T>::uninit();
-    let to = words.as_mut_ptr().cast();
-    // SAFETY: `to` is valid for writes of six words, which the type has the size and the alignment
-    // of. The source may be any address at all.
-    match unsafe { kernel_ext_get_six_words(to, from.as_const_ptr().cast()) } {
-        // SAFETY: The function has written all six, and by the contract of `Plain` they are a value
-        // of the type.
-        true => Ok(unsafe { words.assume_init() }),
-        false => Err(EFAULT),
-    }
-}
-
-/// Writes words `ONE` and `TWO` of six that have been read. `EFAULT` if that fails; then one of
-/// them may be written. May sleep.
-pub(crate) fn write_two<const ONE: usize, const TWO: usize>(
-    to: UserPtr,
-    first: u64,
-    second: u64,
-) -> Result {
-    const { assert!(ONE < 6 && TWO < 6) };
-    let to = to.as_mut_ptr().cast();
-    // SAFETY: The function checks that all six words are in user space.
-    let written = unsafe { kernel_ext_put_two_of_six_words(to, ONE, first, TWO, second) };
-    written.then_some(()).ok_or(EFAULT)
-}
-
-/// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
-#[inline]
-pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
-    kernel_ext_put_u32(to.as_mut_ptr().cast(), value)
-        .then_some(())
-        .ok_or(EFAULT)
 }
 
 /// Writes an address of user space as a number that depends on it and on a secret of the kernel; 0

@@ -105,7 +105,11 @@ impl<'a> ReadBuffer<'a> {
     pub(super) fn put_first(&mut self, code: Return) -> Result {
         match self.piece.as_mut_slice().first_chunk_mut() {
             Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
-            _ => user::write_u32(place(self.address)?, code.code())?,
+            _ => {
+                if !user::put_u32(place(self.address)?, code.code()) {
+                    return Err(EFAULT);
+                }
+            }
         }
         count_return(self.reader, code);
         Ok(())
@@ -133,8 +137,8 @@ pub(super) fn begin(io: &WriteRead) -> Result<u64> {
     if io.read_consumed > 0 {
         return Ok(io.read_consumed);
     }
-    user::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
-    Ok(SIZE_OF_CODE)
+    let is_written = user::put_u32(place(io.read_buffer)?, Return::Noop.code());
+    is_written.then_some(SIZE_OF_CODE).ok_or(EFAULT)
 }
 
 /// Counts and traces a code that user space has, or is about to have.

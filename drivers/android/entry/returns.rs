@@ -110,7 +110,9 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
         return read_completion_and_request(thread, io);
     }
     let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
-    user::write_u32(place(address)?, Return::TransactionComplete.code())?;
+    if !user::put_u32(place(address)?, Return::TransactionComplete.code()) {
+        return Err(EFAULT);
+    }
     count_return(thread, Return::TransactionComplete);
     io.read_consumed = written + SIZE_OF_CODE;
     Ok(())
