@@ -170,31 +170,12 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         }
     }
 
-    /// Returns what has been written.
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
-        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` keeps them unchanged.
-        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
-    }
-
     /// Returns what has been written, mutably.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: As in `as_slice`; the borrow is exclusive.
+        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
+        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
-    }
-
-    /// Returns how many bytes can still be written.
-    pub(crate) fn room(&self) -> usize {
-        SIZE - self.len
-    }
-
-    /// Empties the buffer.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        // INVARIANT: Of the first 0 bytes, all are initialised.
-        self.len = 0;
     }
 
     /// Appends `bytes`. `ENOSPC` if the buffer has no room for all of them.
@@ -211,15 +192,19 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         Ok(())
     }
 
-    /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of
-    /// them may be written then. May sleep.
-    pub(crate) fn write_user(&self, to: UserPtr) -> Result {
-        let bytes = self.as_slice();
-        // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address
-        // at all.
-        let left =
-            unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
-        (left == 0).then_some(()).ok_or(EFAULT)
+    /// Writes the contents to the memory of the calling process, and empties the buffer. `EFAULT`
+    /// if that fails: it keeps the contents then, some of which may be written. May sleep.
+    pub(crate) fn flush(&mut self, to: UserPtr) -> Result {
+        let from = self.bytes.as_ptr().cast();
+        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised.
+        // The target may be any address at all.
+        let left = unsafe { bindings::_copy_to_user(to.as_mut_ptr(), from, self.len) };
+        if left != 0 {
+            return Err(EFAULT);
+        }
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        self.len = 0;
+        Ok(())
     }
 }
 

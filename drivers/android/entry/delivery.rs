@@ -41,7 +41,7 @@ use kernel::{
 };
 
 /// How many bytes are gathered before they are written: more than one read usually returns.
-const PIECE: usize = 192;
+pub(super) const PIECE: usize = 192;
 
 const _: () = assert!(LARGEST_RETURN < PIECE);
 
@@ -53,10 +53,12 @@ pub(super) struct ReadBuffer<'a> {
     reader: &'a Thread,
     address: u64,
     size: u64,
-    /// The offset up to which the buffer is written.
-    flushed: u64,
-    /// The bytes behind that, which are not written yet.
-    pub(super) piece: StackBytes<PIECE>,
+    /// How many bytes of the buffer are used, including those in `piece`.
+    pub(super) written: u64,
+    /// How many of them user space has.
+    pub(super) flushed: u64,
+    /// The rest of them.
+    piece: StackBytes<PIECE>,
 }
 
 impl<'a> ReadBuffer<'a> {
@@ -67,6 +69,7 @@ impl<'a> ReadBuffer<'a> {
             reader,
             address: io.read_buffer,
             size: io.read_size,
+            written: io.read_consumed,
             flushed: io.read_consumed,
             piece: StackBytes::new(),
         };
@@ -77,14 +80,9 @@ impl<'a> ReadBuffer<'a> {
         buffer
     }
 
-    /// Returns how many bytes of the buffer are used, including those that are not flushed yet.
-    pub(super) fn written(&self) -> u64 {
-        self.flushed + self.piece.as_slice().len() as u64
-    }
-
     /// Whether user space has left room for another item of any size (contract WR-8).
     pub(super) fn has_room(&self) -> bool {
-        self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
+        self.size.saturating_sub(self.written) >= LARGEST_RETURN as u64
     }
 
     /// Adds an item, and counts it. The piece must have room for it.
@@ -99,6 +97,7 @@ impl<'a> ReadBuffer<'a> {
     fn push(&mut self, code: Return, payload: &[u8]) {
         let _ = self.piece.push(&code.code().to_ne_bytes());
         let _ = self.piece.push(payload);
+        self.written += SIZE_OF_CODE + payload.len() as u64;
     }
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
@@ -117,12 +116,10 @@ impl<'a> ReadBuffer<'a> {
 
     /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
     pub(super) fn flush(&mut self) -> Result {
-        let piece = self.piece.as_slice();
-        if !piece.is_empty() {
+        if self.flushed != self.written {
             let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            self.piece.write_user(place(address)?)?;
-            self.flushed += piece.len() as u64;
-            self.piece.clear();
+            self.piece.flush(place(address)?)?;
+            self.flushed = self.written;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::{
         deliver_reply,
         place,
         ReadBuffer,
+        PIECE,
         SIZE_OF_CODE, //
     },
     ffi::{self, trace},
@@ -63,7 +64,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             Written::Reply(request) => break request,
             Written::Other(process) => process,
         };
-        let is_only_noop = output.written() == SIZE_OF_CODE;
+        let is_only_noop = output.written == SIZE_OF_CODE;
         if is_only_noop && output.has_room() && !thread.must_return.load(Relaxed) {
             continue;
         }
@@ -154,7 +155,7 @@ fn finish(
             .inspect_err(|_| withdraw_request(thread, started))?;
     }
     output.flush()?;
-    io.read_consumed = output.written();
+    io.read_consumed = output.written;
     Ok(())
 }
 
@@ -273,7 +274,7 @@ fn write_all_work<'a>(
         if !output.has_room() {
             return Ok(Written::Other(process));
         }
-        if output.piece.room() < LARGEST_RETURN {
+        if output.written - output.flushed > (PIECE - LARGEST_RETURN) as u64 {
             drop(process);
             output.flush()?;
             process = thread.process.lock_state();
