@@ -23,7 +23,7 @@ use kernel::{
 /// Gives the calling task the priority for serving a call of `caller` on `node`. Returns the
 /// priority to restore when the call has ended.
 pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
-    let own = Priority(sched::current());
+    let own = Priority(sched::of(None));
     if node.is_served_unchanged(caller, own) {
         return own;
     }
@@ -40,7 +40,7 @@ pub(crate) fn raise_sleeper(
     caller: Option<Priority>,
     node: &NodePriority,
 ) -> Option<Priority> {
-    let own = Priority(sched::of(sleeper));
+    let own = Priority(sched::of(Some(sleeper)));
     let wanted = match caller {
         Some(caller) => node.to_serve_call(caller, own)?,
         None => node.to_serve_oneway(own)?,
@@ -56,7 +56,7 @@ pub(crate) fn raise_sleeper(
 /// before the sender of the call [raised](raise_sleeper) it, if so. Returns whether the flag that
 /// comes with real-time priorities is lent to the task.
 pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Priority>) -> bool {
-    let own = Priority(sched::current());
+    let own = Priority(sched::of(None));
     (!node.is_served_unchanged(own, own) || raised_from.is_some())
         && change_for_oneway(own, node.to_serve_oneway(own), raised_from)
 }
@@ -65,7 +65,7 @@ pub(crate) fn begin_oneway_service(node: &NodePriority, raised_from: Option<Prio
 /// or has failed. The task's limits do not apply, because it had this priority before.
 #[inline]
 pub(crate) fn end_service(saved: Priority) {
-    if saved != Priority(sched::current()) {
+    if saved != Priority(sched::of(None)) {
         end_service_of(current!(), saved);
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn end_service(saved: Priority) {
 /// The same for any task, which may run meanwhile.
 #[cold]
 pub(crate) fn end_service_of(task: &Task, saved: Priority) {
-    if let Some(wanted) = Priority(sched::of(task)).to_restore(saved) {
+    if let Some(wanted) = Priority(sched::of(Some(task))).to_restore(saved) {
         sched::set(task, wanted.0);
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn end_service_of(task: &Task, saved: Priority) {
 /// process. The task keeps the flag that its children inherit nothing, unless the flag is lent.
 #[cold]
 pub(crate) fn return_to_default(default: Priority, flag_is_lent: bool) {
-    let own = Priority(sched::current());
+    let own = Priority(sched::of(None));
     change_as_permitted(own, own.to_default(default), !flag_is_lent);
 }
 

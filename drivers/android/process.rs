@@ -388,7 +388,7 @@ impl Process {
                 file: OpenFile::new(),
                 pid: task.tgid(),
                 group: GroupPid::current(),
-                default_priority: Priority(sched::current()),
+                default_priority: Priority(sched::of(None)),
                 opening,
                 credential: Closable::new(ARef::from(credential)),
                 code_counts: Closable::new(code_counts),

@@ -105,14 +105,6 @@ impl<R> Records<R> {
         })
     }
 
-    /// Returns the slots, if there are any.
-    #[inline(always)]
-    fn slots(&self) -> Option<&Slots<R>> {
-        // ORDERING: Pairs with `claim`. SAFETY: By the type invariants there are slots if this is
-        // not null; `take_slots`, which ends them, is called when nobody has borrowed any.
-        unsafe { self.slots.load(Acquire).as_ref() }
-    }
-
     /// Returns the slots for good.
     ///
     /// # Safety
@@ -128,38 +120,34 @@ impl<R> Records<R> {
     }
 
     /// Returns a slot where the record of the task may be whose `struct pid` is at `task`: one of
-    /// this `pid`.
+    /// this `pid`, which is the same, or null for a free slot.
     #[inline(always)]
     fn find(&self, task: *mut c_void, pid: *mut c_void) -> Option<&CallerSlot<R>> {
-        let slots = self.slots()?;
+        // ORDERING: Pairs with `claim`. SAFETY: By the type invariants there are slots if this is
+        // not null; `take_slots`, which ends them, is called when nobody has borrowed any.
+        let slots = unsafe { self.slots.load(Acquire).as_ref() }?;
         // Such structs lie at least as far apart as this.
         let first = task.addr() >> 6;
         let mut places = (0..PLACES).map(|next| &slots[(first + next) % SLOTS]);
         places.find(|slot| slot.pid.load(Relaxed) == pid)
     }
 
-    /// Returns the slot of the task whose `struct pid` is at `pid`, if it has one.
-    #[inline(always)]
-    fn slot_of(&self, pid: *mut c_void) -> Option<&CallerSlot<R>> {
-        self.find(pid, pid)
-    }
-
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
-        let mut spare = match self.slots() {
-            None => KBox::new([const { CallerSlot::free() }; SLOTS], GFP_KERNEL).ok(),
-            Some(_) => None,
+        let mut spare = match self.slots.load(Relaxed).is_null() {
+            true => KBox::new([const { CallerSlot::free() }; SLOTS], GFP_KERNEL).ok(),
+            false => None,
         };
         let changing = self.changes.lock();
-        if self.slots().is_none() {
+        if self.slots.load(Relaxed).is_null() {
             if let Some(slots) = spare.take() {
-                // ORDERING: Pairs with `slots`: who finds the slots finds them free, or as they
+                // ORDERING: Pairs with `find`: who finds the slots finds them free, or as they
                 // were written since. INVARIANT: The pointer is from a box, which it is now.
                 self.slots.store(KBox::into_raw(slots), Release);
             }
         }
         let pid = current_address();
-        let free = match self.slot_of(pid) {
+        let free = match self.find(pid, pid) {
             None => self.find(pid, ptr::null_mut()),
             Some(_) => None,
         };
@@ -179,7 +167,8 @@ impl<R> Records<R> {
     pub(crate) fn remove_gone(&self, task: &ThreadPid) -> bool {
         if !task.is_gone() {
             let _changing = self.changes.lock();
-            return self.slot_of(task.address()).is_none();
+            let pid = task.address();
+            return self.find(pid, pid).is_none();
         }
         // SAFETY: As long as `task` is not closed no other task gets that `struct pid`, and this
         // one has been in its last call.
@@ -194,7 +183,7 @@ impl<R> Records<R> {
     /// No such task may have borrowed its record.
     unsafe fn remove(&self, pid: *mut c_void) -> Option<Arc<R>> {
         let changing = self.changes.lock();
-        let slot = self.slot_of(pid)?;
+        let slot = self.find(pid, pid)?;
         // ORDERING: Before the record is dropped, and with it the `struct pid`, at whose address a
         // later task may find its own: what frees and allocates memory passes that on. INVARIANT:
         // The slot is free before the lock is released.
@@ -268,7 +257,8 @@ impl<'a, T> Operation<'a, T> {
     where
         T: HasField<Records<R>>,
     {
-        let slot = self.opened.field().slot_of(current_address())?;
+        let pid = current_address();
+        let slot = self.opened.field().find(pid, pid)?;
         // SAFETY: The slot is that of the calling task, which has put the record there itself, or a
         // task that has ended and whose `struct pid` it has got by executing a program. Nobody
         // writes it as long as the result exists: the slot is not free; `give_up_record` needs this

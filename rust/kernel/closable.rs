@@ -28,11 +28,10 @@ const DONE: usize = 1 << (usize::BITS - 2);
 ///
 /// # Invariants
 ///
-/// - `users` less the flags is the number of [`Open`]s, and of attempts to make one which are about
-///   to be undone.
+/// - `users` less the flags is the number of [`Open`]s.
+/// - An [`Open`] that is made after `CLOSED` is set is dropped unused.
 /// - The value exists until `DONE` is set, which happens once: when `CLOSED` is set and no [`Open`]
-///   exists.
-/// - No [`Open`] is made after `CLOSED` is set.
+///   exists that was made before that.
 pub(crate) struct Closable<T> {
     users: Atomic<usize>,
     value: UnsafeCell<ManuallyDrop<T>>,
@@ -60,12 +59,9 @@ impl<T> Closable<T> {
         // user sees what was written before that. And with `close`: who comes too late sees what
         // was written before that.
         let before = self.users.fetch_add(1, ordering::Acquire);
-        if before & CLOSED != 0 {
-            self.stop_using();
-            return None;
-        }
-        // INVARIANT: Counted above, when the value was not closed.
-        Some(Open(self))
+        // INVARIANT: Counted above. If the value was closed by then, it is dropped here.
+        let opened = Open(self);
+        (before & CLOSED == 0).then_some(opened)
     }
 
     /// Whether a thread is using the value at this moment, or the value is closed.
@@ -80,9 +76,9 @@ impl<T> Closable<T> {
     /// Opens the value, unless a thread is using it at this moment, or it is closed. With full
     /// ordering, as [`is_used`](Self::is_used).
     pub(crate) fn open_if_unused(&self) -> Option<Open<'_, T>> {
-        // ORDERING: Pairs with `open`, and with `stop_using`, whose use of the value is over. It
-        // writes: therefore who opens the value later reads what this has written, and what
-        // precedes it.
+        // ORDERING: Pairs with `open`, and with the drop of an `Open`, whose use of the value is
+        // over. It writes: therefore who opens the value later reads what this has written, and
+        // what precedes it.
         // INVARIANT: Counted, when the value was not closed.
         let opened = self.users.cmpxchg(0, 1, ordering::Full);
         opened.is_ok().then(|| Open(self))
@@ -93,7 +89,7 @@ impl<T> Closable<T> {
     pub(crate) fn close(&self) {
         let mut users = self.users.load(ordering::Relaxed);
         while users & CLOSED == 0 {
-            // ORDERING: Pairs with `stop_using`, if this drops the value, and with `open`.
+            // ORDERING: Pairs with the drop of an `Open`, if this drops the value, and with `open`.
             match self.users.cmpxchg(users, users | CLOSED, ordering::Full) {
                 Ok(0) => return self.finish(),
                 Ok(_) => return,
@@ -112,16 +108,6 @@ impl<T> Closable<T> {
     pub(crate) unsafe fn get_unchecked(&self) -> &T {
         // SAFETY: Promised by the caller.
         unsafe { &*self.value.get() }
-    }
-
-    #[inline]
-    fn stop_using(&self) {
-        // ORDERING: Pairs with whatever finds no users after this: `is_used`, `open_if_unused`,
-        // `close`, or `finish` in the last of the others that get here. The use is over before
-        // that.
-        if self.users.fetch_sub(1, ordering::Release) == CLOSED + 1 {
-            self.finish();
-        }
     }
 
     /// Drops the value if it has no users and no other thread drops it. It is closed.
@@ -150,7 +136,7 @@ impl<T> Drop for Closable<T> {
 ///
 /// # Invariants
 ///
-/// It is counted in `users`, since before the value was closed.
+/// It is counted in `users`: since before the value was closed, unless it is dropped unused.
 pub(crate) struct Open<'a, T>(&'a Closable<T>);
 
 impl<T> Deref for Open<'_, T> {
@@ -165,7 +151,13 @@ impl<T> Deref for Open<'_, T> {
 }
 
 impl<T> Drop for Open<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.stop_using();
+        // ORDERING: Pairs with whatever finds no users after this: `is_used`, `open_if_unused`,
+        // `close`, or `finish` in the last of the others that get here. The use is over before
+        // that.
+        if self.0.users.fetch_sub(1, ordering::Release) == CLOSED + 1 {
+            self.0.finish();
+        }
     }
 }

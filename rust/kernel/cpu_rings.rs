@@ -20,7 +20,7 @@
 use core::array;
 use kernel::{
     alloc::Flags,
-    cpu::{nr_cpu_ids, CpuId},
+    cpu::CpuId,
     prelude::*,
     sync::{
         atomic::{Acquire, Atomic, Relaxed, Release},
@@ -32,70 +32,40 @@ use kernel::{
 /// How many records a ring has.
 pub(crate) const RECORDS: usize = 32;
 
-/// The newest records of each CPU, of this many words each.
-///
-/// # Invariants
-///
-/// `rings` has one entry for each number that a CPU can have: `nr_cpu_ids()`.
-pub(crate) struct CpuRings<const WORDS: usize> {
-    /// By the number of the CPU.
+/// The newest records, of this many words each: in a ring for each CPU, or in one ring.
+pub(crate) struct Rings<const WORDS: usize> {
+    /// By the number of the CPU, or one.
     rings: KVVec<KBox<Ring<WORDS>>>,
 }
 
 /// The newest records of writers that keep each other off.
-pub(crate) struct Ring<const WORDS: usize> {
+struct Ring<const WORDS: usize> {
     /// Where the next record goes: as many times the size of a slot as records were begun, so that
     /// a mask makes an offset of it.
     next: Atomic<u32>,
     slots: [Slot<WORDS>; RECORDS],
 }
 
-impl<const WORDS: usize> CpuRings<WORDS> {
-    /// Allocates rings without records. `ENOMEM`.
-    pub(crate) fn new(flags: Flags) -> Result<Self> {
-        let mut rings = KVVec::with_capacity(nr_cpu_ids() as usize, flags)?;
-        for _ in 0..nr_cpu_ids() {
-            rings.push(Ring::new(flags)?, flags)?;
+impl<const WORDS: usize> Rings<WORDS> {
+    /// Allocates `count` rings without records: one for each number that a CPU can have, or one.
+    /// `ENOMEM`.
+    pub(crate) fn new(count: u32, flags: Flags) -> Result<Self> {
+        let mut rings = KVVec::with_capacity(count as usize, flags)?;
+        for _ in 0..count {
+            let memory = KBox::new_uninit(flags)?;
+            let ring = memory.write(Ring {
+                next: Atomic::new(0),
+                slots: [const { Slot::empty() }; RECORDS],
+            });
+            rings.push(ring, flags)?;
         }
-        // INVARIANT: The loop has added so many.
         Ok(Self { rings })
     }
 
-    /// Adds a record, in place of the oldest one of this CPU. The guard is that of any lock. No two
-    /// records that are kept at a time have the same number; one with the number 0 is not kept.
-    #[inline(always)]
-    pub(crate) fn push<T>(
-        &self,
-        keeps_others_off_this_cpu: &Guard<'_, T, SpinLockBackend>,
-        number: u32,
-        words: [u32; WORDS],
-    ) {
-        // SAFETY: The number of a CPU is less than `nr_cpu_ids()` (invariant of `CpuId`), which
-        // does not change after boot, and by the type invariant there are as many rings.
-        let ring = unsafe { self.rings.get_unchecked(CpuId::current().as_u32() as usize) };
-        ring.push(keeps_others_off_this_cpu, number, words);
-    }
-
-    /// Calls `each` with all records that are kept, in no particular order.
-    pub(crate) fn read(&self, mut each: impl FnMut(Record<WORDS>)) {
-        for ring in self.rings.iter() {
-            ring.read(&mut each);
-        }
-    }
-}
-
-impl<const WORDS: usize> Ring<WORDS> {
-    /// Allocates a ring without records. `ENOMEM`.
-    pub(crate) fn new(flags: Flags) -> Result<KBox<Self>> {
-        let memory = KBox::new_uninit(flags)?;
-        Ok(memory.write(Self {
-            next: Atomic::new(0),
-            slots: [const { Slot::empty() }; RECORDS],
-        }))
-    }
-
-    /// Adds a record, in place of the oldest one. The guard keeps all others off that might call
-    /// this meanwhile. Numbers are as for [`CpuRings::push`].
+    /// Adds a record, in place of the oldest one of this CPU, or of the oldest of all where there
+    /// is one ring. The guard keeps off all others that write to the ring: if there is one for each
+    /// CPU, that of any lock does. No two records that are kept at a time have the same number; one
+    /// with the number 0 is not kept.
     #[inline(always)]
     pub(crate) fn push<T>(
         &self,
@@ -105,19 +75,22 @@ impl<const WORDS: usize> Ring<WORDS> {
     ) {
         // So `next` wraps around from the last slot to the first one.
         const { assert!((RECORDS * size_of::<Slot<WORDS>>()).is_power_of_two()) };
-        let next = self.next.load(Relaxed);
+        let own = self.rings.get(CpuId::current().as_u32() as usize);
+        let Some(ring) = own.or(self.rings.first()) else {
+            return;
+        };
+        let next = ring.next.load(Relaxed);
         // CAST: A slot is small.
         let size = size_of::<Slot<WORDS>>() as u32;
-        self.next.store(next.wrapping_add(size), Relaxed);
-        self.slots[(next / size) as usize % RECORDS].write(number, words);
+        ring.next.store(next.wrapping_add(size), Relaxed);
+        ring.slots[(next / size) as usize % RECORDS].write(number, words);
     }
 
     /// Calls `each` with all records that are kept, in no particular order.
-    pub(crate) fn read(&self, mut each: impl FnMut(Record<WORDS>)) {
-        let records = self.slots.iter().map(Slot::read);
-        records
-            .filter(|record| record.number != 0)
-            .for_each(&mut each);
+    pub(crate) fn read(&self, each: impl FnMut(Record<WORDS>)) {
+        let slots = self.rings.iter().flat_map(|ring| &ring.slots);
+        let records = slots.map(Slot::read);
+        records.filter(|record| record.number != 0).for_each(each);
     }
 }
 

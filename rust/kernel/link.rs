@@ -74,13 +74,14 @@ pub(crate) type Kind = u64;
 /// The kind of an object in a collection of one type.
 const ONLY_KIND: Kind = 1;
 
-const KIND_BITS: u32 = 3;
+/// The bits of a link's user that are the kind of the object.
+const KIND_MASK: Kind = 0b111;
 
 /// Returns the kind of this number, counted from 0.
 pub(crate) const fn kind(number: u64) -> Kind {
     let kind = ONLY_KIND + number;
     assert!(
-        kind < 1 << KIND_BITS,
+        kind <= KIND_MASK,
         "a collection cannot tell so many kinds apart"
     );
     kind
@@ -91,9 +92,10 @@ const FREE: u64 = 0;
 
 static LAST_NUMBER: Atomic<u64> = Atomic::new(0);
 
-/// Returns a number that is larger than those before it. A counter of 61 bits does not wrap.
+/// Returns a number that is larger than those before it, and whose bits of the kind are 0. A
+/// counter of 61 bits does not wrap.
 fn new_number() -> u64 {
-    LAST_NUMBER.fetch_add(1, Relaxed) + 1
+    LAST_NUMBER.fetch_add(KIND_MASK + 1, Relaxed) + KIND_MASK + 1
 }
 
 /// The room for the place in a collection.
@@ -103,8 +105,8 @@ fn new_number() -> u64 {
 /// While the link is not free, the collection that has claimed it owns a reference to its object,
 /// and nothing else accesses `ends` or changes `user`.
 pub(crate) struct Link {
-    /// [`FREE`]; or the number of the user, which no other user has, and below it the kind of the
-    /// object.
+    /// [`FREE`]; or the number of the user, which no other user has, and the kind of the object in
+    /// the bits of [`KIND_MASK`].
     user: Atomic<u64>,
     ends: Ends<Link>,
 }
@@ -125,17 +127,11 @@ impl Link {
         self.user.load(Relaxed) != FREE
     }
 
-    /// Claims the link if it is free.
+    /// Claims the link for this user if it is free.
     #[inline]
-    fn claim(&self, number: u64, kind: Kind) -> bool {
-        let user = number << KIND_BITS | kind;
+    fn claim(&self, user: u64) -> bool {
         // ORDERING: Pairs with `release`: what the last user did to the link was before that.
         self.user.cmpxchg(FREE, user, Acquire).is_ok()
-    }
-
-    /// Claims the link, which is free, and which nothing else can claim meanwhile.
-    fn claim_sole(&self, number: u64, kind: Kind) {
-        self.user.store(number << KIND_BITS | kind, Relaxed);
     }
 
     /// Releases the link. Its user calls this, and accesses `ends` no more.
@@ -143,14 +139,6 @@ impl Link {
     fn release(&self) {
         // ORDERING: Pairs with `claim`.
         self.user.store(FREE, Release);
-    }
-
-    fn number(&self) -> u64 {
-        self.user.load(Relaxed) >> KIND_BITS
-    }
-
-    fn kind(&self) -> Kind {
-        self.user.load(Relaxed) & ((1 << KIND_BITS) - 1)
     }
 }
 

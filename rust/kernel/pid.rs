@@ -28,9 +28,9 @@ use kernel::{
 
 // Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
 // of the calling task, compare pointers, or accept any number. What is at the place of a
-// `CountedPid` they read once, in a section that no grace period of RCU ends in: so by its
-// invariants it is null, or stays valid for as long as they use it. A `UserNamespace` is valid by
-// its invariants, and keeps its parent. All may be called in any context.
+// `CountedPid` (a `GroupPid` is one) they read once, in a section that no grace period of RCU ends
+// in: so by its invariants it is null, or stays valid for as long as they use it. A `UserNamespace`
+// is valid by its invariants, and keeps its parent. All may be called in any context.
 unsafe extern "C" {
     /// Finds out what [`WakeHint::Sync`] means to the scheduler. At the module's initialisation.
     #[link_name = "kernel_ext_wake_init"]
@@ -55,6 +55,11 @@ unsafe extern "C" {
     #[link_name = "kernel_ext_pid_initial_nr"]
     pub(crate) safe fn initial_number(nr: i32) -> i32;
 
+    /// Returns the number of a group in the pid namespace of the calling thread; 0 if it has none
+    /// there, or is gone.
+    #[link_name = "kernel_ext_pid_group_nr"]
+    pub(crate) safe fn number_for_current(group: &GroupPid) -> i32;
+
     safe fn kernel_ext_preempt_disable();
     safe fn kernel_ext_pid_of_thread() -> *mut c_void;
     safe fn kernel_ext_pid_of_group() -> *mut c_void;
@@ -62,7 +67,6 @@ unsafe extern "C" {
     safe fn kernel_ext_pid_is_exiting(place: &CountedPid) -> bool;
     safe fn kernel_ext_pid_is_gone(place: &CountedPid) -> bool;
     safe fn kernel_ext_pid_task(place: &CountedPid) -> *mut c_void;
-    safe fn kernel_ext_pid_group_nr(place: &CountedPid) -> i32;
     safe fn kernel_ext_pid_may_signal(place: &CountedPid) -> c_int;
     /// Returns the number of a user in the user namespace of the calling task, as
     /// [`Kuid`](kernel::task::Kuid) does, but at no cost in the first one.
@@ -182,6 +186,7 @@ impl ThreadPid {
 }
 
 /// The name of a thread group: a process, as user space calls it.
+#[repr(transparent)]
 pub(crate) struct GroupPid(CountedPid);
 
 impl GroupPid {
@@ -205,12 +210,6 @@ impl GroupPid {
     pub(crate) fn is_that_of(&self, other: &Self) -> bool {
         let address = self.0.address();
         !address.is_null() && address == other.0.address()
-    }
-
-    /// Returns its number in the pid namespace of the calling thread; 0 if it has none there, or is
-    /// gone.
-    pub(crate) fn number_for_current(&self) -> i32 {
-        kernel_ext_pid_group_nr(&self.0)
     }
 
     /// Succeeds if the calling thread may signal the group: if it belongs to the group, has the

@@ -58,14 +58,11 @@ use kernel::{
 // borrowed, and therefore valid; the scheduler rejects any word that it does not know.
 #[allow(improper_ctypes)] // Of a task, its address is all that is passed on.
 unsafe extern "C" {
-    /// Returns how the calling task is scheduled, without the flag. In any context.
-    #[link_name = "kernel_ext_sched_current"]
-    pub(crate) safe fn current() -> u32;
-
-    /// Returns how `task` is scheduled, without the flag. In any context; for a task that runs on
-    /// another CPU the result may be outdated, or mixed of old and new fields.
+    /// Returns how `task` is scheduled, without the flag; `None` is the calling task. In any
+    /// context; for a task that runs on another CPU the result may be outdated, or mixed of old and
+    /// new fields.
     #[link_name = "kernel_ext_sched_of"]
-    pub(crate) safe fn of(task: &Task) -> u32;
+    pub(crate) safe fn of(task: Option<&Task>) -> u32;
 
     /// Returns whether children of `task` do not inherit how it is scheduled: the flag, which the
     /// other words lack. In any context.
@@ -100,7 +97,6 @@ unsafe extern "C" {
     safe fn kernel_ext_is_preemptible() -> bool;
     fn kernel_ext_preempt_enable();
     fn kernel_ext_prepare_to_park();
-    fn kernel_ext_park();
 }
 
 /// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others
@@ -145,12 +141,12 @@ pub(crate) enum WakeHint {
 pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, SpinLockBackend> {
     let lock: &Lock<T, SpinLockBackend> = guard.lock_ref();
     // SAFETY: Only sets the state of the calling task, which is allowed in any context; every path
-    // from here leads through `kernel_ext_park`, which sets it back.
+    // from here leads through `schedule`, which returns to a task that runs.
     unsafe { kernel_ext_prepare_to_park() };
     drop(guard);
     // SAFETY: The spinlock is released and the caller holds no other (see above), so this task may
     // sleep.
-    unsafe { kernel_ext_park() };
+    unsafe { bindings::schedule() };
     lock.lock()
 }
 

@@ -6,8 +6,8 @@
 //! Whoever decodes one item after the other asks for each whether all of it is there. With
 //! [`UserBytes`] that is one comparison: what is left is counted, instead of where it ends.
 //!
-//! To copy some bytes takes a call, checks for every size, and a loop. Words whose number is known
-//! are read and written by an instruction each.
+//! To copy some bytes takes a call, checks for every size, and a loop. One word is written by one
+//! instruction.
 
 use core::mem::MaybeUninit;
 use kernel::{
@@ -19,18 +19,12 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-// Why one is safe to call: `helpers/memory.c` defines it with these arguments, and writes to memory
+// Why it is safe to call: `helpers/memory.c` defines it with these arguments, and writes to memory
 // of user space, of which any address may be passed.
 unsafe extern "C" {
-    fn kernel_ext_get_six_words(to: *mut u64, from: *const u64) -> bool;
-    fn kernel_ext_put_two_of_six_words(
-        to: *mut u64,
-        one: usize,
-        first: u64,
-        two: usize,
-        second: u64,
-    ) -> bool;
-    safe fn kernel_ext_put_u32(to: *mut u32, value: u32) -> bool;
+    /// Writes a value of 32 bits. Returns `false` if that fails. May sleep.
+    #[link_name = "kernel_ext_put_u32"]
+    pub(crate) safe fn put_u32(to: UserPtr, value: u32) -> bool;
 }
 
 /// A type whose values are exchanged as bytes.
@@ -176,31 +170,12 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         }
     }
 
-    /// Returns what has been written.
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
-        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` keeps them unchanged.
-        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
-    }
-
     /// Returns what has been written, mutably.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: As in `as_slice`; the borrow is exclusive.
+        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised;
+        // `MaybeUninit<u8>` has the layout of `u8`, and the borrow of `self` is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
-    }
-
-    /// Returns how many bytes can still be written.
-    pub(crate) fn room(&self) -> usize {
-        SIZE - self.len
-    }
-
-    /// Empties the buffer.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        // INVARIANT: Of the first 0 bytes, all are initialised.
-        self.len = 0;
     }
 
     /// Appends `bytes`. `ENOSPC` if the buffer has no room for all of them.
@@ -217,57 +192,20 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         Ok(())
     }
 
-    /// Writes the contents to the memory of the calling process. `EFAULT` if that fails; some of
-    /// them may be written then. May sleep.
-    pub(crate) fn write_user(&self, to: UserPtr) -> Result {
-        let bytes = self.as_slice();
-        // SAFETY: `bytes` is valid for reads of its length, as above. The target may be any address
-        // at all.
-        let left =
-            unsafe { bindings::_copy_to_user(to.as_mut_ptr(), bytes.as_ptr().cast(), bytes.len()) };
-        (left == 0).then_some(()).ok_or(EFAULT)
+    /// Writes the contents to the memory of the calling process, and empties the buffer. `EFAULT`
+    /// if that fails: it keeps the contents then, some of which may be written. May sleep.
+    pub(crate) fn flush(&mut self, to: UserPtr) -> Result {
+        let from = self.bytes.as_ptr().cast();
+        // SAFETY: By the type invariant the first `len` bytes are within the array and initialised.
+        // The target may be any address at all.
+        let left = unsafe { bindings::_copy_to_user(to.as_mut_ptr(), from, self.len) };
+        if left != 0 {
+            return Err(EFAULT);
+        }
+        // INVARIANT: Of the first 0 bytes, all are initialised.
+        self.len = 0;
+        Ok(())
     }
-}
-
-/// Reads a value of six words. `EFAULT` if they cannot be read. May sleep.
-#[inline(always)]
-pub(crate) fn read_six<T: Plain>(from: UserPtr) -> Result<T> {
-    const {
-        assert!(size_of::<T>() == size_of::<[u64; 6]>());
-        assert!(align_of::<T>() == align_of::<u64>());
-    }
-    let mut words = MaybeUninit::<T>::uninit();
-    let to = words.as_mut_ptr().cast();
-    // SAFETY: `to` is valid for writes of six words, which the type has the size and the alignment
-    // of. The source may be any address at all.
-    match unsafe { kernel_ext_get_six_words(to, from.as_const_ptr().cast()) } {
-        // SAFETY: The function has written all six, and by the contract of `Plain` they are a value
-        // of the type.
-        true => Ok(unsafe { words.assume_init() }),
-        false => Err(EFAULT),
-    }
-}
-
-/// Writes words `ONE` and `TWO` of six that have been read. `EFAULT` if that fails; then one of
-/// them may be written. May sleep.
-pub(crate) fn write_two<const ONE: usize, const TWO: usize>(
-    to: UserPtr,
-    first: u64,
-    second: u64,
-) -> Result {
-    const { assert!(ONE < 6 && TWO < 6) };
-    let to = to.as_mut_ptr().cast();
-    // SAFETY: The function checks that all six words are in user space.
-    let written = unsafe { kernel_ext_put_two_of_six_words(to, ONE, first, TWO, second) };
-    written.then_some(()).ok_or(EFAULT)
-}
-
-/// Writes a value of 32 bits. `EFAULT` if that fails. May sleep.
-#[inline]
-pub(crate) fn write_u32(to: UserPtr, value: u32) -> Result {
-    kernel_ext_put_u32(to.as_mut_ptr().cast(), value)
-        .then_some(())
-        .ok_or(EFAULT)
 }
 
 /// Writes an address of user space as a number that depends on it and on a secret of the kernel; 0

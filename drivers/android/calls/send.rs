@@ -229,7 +229,7 @@ fn prepare_call(
     };
     transaction.describe(id, request);
     fill(&mut transaction, sender, request, node, CallKind::Sync)?;
-    transaction.caller_priority = Priority(sched::current());
+    transaction.caller_priority = Priority(sched::of(None));
     let frame = match begun.frame {
         Some(frame) => frame,
         None => {

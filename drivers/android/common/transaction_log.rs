@@ -4,7 +4,7 @@
 //! `failed_transaction_log`.
 //!
 //! A call or a reply is logged when it is about to be queued, in the rings of the CPU
-//! ([`CpuRings`]), and when it has failed, in one ring of the device. The CPUs' counters of cycles
+//! ([`Rings`]), and when it has failed, in one ring of the device. The CPUs' counters of cycles
 //! put all of them in the order in which they were logged, since debug ids do not rise from one
 //! process to another. Of two entries with the same id the one in the ring of the device is valid.
 
@@ -13,10 +13,11 @@ use crate::{
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
         clocks::Cycles,
-        cpu_rings::{CpuRings, Ring}, //
+        cpu_rings::Rings, //
     }, //
 };
 use kernel::{
+    cpu::nr_cpu_ids,
     new_spinlock,
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
@@ -139,8 +140,8 @@ pub(crate) struct TransactionLog {
     pub(crate) device: CString,
     /// The calls and the replies that are queued, each added under the state lock of the process
     /// that it is queued for.
-    pub(crate) queued: CpuRings<WORDS>,
-    failed: KBox<Ring<FAILED_WORDS>>,
+    pub(crate) queued: Rings<WORDS>,
+    failed: Rings<FAILED_WORDS>,
     /// Held while an entry is added to `failed`. An innermost lock.
     #[pin]
     failing: SpinLock<()>,
@@ -153,8 +154,8 @@ const FAILED_WORDS: usize = WORDS + FAILURE_WORDS;
 impl TransactionLog {
     fn new(device: &CStr) -> Result<Arc<Self>> {
         let device = device.to_cstring()?;
-        let queued = CpuRings::new(GFP_KERNEL_ACCOUNT)?;
-        let failed = Ring::new(GFP_KERNEL_ACCOUNT)?;
+        let queued = Rings::new(nr_cpu_ids(), GFP_KERNEL_ACCOUNT)?;
+        let failed = Rings::new(1, GFP_KERNEL_ACCOUNT)?;
         Arc::pin_init(
             pin_init!(Self {
                 device,

@@ -42,7 +42,7 @@ use kernel::{
 };
 
 /// How many bytes are gathered before they are written: more than one read usually returns.
-const PIECE: usize = 192;
+pub(super) const PIECE: usize = 192;
 
 const _: () = assert!(LARGEST_RETURN < PIECE);
 
@@ -54,10 +54,12 @@ pub(super) struct ReadBuffer<'a> {
     reader: &'a Thread,
     address: u64,
     size: u64,
-    /// The offset up to which the buffer is written.
-    flushed: u64,
-    /// The bytes behind that, which are not written yet.
-    pub(super) piece: StackBytes<PIECE>,
+    /// How many bytes of the buffer are used, including those in `piece`.
+    pub(super) written: u64,
+    /// How many of them user space has.
+    pub(super) flushed: u64,
+    /// The rest of them.
+    piece: StackBytes<PIECE>,
 }
 
 impl<'a> ReadBuffer<'a> {
@@ -68,6 +70,7 @@ impl<'a> ReadBuffer<'a> {
             reader,
             address: io.read_buffer,
             size: io.read_size,
+            written: io.read_consumed,
             flushed: io.read_consumed,
             piece: StackBytes::new(),
         };
@@ -78,14 +81,9 @@ impl<'a> ReadBuffer<'a> {
         buffer
     }
 
-    /// Returns how many bytes of the buffer are used, including those that are not flushed yet.
-    pub(super) fn written(&self) -> u64 {
-        self.flushed + self.piece.as_slice().len() as u64
-    }
-
     /// Whether user space has left room for another item of any size (contract WR-8).
     pub(super) fn has_room(&self) -> bool {
-        self.size.saturating_sub(self.written()) >= LARGEST_RETURN as u64
+        self.size.saturating_sub(self.written) >= LARGEST_RETURN as u64
     }
 
     /// Adds an item, and counts it. The piece must have room for it.
@@ -100,13 +98,18 @@ impl<'a> ReadBuffer<'a> {
     fn push(&mut self, code: Return, payload: &[u8]) {
         let _ = self.piece.push(&code.code().to_ne_bytes());
         let _ = self.piece.push(payload);
+        self.written += SIZE_OF_CODE + payload.len() as u64;
     }
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
     pub(super) fn put_first(&mut self, code: Return) -> Result {
         match self.piece.as_mut_slice().first_chunk_mut() {
             Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
-            _ => user::write_u32(place(self.address)?, code.code())?,
+            _ => {
+                if !user::put_u32(place(self.address)?, code.code()) {
+                    return Err(EFAULT);
+                }
+            }
         }
         count_return(self.reader, code);
         Ok(())
@@ -114,12 +117,10 @@ impl<'a> ReadBuffer<'a> {
 
     /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
     pub(super) fn flush(&mut self) -> Result {
-        let piece = self.piece.as_slice();
-        if !piece.is_empty() {
+        if self.flushed != self.written {
             let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            self.piece.write_user(place(address)?)?;
-            self.flushed += piece.len() as u64;
-            self.piece.clear();
+            self.piece.flush(place(address)?)?;
+            self.flushed = self.written;
         }
         Ok(())
     }
@@ -134,8 +135,8 @@ pub(super) fn begin(io: &WriteRead) -> Result<u64> {
     if io.read_consumed > 0 {
         return Ok(io.read_consumed);
     }
-    user::write_u32(place(io.read_buffer)?, Return::Noop.code())?;
-    Ok(SIZE_OF_CODE)
+    let is_written = user::put_u32(place(io.read_buffer)?, Return::Noop.code());
+    is_written.then_some(SIZE_OF_CODE).ok_or(EFAULT)
 }
 
 /// Counts and traces a code that user space has, or is about to have.
@@ -207,7 +208,7 @@ pub(super) fn deliver_call<'a>(
     // 0 also if the reader cannot see the process of the caller (contract TXN-5).
     let sender_pid = match &transaction.caller {
         Some(caller) if !caller.has_ended.load(Relaxed) => {
-            caller.process.group.number_for_current()
+            pid::number_for_current(&caller.process.group)
         }
         _ => 0,
     };

@@ -22,7 +22,7 @@ use crate::{
         callers::Operation,
         files::Descriptors,
         sched::WakeHint,
-        user::{self, Plain, UserBytes}, //
+        user::{Plain, UserBytes}, //
     },
     lifecycle::{
         freeze,
@@ -32,7 +32,6 @@ use crate::{
     pure::{node_counts::Uncounted, priority_rules::NodeFlags},
     thread::Thread,
 };
-use core::mem::offset_of;
 use kernel::{
     cred::Credential,
     prelude::*,
@@ -176,10 +175,6 @@ impl Argument {
     }
 }
 
-/// Which words of the argument of `BINDER_WRITE_READ` are written.
-const WRITE_CONSUMED: usize = offset_of!(WriteRead, write_consumed) / size_of::<u64>();
-const READ_CONSUMED: usize = offset_of!(WriteRead, read_consumed) / size_of::<u64>();
-
 /// Runs `BINDER_WRITE_READ`. How far each half has come is written even where the other has failed
 /// (contract WR-1, WR-3).
 fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
@@ -192,15 +187,16 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
             &found
         }
     };
-    let io = user::read_six(argument.place());
-    let mut io: WriteRead = io.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
+    let mut io = WriteRead::default();
+    if !ffi::get_write_read(&mut io, argument.place()) {
+        thread.must_return.store(false, Relaxed);
+        return Err(EFAULT);
+    }
     let result = write_then_read(opened, thread, &mut io);
     thread.must_return.store(false, Relaxed);
-    user::write_two::<WRITE_CONSUMED, READ_CONSUMED>(
-        argument.place(),
-        io.write_consumed,
-        io.read_consumed,
-    )?;
+    if !ffi::put_consumed(argument.place(), io.write_consumed, io.read_consumed) {
+        return Err(EFAULT);
+    }
     result
 }
 

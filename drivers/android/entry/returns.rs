@@ -16,6 +16,7 @@ use crate::{
         deliver_reply,
         place,
         ReadBuffer,
+        PIECE,
         SIZE_OF_CODE, //
     },
     ffi::{self, trace},
@@ -63,7 +64,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             Written::Reply(request) => break request,
             Written::Other(process) => process,
         };
-        let is_only_noop = output.written() == SIZE_OF_CODE;
+        let is_only_noop = output.written == SIZE_OF_CODE;
         if is_only_noop && output.has_room() && !thread.must_return.load(Relaxed) {
             continue;
         }
@@ -110,7 +111,9 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
         return read_completion_and_request(thread, io);
     }
     let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
-    user::write_u32(place(address)?, Return::TransactionComplete.code())?;
+    if !user::put_u32(place(address)?, Return::TransactionComplete.code()) {
+        return Err(EFAULT);
+    }
     count_return(thread, Return::TransactionComplete);
     io.read_consumed = written + SIZE_OF_CODE;
     Ok(())
@@ -152,7 +155,7 @@ fn finish(
             .inspect_err(|_| withdraw_request(thread, started))?;
     }
     output.flush()?;
-    io.read_consumed = output.written();
+    io.read_consumed = output.written;
     Ok(())
 }
 
@@ -173,7 +176,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         (takes_common_work, has_calls, !own.work.is_empty())
     });
     let default = thread.process.default_priority;
-    if takes_common_work && Priority(sched::current()) != default {
+    if takes_common_work && Priority(sched::of(None)) != default {
         let own = thread.state.access_mut(&mut process);
         let flag_is_lent = own.looper.take_lent_flag();
         drop(process);
@@ -278,7 +281,7 @@ fn write_all_work<'a>(
         if !output.has_room() {
             return Ok(Written::Other(process));
         }
-        if output.piece.room() < LARGEST_RETURN {
+        if output.written - output.flushed > (PIECE - LARGEST_RETURN) as u64 {
             drop(process);
             output.flush()?;
             process = thread.process.state.lock();

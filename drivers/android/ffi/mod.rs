@@ -18,8 +18,10 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::atomic::{Atomic, Relaxed},
+    uaccess::UserPtr,
     uapi::BINDER_FAMILY_VERSION, //
 };
+use structs::WriteRead;
 
 /// A static key of C, as a field, which the kernel crate's macro takes.
 #[repr(C)]
@@ -27,9 +29,10 @@ struct StaticKey {
     key: bindings::static_key_false,
 }
 
-// Why most are safe to use: `binderfs/module.c` and `binderfs/inodes.c` define them with these
-// types and arguments, and write the variables by single stores. The functions may be called in any
-// context, but for the one that waits.
+// Why most are safe to use: `binderfs/module.c`, `binderfs/inodes.c` and `helpers/memory.c` define
+// them with these types and arguments, and write the variables by single stores. The functions may
+// be called in any context, but for those that sleep. Any address of user space may be passed, and
+// any six words are a `WriteRead`.
 unsafe extern "C" {
     /// The parameter `debug_mask`.
     #[link_name = "rust_binder_debug_mask"]
@@ -52,6 +55,16 @@ unsafe extern "C" {
     /// Returns a number that nobody can guess. In any context.
     #[link_name = "get_random_u64"]
     pub(crate) safe fn random() -> u64;
+
+    /// Reads the argument of `BINDER_WRITE_READ`. Returns `false` if that fails. May sleep.
+    #[link_name = "rust_binder_get_write_read"]
+    pub(crate) safe fn get_write_read(to: &mut WriteRead, from: UserPtr) -> bool;
+
+    /// Writes how much of the write and of the read buffer is consumed to the argument of
+    /// `BINDER_WRITE_READ`. Returns `false` if that fails: one of them may be written then. May
+    /// sleep.
+    #[link_name = "rust_binder_put_consumed"]
+    pub(crate) safe fn put_consumed(to: UserPtr, written: u64, read: u64) -> bool;
 
     static rust_binder_stop: StaticKey;
     safe fn rust_binder_stop_wait() -> c_int;

@@ -4,6 +4,7 @@
  * tasks.
  */
 
+#include <linux/android/binder.h>
 #include <linux/anon_inodes.h>
 #include <linux/err.h>
 #include <linux/fdtable.h>
@@ -99,52 +100,50 @@ unsigned long kernel_ext_copy_nofault(void *to, const void __user *from, unsigne
 }
 
 /*
- * Words of user space, for rust/kernel/user.rs: each is one instruction here, while a copy of a
- * few takes a call and a loop. These may sleep, and return false if they fail.
+ * Words of user space, for rust/kernel/user.rs and drivers/android/ffi/mod.rs: each is one
+ * instruction here, while a copy of a few takes a call and a loop. These may sleep, and
+ * return false if they fail.
  */
 
-/* Reads six words of user space. */
-bool kernel_ext_get_six_words(u64 *to, const u64 __user *from)
-{
-	might_fault();
-	if (!user_read_access_begin(from, 6 * sizeof(*from)))
-		return false;
-	unsafe_get_user(to[0], from, fault);
-	unsafe_get_user(to[1], from + 1, fault);
-	unsafe_get_user(to[2], from + 2, fault);
-	unsafe_get_user(to[3], from + 3, fault);
-	unsafe_get_user(to[4], from + 4, fault);
-	unsafe_get_user(to[5], from + 5, fault);
-	user_read_access_end();
-	return true;
-fault:
-	user_read_access_end();
-	return false;
-}
-
-/* Writes words @one and @two of six in user space. */
-bool kernel_ext_put_two_of_six_words(u64 __user *to, size_t one, u64 first,
-				     size_t two, u64 second)
-{
-	might_fault();
-	if (!user_write_access_begin(to, 6 * sizeof(*to)))
-		return false;
-	unsafe_put_user(first, to + one, fault);
-	unsafe_put_user(second, to + two, fault);
-	user_write_access_end();
-	return true;
-fault:
-	user_write_access_end();
-	return false;
-}
-
-/* Writes a value of 32 bits to user space. */
 bool kernel_ext_put_u32(u32 __user *to, u32 value)
 {
 	might_fault();
 	if (!user_write_access_begin(to, sizeof(*to)))
 		return false;
 	unsafe_put_user(value, to, fault);
+	user_write_access_end();
+	return true;
+fault:
+	user_write_access_end();
+	return false;
+}
+
+bool rust_binder_get_write_read(struct binder_write_read *to,
+				const struct binder_write_read __user *from)
+{
+	might_fault();
+	if (!user_read_access_begin(from, sizeof(*from)))
+		return false;
+	unsafe_get_user(to->write_size, &from->write_size, fault);
+	unsafe_get_user(to->write_consumed, &from->write_consumed, fault);
+	unsafe_get_user(to->write_buffer, &from->write_buffer, fault);
+	unsafe_get_user(to->read_size, &from->read_size, fault);
+	unsafe_get_user(to->read_consumed, &from->read_consumed, fault);
+	unsafe_get_user(to->read_buffer, &from->read_buffer, fault);
+	user_read_access_end();
+	return true;
+fault:
+	user_read_access_end();
+	return false;
+}
+
+bool rust_binder_put_consumed(struct binder_write_read __user *to, u64 written, u64 read)
+{
+	might_fault();
+	if (!user_write_access_begin(to, sizeof(*to)))
+		return false;
+	unsafe_put_user(written, &to->write_consumed, fault);
+	unsafe_put_user(read, &to->read_consumed, fault);
 	user_write_access_end();
 	return true;
 fault:

@@ -30,13 +30,6 @@ void kernel_ext_prepare_to_park(void)
 	set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
 }
 
-/* Sleeps, unless the task was woken since the announcement. */
-void kernel_ext_park(void)
-{
-	schedule();
-	__set_current_state(TASK_RUNNING);
-}
-
 /*
  * Keep the calling task on its CPU: nothing but an interrupt runs in between. Under PREEMPT_RT a
  * lock may sleep, also while it is released, and a task that waits for one lends its priority to
@@ -170,31 +163,16 @@ void kernel_ext_pid_put_later(struct pid *pid)
 	call_rcu(&later->rcu, put_now);
 }
 
-/*
- * The thread that has the pid at @place, if any. Preemption is disabled, which is cheaper than
- * rcu_read_lock() in a kernel that preempts RCU, and excludes the end of a grace period as well.
- */
-static struct task_struct *thread_of(struct pid *const *place)
-{
-	struct pid *pid = READ_ONCE(*place);
-	struct task_struct *task;
-
-	do_each_pid_task(pid, PIDTYPE_PID, task) {
-		return task;
-	} while_each_pid_task(pid, PIDTYPE_PID, task);
-	return NULL;
-}
-
 /* Whether the thread is exiting, or gone. */
 bool kernel_ext_pid_is_exiting(struct pid *const *place)
 {
 	struct task_struct *task;
 	bool exiting;
 
-	rcu_read_lock_sched();
-	task = thread_of(place);
+	rcu_read_lock();
+	task = pid_task(READ_ONCE(*place), PIDTYPE_PID);
 	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
-	rcu_read_unlock_sched();
+	rcu_read_unlock();
 	return exiting;
 }
 
@@ -207,9 +185,9 @@ bool kernel_ext_pid_is_gone(struct pid *const *place)
 {
 	bool gone;
 
-	rcu_read_lock_sched();
-	gone = !thread_of(place);
-	rcu_read_unlock_sched();
+	rcu_read_lock();
+	gone = !pid_task(READ_ONCE(*place), PIDTYPE_PID);
+	rcu_read_unlock();
 	if (!gone)
 		return false;
 	/* Pairs with the full barrier in exit_mm(): what the thread did is before what follows. */
@@ -305,24 +283,24 @@ void kernel_ext_wake_init(void)
 
 /*
  * Wakes the thread if it sleeps, and undoes kernel_ext_preempt_disable(). @is_sync: the calling
- * task is about to sleep.
+ * task is about to sleep. A section without preemption excludes the end of a grace period, and is
+ * cheaper than rcu_read_lock() in a kernel that preempts RCU.
  */
 void kernel_ext_pid_wake_and_enable(struct pid *const *place, bool is_sync)
 {
 	struct wait_queue_entry entry;
 	struct task_struct *task;
+	struct pid *pid;
 
-	/* Elsewhere this is such a section already. */
+	/* Under PREEMPT_RT the section begins here. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		rcu_read_lock_sched();
-	task = thread_of(place);
-	if (task) {
+		preempt_disable();
+	pid = READ_ONCE(*place);
+	do_each_pid_task(pid, PIDTYPE_PID, task) {
 		init_waitqueue_entry(&entry, task);
 		default_wake_function(&entry, TASK_INTERRUPTIBLE, is_sync ? sync_flags : 0, NULL);
-	}
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		rcu_read_unlock_sched();
-	kernel_ext_preempt_enable();
+	} while_each_pid_task(pid, PIDTYPE_PID, task);
+	preempt_enable();
 }
 
 /* User namespaces: rust/kernel/pid.rs */
@@ -364,16 +342,14 @@ bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
 #pragma weak sched_setattr_nocheck
 static typeof(sched_setattr_nocheck) *setattr_nocheck __ro_after_init = sched_setattr_nocheck;
 
+/* NULL is the calling task. */
 u32 kernel_ext_sched_of(const struct task_struct *task)
 {
+	if (!task)
+		task = current;
 	return task->rt_priority << SCHED_RT_SHIFT |
 	       (task->static_prio - MAX_RT_PRIO) << SCHED_NICE_SHIFT |
 	       task->policy;
-}
-
-u32 kernel_ext_sched_current(void)
-{
-	return kernel_ext_sched_of(current);
 }
 
 bool kernel_ext_sched_resets_on_fork(const struct task_struct *task)

@@ -22,7 +22,7 @@
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
     freeze_notification::notify_all,
-    kernel_ext::pid::initial_number,
+    kernel_ext::pid::{self, initial_number},
     lifecycle::processes::opened_by,
     process::{Pid, Process, ProcessState},
     pure::{
@@ -167,7 +167,7 @@ fn targets_of(caller: &Process, pid: u32) -> Result<OneOrMany<FreezeTarget>> {
     for process in opened_by(initial_number(pid)) {
         // An opener that has ended while others keep its file had a number that is now nobody's, or
         // that of another thread group.
-        let is_named = process.group.number_for_current() == pid;
+        let is_named = pid::number_for_current(&process.group) == pid;
         if is_named && caller.context.reaches(&process.context) {
             targets.push(FreezeTarget {
                 process,

@@ -9,6 +9,7 @@ use super::{
     HasField,
     Kind,
     Link,
+    KIND_MASK,
     ONLY_KIND, //
 };
 use core::{
@@ -23,7 +24,10 @@ use kernel::{
         Flags,
         KBox, //
     },
-    sync::Arc,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
 };
 
 /// A value in one allocation with its place in a queue. It has one owner at any time, which is this
@@ -76,11 +80,12 @@ impl<T> DerefMut for Placed<T> {
 ///
 /// - [`Self::into_link`] returns the link of an object, whose memory is not freed before
 ///   [`Self::from_link`] has been called for it, and the result of that has been dropped.
-/// - If [`Self::is_sole`], the link is free when `into_link` returns it, and nothing else can claim
-///   it before `from_link` has been called for it.
+/// - If `into_link` returns `true`, the link is free then, and nothing else can claim it before
+///   `from_link` has been called for it.
 pub(crate) unsafe trait Queued: Sized {
-    /// Gives the reference up for the link of its object.
-    fn into_link(self) -> (NonNull<Link>, Kind);
+    /// Gives the reference up for the link of its object. Returns that, and whether the object has
+    /// one owner.
+    fn into_link(self) -> (NonNull<Link>, Kind, bool);
 
     /// Makes a reference again of what [`Self::into_link`] returned.
     ///
@@ -89,17 +94,14 @@ pub(crate) unsafe trait Queued: Sized {
     /// Link and kind come from there. This is done once, or the result is not dropped and nothing
     /// but looked at.
     unsafe fn from_link(link: NonNull<Link>, kind: Kind) -> Self;
-
-    /// Whether objects of this kind have one owner.
-    fn is_sole(kind: Kind) -> bool;
 }
 
 // SAFETY: The link is at the beginning of the cell, which is in a box that is not freed before it
 // is made again. The link of a `Placed` is free, and there is one `Placed` of a cell.
 unsafe impl<T> Queued for Placed<T> {
     #[inline(always)]
-    fn into_link(self) -> (NonNull<Link>, Kind) {
-        (NonNull::from(KBox::leak(self.0)).cast(), ONLY_KIND)
+    fn into_link(self) -> (NonNull<Link>, Kind, bool) {
+        (NonNull::from(KBox::leak(self.0)).cast(), ONLY_KIND, true)
     }
 
     #[inline(always)]
@@ -108,28 +110,19 @@ unsafe impl<T> Queued for Placed<T> {
         // once.
         Self(unsafe { KBox::from_raw(link.cast::<WithLink<T>>().as_ptr()) })
     }
-
-    #[inline(always)]
-    fn is_sole(_kind: Kind) -> bool {
-        true
-    }
 }
 
 // SAFETY: The link is that of the object, which the reference that is given up keeps.
 unsafe impl<O: HasField<Link>> Queued for Arc<O> {
     #[inline]
-    fn into_link(self) -> (NonNull<Link>, Kind) {
-        (into_field(self), ONLY_KIND)
+    fn into_link(self) -> (NonNull<Link>, Kind, bool) {
+        (into_field(self), ONLY_KIND, false)
     }
 
     #[inline]
     unsafe fn from_link(link: NonNull<Link>, _kind: Kind) -> Self {
         // SAFETY: As the caller promises.
         unsafe { from_field(link) }
-    }
-
-    fn is_sole(_kind: Kind) -> bool {
-        false
     }
 }
 
@@ -150,12 +143,12 @@ macro_rules! queued {
             // that variant again.
             unsafe impl Queued for $type {
                 #[inline]
-                fn into_link(self) -> (NonNull<Link>, Kind) {
+                fn into_link(self) -> (NonNull<Link>, Kind, bool) {
                     match self {
-                        $(Self::$variant(reference) => (
-                            Queued::into_link(reference).0,
-                            const { link::kind(Number::$variant as u64) },
-                        ),)*
+                        $(Self::$variant(reference) => {
+                            let (link, _, is_sole) = Queued::into_link(reference);
+                            (link, const { link::kind(Number::$variant as u64) }, is_sole)
+                        })*
                     }
                 }
 
@@ -170,12 +163,6 @@ macro_rules! queued {
                     })*
                     // SAFETY: `into_link` returns no other kind.
                     unsafe { core::hint::unreachable_unchecked() }
-                }
-
-                #[inline]
-                fn is_sole(kind: Kind) -> bool {
-                    false $(|| kind == const { link::kind(Number::$variant as u64) }
-                        && <$reference as Queued>::is_sole(kind))*
                 }
             }
         };
@@ -255,15 +242,17 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     /// somewhere already.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
-        let (new, kind) = value.into_link();
+        let (new, kind, is_sole) = value.into_link();
         let number = match (self.first, self.own_number.first()) {
-            (Some(first), _) => self.link(first).number(),
+            (Some(first), _) => self.link(first).user.load(Relaxed) & !KIND_MASK,
             (None, Some(number)) => *number,
             (None, None) => new_number(),
         };
-        if T::is_sole(kind) {
-            self.link(new).claim_sole(number, kind);
-        } else if !self.link(new).claim(number, kind) {
+        let user = number | kind;
+        if is_sole {
+            // It is free, and nothing else can claim it meanwhile.
+            self.link(new).user.store(user, Relaxed);
+        } else if !self.link(new).claim(user) {
             // SAFETY: Both were returned just now, and this is done once.
             return Err(unsafe { T::from_link(new, kind) });
         }
@@ -296,7 +285,8 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         let (first, link) = (self.first?, object.field());
         // A free link has another number. Whether the link is one of this queue can change neither
         // way meanwhile, because a change takes a `&mut` of the queue.
-        if self.link(first).number() != link.number() {
+        let (own, found) = (self.link(first).user.load(Relaxed), link.user.load(Relaxed));
+        if own & !KIND_MASK != found & !KIND_MASK {
             return None;
         }
         // The pointer by which the queue refers to the link: one into the whole object. The link
@@ -324,9 +314,10 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     /// Returns the value of a link of the queue.
     #[inline]
     fn view(&self, at: NonNull<Link>) -> View<'_, T> {
+        let kind = self.link(at).user.load(Relaxed) & KIND_MASK;
         // SAFETY: By the type invariants both come from `into_link`. The value that is made is not
         // dropped; the queue keeps its reference as long as it is borrowed.
-        let value = unsafe { T::from_link(at, self.link(at).kind()) };
+        let value = unsafe { T::from_link(at, kind) };
         View(ManuallyDrop::new(value), PhantomData)
     }
 
@@ -334,7 +325,8 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     #[inline]
     fn unlink(&mut self, at: NonNull<Link>) -> T {
         let link = self.link(at);
-        let (before, behind, kind) = (link.ends.before.get(), link.ends.behind.get(), link.kind());
+        let (before, behind) = (link.ends.before.get(), link.ends.behind.get());
+        let kind = link.user.load(Relaxed) & KIND_MASK;
         // INVARIANT: What was behind the link is behind what was before it, or first; what was
         // before it is before what was behind it, or before the first link, as the last one.
         if self.first == Some(at) {
@@ -345,25 +337,10 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         if let Some(next) = behind.or(self.first) {
             self.link(next).ends.before.set(before);
         }
-        if T::is_sole(kind) {
-            self.give_back(at, kind)
-        } else {
-            self.give_back_shared(at, kind)
-        }
-    }
-
-    /// Returns the value of a link that was taken out of the queue.
-    #[inline(always)]
-    fn give_back(&self, at: NonNull<Link>, kind: Kind) -> T {
         self.link(at).release();
         // SAFETY: By the type invariants both come from `into_link`. The link was in one queue, and
         // has left that, so this is done once.
         unsafe { T::from_link(at, kind) }
-    }
-
-    #[inline(never)] // Calls, whose objects have one owner, would pay for it.
-    fn give_back_shared(&self, at: NonNull<Link>, kind: Kind) -> T {
-        self.give_back(at, kind)
     }
 }
 

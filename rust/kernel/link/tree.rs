@@ -147,8 +147,9 @@ impl<O: Keyed> LinkedTree<O> {
     /// Removes an object, if it is in this tree. With [`Branches`] it may not be found as long as
     /// the tree has another one of the same key.
     pub(crate) fn take(&mut self, object: &O) -> Option<Arc<O>> {
-        // If another collection has it, that has another number.
-        let order = |object: &O| (object.key(), object.field().link().map_or(0, Link::number));
+        // If another collection has it, that is another user.
+        let user = |link: &Link| link.user.load(Relaxed);
+        let order = |object: &O| (object.key(), object.field().link().map_or(0, user));
         let wanted = order(object);
         let is_it = |found: &O| core::ptr::eq(found, object);
         self.take_if(|object| order(object) >= wanted, is_it)
@@ -276,7 +277,7 @@ impl<O: Keyed> LinkedTree<O> {
 impl<O: Keyed<Room = Link>> LinkedTree<O> {
     /// Inserts an object behind those of the same key. Returns it if its link is not free.
     pub(crate) fn insert(&mut self, object: Arc<O>) -> Result<(), Arc<O>> {
-        if !object.field().claim(new_number(), ONLY_KIND) {
+        if !object.field().claim(new_number() | ONLY_KIND) {
             return Err(object);
         }
         self.add(into_field(object));

@@ -3,8 +3,9 @@
 //! Which records a ring keeps, and where; and the place of a record that is read while another one is
 //! written, in all orders of their steps.
 
-use crate::cpu_rings::{CpuRings, Record, Ring, Slot, RECORDS};
+use crate::cpu_rings::{Record, Rings, Slot, RECORDS};
 use kernel::alloc::flags::GFP_KERNEL;
+use kernel::cpu::nr_cpu_ids;
 use kernel::sync::SpinLock;
 use kernel::testing::take_turns;
 use std::ops::Range;
@@ -80,7 +81,7 @@ fn a_torn_record_is_never_taken_for_a_whole_one() {
 }
 
 /// Adds records with these numbers, in this order.
-fn push(ring: &Ring<WORDS>, numbers: Range<u32>) {
+fn push(ring: &Rings<WORDS>, numbers: Range<u32>) {
     let lock = SpinLock::new(());
     let guard = lock.lock();
     for number in numbers {
@@ -102,7 +103,7 @@ fn numbers(read: impl FnOnce(&mut dyn FnMut(Record<WORDS>))) -> Vec<u32> {
 
 #[test]
 fn the_newest_records_are_kept() {
-    let ring = Ring::new(GFP_KERNEL).unwrap();
+    let ring = Rings::new(1, GFP_KERNEL).unwrap();
     let mut first = 1;
     for end in [1, 2, RECORDS as u32 + 1, RECORDS as u32 + 2, 100] {
         push(&ring, first..end);
@@ -114,14 +115,14 @@ fn the_newest_records_are_kept() {
 
 #[test]
 fn a_record_without_a_number_is_not_shown() {
-    let ring = Ring::new(GFP_KERNEL).unwrap();
+    let ring = Rings::new(1, GFP_KERNEL).unwrap();
     push(&ring, 0..3);
     assert_eq!(numbers(|each| ring.read(each)), [1, 2]);
 }
 
 #[test]
 fn each_cpu_has_a_ring() {
-    let rings = CpuRings::new(GFP_KERNEL).unwrap();
+    let rings = Rings::new(nr_cpu_ids(), GFP_KERNEL).unwrap();
     let lock = SpinLock::new(());
     for number in 1..100 {
         rings.push(&lock.lock(), number, words(number));
