@@ -194,17 +194,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     };
     let io = user::read_six(argument.place());
     let mut io: WriteRead = io.inspect_err(|_| thread.must_return.store(false, Relaxed))?;
-    let result = write_then_read(opened, thread, &mut io);
-    thread.must_return.store(false, Relaxed);
-    user::write_two::<WRITE_CONSUMED, READ_CONSUMED>(
-        argument.place(),
-        io.write_consumed,
-        io.read_consumed,
-    )?;
-    result
-}
-
-fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
+    let mut result = Ok(());
     let mut completion = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
@@ -222,20 +212,26 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             reads_then: io.read_size.saturating_sub(io.read_consumed)
                 >= returns::ROOM_FOR_COMPLETION as u64,
         };
-        let written = commands::run(&mut sender, io).map(|sent| completion = sent);
-        let written = written.inspect_err(|_| io.read_consumed = 0);
-        trace::write_done(trace::errno(&written));
-        written?;
+        result = commands::run(&mut sender, &mut io).map(|sent| completion = sent);
+        if result.is_err() {
+            io.read_consumed = 0;
+        }
+        trace::write_done(trace::errno(&result));
     }
-    if io.read_size > 0 {
-        let read = match completion {
-            Some(sent) => returns::read_completion(thread, io, sent),
-            None => returns::read(thread, io, opened.may_wait),
+    if result.is_ok() && io.read_size > 0 {
+        result = match completion {
+            Some(sent) => returns::read_completion(thread, &mut io, sent),
+            None => returns::read(thread, &mut io, opened.may_wait),
         };
-        trace::read_done(trace::errno(&read));
-        read?;
+        trace::read_done(trace::errno(&result));
     }
-    Ok(())
+    thread.must_return.store(false, Relaxed);
+    user::write_two::<WRITE_CONSUMED, READ_CONSUMED>(
+        argument.place(),
+        io.write_consumed,
+        io.read_consumed,
+    )?;
+    result
 }
 
 /// What a thread that is about to sleep tells the scheduler when it wakes the target: the module's
