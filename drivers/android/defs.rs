@@ -7,7 +7,11 @@
 //! driver, and the type of what follows it. Everything that depends on a code, its name or its size
 //! derives from them, so no two of them can disagree (lesson R13).
 
-use kernel::{macros::paste, uapi};
+use kernel::{
+    ioctl::{_IOC_NR, _IOC_SIZE},
+    macros::paste,
+    uapi, //
+};
 
 pub(crate) use crate::ffi::structs::*;
 pub(crate) use kernel::uapi::{
@@ -20,12 +24,6 @@ pub(crate) use kernel::uapi::{
     BINDER_BUFFER_FLAG_HAS_PARENT,
     BINDER_CURRENT_PROTOCOL_VERSION, //
 };
-
-/// Returns the size of what belongs to a code, in bytes: the argument of an ioctl, or what follows
-/// a command.
-const fn payload_size(code: u32) -> usize {
-    ((code >> uapi::_IOC_SIZESHIFT) & uapi::_IOC_SIZEMASK) as usize
-}
 
 macro_rules! ioctls {
     ($($name:ident: $argument:ty;)*) => {
@@ -43,7 +41,7 @@ macro_rules! ioctls {
         }
 
         // The copied argument has the size that the number of the ioctl encodes (lesson R25).
-        $(const _: () = assert!(size_of::<$argument>() == payload_size(ioctl::$name));)*
+        $(const _: () = assert!(size_of::<$argument>() == _IOC_SIZE(ioctl::$name));)*
     };
 }
 
@@ -86,7 +84,7 @@ macro_rules! codes {
             };
 
             /// The codes by running number; of two with one number it is the first.
-            const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
+            pub(crate) const BY_NUMBER: [Option<Self>; Self::NUMBERS] = {
                 let mut codes = [None; Self::NUMBERS];
                 $(if codes[Self::$variant.number()].is_none() {
                     codes[Self::$variant.number()] = Some(Self::$variant);
@@ -97,7 +95,7 @@ macro_rules! codes {
             /// The names by running number, also of what no longer exists (`_` in the table).
             pub(crate) const NAMES: [&'static str; Self::NUMBERS] = {
                 let mut names = [""; Self::NUMBERS];
-                $(names[number(uapi::[<$protocol _ $gone>])] = stringify!($gone);)*
+                $(names[_IOC_NR(uapi::[<$protocol _ $gone>]) as usize] = stringify!($gone);)*
                 let mut at = 0;
                 while at < Self::NUMBERS {
                     if let Some(code) = Self::BY_NUMBER[at] {
@@ -117,28 +115,18 @@ macro_rules! codes {
 
             /// Returns the running number.
             pub(crate) const fn number(self) -> usize {
-                number(self.code())
+                _IOC_NR(self.code()) as usize
             }
 
             /// Returns the code.
             pub(crate) const fn code(self) -> u32 {
                 self as u32
             }
-
-            /// Returns the number of bytes that follow the code.
-            pub(crate) const fn payload_size(self) -> usize {
-                payload_size(self.code())
-            }
         }
 
         // The copied payload has the size that the code encodes (lesson R25).
-        $(const _: () = assert!(size_of::<$payload>() == $table::$variant.payload_size());)*
+        $(const _: () = assert!(size_of::<$payload>() == _IOC_SIZE($table::$variant.code()));)*
     } };
-}
-
-/// Returns the running number of a code.
-const fn number(code: u32) -> usize {
-    (code & uapi::_IOC_NRMASK) as usize
 }
 
 codes! {
@@ -166,21 +154,6 @@ codes! {
     FreezeNotificationDone = BC_FREEZE_NOTIFICATION_DONE: u64;
     _ = BC_ACQUIRE_RESULT;
     _ = BC_ATTEMPT_ACQUIRE;
-}
-
-impl Command {
-    /// Returns the command of a code, if there is one.
-    #[inline(always)]
-    pub(crate) fn from_code(code: u32) -> Option<Self> {
-        const {
-            assert!(
-                Self::NUMBERS < 0x100,
-                "a number is the lowest byte of a code"
-            );
-        }
-        let entry = (*Self::BY_NUMBER.get(number(code))?)?;
-        (entry.code() == code).then_some(entry)
-    }
 }
 
 codes! {
@@ -211,7 +184,7 @@ codes! {
 
 /// The room that a read buffer has to have before the driver encodes another item: the largest item
 /// is a transaction with its security context (contract WR-8).
-pub(crate) const LARGEST_RETURN: usize = 4 + Return::TransactionSecCtx.payload_size();
+pub(crate) const LARGEST_RETURN: usize = 4 + _IOC_SIZE(Return::TransactionSecCtx.code());
 
 /// Returns the answer of `BINDER_GET_EXTENDED_ERROR` for transaction `id`, in which nothing has
 /// failed.

@@ -50,6 +50,7 @@ mod entry {
     #[allow(unsafe_code)]
     pub(crate) mod ffi;
     pub(crate) mod ioctls;
+    mod read_buffer;
     mod returns;
 }
 #[allow(unsafe_code)]

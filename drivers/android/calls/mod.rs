@@ -40,11 +40,9 @@ pub(crate) struct Sender<'a> {
 }
 
 /// The completion of a reply that was the last command of its thread, for which no other work was
-/// queued then. It is not queued: the thread reads it at once, and nothing else.
+/// queued then, and whose pool [needed](crate::process::ProcessState::needs_thread) no other
+/// thread. It is not queued: the thread reads it at once, and nothing else.
 pub(crate) struct ReplySent {
-    /// Whether the pool needed one more thread when the thread replied, see
-    /// [`ProcessState::needs_thread`](crate::process::ProcessState::needs_thread).
-    pub(crate) needs_thread: bool,
     /// Whether the reply has failed, which its caller reads: if the thread cannot read the
     /// completion at once, that stops its commands until it does (contract TXN-25).
     pub(crate) has_failed: bool,

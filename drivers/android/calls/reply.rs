@@ -71,9 +71,9 @@ pub(crate) fn reply(
     let mut read_at_once = None;
     match (completion, error) {
         // No command is left to be stopped, if the completion is read.
-        (ReplyCompletion::ReadAtOnce(mut sent), error) => {
-            sent.has_failed = error.is_some();
-            read_at_once = Some(sent);
+        (ReplyCompletion::ReadAtOnce, _) => {
+            let has_failed = error.is_some();
+            read_at_once = Some(ReplySent { has_failed });
         }
         (ReplyCompletion::Queued, None) => {}
         (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
@@ -98,7 +98,7 @@ enum ReplyCompletion {
     /// It is queued.
     Queued,
     /// The thread reads it when its command has run.
-    ReadAtOnce(ReplySent),
+    ReadAtOnce,
     /// It is queued later. Until then the thread stays
     /// [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may
     /// be queued before the completion.
@@ -118,6 +118,8 @@ fn begin_reply(
 ) -> (u32, Option<(TransactionBox, ReplyCompletion)>) {
     let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
+    // If so, the completion is queued, and read as any other work: that requests the thread.
+    let needs_thread = process.needs_thread(thread);
     let state = thread.state.access_mut(&mut process);
     state.extended_error = no_error(id);
     let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
@@ -138,14 +140,12 @@ fn begin_reply(
     let completion = if !has_no_objects {
         ReplyCompletion::Later
     } else if reads_then
+        && !needs_thread
         && state.work.is_empty()
         && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
     {
         wakes_pollers = state.looper.polls() && process.pollers_have_to_look();
-        ReplyCompletion::ReadAtOnce(ReplySent {
-            needs_thread: process.needs_thread(thread),
-            has_failed: false,
-        })
+        ReplyCompletion::ReadAtOnce
     } else {
         if let Some(ticket) = state.spare_ticket.take() {
             let wake = thread.complete_reply(&mut process, ticket);

@@ -60,25 +60,37 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
         return call_oneway(sender, request, &node);
     }
     let (id, begun) = begin_call(thread, &node, request);
-    let mut begun = match begun {
+    let Begun {
+        spare,
+        mut frame,
+        ticket,
+        route,
+    } = match begun {
         Ok(begun) => begun,
         // Of the receiver, not more is known than the node.
         Err(failure) => return fail(sender, request, (id, node.debug_id), None, failure),
     };
+    let route = route.as_ref();
     trace::transaction(|| {
-        let thread = begun.route.as_ref().map_or(0, |waiter| waiter.thread.id);
+        let thread = route.map_or(0, |waiter| waiter.thread.id);
         let (process, code, flags) = (node.owner().pid, request.code, request.flags);
         (id, node.debug_id, process, thread, false, code, flags)
     });
-    let queued = prepare_call(sender, request, &node, id, &mut begun).and_then(|transaction| {
-        let route = begun.route.as_ref();
+    let drafted = draft(sender, request, &node, id, spare, CallKind::Sync);
+    let queued = drafted.and_then(|mut transaction| {
+        transaction.caller_priority = Priority(sched::of(None));
+        let FrameId { place, serial } = match frame {
+            Some(frame) => frame,
+            None => *frame.insert(expect_reply_late(thread, ticket, &node)?),
+        };
+        (transaction.frame_place, transaction.frame_serial) = (place, serial);
         submit(transaction, thread, request, &node, route, sender.hint)
     });
     if let Err(failure) = queued {
-        if let Some(frame) = begun.frame {
+        if let Some(frame) = frame {
             stop_expecting_reply(thread, frame);
         }
-        let route = begun.route.as_ref().map(|waiter| &*waiter.thread);
+        let route = route.map(|waiter| &*waiter.thread);
         let receiver = Some((&**node.owner(), route));
         fail(sender, request, (id, node.debug_id), receiver, failure);
     }
@@ -213,55 +225,22 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
     (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
 
-/// Copies the data of a call into a buffer of its target, and adds the frame in which the caller
-/// waits for the reply, if it is not on its stack yet. Returns a draft. No lock may be held.
-fn prepare_call(
+/// Makes a draft of call `id` to `node`, in place of `spare` if there is one: reserves a buffer in
+/// the space of the node's owner, and copies the data into it. No lock may be held.
+#[inline]
+fn draft(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     node: &Arc<Node>,
     id: u32,
-    begun: &mut Begun,
+    spare: Option<TransactionBox>,
+    kind: CallKind,
 ) -> Result<TransactionBox, Failure> {
-    let thread = sender.thread;
-    let mut transaction = match begun.spare.take() {
+    let mut transaction = match spare {
         Some(spare) => spare,
-        None => Transaction::new(thread)?,
+        None => Transaction::new(sender.thread)?,
     };
     transaction.describe(id, request);
-    fill(&mut transaction, sender, request, node, CallKind::Sync)?;
-    transaction.caller_priority = Priority(sched::of(None));
-    let frame = match begun.frame {
-        Some(frame) => frame,
-        None => {
-            let ticket = match begun.ticket.take() {
-                Some(spare) => spare,
-                None => work::new_ticket()?,
-            };
-            let room = thread.make_room_on_stack();
-            room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
-            let mut process = thread.process.state.lock();
-            *begun.frame.insert(expect_reply(
-                thread.state.access_mut(&mut process),
-                ticket,
-                node.owner(),
-            ))
-        }
-    };
-    transaction.frame_serial = frame.serial;
-    transaction.frame_place = frame.place;
-    Ok(transaction)
-}
-
-/// Reserves a buffer in the space of the node's owner and copies the data of a call into it. The
-/// transaction owns a reference to the node and the buffer afterwards, even if the copy fails.
-#[inline]
-fn fill(
-    transaction: &mut Transaction,
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-    node: &Arc<Node>,
-    kind: CallKind,
-) -> Result<(), Failure> {
     let receiver = node.owner();
     let context = if node.priority.flags.has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
@@ -270,7 +249,6 @@ fn fill(
         None
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
-    let id = transaction.id;
     let mut buffer = receiver
         .reserve_buffer(id, request, context.len(), kind)
         .inspect_err(|_| trace::txn_latency_free(|| transaction.ended_as_draft(receiver)))?;
@@ -288,13 +266,14 @@ fn fill(
                 .map_err(|error| unwritable(error))
         })
         .map_err(|error| receiver.dead_or(error));
+    // It owns the buffer even if the copy fails.
     transaction.put_content(Content::Call {
         node: node.clone(),
         buffer,
         from: sender.thread.process.pid,
         stage: CallStage::Draft,
     });
-    copied
+    copied.map(|()| transaction)
 }
 
 /// Records in the caller that a call to `target` is about to be queued: queues the completion, and
@@ -306,6 +285,27 @@ fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Proces
     *ticket = Code::Completion;
     state.push(Work::Code(ticket));
     state.stack.push_outgoing(target.pid)
+}
+
+/// The same for a call to `node` that is drafted, in place of `ticket` if there is one: allocates
+/// that and room on the stack, if need be. No lock may be held.
+fn expect_reply_late(
+    thread: &Thread,
+    ticket: Option<WorkTicket>,
+    node: &Node,
+) -> Result<FrameId, Failure> {
+    let ticket = match ticket {
+        Some(spare) => spare,
+        None => work::new_ticket()?,
+    };
+    let room = thread.make_room_on_stack();
+    room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
+    let mut process = thread.process.state.lock();
+    Ok(expect_reply(
+        thread.state.access_mut(&mut process),
+        ticket,
+        node.owner(),
+    ))
 }
 
 /// Undoes [`expect_reply`] for a call that is not queued. Takes the state lock.
@@ -345,17 +345,16 @@ fn queue_oneway(
         Some(spare) => spare,
         None => work::new_ticket()?,
     };
-    let mut transaction = Transaction::new(thread)?;
+    let spare = Some(Transaction::new(thread)?);
     let kind = CallKind::Oneway {
         sender: thread.process.pid,
         quota: limits().oneway_quota(),
     };
-    transaction.describe(id, request);
     trace::transaction(|| {
         let (process, code, flags) = (node.owner().pid, request.code, request.flags);
         (id, node.debug_id, process, 0, false, code, flags)
     });
-    fill(&mut transaction, sender, request, node, kind)?;
+    let transaction = draft(sender, request, node, id, spare, kind)?;
     let to = Party {
         pid: node.owner().pid,
         tid: 0,
@@ -407,57 +406,47 @@ fn submit(
                 || thread.state.access_mut(&mut state).stack.waits_for(*frame)
         })
         .map(|waiter| &waiter.thread);
-    let (is_pending, awaits_turn) = match transaction.admit(node, &mut state, route) {
-        Ok(admitted) => admitted,
-        Err(failure) => {
-            drop(state);
-            return Err(failure);
-        }
-    };
+    // If it fails, the draft is dropped after the lock is released.
+    let (is_pending, awaits_turn) = transaction.admit(node, &mut state, route)?;
     if awaits_turn {
-        let mut superseded = None;
-        if is_pending {
-            superseded = node.take_superseded(&mut state, &transaction);
-        }
-        node.push_waiting_oneway(&mut state, transaction);
-        drop(state);
-        if let Some(Work::Call(call)) = superseded {
-            call.supersede();
-        }
-    } else {
-        queue_admitted(transaction, node, state, route, hint);
+        queue_behind(transaction, node, state, is_pending);
+        return Ok(is_pending);
     }
-    Ok(is_pending)
-}
-
-/// Queues a call to `node` that its target has admitted and whose turn it is, for the thread
-/// `route`, or else for any thread of the pool. Before that it raises the priority of the thread
-/// that is going to serve it, if it has to. A call that is served while sharing the CPU with other
-/// threads (not at a real-time priority) raises none, because such priorities differ by little.
-/// Releases the state lock and wakes whom it has to.
-#[inline(always)] // It has one caller.
-fn queue_admitted<'a>(
-    transaction: TransactionBox,
-    node: &'a Node,
-    mut state: StateGuard<'a>,
-    route: Option<&Arc<Thread>>,
-    hint: WakeHint,
-) {
-    let target = node.owner();
-    let is_oneway = transaction.is_oneway();
-    let caller = (!is_oneway).then_some(transaction.caller_priority);
+    let caller = (!transaction.is_oneway()).then_some(transaction.caller_priority);
+    // A call that is served while sharing the CPU with other threads (not at a real-time priority)
+    // raises no priority, because such priorities differ by little.
     let mut reserved_for = None;
     if !node.priority.is_served_as_sharing(caller) {
         (state, reserved_for) = raise_server(caller, node, state, route);
     }
     let wake = match reserved_for.as_ref().or(route) {
-        None if is_oneway => state.push_to_process(Work::Call(transaction)),
+        None if caller.is_none() => state.push_to_process(Work::Call(transaction)),
         None => state.push_call(transaction),
         Some(thread) => state
             .push_to_thread(thread, Work::Call(transaction))
             .of(thread),
     };
     target.unlock_and_wake(state, &wake, hint, reserved_for.is_some());
+    Ok(is_pending)
+}
+
+/// Queues an admitted oneway call behind the one that `node` is busy with, in place of the waiting
+/// one that it supersedes, if any: only if it `is_pending`. Releases the state lock.
+fn queue_behind(
+    transaction: TransactionBox,
+    node: &Node,
+    mut state: StateGuard<'_>,
+    is_pending: bool,
+) {
+    let mut superseded = None;
+    if is_pending {
+        superseded = node.take_superseded(&mut state, &transaction);
+    }
+    node.push_waiting_oneway(&mut state, transaction);
+    drop(state);
+    if let Some(Work::Call(call)) = superseded {
+        call.supersede();
+    }
 }
 
 /// [Reserves](WaitState::Reserved) a call to `node`, of `caller` or oneway, for the sleeping thread

@@ -41,6 +41,7 @@ use crate::{
 };
 use kernel::{
     fmt,
+    ioctl::{_IOC_NR, _IOC_SIZE},
     prelude::*,
     sync::{
         atomic::Relaxed,
@@ -68,15 +69,19 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
     let count = |command| thread.counts.count(Counter::of_command(command));
     // Addresses wrap around, as in the C driver: a buffer that would end beyond the last address
     // has no commands (contract WR-2).
+    let end = io.write_buffer.wrapping_add(io.write_size);
+    let mut piece = UserBytes::new();
     let mut input = WriteBuffer {
-        end: io.write_buffer.wrapping_add(io.write_size),
+        remaining: end.saturating_sub(io.write_buffer.wrapping_add(io.write_consumed)),
         io,
-        piece: UserBytes::new(),
+        piece: &mut piece,
+        size: 0,
     };
     let mut sent = None;
     let mut freed = None;
-    while input.remaining() > 0 && !thread.has_unread_error.load(Relaxed) {
-        let command = input.command().inspect_err(|_| input.malformed(thread))?;
+    while input.remaining > 0 && !thread.has_unread_error.load(Relaxed) {
+        let command = input.command();
+        let command = command.inspect_err(|error| input.malformed(thread, *error))?;
         sender.at = input.io.write_consumed;
         sent = None;
         match command {
@@ -89,37 +94,24 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
                 let request = TransactionRequest::from(input.payload::<TransactionData>()?);
                 count(command);
                 // Whether no command follows.
-                let is_last = input.remaining() == size(command) as u64;
+                let is_last = input.remaining == input.size as u64;
                 sent = reply(sender, &request, is_last, freed.take());
             }
             Command::FreeBuffer => {
-                // Contract OBJ-12.
-                let address: u64 = input.payload()?;
+                let address = input.payload()?;
                 count(command);
-                match thread.process.free_buffer(address) {
-                    Some(Freed { node, named: None }) => match node {
-                        // The reply locks the state anyway, and ends the use of the node.
-                        Some(node) if input.has_reply_behind() => freed = Some(node),
-                        Some(node) => node.end(),
-                        None => {}
-                    },
-                    Some(Freed { node, named: Some(named) }) => release_freed(sender, node, named),
-                    None => input.refuse(
-                        command,
-                        fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
-                    ),
-                }
+                freed = free_buffer(sender, &input, address);
             }
             _ => {
                 count(command);
                 sent = execute_other(sender, command, &input)?;
             }
         }
-        let size = size(command);
-        input.piece.skip(size);
+        input.piece.skip(input.size);
         // No more than the size of the buffer: all of the command was in the piece, which ends with
         // the buffer at the latest.
-        input.io.write_consumed = input.io.write_consumed.wrapping_add(size as u64);
+        input.remaining = input.remaining.wrapping_sub(input.size as u64);
+        input.io.write_consumed = input.io.write_consumed.wrapping_add(input.size as u64);
     }
     Ok(sent)
 }
@@ -129,58 +121,49 @@ struct WriteBuffer<'a> {
     /// What describes the buffer. Nothing else writes `write_consumed`, the offset of the next
     /// command.
     io: &'a mut WriteRead,
-    /// The address behind its end.
-    end: u64,
+    /// How many bytes of commands have not run.
+    remaining: u64,
     /// What has been read of the buffer from the next command on.
-    piece: UserBytes<PIECE>,
+    piece: &'a mut UserBytes<PIECE>,
+    /// How many bytes the next command takes, its code and its payload.
+    size: usize,
 }
 
 impl WriteBuffer<'_> {
-    /// Returns how many bytes of commands have not run.
-    fn remaining(&self) -> u64 {
-        let next = self.io.write_buffer.wrapping_add(self.io.write_consumed);
-        self.end.saturating_sub(next)
-    }
-
-    /// Whether a reply follows the next command, which is to free a buffer, and has been read.
-    #[inline(always)]
-    fn has_reply_behind(&self) -> bool {
-        const AT: usize = size(Command::FreeBuffer);
-        const PAYLOAD_AT: usize = AT + size_of::<u32>();
-        let payload = self.piece.value::<PAYLOAD_AT, TransactionData>();
-        payload.is_some() && self.piece.value::<AT, u32>() == Some(Command::Reply.code())
-    }
-
     /// Returns the next command, after its payload has been read as well. Fails with `EFAULT` when
     /// the command is cut off or unreadable, and with `EINVAL` when no such command exists.
     fn command(&mut self) -> Result<Command> {
         self.require(size_of::<u32>())?;
         let code = self.piece.value::<0, _>().ok_or(EFAULT)?;
         trace::command(code);
-        let command = Command::from_code(code).ok_or(EINVAL)?;
-        self.require(size(command))?;
+        let command = match Command::BY_NUMBER.get(_IOC_NR(code) as usize) {
+            Some(Some(command)) if command.code() == code => *command,
+            _ => return Err(EINVAL),
+        };
+        self.size = size_of::<u32>() + _IOC_SIZE(code);
+        self.require(self.size)?;
         Ok(command)
     }
 
-    /// Counts the next command, which cannot run, if its code could be read, and logs why. That is
-    /// no error of user space in the sense of `stop_on_user_error`: nor is it with the C driver. No
-    /// lock may be held.
+    /// Counts the next command, which cannot run because of `error`, if its code could be read, and
+    /// logs why. That is no error of user space in the sense of `stop_on_user_error`: nor is it
+    /// with the C driver. No lock may be held.
     #[cold]
-    fn malformed(&self, thread: &Thread) {
+    fn malformed(&self, thread: &Thread, error: Error) {
         let code = self.piece.value::<0, u32>();
         if let Some(counter) = code.and_then(Counter::of_refused) {
             thread.counts.count(counter);
         }
         let at = self.io.write_consumed;
         match code {
-            Some(code) if Command::from_code(code).is_none() => binder_debug!(
+            Some(code) if error == EINVAL => binder_debug!(
                 UserError,
                 "write buffer at offset {at}: {code:#x} is no command, or none any more; commands before it have run"
             ),
             _ => binder_debug!(
                 UserError,
                 "write buffer at offset {at}: of {} bytes is unreadable, or ends within a command",
-                self.end.wrapping_sub(self.io.write_buffer)
+                self.io.write_size
             ),
         }
     }
@@ -206,15 +189,13 @@ impl WriteBuffer<'_> {
         if self.piece.left() >= size {
             return Ok(());
         }
-        let left = self.remaining();
-        let remaining = usize::try_from(left).unwrap_or(usize::MAX);
+        let remaining = usize::try_from(self.remaining).unwrap_or(usize::MAX);
         let readable = remaining.min(PIECE);
         if readable < size {
             return Err(EFAULT);
         }
-        // Something remains, so this is the address of the next command.
-        let address = usize::try_from(self.end - left).map_err(|_| EFAULT)?;
-        let address = UserPtr::from_addr(address);
+        let next = self.io.write_buffer.wrapping_add(self.io.write_consumed);
+        let address = UserPtr::from_addr(usize::try_from(next).map_err(|_| EFAULT)?);
         let is_read = self.piece.read(address, readable);
         is_read.or_else(|_| self.read_no_further(address, size))
     }
@@ -229,11 +210,6 @@ impl WriteBuffer<'_> {
         }
         is_read
     }
-}
-
-/// Returns how many bytes a command takes, its code and its payload.
-const fn size(command: Command) -> usize {
-    size_of::<u32>() + command.payload_size()
 }
 
 /// Runs one of the commands that [`run`] does not run itself. Fails like it.
@@ -254,7 +230,7 @@ fn execute_other(
         }
         Command::ReplySg => {
             let request = TransactionRequest::from(input.payload::<TransactionDataSg>()?);
-            let is_last = input.remaining() == size(command) as u64;
+            let is_last = input.remaining == input.size as u64;
             return Ok(reply(sender, &request, is_last, None));
         }
         Command::IncRefs => add_count(process, command, input, Strength::Weak)?,
@@ -277,6 +253,32 @@ fn execute_other(
         }
     }
     Ok(None)
+}
+
+/// Runs `BC_FREE_BUFFER` (contract OBJ-12). If a reply follows, and has been read, returns the node
+/// of the call whose buffer it was: the reply locks the state anyway, and ends the use of the node.
+fn free_buffer(sender: &Sender<'_>, input: &WriteBuffer<'_>, address: u64) -> Option<NodeInUse> {
+    const BEHIND: usize = size_of::<u32>() + size_of::<u64>();
+    const PAYLOAD_BEHIND: usize = BEHIND + size_of::<u32>();
+    let Some(Freed { node, named }) = sender.thread.process.free_buffer(address) else {
+        input.refuse(
+            Command::FreeBuffer,
+            fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
+        );
+        return None;
+    };
+    if let Some(named) = named {
+        release_freed(sender, node, named);
+        return None;
+    }
+    let node = node?;
+    let payload = input.piece.value::<PAYLOAD_BEHIND, TransactionData>();
+    let code = input.piece.value::<BEHIND, u32>();
+    if payload.is_some() && code == Some(Command::Reply.code()) {
+        return Some(node);
+    }
+    node.end();
+    None
 }
 
 /// Ends what a freed buffer held on to, in the order in which the process reads of it: the call's

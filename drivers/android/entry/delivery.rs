@@ -1,156 +1,401 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The read buffer of the calling process, and the delivery of a call or a reply: it is written to
-//! user space, and given to the thread that reads it.
+//! The delivery of work: it is written to the read buffer of the thread that takes it.
 //!
-//! Items (a `BR_*` code and its payload) are gathered in the kernel, and written to user space in
-//! one piece.
-//!
-//! A transaction takes effect only after it has been written, so that it is either delivered as a
-//! whole or not at all (lesson C15).
+//! A call or a reply ends the read. It takes effect only after it has been written to user space,
+//! so that it is either delivered as a whole or not at all (lesson C15).
 
 use crate::{
-    allocation::{files::ReservedNumbers, Buffer},
+    allocation::Buffer,
     common::{
         debug::{self, binder_debug},
-        failure::{Failure, Reason},
-        stats::Counter, //
+        failure::{Failure, Reason}, //
     },
-    defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN},
+    defs::{FreezeNotice, NodeName, Return, TransactionData, LARGEST_RETURN},
+    entry::read_buffer::{count_return, ReadBuffer, PIECE},
     ffi::trace,
     kernel_ext::{
         pid,
         sched::WakeHint,
-        user::{self, Plain, StackBytes}, //
+        user::Plain, //
     },
     node::Node,
     priority,
-    process::StateGuard,
-    pure::{freeze_state::WakeFreezers, priority_rules::Priority},
+    process::{ProcessState, StateGuard},
+    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate, priority_rules::Priority},
     thread::Thread,
-    transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox}, //
+    transaction::{ended_at, ArrivedReply, Content, TransactionBox},
+    work::{Code, CompletionRead, Work}, //
 };
 use kernel::{
+    ioctl::_IOC_SIZE,
     prelude::*,
     sync::{
         atomic::Relaxed,
         Arc, //
     },
     task::Kuid,
-    uaccess::UserPtr,
     uapi::binder_transaction_data, //
 };
 
-/// How many bytes are gathered before they are written: more than one read usually returns.
-pub(super) const PIECE: usize = 192;
-
-const _: () = assert!(LARGEST_RETURN < PIECE);
-
-pub(super) const SIZE_OF_CODE: u64 = size_of::<u32>() as u64;
-
-/// The read buffer of the calling process.
-pub(super) struct ReadBuffer<'a> {
-    /// Who reads it.
-    reader: &'a Thread,
-    address: u64,
-    size: u64,
-    /// How many bytes of the buffer are used, including those in `piece`.
-    pub(super) written: u64,
-    /// How many of them user space has.
-    pub(super) flushed: u64,
-    /// The rest of them.
-    piece: StackBytes<PIECE>,
+/// What has been written.
+pub(super) enum Written<'a> {
+    /// Work behind which more can be written.
+    More(StateGuard<'a>),
+    /// The last work of this read, or all that there is, or has room.
+    Last(StateGuard<'a>),
+    /// A reply, which is the last work. A thread that reads one was not woken for the work of the
+    /// process, so no idle thread has to be.
+    Reply {
+        /// Whether the pool [needed](ProcessState::needs_thread) one more thread.
+        needs_thread: bool,
+    },
 }
 
-impl<'a> ReadBuffer<'a> {
-    /// Returns the read buffer of `reader` that `io` describes, after it has [begun](begin).
-    #[inline(always)]
-    pub(super) fn new(reader: &'a Thread, io: &WriteRead) -> Self {
-        let mut buffer = Self {
-            reader,
-            address: io.read_buffer,
-            size: io.read_size,
-            written: io.read_consumed,
-            flushed: io.read_consumed,
-            piece: StackBytes::new(),
-        };
-        if io.read_consumed == 0 {
-            // It is written once more with what comes behind it: whole words are copied faster.
-            buffer.push(Return::Noop, &[]);
+/// Writes the queued work until none is left, the buffer is full, or the last work of this read was
+/// written. Releases the state lock in between.
+#[inline(never)] // A thread that waits would have its stack frame.
+pub(super) fn write_all_work<'a>(
+    thread: &'a Arc<Thread>,
+    mut process: StateGuard<'a>,
+    output: &mut ReadBuffer<'_>,
+    takes_common_work: bool,
+) -> Result<Written<'a>> {
+    while output.has_room() {
+        if output.written - output.flushed > (PIECE - LARGEST_RETURN) as u64 {
+            drop(process);
+            output.flush()?;
+            process = thread.process.state.lock();
+            continue;
         }
-        buffer
+        let own = thread.state.access_mut(&mut process).pop_work();
+        let is_common = own.is_none();
+        let next = match own {
+            None if takes_common_work => process.work.pop_front(),
+            own => own,
+        };
+        let Some(work) = next else {
+            break;
+        };
+        match write_work(thread, process, work, is_common, output)? {
+            Written::More(locked) => process = locked,
+            last => return Ok(last),
+        }
     }
+    Ok(Written::Last(process))
+}
 
-    /// Whether user space has left room for another item of any size (contract WR-8).
-    pub(super) fn has_room(&self) -> bool {
-        self.size.saturating_sub(self.written) >= LARGEST_RETURN as u64
-    }
-
-    /// Adds an item, and counts it. The piece must have room for it.
-    #[inline(always)]
-    pub(super) fn put(&mut self, code: Return, payload: &[u8]) {
-        self.push(code, payload);
-        count_return(self.reader, code);
-    }
-
-    /// Adds a call or a reply, which is counted once user space has it. The piece must have room
-    /// for it.
-    fn push(&mut self, code: Return, payload: &[u8]) {
-        let _ = self.piece.push(&code.code().to_ne_bytes());
-        let _ = self.piece.push(payload);
-        self.written += SIZE_OF_CODE + payload.len() as u64;
-    }
-
-    /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
-    pub(super) fn put_first(&mut self, code: Return) -> Result {
-        match self.piece.as_mut_slice().first_chunk_mut() {
-            Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
-            _ => {
-                if !user::put_u32(place(self.address)?, code.code()) {
-                    return Err(EFAULT);
+/// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of
+/// the thread.
+#[inline(always)] // It has one caller.
+fn write_work<'a>(
+    thread: &'a Arc<Thread>,
+    mut process: StateGuard<'a>,
+    work: Work,
+    is_common: bool,
+    output: &mut ReadBuffer<'_>,
+) -> Result<Written<'a>> {
+    // The thread keeps the place of the work for the next one. What it does not need is dropped
+    // without the lock.
+    let surplus = match work {
+        Work::Call(call) => {
+            process.queued_calls -= u32::from(is_common);
+            let own = thread.state.access_mut(&mut process);
+            own.pending_calls += u32::from(is_common);
+            let raised_from = own.raised_from.take();
+            let has_room = own.stack.frames.has_room();
+            drop(process);
+            return deliver_call(thread, call, raised_from, has_room, output);
+        }
+        Work::Outcome(mut outcome) => {
+            match outcome.take_content() {
+                Content::Reply { buffer, .. } => {
+                    return deliver_reply(thread, process, outcome, buffer, output);
+                }
+                Content::Failed(error) => output.put(error.return_code(), &[]),
+                // An outcome is one of the two.
+                other => other.free(),
+            }
+            let spare = &mut thread.state.access_mut(&mut process).spare_transaction;
+            spare.replace(outcome).map(Work::Outcome)
+        }
+        Work::Code(ticket) => {
+            if let Code::Return(answer) = *ticket {
+                output.put(process.as_delivered(answer), &[]);
+            } else {
+                let completion = thread.state.access_mut(&mut process).completions.read();
+                if completion != CompletionRead::Withdrawn {
+                    output.put(Return::TransactionComplete, &[]);
+                }
+                if completion == CompletionRead::StopsCommands {
+                    thread.has_unread_error.store(false, Relaxed);
                 }
             }
+            let spare = &mut thread.state.access_mut(&mut process).spare_ticket;
+            spare.replace(ticket).map(Work::Code)
         }
-        count_return(self.reader, code);
-        Ok(())
+        other => return Ok(write_other_work(thread, process, other, output)),
+    };
+    if surplus.is_some() {
+        drop(process);
+        drop(surplus);
+        process = thread.process.state.lock();
     }
+    Ok(Written::More(process))
+}
 
-    /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
-    pub(super) fn flush(&mut self) -> Result {
-        if self.flushed != self.written {
-            let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            self.piece.flush(place(address)?)?;
-            self.flushed = self.written;
+/// Writes one kind of work that [`write_work`] does not write itself.
+fn write_other_work<'a>(
+    thread: &'a Thread,
+    mut process: StateGuard<'a>,
+    work: Work,
+    output: &mut ReadBuffer<'_>,
+) -> Written<'a> {
+    match work {
+        // Written by `write_work`.
+        Work::Call(_) | Work::Outcome(_) | Work::Code(_) => return Written::More(process),
+        Work::Error(own) => {
+            output.put(thread.state.access_mut(&mut process).unread_error, &[]);
+            thread.has_unread_error.store(false, Relaxed);
+            // Not the last reference: the caller has another.
+            drop(own);
+            return Written::More(process);
         }
-        Ok(())
+        Work::Node(node) => {
+            let is_forgotten = write_node_update(&node, &mut process, output);
+            drop(process);
+            match is_forgotten {
+                true => thread.process.keep_node(node),
+                false => drop(node),
+            }
+        }
+        Work::Death(death) => {
+            if write_notification(death.read(&mut process), output) {
+                return Written::Last(process);
+            }
+            let rest = death.keep(&mut process);
+            drop(process);
+            drop(rest);
+        }
+        Work::Freeze(freeze) => {
+            if write_notification(freeze.read(&mut process), output) {
+                return Written::Last(process);
+            }
+            drop(process);
+            drop(freeze);
+        }
     }
+    Written::More(thread.process.state.lock())
 }
 
-/// Begins a read: if nothing of the buffer that `io` describes is consumed, writes the code that a
-/// read begins with, which is neither counted nor traced. So a buffer that cannot be written is
-/// noticed before anything is taken out for it, or waited for (contract WR-12). Returns how much of
-/// the buffer is written then. Fails with `EFAULT`.
-#[inline(always)]
-pub(super) fn begin(io: &WriteRead) -> Result<u64> {
-    if io.read_consumed > 0 {
-        return Ok(io.read_consumed);
+/// Delivers a call to the thread, which serves it from then on, unless the call is oneway.
+/// `raised_from` is the priority from which its sender has raised the thread, if it has; `has_room`
+/// says whether the stack of the thread has room for it. A call that cannot be served,
+/// because there is no memory, or no free number for a file, is not written: only its caller is
+/// notified of that (contract TXN-27). No lock may be held.
+///
+/// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
+/// error then.
+fn deliver_call<'a>(
+    thread: &'a Arc<Thread>,
+    mut transaction: TransactionBox,
+    raised_from: Option<Priority>,
+    has_room: bool,
+    output: &mut ReadBuffer<'_>,
+) -> Result<Written<'a>> {
+    let Content::Call { node, buffer, .. } = &transaction.content else {
+        return Ok(fail_delivery(thread, transaction, raised_from, None));
+    };
+    let room = match has_room {
+        true => Ok(()),
+        false => thread.make_room_on_stack(),
+    };
+    let numbers = room.and_then(|()| buffer.reserve_numbers(transaction.id, &thread.process));
+    let Ok(numbers) = numbers else {
+        return Ok(fail_delivery(thread, transaction, raised_from, None));
+    };
+    // 0 also if the reader cannot see the process of the caller (contract TXN-5).
+    let sender_pid = match &transaction.caller {
+        Some(caller) if !caller.has_ended.load(Relaxed) => {
+            pid::number_for_current(&caller.process.group)
+        }
+        _ => 0,
+    };
+    let sent = (transaction.code, transaction.flags, transaction.sender_euid);
+    let (data, address) = transaction_data(thread, sent, buffer, (node.name, sender_pid));
+    let code = match buffer.context_at() {
+        None => {
+            output.push(Return::Transaction, data.as_bytes());
+            Return::Transaction
+        }
+        Some(at) => {
+            let data = data.with_context(address + at as u64);
+            output.push(Return::TransactionSecCtx, data.as_bytes());
+            Return::TransactionSecCtx
+        }
+    };
+    if let Err(error) = output.flush() {
+        fail_delivery(thread, transaction, raised_from, Some(error));
+        return Err(error);
     }
-    let is_written = user::put_u32(place(io.read_buffer)?, Return::Noop.code());
-    is_written.then_some(SIZE_OF_CODE).ok_or(EFAULT)
+    trace::transaction_received(transaction.id);
+    count_return(thread, code);
+    if let Content::Call {
+        node, mut buffer, ..
+    } = transaction.take_content()
+    {
+        if let Some(numbers) = numbers {
+            buffer.install_files(numbers);
+        }
+        if transaction.is_oneway() {
+            return Ok(Written::Last(serve_oneway_call(
+                thread,
+                transaction,
+                raised_from,
+                (node, buffer),
+            )));
+        }
+        let own = priority::begin_service(transaction.caller_priority, &node.priority);
+        transaction.saved_priority = raised_from.unwrap_or(own);
+        thread.process.deliver_buffer(buffer, Some(node), false);
+    }
+    let mut process = thread.process.state.lock();
+    let own = thread.state.access_mut(&mut process);
+    own.pending_calls -= 1;
+    own.stack.push_incoming(transaction);
+    Ok(Written::Last(process))
 }
 
-/// Counts and traces a code that user space has, or is about to have.
-#[inline(always)]
-pub(super) fn count_return(reader: &Thread, code: Return) {
-    reader.counts.count(Counter::of_return(code));
-    trace::return_code(code.code());
+/// Ends the transaction of a oneway call, which is delivered, and which nobody waits for. The call
+/// is outstanding no more. Returns the locked state.
+#[inline(always)] // It has one caller.
+fn serve_oneway_call(
+    thread: &Arc<Thread>,
+    transaction: TransactionBox,
+    raised_from: Option<Priority>,
+    (node, buffer): (Arc<Node>, Buffer),
+) -> StateGuard<'_> {
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
+    let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
+    thread.process.deliver_buffer(buffer, Some(node), true);
+    drop(transaction);
+    let mut process = thread.process.state.lock();
+    let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
+    if wakes_freezers {
+        thread.process.notify_waiters_after(process);
+        process = thread.process.state.lock();
+    }
+    if flag_is_lent {
+        thread.state.access_mut(&mut process).looper.lend_flag();
+    }
+    drop_pending_call(thread, process)
 }
 
-/// Returns the place in the memory of the calling process that has this address. Fails with
-/// `EFAULT`.
-pub(super) fn place(address: u64) -> Result<UserPtr> {
-    let address = usize::try_from(address).map_err(|_| EFAULT)?;
-    Ok(UserPtr::from_addr(address))
+/// Fails a call that cannot be delivered to the calling thread, with `unwritable` because it cannot
+/// be written to user space. Restores the priority that the thread had before the call. No lock may
+/// be held. Returns that more can be written.
+#[cold]
+fn fail_delivery(
+    thread: &Arc<Thread>,
+    transaction: TransactionBox,
+    raised_from: Option<Priority>,
+    unwritable: Option<Error>,
+) -> Written<'_> {
+    if let Some(error) = unwritable {
+        binder_debug!(
+            FailedTransaction,
+            "call {} of {}:{} cannot be written to the read buffer of its receiver: {}; it fails",
+            transaction.id,
+            transaction.sender().pid,
+            transaction.sender().tid,
+            debug::errno_name(error.to_errno())
+        );
+    }
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
+    if let Some(buffer) = transaction.buffer() {
+        trace::transaction_buffer_release(|| buffer.traced(transaction.id));
+    }
+    transaction.fail(Failure::without_errno(Reason::Undeliverable));
+    drop(drop_pending_call(thread, thread.process.state.lock()));
+    if let Some(saved) = raised_from {
+        priority::end_service(saved);
+    }
+    Written::More(thread.process.state.lock())
+}
+
+/// Removes a pending call that does not go onto the stack, because it is oneway or cannot be
+/// delivered. Queues the outcome that was kept until then, if any. Returns the locked state, which
+/// it may release in between.
+fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
+    thread.state.access_mut(&mut process).pending_calls -= 1;
+    let wake = thread.queue_kept_outcome(&mut process);
+    if wake.is_needed() {
+        wake.after(process, &thread.process, WakeHint::Anywhere);
+        process = thread.process.state.lock();
+    }
+    process
+}
+
+/// Delivers a reply, which the thread has taken out of `outcome`, to the thread: it made the call,
+/// which is not outstanding any more. The thread keeps the transaction. Releases the state lock.
+///
+/// Fails with `EFAULT` when the reply cannot be written to user space. The reply is released then.
+fn deliver_reply<'a>(
+    thread: &'a Thread,
+    mut process: StateGuard<'a>,
+    outcome: TransactionBox,
+    buffer: Buffer,
+    output: &mut ReadBuffer<'_>,
+) -> Result<Written<'a>> {
+    let mut reply = ArrivedReply {
+        id: outcome.id,
+        code: outcome.code,
+        flags: outcome.flags,
+        sender_euid: outcome.sender_euid,
+        buffer,
+    };
+    let own = thread.state.access_mut(&mut process);
+    let polls = own.looper.polls();
+    let surplus = own.spare_transaction.replace(outcome);
+    let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
+    let needs_thread = process.needs_thread(thread);
+    if wakes_freezers || (polls && process.pollers_have_to_look()) {
+        thread.process.notify_waiters_after(process);
+    } else {
+        drop(process);
+    }
+    drop(surplus);
+    let Ok(numbers) = reply.buffer.reserve_numbers(reply.id, &thread.process) else {
+        // The call has ended nevertheless, and its caller must be notified of that (lesson R19).
+        trace::transaction_buffer_release(|| reply.buffer.traced(reply.id));
+        release_reply(thread, reply);
+        output.put(Return::FailedReply, &[]);
+        output.flush()?;
+        return Ok(Written::Reply { needs_thread });
+    };
+    let sent = (reply.code, reply.flags, reply.sender_euid);
+    let (data, _) = transaction_data(thread, sent, &reply.buffer, (NodeName::default(), 0));
+    output.push(Return::Reply, data.as_bytes());
+    if let Err(error) = output.flush() {
+        drop(numbers);
+        release_reply(thread, reply);
+        return Err(error);
+    }
+    trace::transaction_received(reply.id);
+    count_return(thread, Return::Reply);
+    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
+    if let Some(numbers) = numbers {
+        reply.buffer.install_files(numbers);
+    }
+    thread.process.deliver_buffer(reply.buffer, None, false);
+    Ok(Written::Reply { needs_thread })
+}
+
+/// Releases a reply that cannot be delivered to the calling thread. No lock may be held.
+#[cold]
+fn release_reply(thread: &Thread, reply: ArrivedReply) {
+    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
+    thread.process.give_back_buffer(reply.buffer);
 }
 
 /// Returns what user space reads of a transaction with this code, these flags and this sender,
@@ -183,200 +428,44 @@ fn transaction_data(
     )
 }
 
-/// Delivers a call to the thread, which serves it from then on, unless the call is oneway.
-/// `has_room` says whether the stack of the thread has room for it. Returns the locked state.
-/// Returns `None` if the call cannot be served, because there is no memory, or no free number for a
-/// file: only its caller is notified of that (contract TXN-27).
-///
-/// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
-/// error then.
-pub(super) fn deliver_call<'a>(
-    thread: &'a Arc<Thread>,
-    mut transaction: TransactionBox,
-    raised_from: Option<Priority>,
-    has_room: bool,
+/// Writes how the counts of a node have changed, for its owner. Returns whether the node is
+/// forgotten.
+fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadBuffer<'_>) -> bool {
+    let NodeUpdate {
+        increfs,
+        acquire,
+        release,
+        decrefs,
+        forget,
+    } = node.take_update(process);
+    let messages = [
+        (increfs, Return::IncRefs),
+        (acquire, Return::Acquire),
+        (release, Return::Release),
+        (decrefs, Return::DecRefs),
+    ];
+    for (is_set, message) in messages {
+        if is_set {
+            output.put(message, node.name.as_bytes());
+        }
+    }
+    forget
+}
+
+/// Writes one message of a notification (contract WR-9), if it still has one. Returns whether user
+/// space is to confirm it, which ends the read: then the delivered notifications have a reference
+/// to the notification, so what is dropped under the lock is not the last.
+fn write_notification(
+    message: Option<(Return, FreezeNotice)>,
     output: &mut ReadBuffer<'_>,
-) -> Result<Option<StateGuard<'a>>> {
-    let (node, buffer, numbers) = match prepare(thread, &transaction, has_room) {
-        Ok(prepared) => prepared,
-        Err(_) => {
-            fail_delivery(thread, transaction, raised_from);
-            return Ok(None);
-        }
+) -> bool {
+    let Some((code, notice)) = message else {
+        return false;
     };
-    let sent = (transaction.code, transaction.flags, transaction.sender_euid);
-    // 0 also if the reader cannot see the process of the caller (contract TXN-5).
-    let sender_pid = match &transaction.caller {
-        Some(caller) if !caller.has_ended.load(Relaxed) => {
-            pid::number_for_current(&caller.process.group)
-        }
-        _ => 0,
-    };
-    let call = (node.name, sender_pid);
-    let (data, address) = transaction_data(thread, sent, buffer, call);
-    let code = match buffer.context_at() {
-        None => {
-            output.push(Return::Transaction, data.as_bytes());
-            Return::Transaction
-        }
-        Some(at) => {
-            let data = data.with_context(address + at as u64);
-            output.push(Return::TransactionSecCtx, data.as_bytes());
-            Return::TransactionSecCtx
-        }
-    };
-    if let Err(error) = output.flush() {
-        binder_debug!(
-            FailedTransaction,
-            "call {} of {}:{} cannot be written to the read buffer of its receiver: {}; it fails",
-            transaction.id,
-            transaction.sender().pid,
-            transaction.sender().tid,
-            debug::errno_name(error.to_errno())
-        );
-        fail_delivery(thread, transaction, raised_from);
-        return Err(error);
-    }
-    trace::transaction_received(transaction.id);
-    count_return(thread, code);
-    if let Content::Call {
-        node, mut buffer, ..
-    } = transaction.take_content()
-    {
-        if let Some(numbers) = numbers {
-            buffer.install_files(numbers);
-        }
-        if transaction.is_oneway() {
-            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
-            let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
-            let process = &thread.process;
-            process.deliver_buffer(buffer, Some(node), true);
-            return Ok(Some(end_oneway_call(thread, transaction, flag_is_lent)));
-        }
-        let own = priority::begin_service(transaction.caller_priority, &node.priority);
-        transaction.saved_priority = raised_from.unwrap_or(own);
-        thread.process.deliver_buffer(buffer, Some(node), false);
-    }
-    let mut process = thread.process.state.lock();
-    let own = thread.state.access_mut(&mut process);
-    own.pending_calls -= 1;
-    own.stack.push_incoming(transaction);
-    Ok(Some(process))
+    output.put(code, &notice.as_bytes()[.._IOC_SIZE(code.code())]);
+    matches!(code, Return::DeadBinder | Return::FrozenBinder)
 }
 
-/// Allocates what a call needs before the thread can serve it: room on the stack of the thread, and
-/// numbers for the files of the call. Returns its node, its buffer and the numbers. Fails when
-/// there is no memory or no free number. No lock may be held.
-#[inline(always)] // It has one caller.
-fn prepare<'a>(
-    thread: &Thread,
-    transaction: &'a Transaction,
-    has_room_on_stack: bool,
-) -> Result<(&'a Node, &'a Buffer, Option<KBox<ReservedNumbers>>)> {
-    let Content::Call { node, buffer, .. } = &transaction.content else {
-        return Err(EINVAL);
-    };
-    if !has_room_on_stack {
-        thread.make_room_on_stack()?;
-    }
-    let numbers = buffer.reserve_numbers(transaction.id, &thread.process)?;
-    Ok((node, buffer, numbers))
-}
-
-/// Ends the transaction of a oneway call, which nobody waits for and which is outstanding no more,
-/// and notes that the call has lent the flag `SCHED_RESET_ON_FORK` to the task, if so. Returns the
-/// locked state.
-#[inline(always)] // It has one caller.
-fn end_oneway_call(
-    thread: &Arc<Thread>,
-    transaction: TransactionBox,
-    flag_is_lent: bool,
-) -> StateGuard<'_> {
-    drop(transaction);
-    let mut process = thread.process.state.lock();
-    let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
-    if wakes_freezers {
-        thread.process.notify_waiters_after(process);
-        process = thread.process.state.lock();
-    }
-    if flag_is_lent {
-        thread.state.access_mut(&mut process).looper.lend_flag();
-    }
-    drop_pending_call(thread, process)
-}
-
-/// Fails a call that cannot be delivered to the calling thread, and restores the priority that the
-/// thread had before the call. No lock may be held.
-fn fail_delivery(thread: &Arc<Thread>, transaction: TransactionBox, raised_from: Option<Priority>) {
-    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
-    if let Some(buffer) = transaction.buffer() {
-        trace::transaction_buffer_release(|| buffer.traced(transaction.id));
-    }
-    transaction.fail(Failure::without_errno(Reason::Undeliverable));
-    drop(drop_pending_call(thread, thread.process.state.lock()));
-    if let Some(saved) = raised_from {
-        priority::end_service(saved);
-    }
-}
-
-/// Removes a pending call that does not go onto the stack, because it is oneway or cannot be
-/// delivered. Queues the outcome that was kept until then, if any. Returns the locked state, which
-/// it may release in between.
-fn drop_pending_call<'a>(thread: &'a Arc<Thread>, mut process: StateGuard<'a>) -> StateGuard<'a> {
-    thread.state.access_mut(&mut process).pending_calls -= 1;
-    let wake = thread.queue_kept_outcome(&mut process);
-    if wake.is_needed() {
-        wake.after(process, &thread.process, WakeHint::Anywhere);
-        process = thread.process.state.lock();
-    }
-    process
-}
-
-/// Delivers a reply to the thread that made the call. No lock may be held.
-///
-/// Fails with `EFAULT` when the reply cannot be written to user space. The reply is released then.
-pub(super) fn deliver_reply(
-    thread: &Thread,
-    mut reply: ArrivedReply,
-    output: &mut ReadBuffer<'_>,
-) -> Result {
-    let process = &thread.process;
-    let numbers = match reply.buffer.reserve_numbers(reply.id, process) {
-        Ok(numbers) => numbers,
-        Err(_) => {
-            // The call has ended nevertheless, and its caller must be notified of that (lesson
-            // R19).
-            trace::transaction_buffer_release(|| reply.buffer.traced(reply.id));
-            release_reply(thread, reply);
-            output.put(Return::FailedReply, &[]);
-            return output.flush();
-        }
-    };
-    let (data, _) = transaction_data(
-        thread,
-        (reply.code, reply.flags, reply.sender_euid),
-        &reply.buffer,
-        (NodeName::default(), 0),
-    );
-    output.push(Return::Reply, data.as_bytes());
-    if let Err(error) = output.flush() {
-        drop(numbers);
-        release_reply(thread, reply);
-        return Err(error);
-    }
-    trace::transaction_received(reply.id);
-    count_return(thread, Return::Reply);
-    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
-    if let Some(numbers) = numbers {
-        reply.buffer.install_files(numbers);
-    }
-    process.deliver_buffer(reply.buffer, None, false);
-    Ok(())
-}
-
-/// Releases a reply that cannot be delivered to the calling thread. No lock may be held.
-#[cold]
-fn release_reply(thread: &Thread, reply: ArrivedReply) {
-    trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
-    thread.process.give_back_buffer(reply.buffer);
-}
+// A node update (at most two messages, because two of the four exclude the other two) fits where
+// the largest item fits, so one check of the room serves both.
+const _: () = assert!(2 * (size_of::<u32>() + size_of::<NodeName>()) <= LARGEST_RETURN);

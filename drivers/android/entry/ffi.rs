@@ -46,8 +46,7 @@ use kernel::{
     sync::{
         atomic::{AtomicFlag, Relaxed},
         poll::PollTable,
-        Arc,
-        ArcBorrow, //
+        Arc, //
     },
     types::ForeignOwnable, //
 };
@@ -155,6 +154,9 @@ unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
 }
 
 /// The file operations of all devices, for the C files.
+///
+/// The private data of a file is what `into_foreign` has returned for its process. [`binder_open`]
+/// alone sets it. The process is borrowed from it until [`binder_release`] takes it back.
 #[repr(transparent)]
 pub(crate) struct DeviceOperations(bindings::file_operations);
 
@@ -185,18 +187,6 @@ unsafe impl OpenedAs for Process {
     fn operations() -> &'static bindings::file_operations {
         &rust_binder_fops.0
     }
-}
-
-/// Returns the process of an open file.
-///
-/// # Safety
-///
-/// For the lifetime `'a`, `file` must be a file that [`binder_open`] has opened and that has not
-/// been passed to [`binder_release`].
-unsafe fn process_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Process> {
-    // SAFETY: The file is valid, and `private_data` is written by `binder_open` alone, with the
-    // pointer that `into_foreign` returned.
-    unsafe { Arc::<Process>::borrow((*file).private_data) }
 }
 
 /// The `open` operation: opens a device for the calling task.
@@ -243,8 +233,8 @@ unsafe extern "C" fn binder_flush(
     file: *mut bindings::file,
     _owner: bindings::fl_owner_t,
 ) -> c_int {
-    // SAFETY: Guaranteed by the VFS.
-    let process = unsafe { process_of(file) };
+    // SAFETY: The file is open, so its private data is its process, see `DeviceOperations`.
+    let process = unsafe { Arc::<Process>::borrow((*file).private_data) };
     threads::flush(&process);
     0
 }
@@ -338,8 +328,12 @@ unsafe extern "C" fn binder_mmap(
     vma: *mut bindings::vm_area_struct,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: The file is open. The VMA is being set up, with the mmap lock held for writing.
-        let (process, vma) = unsafe { (process_of(file), VmaNew::from_raw(vma)) };
+        // SAFETY: The file is open, so its private data is its process, see `DeviceOperations`. The
+        // VMA is being set up, with the mmap lock held for writing.
+        let (process, vma) = unsafe {
+            let process = Arc::<Process>::borrow((*file).private_data);
+            (process, VmaNew::from_raw(vma))
+        };
         Process::mmap(&process, vma).inspect_err(|error| {
             let errno = error.to_errno();
             space_debug!(
@@ -363,12 +357,11 @@ unsafe extern "C" fn binder_poll(
     file: *mut bindings::file,
     table: *mut bindings::poll_table_struct,
 ) -> bindings::__poll_t {
-    // SAFETY: All are valid during this call, the table unless it is null; poll does not use the
+    // SAFETY: The file is open, so its private data is its process, see `DeviceOperations`.
+    let process = unsafe { Arc::<Process>::borrow((*file).private_data) };
+    // SAFETY: Both are valid during this call, the table unless it is null; poll does not use the
     // file's position.
-    let (process, file, table) = unsafe {
-        let opened = File::from_raw_file(file);
-        (process_of(file), opened, PollTable::from_raw(table))
-    };
+    let (file, table) = unsafe { (File::from_raw_file(file), PollTable::from_raw(table)) };
     match threads::current_thread(process).map(|thread| process.poll(&thread, file, table)) {
         Ok(true) => bindings::POLLIN,
         Ok(false) => 0,
@@ -391,8 +384,12 @@ unsafe extern "C" fn binder_ioctl(
     argument: c_ulong,
 ) -> c_long {
     from_result(|| {
-        // SAFETY: The file is valid during this call; ioctls do not use its position.
-        let (process, file) = unsafe { (process_of(file), File::from_raw_file(file)) };
+        // SAFETY: The file is open, so its private data is its process, see `DeviceOperations`.
+        // Ioctls do not use its position.
+        let (process, file) = unsafe {
+            let process = Arc::<Process>::borrow((*file).private_data);
+            (process, File::from_raw_file(file))
+        };
         // SAFETY: The kernel calls this function as one of the operations of `Process`, and neither
         // outlives this call, which makes no other.
         let (operation, descriptors) =

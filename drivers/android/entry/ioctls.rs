@@ -192,15 +192,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
         thread.must_return.store(false, Relaxed);
         return Err(EFAULT);
     }
-    let result = write_then_read(opened, thread, &mut io);
-    thread.must_return.store(false, Relaxed);
-    if !ffi::put_consumed(argument.place(), io.write_consumed, io.read_consumed) {
-        return Err(EFAULT);
-    }
-    result
-}
-
-fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead) -> Result {
+    let mut result = Ok(());
     let mut completion = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
@@ -218,20 +210,24 @@ fn write_then_read(opened: &Opened<'_>, thread: &Arc<Thread>, io: &mut WriteRead
             reads_then: io.read_size.saturating_sub(io.read_consumed)
                 >= returns::ROOM_FOR_COMPLETION as u64,
         };
-        let written = commands::run(&mut sender, io).map(|sent| completion = sent);
-        let written = written.inspect_err(|_| io.read_consumed = 0);
-        trace::write_done(trace::errno(&written));
-        written?;
+        result = commands::run(&mut sender, &mut io).map(|sent| completion = sent);
+        if result.is_err() {
+            io.read_consumed = 0;
+        }
+        trace::write_done(trace::errno(&result));
     }
-    if io.read_size > 0 {
-        let read = match completion {
-            Some(sent) => returns::read_completion(thread, io, sent),
-            None => returns::read(thread, io, opened.may_wait),
+    if result.is_ok() && io.read_size > 0 {
+        result = match completion {
+            Some(sent) => returns::read_completion(thread, &mut io, sent),
+            None => returns::read(thread, &mut io, opened.may_wait),
         };
-        trace::read_done(trace::errno(&read));
-        read?;
+        trace::read_done(trace::errno(&result));
     }
-    Ok(())
+    thread.must_return.store(false, Relaxed);
+    if !ffi::put_consumed(argument.place(), io.write_consumed, io.read_consumed) {
+        return Err(EFAULT);
+    }
+    result
 }
 
 /// What a thread that is about to sleep tells the scheduler when it wakes the target: the module's

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The read buffer of the calling process.
+//!
+//! Items (a `BR_*` code and its payload) are gathered in the kernel, and written to user space in
+//! one piece.
+
+use crate::{
+    common::stats::Counter,
+    defs::{Return, WriteRead, LARGEST_RETURN},
+    ffi::trace,
+    kernel_ext::user::{self, StackBytes},
+    thread::Thread, //
+};
+use kernel::{prelude::*, uaccess::UserPtr};
+
+/// How many bytes are gathered before they are written: more than one read usually returns.
+pub(super) const PIECE: usize = 192;
+
+const _: () = assert!(LARGEST_RETURN < PIECE);
+
+pub(super) const SIZE_OF_CODE: u64 = size_of::<u32>() as u64;
+
+/// The read buffer of the calling process.
+pub(super) struct ReadBuffer<'a> {
+    /// Who reads it.
+    pub(super) reader: &'a Thread,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    /// How many bytes of the buffer are used, including those in `piece`.
+    pub(super) written: u64,
+    /// How many of them user space has.
+    pub(super) flushed: u64,
+    /// The rest of them.
+    pub(super) piece: StackBytes<PIECE>,
+}
+
+impl ReadBuffer<'_> {
+    /// Whether user space has left room for another item of any size (contract WR-8).
+    pub(super) fn has_room(&self) -> bool {
+        self.size.saturating_sub(self.written) >= LARGEST_RETURN as u64
+    }
+
+    /// Adds an item, and counts it. The piece must have room for it.
+    #[inline(always)]
+    pub(super) fn put(&mut self, code: Return, payload: &[u8]) {
+        self.push(code, payload);
+        count_return(self.reader, code);
+    }
+
+    /// Adds a call or a reply, which is counted once user space has it. The piece must have room
+    /// for it.
+    pub(super) fn push(&mut self, code: Return, payload: &[u8]) {
+        let _ = self.piece.push(&code.code().to_ne_bytes());
+        let _ = self.piece.push(payload);
+        self.written += SIZE_OF_CODE + payload.len() as u64;
+    }
+
+    /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
+    pub(super) fn put_first(&mut self, code: Return) -> Result {
+        match self.piece.as_mut_slice().first_chunk_mut() {
+            Some(first) if self.flushed == 0 => *first = code.code().to_ne_bytes(),
+            _ => {
+                if !user::put_u32(place(self.address)?, code.code()) {
+                    return Err(EFAULT);
+                }
+            }
+        }
+        count_return(self.reader, code);
+        Ok(())
+    }
+
+    /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
+    pub(super) fn flush(&mut self) -> Result {
+        if self.flushed != self.written {
+            let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
+            self.piece.flush(place(address)?)?;
+            self.flushed = self.written;
+        }
+        Ok(())
+    }
+}
+
+/// Begins a read: if nothing of the buffer that `io` describes is consumed, writes the code that a
+/// read begins with, which is neither counted nor traced. So a buffer that cannot be written is
+/// noticed before anything is taken out for it, or waited for (contract WR-12). Returns how much of
+/// the buffer is written then. Fails with `EFAULT`.
+#[inline(always)]
+pub(super) fn begin(io: &WriteRead) -> Result<u64> {
+    if io.read_consumed > 0 {
+        return Ok(io.read_consumed);
+    }
+    let is_written = user::put_u32(place(io.read_buffer)?, Return::Noop.code());
+    is_written.then_some(SIZE_OF_CODE).ok_or(EFAULT)
+}
+
+/// Counts and traces a code that user space has, or is about to have.
+#[inline(always)]
+pub(super) fn count_return(reader: &Thread, code: Return) {
+    reader.counts.count(Counter::of_return(code));
+    trace::return_code(code.code());
+}
+
+/// Returns the place in the memory of the calling process that has this address. Fails with
+/// `EFAULT`.
+pub(super) fn place(address: u64) -> Result<UserPtr> {
+    let address = usize::try_from(address).map_err(|_| EFAULT)?;
+    Ok(UserPtr::from_addr(address))
+}
