@@ -247,8 +247,7 @@ fn prepare_call(
             ))
         }
     };
-    transaction.frame_serial = frame.serial;
-    transaction.frame_place = frame.place;
+    transaction.frame = frame;
     Ok(transaction)
 }
 
@@ -444,7 +443,7 @@ fn queue_admitted<'a>(
     hint: WakeHint,
 ) {
     let target = node.owner();
-    let is_oneway = transaction.is_oneway();
+    let is_oneway = transaction.flags & TF_ONE_WAY != 0;
     let caller = (!is_oneway).then_some(transaction.caller_priority);
     let mut reserved_for = None;
     if !node.priority.is_served_as_sharing(caller) {

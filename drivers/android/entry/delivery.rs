@@ -16,7 +16,7 @@ use crate::{
         failure::{Failure, Reason},
         stats::Counter, //
     },
-    defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN},
+    defs::{NodeName, Return, TransactionData, WriteRead, LARGEST_RETURN, TF_ONE_WAY},
     ffi::trace,
     kernel_ext::{
         pid,
@@ -26,7 +26,7 @@ use crate::{
     node::Node,
     priority,
     process::StateGuard,
-    pure::{freeze_state::WakeFreezers, priority_rules::Priority},
+    pure::{call_stack::Frame, freeze_state::WakeFreezers, priority_rules::Priority},
     thread::Thread,
     transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox}, //
 };
@@ -241,12 +241,12 @@ pub(super) fn deliver_call<'a>(
     count_return(thread, code);
     if let Content::Call {
         node, mut buffer, ..
-    } = transaction.take_content()
+    } = core::mem::take(&mut transaction.content)
     {
         if let Some(numbers) = numbers {
             buffer.install_files(numbers);
         }
-        if transaction.is_oneway() {
+        if transaction.flags & TF_ONE_WAY != 0 {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
             let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
             let process = &thread.process;
@@ -260,7 +260,8 @@ pub(super) fn deliver_call<'a>(
     let mut process = thread.process.state.lock();
     let own = thread.state.access_mut(&mut process);
     own.pending_calls -= 1;
-    own.stack.push_incoming(transaction);
+    // It has room, see `prepare`.
+    let _ = own.stack.frames.push(Frame::Incoming(transaction));
     Ok(Some(process))
 }
 

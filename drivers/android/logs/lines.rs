@@ -15,7 +15,7 @@ use crate::{
         netlink::Party,
         transaction_log::{CallType, Entry, TransactionLog}, //
     },
-    defs::{NodeName, Return},
+    defs::{NodeName, Return, TF_ONE_WAY},
     kernel_ext::{
         clocks::Ticks,
         user, //
@@ -149,7 +149,7 @@ impl LineOfTransaction {
             } => (Some(Party { pid, tid }), None, Some(buffer)),
             Content::Empty | Content::Failed(_) => (None, None, None),
         };
-        let is_oneway = replier.is_none() && transaction.is_oneway();
+        let is_oneway = replier.is_none() && transaction.flags & TF_ONE_WAY != 0;
         Self {
             id: transaction.id,
             from: replier.unwrap_or(transaction.sender()),

@@ -273,7 +273,7 @@ impl Snapshot {
         let Some(caller) = &call.caller else {
             return;
         };
-        let key = (Arc::as_ptr(caller).addr(), call.frame_serial);
+        let key = (Arc::as_ptr(caller).addr(), call.frame.serial);
         // There is room.
         let _ = self.calls.push_within_capacity((key, self.lines.len()));
     }
