@@ -280,13 +280,13 @@ fn fill(
         receiver,
         accepts_files: node.priority.flags.has(ACCEPTS_FDS),
     };
-    let copied = copy_in(request, route, &mut buffer)
-        .and_then(|()| {
-            receiver
-                .write_context(&buffer, context)
-                .map_err(|error| unwritable(error))
-        })
-        .map_err(|error| receiver.dead_or(error));
+    let mut copied = copy_in(request, route, &mut buffer);
+    if copied.is_ok() && !context.is_empty() {
+        let at = buffer.offset + buffer.layout.context_at;
+        let written = receiver.pages.write(at as usize, context);
+        copied = written.map_err(|error| unwritable(error));
+    }
+    let copied = copied.map_err(|error| receiver.dead_or(error));
     transaction.put_content(Content::Call {
         node: node.clone(),
         buffer,

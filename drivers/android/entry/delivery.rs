@@ -10,7 +10,7 @@
 //! whole or not at all (lesson C15).
 
 use crate::{
-    allocation::{files::ReservedNumbers, Buffer},
+    allocation::{aligned, files::ReservedNumbers, Buffer},
     common::{
         debug::{self, binder_debug},
         failure::{Failure, Reason},
@@ -165,18 +165,18 @@ fn transaction_data(
 ) -> (TransactionData, u64) {
     // A process that receives has mapped its space.
     let start = thread.process.pages.address().unwrap_or(0);
-    let data = (start + buffer.offset()) as u64;
+    let data = (start + buffer.offset as usize) as u64;
     let fields = binder_transaction_data {
         cookie: node.cookie,
         code,
         flags,
         sender_pid,
         sender_euid: pid::kernel_ext_uid_here(sender_euid.into_raw().val),
-        data_size: buffer.layout.data_size() as u64,
-        offsets_size: buffer.layout.offsets_size() as u64,
+        data_size: buffer.layout.data_size.into(),
+        offsets_size: buffer.layout.offsets_size.into(),
         ..pin_init::zeroed()
     };
-    let offsets = data + buffer.layout.offsets_at() as u64;
+    let offsets = data + u64::from(aligned::<usize>(buffer.layout.data_size));
     (
         TransactionData::new(fields, node.ptr, (data, offsets)),
         data,
@@ -214,16 +214,14 @@ pub(super) fn deliver_call<'a>(
     };
     let call = (node.name, sender_pid);
     let (data, address) = transaction_data(thread, sent, buffer, call);
-    let code = match buffer.context_at() {
-        None => {
-            output.push(Return::Transaction, data.as_bytes());
-            Return::Transaction
-        }
-        Some(at) => {
-            let data = data.with_context(address + at as u64);
-            output.push(Return::TransactionSecCtx, data.as_bytes());
-            Return::TransactionSecCtx
-        }
+    let layout = buffer.layout;
+    let code = if layout.context_at == layout.total {
+        output.push(Return::Transaction, data.as_bytes());
+        Return::Transaction
+    } else {
+        let data = data.with_context(address + u64::from(layout.context_at));
+        output.push(Return::TransactionSecCtx, data.as_bytes());
+        Return::TransactionSecCtx
     };
     if let Err(error) = output.flush() {
         binder_debug!(
@@ -243,8 +241,8 @@ pub(super) fn deliver_call<'a>(
         node, mut buffer, ..
     } = core::mem::take(&mut transaction.content)
     {
-        if let Some(numbers) = numbers {
-            buffer.install_files(numbers);
+        if let (Some(named), Some(numbers)) = (&mut buffer.named, numbers) {
+            named.install_files(numbers);
         }
         if transaction.flags & TF_ONE_WAY != 0 {
             trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
@@ -280,7 +278,10 @@ fn prepare<'a>(
     if !has_room_on_stack {
         thread.make_room_on_stack()?;
     }
-    let numbers = buffer.reserve_numbers(transaction.id, &thread.process)?;
+    let numbers = match &buffer.named {
+        None => None,
+        Some(named) => named.reserve_numbers(transaction.id, &thread.process, buffer.offset)?,
+    };
     Ok((node, buffer, numbers))
 }
 
@@ -342,7 +343,11 @@ pub(super) fn deliver_reply(
     output: &mut ReadBuffer<'_>,
 ) -> Result {
     let process = &thread.process;
-    let numbers = match reply.buffer.reserve_numbers(reply.id, process) {
+    let numbers = match &reply.buffer.named {
+        None => Ok(None),
+        Some(named) => named.reserve_numbers(reply.id, process, reply.buffer.offset),
+    };
+    let numbers = match numbers {
         Ok(numbers) => numbers,
         Err(_) => {
             // The call has ended nevertheless, and its caller must be notified of that (lesson
@@ -368,8 +373,8 @@ pub(super) fn deliver_reply(
     trace::transaction_received(reply.id);
     count_return(thread, Return::Reply);
     trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
-    if let Some(numbers) = numbers {
-        reply.buffer.install_files(numbers);
+    if let (Some(named), Some(numbers)) = (&mut reply.buffer.named, numbers) {
+        named.install_files(numbers);
     }
     process.deliver_buffer(reply.buffer, None, false);
     Ok(())

@@ -165,12 +165,11 @@ impl LineOfTransaction {
             is_oneway,
             is_reply: replier.is_some(),
             start: transaction.start,
-            // CAST: All of it is within a space.
             data: buffer.map(|buffer| PlaceOfData {
                 node,
-                data_size: buffer.layout.data_size() as u32,
-                offsets_size: buffer.layout.offsets_size() as u32,
-                offset: buffer.offset() as u32,
+                data_size: buffer.layout.data_size,
+                offsets_size: buffer.layout.offsets_size,
+                offset: buffer.offset,
             }),
         }
     }

@@ -389,7 +389,7 @@ fn copy_buffers(process: &Process) -> Result<KVVec<LineOfBuffer>> {
     while let Some(mut from) = next {
         pause()?;
         buffers.reserve(FEW, FLAGS)?;
-        let ranges = process.buffers.lock();
+        let ranges = process.buffers.ranges.lock();
         for _ in 0..FEW {
             let range = (*ranges)
                 .as_ref()
