@@ -64,11 +64,12 @@ pub(crate) struct BufferObjects {
 /// larger than the largest space.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferLayout {
-    data_size: u32,
-    offsets_size: u32,
-    /// The size of the part at the end for the sender's security context; 0 if there is none.
-    context_size: u32,
-    total: u32,
+    pub(crate) data_size: u32,
+    pub(crate) offsets_size: u32,
+    /// Where the pointer area ends, and the sender's security context begins if there is one.
+    pub(crate) context_at: u32,
+    /// Where the security context ends: the size of all parts.
+    pub(crate) total: u32,
 }
 
 /// Sizes below this are added up without checks for overflow.
@@ -86,17 +87,17 @@ impl BufferLayout {
         let data_size = request.data_size as u32;
         let offsets_size = request.offsets_size as u32;
         let buffers_size = request.buffers_size as u32;
-        let context_size = aligned::<u64>(context_size as u32);
+        let context_size = context_size as u32;
         // Four sizes up to `SMALL` do not wrap, and checked additions are a branch each in every
         // call.
+        let context_at = aligned::<usize>(data_size)
+            .wrapping_add(aligned::<usize>(offsets_size))
+            .wrapping_add(aligned::<usize>(buffers_size));
         Ok(Self {
             data_size,
             offsets_size,
-            context_size,
-            total: aligned::<usize>(data_size)
-                .wrapping_add(aligned::<usize>(offsets_size))
-                .wrapping_add(aligned::<usize>(buffers_size))
-                .wrapping_add(context_size),
+            context_at,
+            total: context_at.wrapping_add(aligned::<u64>(context_size)),
         })
     }
 
@@ -118,31 +119,15 @@ impl BufferLayout {
         }
     }
 
-    /// Returns the size of the data.
-    pub(crate) fn data_size(&self) -> usize {
-        self.data_size as usize
-    }
-
-    /// Returns the size of the array of offsets.
-    pub(crate) fn offsets_size(&self) -> usize {
-        self.offsets_size as usize
-    }
-
-    /// Returns the start of the array of offsets, relative to the data.
-    pub(crate) fn offsets_at(&self) -> usize {
-        aligned::<usize>(self.data_size) as usize
-    }
-
-    /// Returns the start and the end of the pointer area: it lies between the offsets and the
-    /// security context.
-    pub(crate) fn pointers(&self) -> (usize, usize) {
-        let start = aligned::<usize>(self.data_size) + aligned::<usize>(self.offsets_size);
-        (start as usize, (self.total - self.context_size) as usize)
+    /// Returns the start of the pointer area, which is behind the offsets.
+    pub(crate) fn pointers_at(&self) -> u32 {
+        aligned::<usize>(self.data_size) + aligned::<usize>(self.offsets_size)
     }
 }
 
-/// Rounds a [small](SMALL) size up to the size of a `T`.
-fn aligned<T>(size: u32) -> u32 {
+/// Rounds a [small](SMALL) size up to the size of a `T`. Each part of a buffer begins at the end of
+/// the part before it, rounded up to the size of a pointer.
+pub(crate) fn aligned<T>(size: u32) -> u32 {
     let last = size_of::<T>() as u32 - 1;
     size.wrapping_add(last) & !last
 }
@@ -152,7 +137,7 @@ fn aligned<T>(size: u32) -> u32 {
 #[must_use]
 pub(crate) struct Buffer {
     /// The offset from the start of the target's space.
-    offset: u32,
+    pub(crate) offset: u32,
     pub(crate) layout: BufferLayout,
     /// Whether it is zeroed when it is freed.
     is_cleared: bool,
@@ -160,18 +145,13 @@ pub(crate) struct Buffer {
     pub(crate) is_spam_suspect: bool,
     /// The objects that the data names so far; nothing for data without objects, which most
     /// transactions have.
-    named: Option<KBox<BufferObjects>>,
+    pub(crate) named: Option<KBox<BufferObjects>>,
 }
 
 // It moves with a transaction from step to step, so it has to be small.
 const _: () = assert!(size_of::<Buffer>() <= 32);
 
 impl Buffer {
-    /// Returns its offset from the start of the target's space.
-    pub(crate) fn offset(&self) -> usize {
-        self.offset as usize
-    }
-
     fn named(&mut self) -> Result<&mut BufferObjects, AllocError> {
         let none = BufferObjects {
             held: OneOrMany::None,
@@ -201,15 +181,9 @@ impl Buffer {
     /// among the blocks that pointers point to.
     pub(crate) fn traced(&self, id: u32) -> (u32, usize, usize, usize) {
         let layout = &self.layout;
-        let extra_size = layout.total as usize - layout.pointers().0;
-        (id, layout.data_size(), layout.offsets_size(), extra_size)
-    }
-
-    /// Returns the offset of the sender's security context from the start of the buffer, if the
-    /// buffer has one.
-    pub(crate) fn context_at(&self) -> Option<usize> {
-        let (_, end_of_blocks) = self.layout.pointers();
-        (self.layout.context_size != 0).then_some(end_of_blocks)
+        let (data_size, offsets_size) = (layout.data_size as usize, layout.offsets_size as usize);
+        let extra_size = (layout.total - layout.pointers_at()) as usize;
+        (id, data_size, offsets_size, extra_size)
     }
 }
 
@@ -313,7 +287,7 @@ impl Process {
     #[cold]
     #[track_caller]
     fn why_not_reserved(&self, size: usize, kind: CallKind, error: Error) -> Failure {
-        let ranges = self.buffers.lock();
+        let ranges = self.buffers.ranges.lock();
         let space = (*ranges).as_ref().map_or(0, |ranges| ranges.size());
         drop(ranges);
         let reason = match (error, kind) {
@@ -328,31 +302,22 @@ impl Process {
         Failure::new(reason, error)
     }
 
-    /// Writes the sender's security context into its part of a buffer of this process.
-    pub(crate) fn write_context(&self, buffer: &Buffer, context: &[u8]) -> Result {
-        match buffer.context_at() {
-            Some(at) => self.pages.write(buffer.offset() + at, context),
-            None => Ok(()),
-        }
-    }
-
     /// Delivers `buffer`: this process may free it from now on. `node` is that of a call.
     #[inline(always)] // As a function of its own it would copy the buffer.
     pub(crate) fn deliver_buffer(&self, buffer: Buffer, node: Option<Arc<Node>>, is_oneway: bool) {
-        let (offset, is_cleared) = (buffer.offset(), buffer.is_cleared);
         let delivered = Delivered {
             node,
             is_oneway,
-            is_cleared,
+            is_cleared: buffer.is_cleared,
             named: buffer.named,
         };
-        let unknown = match &mut *self.buffers.lock() {
-            Some(ranges) => ranges.deliver(offset, delivered),
+        let unknown = match &mut *self.buffers.ranges.lock() {
+            Some(ranges) => ranges.deliver(buffer.offset as usize, delivered),
             None => Err(delivered),
         };
         debug_assert!(unknown.is_ok());
         drop(unknown);
-        if is_cleared {
+        if buffer.is_cleared {
             self.pages.end_secret();
         }
     }
@@ -360,7 +325,7 @@ impl Process {
     /// Takes back a buffer that was not delivered, and releases the objects that its data names so
     /// far. Sleeps; no lock may be held.
     pub(crate) fn give_back_buffer(&self, buffer: Buffer) {
-        let offset = buffer.offset();
+        let offset = buffer.offset as usize;
         // A buffer has at least the size of a pointer.
         let size = usize::max(buffer.layout.total as usize, size_of::<usize>());
         if let Some(named) = buffer.named {
@@ -382,7 +347,7 @@ impl Process {
     pub(crate) fn free_buffer(&self, address: u64) -> Option<Freed> {
         let address = usize::try_from(address).ok()?;
         let offset = address.checked_sub(self.pages.address()?)?;
-        let mut buffers = self.buffers.lock();
+        let mut buffers = self.buffers.ranges.lock();
         let ranges = (*buffers).as_mut()?;
         let (size, delivered) = ranges.take(offset)?;
         trace::transaction_buffer_release(|| {
@@ -401,8 +366,9 @@ impl Process {
         } else {
             let unused = ranges.release(offset);
             drop(buffers);
-            if let Some(unused) = unused {
-                unused.discard();
+            // Nearly always there is none, and the compiler would call a function to find that out.
+            if let Some(Some(unused)) = unused {
+                unused.free();
             }
         }
         let node = match delivered.node {
@@ -421,7 +387,7 @@ impl Process {
     /// Ends all buffers of a process that ends, without undoing what ends with the process anyway.
     pub(crate) fn close_buffers(&self) {
         // What was reserved and not delivered yet will not be delivered any more.
-        let ranges = self.buffers.lock().take();
+        let ranges = self.buffers.ranges.lock().take();
         let Some(ranges) = ranges else {
             return;
         };

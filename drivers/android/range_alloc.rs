@@ -346,17 +346,20 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     }
 
     /// Frees the space of a range whose sender could not deliver it, or whose payload was taken.
-    /// [`None`] if no range begins at `offset` that is in one of these states.
+    /// Returns the memory that is not needed any more, if any. [`None`] if no range begins at
+    /// `offset` that is in one of these states.
     #[inline(never)]
-    pub(crate) fn release(&mut self, offset: usize) -> Option<UnusedMemory<T>> {
+    pub(crate) fn release(&mut self, offset: usize) -> Option<Option<UnusedMemory<T>>> {
         let offset = u32::try_from(offset).ok()?;
         let claim = match &mut self.more {
             None => self.first.remove(offset)?,
             Some(more) if more.tree.is_none() => more.array.remove(offset)?,
             Some(_) => return self.release_in_tree(offset),
         };
-        self.credit(claim);
-        Some(UnusedMemory(None))
+        if claim.oneway_sender.is_some() {
+            self.oneway_free += claim.size;
+        }
+        Some(None)
     }
 
     /// Returns the number of ranges in use, in any state.
@@ -473,23 +476,18 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     /// Frees a range in the tree, which is kept until few ranges are left, so that a process whose
     /// number of ranges changes around the limit does not make a tree again and again.
     #[cold]
-    fn release_in_tree(&mut self, offset: u32) -> Option<UnusedMemory<T>> {
+    fn release_in_tree(&mut self, offset: u32) -> Option<Option<UnusedMemory<T>>> {
         let MoreRanges { array, tree } = &mut **self.more.as_mut()?;
-        let (claim, mut scraps) = tree.as_mut()?.remove(offset)?;
+        let (claim, mut unused) = tree.as_mut()?.remove(offset)?;
         if let Some(mut tree) = tree.take_if(|tree| tree.len() <= FEW_RANGES / 4) {
             tree.move_to(array);
-            scraps.tree = Some(tree);
+            unused.tree = Some(tree);
         }
-        self.credit(claim);
-        let is_some = scraps.range.is_some() || scraps.account.is_some() || scraps.tree.is_some();
-        Some(UnusedMemory(is_some.then_some(scraps)))
-    }
-
-    /// Returns to the oneway budget what [`charge`](Self::charge) took from it.
-    fn credit(&mut self, claim: Claim) {
         if claim.oneway_sender.is_some() {
             self.oneway_free += claim.size;
         }
+        let is_some = unused.range.is_some() || unused.account.is_some() || unused.tree.is_some();
+        Some(is_some.then_some(unused))
     }
 
     /// Charges the oneway budget for a new range. Returns `true` if its sender is to be reported.

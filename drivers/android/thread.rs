@@ -137,7 +137,7 @@ impl ThreadState {
 
     /// Whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
-        self.stack.frames.is_empty() && self.work.is_empty()
+        self.stack.frames.last().is_none() && self.work.is_empty()
     }
 
     /// Takes the oldest work out of the thread's own queue.

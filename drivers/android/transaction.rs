@@ -76,11 +76,10 @@ pub(crate) struct Transaction {
     pub(crate) saved_priority: Priority,
     /// How far it has come.
     pub(crate) content: Content,
-    /// The frame of a call on its caller's stack; in two fields, to save padding. Of a oneway call
-    /// that is queued: the number of its sender's [group](pid::current_group_number), if another
-    /// call may supersede it, and of the thread.
-    pub(crate) frame_serial: u64,
-    pub(crate) frame_place: u32,
+    /// The frame of a call on its caller's stack. Of a oneway call that is queued: as `serial` the
+    /// number of its sender's [group](pid::current_group_number), if another call may supersede it,
+    /// and as `place` that of the thread.
+    pub(crate) frame: FrameId,
     _counted: Counted,
 }
 
@@ -89,8 +88,10 @@ pub(crate) struct Transaction {
 const _: () = assert!(size_of::<Transaction>() <= 104);
 
 /// What a transaction holds on to.
+#[derive(Default)]
 pub(crate) enum Content {
     /// Nothing: not in use, or delivered and being served.
+    #[default]
     Empty,
     /// A call, and the number of the process that it is from.
     Call {
@@ -157,8 +158,7 @@ impl Transaction {
             caller_priority: Priority::default(),
             saved_priority: Priority::default(),
             content: Content::Empty,
-            frame_serial: FrameId::NONE.serial,
-            frame_place: FrameId::NONE.place,
+            frame: FrameId::NONE,
             _counted: Counted::new(Kind::Transaction),
         };
         Placed::new(transaction, GFP_KERNEL)
@@ -173,14 +173,6 @@ impl Transaction {
         self.start = Ticks::now();
     }
 
-    /// Returns the frame that the call has on its caller's stack.
-    pub(crate) fn frame(&self) -> FrameId {
-        FrameId {
-            place: self.frame_place,
-            serial: self.frame_serial,
-        }
-    }
-
     /// Returns the numbers of the process and the thread that made the call.
     pub(crate) fn sender(&self) -> Party {
         match (&self.caller, &self.content) {
@@ -188,7 +180,7 @@ impl Transaction {
             (None, Content::Call { from, .. }) => Party {
                 pid: *from,
                 // CAST: It was stored from a `Pid`, by `Self::leave_sender`.
-                tid: self.frame_place as Pid,
+                tid: self.frame.place as Pid,
             },
             (None, _) => Party::default(),
         }
@@ -198,13 +190,8 @@ impl Transaction {
     pub(crate) fn waiter(&self) -> Option<Waiter> {
         Some(Waiter {
             thread: self.caller.clone()?,
-            frame: self.frame(),
+            frame: self.frame,
         })
-    }
-
-    /// Whether the caller does not wait for a reply.
-    pub(crate) fn is_oneway(&self) -> bool {
-        self.flags & TF_ONE_WAY != 0
     }
 
     /// Whether this oneway call may take the place of one that waits.
@@ -219,7 +206,7 @@ impl Transaction {
         self.flags & both == both
             && self.flags == newer.flags
             && self.code == newer.code
-            && self.frame_serial == newer.frame_serial
+            && self.frame.serial == newer.frame.serial
     }
 
     /// Turns a draft into a call that is outstanding for its target and counts for its node, if the
@@ -231,7 +218,8 @@ impl Transaction {
         target: &mut ProcessState,
         route: Option<&Arc<Thread>>,
     ) -> Result<(bool, bool), Failure> {
-        let admission = target.freeze.admit(self.is_oneway());
+        let is_oneway = self.flags & TF_ONE_WAY != 0;
+        let admission = target.freeze.admit(is_oneway);
         if admission == Admission::Rejected {
             return Err(Failure::without_errno(Reason::ReceiverFrozen));
         }
@@ -246,7 +234,7 @@ impl Transaction {
         target.freeze.outstanding += 1;
         let mut awaits_turn = false;
         let mut stage = CallStage::Queued;
-        if self.is_oneway() {
+        if is_oneway {
             self.leave_sender();
             awaits_turn = !node.take_turn(target);
             if !awaits_turn {
@@ -262,10 +250,10 @@ impl Transaction {
     /// Replaces the calling thread, which sends this oneway call, by its number.
     fn leave_sender(&mut self) {
         // CAST: The bits are kept.
-        self.frame_place = self.sender().tid as u32;
+        self.frame.place = self.sender().tid as u32;
         // Not the last reference: the thread is in an operation, which has another.
         self.caller = None;
-        self.frame_serial = match self.may_supersede() {
+        self.frame.serial = match self.may_supersede() {
             true => pid::current_group_number(),
             false => FrameId::NONE.serial,
         };
@@ -278,7 +266,7 @@ impl Transaction {
 
     /// The same for a call that is not queued, because something fails.
     pub(crate) fn ended_as_draft(&self, target: &Process) -> Ended {
-        let from = match self.is_oneway() {
+        let from = match self.flags & TF_ONE_WAY != 0 {
             true => Party::default(),
             false => self.sender(),
         };
@@ -306,14 +294,9 @@ impl Transaction {
         }
     }
 
-    /// Takes out what the transaction holds on to, to pass it on.
-    pub(crate) fn take_content(&mut self) -> Content {
-        core::mem::replace(&mut self.content, Content::Empty)
-    }
-
     /// Undoes what the transaction holds on to. Sleeps; no lock may be held.
     pub(crate) fn release_content(&mut self) {
-        match self.take_content() {
+        match core::mem::take(&mut self.content) {
             Content::Empty | Content::Failed(_) => {}
             Content::Call {
                 node,
@@ -389,7 +372,7 @@ impl TransactionBox {
         // It has to reply to a call that is queued for it, or about to be, before it may read this.
         let is_innermost = !caller.has_ended.load(Relaxed)
             && state.pending_calls == 0
-            && state.stack.pop_outgoing(self.frame());
+            && state.stack.pop_outgoing(self.frame);
         // A reply is outstanding for the process until the thread has it, or it is released.
         if let Content::Reply { is_queued, .. } = &mut self.content {
             *is_queued = true;
@@ -408,7 +391,7 @@ impl TransactionBox {
     #[cold]
     fn return_to_outer_call(self, mut process: StateGuard<'_>, caller: &Thread) {
         let stack = &mut caller.state.access_mut(&mut process).stack;
-        let frame = self.frame();
+        let frame = self.frame;
         // A thread that has ended removes its frames, and looks only into those of calls that it
         // serves.
         let kept = match caller.has_ended.load(Relaxed) {

@@ -23,7 +23,7 @@
 //! Where the numbers are written and which are to be closed again is recorded here and in the
 //! buffer's descriptor, and never read from memory that the receiver maps (lesson R04).
 
-use super::Buffer;
+use super::{Buffer, BufferObjects};
 use crate::{
     ffi::trace,
     process::Process,
@@ -75,31 +75,32 @@ impl Buffer {
     pub(crate) fn hold_file(&mut self, slot: FileSlot) -> Result<(), AllocError> {
         self.named()?.files.push(slot)
     }
+}
 
+impl BufferObjects {
     /// Reserves a number for each file in the data of transaction `id`, in the file descriptor
     /// table of the calling task, which belongs to `receiver`, and writes the numbers into the
-    /// data. `None` if there are no files.
+    /// data, which begins at offset `start` of the receiver's space. `None` if there are no files.
     ///
     /// `EMFILE` if the task may not have that many, `EBADF` if a device is closed.
     pub(crate) fn reserve_numbers(
         &self,
         id: u32,
         receiver: &Process,
+        start: u32,
     ) -> Result<Option<KBox<ReservedNumbers>>> {
-        match &self.named {
-            Some(named) if !named.files.as_slice().is_empty() => self
-                .reserve_numbers_of(named.files.as_slice(), id, receiver)
-                .map(Some),
-            _ => Ok(None),
+        match self.files.as_slice() {
+            [] => Ok(None),
+            slots => Self::reserve_numbers_of(slots, id, receiver, start).map(Some),
         }
     }
 
     #[cold]
     fn reserve_numbers_of(
-        &self,
         slots: &[FileSlot],
         id: u32,
         receiver: &Process,
+        start: u32,
     ) -> Result<KBox<ReservedNumbers>> {
         let mut numbers = OneOrMany::with_capacity(slots.len())?;
         let mut devices = OneOrMany::None;
@@ -113,7 +114,10 @@ impl Buffer {
         }
         let pages = receiver.pages.open_pages()?;
         for (slot, number) in slots.iter().zip(numbers.as_slice()) {
-            pages.write(self.offset() + slot.at, &number.reserved_fd().to_ne_bytes())?;
+            pages.write(
+                start as usize + slot.at,
+                &number.reserved_fd().to_ne_bytes(),
+            )?;
         }
         drop(pages);
         let is_closing = |slot: &&FileSlot| slot.is_closed_with_buffer;
@@ -138,18 +142,15 @@ impl Buffer {
     }
 
     /// Installs the files under their numbers. The descriptors that are to be closed with the
-    /// buffer are recorded in it.
+    /// buffer are recorded.
     pub(crate) fn install_files(&mut self, reserved: KBox<ReservedNumbers>) {
-        let Some(named) = &mut self.named else {
-            return;
-        };
         let ReservedNumbers {
             numbers,
             devices,
             to_close,
         } = KBox::into_inner(reserved);
         let mut devices = devices.into_items();
-        let slots = core::mem::replace(&mut named.files, OneOrMany::None);
+        let slots = core::mem::replace(&mut self.files, OneOrMany::None);
         // There are as many numbers as slots, and as many devices as slots of devices, in the same
         // order.
         for (number, slot) in numbers.into_items().zip(slots.into_items()) {
@@ -161,6 +162,6 @@ impl Buffer {
                 number.fd_install(file);
             }
         }
-        named.to_close = to_close;
+        self.to_close = to_close;
     }
 }

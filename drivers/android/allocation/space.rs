@@ -21,7 +21,6 @@ use kernel::{
     page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
     sync::{
-        lock::{spinlock::SpinLockBackend, Guard},
         Arc,
         SpinLock, //
     }, //
@@ -64,9 +63,9 @@ pub(crate) struct Buffers {
     /// The number of the process in the initial pid namespace, for trace events.
     pid: i32,
     /// Present while a space exists: from the time when the process maps one until the process
-    /// ends.
+    /// ends. Nothing else is locked while this is.
     #[pin]
-    ranges: SpinLock<Option<Ranges>>,
+    pub(crate) ranges: SpinLock<Option<Ranges>>,
 }
 
 /// The ranges of a space that exists.
@@ -89,12 +88,6 @@ impl Buffers {
         drop(replaced);
     }
 
-    /// Locks the ranges. Nothing else is locked while this is held.
-    #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, Option<Ranges>, SpinLockBackend> {
-        self.ranges.lock()
-    }
-
     /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space; `label` is
     /// for the logs and trace events.
     ///
@@ -106,7 +99,7 @@ impl Buffers {
         label: Label,
         pages: &PageRange,
     ) -> Result<Reserved> {
-        let mut spare = SpareMemory::new();
+        let mut spare = SpareMemory::EMPTY;
         loop {
             let mut buffers = self.ranges.lock();
             let ranges = (*buffers).as_mut().ok_or(ESRCH)?;

@@ -118,7 +118,7 @@ fn print_failure(
     let words = failure.reason.words();
     let has_no_room = |_: &_| failure.reason.is_lack_of_room();
     let space = receiver.filter(has_no_room).and_then(|process| {
-        let ranges = process.buffers.lock();
+        let ranges = process.buffers.ranges.lock();
         let ranges = ranges.as_ref()?;
         Some((ranges.size(), ranges.in_use(), ranges.free_oneway_space()))
     });

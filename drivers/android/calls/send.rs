@@ -79,11 +79,10 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let drafted = draft(sender, request, &node, id, spare, CallKind::Sync);
     let queued = drafted.and_then(|mut transaction| {
         transaction.caller_priority = Priority(sched::of(None));
-        let FrameId { place, serial } = match frame {
+        transaction.frame = match frame {
             Some(frame) => frame,
             None => *frame.insert(expect_reply_late(thread, ticket, &node)?),
         };
-        (transaction.frame_place, transaction.frame_serial) = (place, serial);
         submit(transaction, thread, request, &node, route, sender.hint)
     });
     if let Err(failure) = queued {
@@ -259,13 +258,13 @@ fn draft(
         receiver,
         accepts_files: node.priority.flags.has(ACCEPTS_FDS),
     };
-    let copied = copy_in(request, route, &mut buffer)
-        .and_then(|()| {
-            receiver
-                .write_context(&buffer, context)
-                .map_err(|error| unwritable(error))
-        })
-        .map_err(|error| receiver.dead_or(error));
+    let mut copied = copy_in(request, route, &mut buffer);
+    if copied.is_ok() && !context.is_empty() {
+        let at = buffer.offset + buffer.layout.context_at;
+        let written = receiver.pages.write(at as usize, context);
+        copied = written.map_err(|error| unwritable(error));
+    }
+    let copied = copied.map_err(|error| receiver.dead_or(error));
     // It owns the buffer even if the copy fails.
     transaction.put_content(Content::Call {
         node: node.clone(),
@@ -412,7 +411,7 @@ fn submit(
         queue_behind(transaction, node, state, is_pending);
         return Ok(is_pending);
     }
-    let caller = (!transaction.is_oneway()).then_some(transaction.caller_priority);
+    let caller = (transaction.flags & TF_ONE_WAY == 0).then_some(transaction.caller_priority);
     // A call that is served while sharing the CPU with other threads (not at a real-time priority)
     // raises no priority, because such priorities differ by little.
     let mut reserved_for = None;

@@ -17,6 +17,7 @@
 
 use crate::{
     allocation::{
+        aligned,
         files::{FileSlot, PassedFile},
         Buffer,
         HeldObject, //
@@ -78,27 +79,19 @@ pub(crate) fn copy_in(
     buffer: &mut Buffer,
 ) -> Result<(), Failure> {
     let data = usize::try_from(request.data).map_err(|_| unreadable(EFAULT))?;
-    if buffer.layout.offsets_size() == 0 {
-        check_buffers_size(request)?;
-        let size = buffer.layout.data_size();
-        if size != 0 {
-            let data = UserPtr::from_addr(data);
-            let pages = &route.receiver.pages;
-            pages
-                .copy_from_user(buffer.offset(), data, size)
-                .map_err(|error| unreadable(error))?;
-        }
-        return Ok(());
+    if buffer.layout.offsets_size != 0 {
+        return copy_objects(request, data, route, buffer);
     }
-    copy_objects(request, data, route, buffer)
-}
-
-/// Fails if the size of the pointer area is no multiple of that of a pointer. Offsets are looked at
-/// before that (contract 9.4).
-#[inline(always)]
-fn check_buffers_size(request: &TransactionRequest) -> Result<(), Failure> {
     if request.buffers_size % size_of::<u64>() as u64 != 0 {
         return Err(Failure::new(Reason::OddPointers, EINVAL));
+    }
+    let size = buffer.layout.data_size as usize;
+    if size != 0 {
+        let data = UserPtr::from_addr(data);
+        let pages = &route.receiver.pages;
+        pages
+            .copy_from_user(buffer.offset as usize, data, size)
+            .map_err(|error| unreadable(error))?;
     }
     Ok(())
 }
@@ -112,13 +105,16 @@ fn copy_objects(
     buffer: &mut Buffer,
 ) -> Result<(), Failure> {
     let offsets = Offsets::copy(request, route.receiver, buffer)?;
-    check_buffers_size(request)?;
-    let (start, end) = buffer.layout.pointers();
+    // The offsets are looked at before the size of the pointer area (contract 9.4).
+    if request.buffers_size % size_of::<u64>() as u64 != 0 {
+        return Err(Failure::new(Reason::OddPointers, EINVAL));
+    }
+    let layout = buffer.layout;
     let mut writer = Writer {
         receiver: route.receiver,
-        start: buffer.offset(),
+        start: buffer.offset as usize,
         done: 0,
-        size: buffer.layout.data_size(),
+        size: layout.data_size as usize,
         source: data,
     };
     let credential = route.receiver.credential.open();
@@ -126,7 +122,7 @@ fn copy_objects(
     let mut translation = Translation {
         route,
         receiver_credential: &credential,
-        pointers: PointerArea::new(start, end),
+        pointers: PointerArea::new(layout.pointers_at() as usize, layout.context_at as usize),
         buffer,
     };
     for (index, offset) in (0..).zip(offsets.iter()) {
@@ -135,7 +131,7 @@ fn copy_objects(
     }
     writer.copy_until(request.data_size)?;
     // What remains to be copied of the blocks.
-    let mut copy = copier(route.receiver, translation.buffer.offset());
+    let mut copy = copier(route.receiver, translation.buffer.offset);
     let finished = translation.pointers.finish(&mut copy);
     finished.map_err(|error| Failure::new(Reason::BadPointer, error))
 }
@@ -198,7 +194,7 @@ impl Offsets {
         receiver: &Process,
         buffer: &Buffer,
     ) -> Result<Self, Failure> {
-        let size = buffer.layout.offsets_size();
+        let size = buffer.layout.offsets_size as usize;
         let unreadable = |error| Failure::new(Reason::UnreadableOffsets, error);
         let source = usize::try_from(request.offsets).map_err(|_| unreadable(EFAULT))?;
         let source = UserPtr::from_addr(source);
@@ -216,8 +212,8 @@ impl Offsets {
         if size % size_of::<u64>() != 0 {
             return Err(Failure::new(Reason::OddOffsets, EINVAL));
         }
-        let at = buffer.offset() + buffer.layout.offsets_at();
-        let written = receiver.pages.write(at, offsets.as_bytes());
+        let at = buffer.offset + aligned::<usize>(buffer.layout.data_size);
+        let written = receiver.pages.write(at as usize, offsets.as_bytes());
         written.map_err(|error| unwritable(error))?;
         Ok(offsets)
     }
@@ -406,7 +402,7 @@ impl Translation<'_> {
     fn file_array(&mut self, array: &FileArrayObject) -> Result<(), Failure> {
         let bad_array = || Failure::new(Reason::BadArray, EINVAL);
         let size = array.num_fds.checked_mul(FD_SIZE).ok_or_else(bad_array)?;
-        let mut copy = copier(self.route.receiver, self.buffer.offset());
+        let mut copy = copier(self.route.receiver, self.buffer.offset);
         let gap = self
             .pointers
             .claim(array.parent, array.parent_offset, size, &mut copy)
@@ -458,10 +454,10 @@ impl Translation<'_> {
     /// writes the address of the room into the parent block, if the object has one. The block is
     /// copied later, when it is known which of its bytes are replaced by others.
     fn pointer(&mut self, index: u64, object: PointerObject) -> Result<PointerObject, Failure> {
-        let (pages, start) = (&self.route.receiver.pages, self.buffer.offset());
+        let (pages, start) = (&self.route.receiver.pages, self.buffer.offset as usize);
         // A process that receives has mapped its space.
         let first = (pages.address().unwrap_or(0) + start) as u64;
-        let copy = &mut copier(self.route.receiver, start);
+        let copy = &mut copier(self.route.receiver, self.buffer.offset);
         let (source, length) = (object.buffer, object.length);
         let buffer = if object.flags & BINDER_BUFFER_FLAG_HAS_PARENT != 0 {
             let parent = (object.parent, object.parent_offset);
@@ -507,13 +503,13 @@ fn error_of_handle(error: Error) -> Failure {
 /// Returns a function that copies from the calling process into the buffer that begins at offset
 /// `start` of the receiver's space. It fails with `EINVAL` where the memory is unreadable (contract
 /// 10).
-fn copier(receiver: &Process, start: usize) -> impl FnMut(Piece) -> Result + '_ {
+fn copier(receiver: &Process, start: u32) -> impl FnMut(Piece) -> Result + '_ {
     move |piece| {
         let source = usize::try_from(piece.source).map_err(|_| EINVAL)?;
         let source = UserPtr::from_addr(source);
         let pages = &receiver.pages;
         pages
-            .copy_from_user(start + piece.at, source, piece.length)
+            .copy_from_user(start as usize + piece.at, source, piece.length)
             .map_err(|_| EINVAL)
     }
 }

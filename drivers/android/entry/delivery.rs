@@ -6,12 +6,12 @@
 //! so that it is either delivered as a whole or not at all (lesson C15).
 
 use crate::{
-    allocation::Buffer,
+    allocation::{aligned, Buffer},
     common::{
         debug::{self, binder_debug},
         failure::{Failure, Reason}, //
     },
-    defs::{FreezeNotice, NodeName, Return, TransactionData, LARGEST_RETURN},
+    defs::{FreezeNotice, NodeName, Return, TransactionData, LARGEST_RETURN, TF_ONE_WAY},
     entry::read_buffer::{count_return, ReadBuffer, PIECE},
     ffi::trace,
     kernel_ext::{
@@ -22,7 +22,10 @@ use crate::{
     node::Node,
     priority,
     process::{ProcessState, StateGuard},
-    pure::{freeze_state::WakeFreezers, node_counts::NodeUpdate, priority_rules::Priority},
+    pure::{
+        call_stack::Frame, freeze_state::WakeFreezers, node_counts::NodeUpdate,
+        priority_rules::Priority,
+    },
     thread::Thread,
     transaction::{ended_at, ArrivedReply, Content, TransactionBox},
     work::{Code, CompletionRead, Work}, //
@@ -108,7 +111,7 @@ fn write_work<'a>(
             return deliver_call(thread, call, raised_from, has_room, output);
         }
         Work::Outcome(mut outcome) => {
-            match outcome.take_content() {
+            match core::mem::take(&mut outcome.content) {
                 Content::Reply { buffer, .. } => {
                     return deliver_reply(thread, process, outcome, buffer, output);
                 }
@@ -210,7 +213,10 @@ fn deliver_call<'a>(
         true => Ok(()),
         false => thread.make_room_on_stack(),
     };
-    let numbers = room.and_then(|()| buffer.reserve_numbers(transaction.id, &thread.process));
+    let numbers = room.and_then(|()| match &buffer.named {
+        None => Ok(None),
+        Some(named) => named.reserve_numbers(transaction.id, &thread.process, buffer.offset),
+    });
     let Ok(numbers) = numbers else {
         return Ok(fail_delivery(thread, transaction, raised_from, None));
     };
@@ -223,16 +229,14 @@ fn deliver_call<'a>(
     };
     let sent = (transaction.code, transaction.flags, transaction.sender_euid);
     let (data, address) = transaction_data(thread, sent, buffer, (node.name, sender_pid));
-    let code = match buffer.context_at() {
-        None => {
-            output.push(Return::Transaction, data.as_bytes());
-            Return::Transaction
-        }
-        Some(at) => {
-            let data = data.with_context(address + at as u64);
-            output.push(Return::TransactionSecCtx, data.as_bytes());
-            Return::TransactionSecCtx
-        }
+    let layout = buffer.layout;
+    let code = if layout.context_at == layout.total {
+        output.push(Return::Transaction, data.as_bytes());
+        Return::Transaction
+    } else {
+        let data = data.with_context(address + u64::from(layout.context_at));
+        output.push(Return::TransactionSecCtx, data.as_bytes());
+        Return::TransactionSecCtx
     };
     if let Err(error) = output.flush() {
         fail_delivery(thread, transaction, raised_from, Some(error));
@@ -242,12 +246,12 @@ fn deliver_call<'a>(
     count_return(thread, code);
     if let Content::Call {
         node, mut buffer, ..
-    } = transaction.take_content()
+    } = core::mem::take(&mut transaction.content)
     {
-        if let Some(numbers) = numbers {
-            buffer.install_files(numbers);
+        if let (Some(named), Some(numbers)) = (&mut buffer.named, numbers) {
+            named.install_files(numbers);
         }
-        if transaction.is_oneway() {
+        if transaction.flags & TF_ONE_WAY != 0 {
             return Ok(Written::Last(serve_oneway_call(
                 thread,
                 transaction,
@@ -262,7 +266,8 @@ fn deliver_call<'a>(
     let mut process = thread.process.state.lock();
     let own = thread.state.access_mut(&mut process);
     own.pending_calls -= 1;
-    own.stack.push_incoming(transaction);
+    // It has room, see above.
+    let _ = own.stack.frames.push(Frame::Incoming(transaction));
     Ok(Written::Last(process))
 }
 
@@ -365,7 +370,11 @@ fn deliver_reply<'a>(
         drop(process);
     }
     drop(surplus);
-    let Ok(numbers) = reply.buffer.reserve_numbers(reply.id, &thread.process) else {
+    let numbers = match &reply.buffer.named {
+        None => Ok(None),
+        Some(named) => named.reserve_numbers(reply.id, &thread.process, reply.buffer.offset),
+    };
+    let Ok(numbers) = numbers else {
         // The call has ended nevertheless, and its caller must be notified of that (lesson R19).
         trace::transaction_buffer_release(|| reply.buffer.traced(reply.id));
         release_reply(thread, reply);
@@ -384,8 +393,8 @@ fn deliver_reply<'a>(
     trace::transaction_received(reply.id);
     count_return(thread, Return::Reply);
     trace::txn_latency_free(|| ended_at(reply.id, reply.code, reply.flags, thread.party()));
-    if let Some(numbers) = numbers {
-        reply.buffer.install_files(numbers);
+    if let (Some(named), Some(numbers)) = (&mut reply.buffer.named, numbers) {
+        named.install_files(numbers);
     }
     thread.process.deliver_buffer(reply.buffer, None, false);
     Ok(Written::Reply { needs_thread })
@@ -410,18 +419,18 @@ fn transaction_data(
 ) -> (TransactionData, u64) {
     // A process that receives has mapped its space.
     let start = thread.process.pages.address().unwrap_or(0);
-    let data = (start + buffer.offset()) as u64;
+    let data = (start + buffer.offset as usize) as u64;
     let fields = binder_transaction_data {
         cookie: node.cookie,
         code,
         flags,
         sender_pid,
         sender_euid: pid::kernel_ext_uid_here(sender_euid.into_raw().val),
-        data_size: buffer.layout.data_size() as u64,
-        offsets_size: buffer.layout.offsets_size() as u64,
+        data_size: buffer.layout.data_size.into(),
+        offsets_size: buffer.layout.offsets_size.into(),
         ..pin_init::zeroed()
     };
-    let offsets = data + buffer.layout.offsets_at() as u64;
+    let offsets = data + u64::from(aligned::<usize>(buffer.layout.data_size));
     (
         TransactionData::new(fields, node.ptr, (data, offsets)),
         data,

@@ -151,7 +151,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     let mut takes_common_work = thread.state.access_mut(&mut process).is_available();
     trace::wait_for_work(|| {
         let own = thread.state.access_mut(&mut process);
-        let has_calls = !own.stack.frames.is_empty();
+        let has_calls = own.stack.frames.last().is_some();
         (takes_common_work, has_calls, !own.work.is_empty())
     });
     let default = thread.process.default_priority;

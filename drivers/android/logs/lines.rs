@@ -15,7 +15,7 @@ use crate::{
         netlink::Party,
         transaction_log::{CallType, Entry, TransactionLog}, //
     },
-    defs::{NodeName, Return},
+    defs::{NodeName, Return, TF_ONE_WAY},
     kernel_ext::{
         clocks::Ticks,
         user, //
@@ -149,7 +149,7 @@ impl LineOfTransaction {
             } => (Some(Party { pid, tid }), None, Some(buffer)),
             Content::Empty | Content::Failed(_) => (None, None, None),
         };
-        let is_oneway = replier.is_none() && transaction.is_oneway();
+        let is_oneway = replier.is_none() && transaction.flags & TF_ONE_WAY != 0;
         Self {
             id: transaction.id,
             from: replier.unwrap_or(transaction.sender()),
@@ -165,12 +165,11 @@ impl LineOfTransaction {
             is_oneway,
             is_reply: replier.is_some(),
             start: transaction.start,
-            // CAST: All of it is within a space.
             data: buffer.map(|buffer| PlaceOfData {
                 node,
-                data_size: buffer.layout.data_size() as u32,
-                offsets_size: buffer.layout.offsets_size() as u32,
-                offset: buffer.offset() as u32,
+                data_size: buffer.layout.data_size,
+                offsets_size: buffer.layout.offsets_size,
+                offset: buffer.offset,
             }),
         }
     }

@@ -273,7 +273,7 @@ impl Snapshot {
         let Some(caller) = &call.caller else {
             return;
         };
-        let key = (Arc::as_ptr(caller).addr(), call.frame_serial);
+        let key = (Arc::as_ptr(caller).addr(), call.frame.serial);
         // There is room.
         let _ = self.calls.push_within_capacity((key, self.lines.len()));
     }
@@ -389,7 +389,7 @@ fn copy_buffers(process: &Process) -> Result<KVVec<LineOfBuffer>> {
     while let Some(mut from) = next {
         pause()?;
         buffers.reserve(FEW, FLAGS)?;
-        let ranges = process.buffers.lock();
+        let ranges = process.buffers.ranges.lock();
         for _ in 0..FEW {
             let range = (*ranges)
                 .as_ref()

@@ -192,7 +192,7 @@ pub(super) fn write_process(process: &Process, out: &SeqFile) -> Result {
     let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
     let queued_calls = state.queued_calls;
     drop(state);
-    let ranges = process.buffers.lock();
+    let ranges = process.buffers.ranges.lock();
     let (free_oneway, buffers) = match &*ranges {
         Some(ranges) => (ranges.free_oneway_space(), ranges.in_use()),
         None => (0, 0),
@@ -259,7 +259,7 @@ fn count_pages(process: &Process) -> [u32; 3] {
     for first in (0..pages).step_by(PAGES_AT_ONCE) {
         let some = first..pages.min(first + PAGES_AT_ONCE);
         let present = process.pages.present_in(some.clone());
-        let buffers = process.buffers.lock();
+        let buffers = process.buffers.ranges.lock();
         let ranges = (*buffers).as_ref();
         let is_used = |start| ranges.is_some_and(|ranges| ranges.touches(start, start + PAGE_SIZE));
         for (bit, page) in some.enumerate() {

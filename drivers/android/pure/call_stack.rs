@@ -39,8 +39,10 @@ pub(crate) enum Frame<T> {
 // As small as without what is of use only to searches: a page has room for as many calls as ever.
 const _: () = assert!(size_of::<Frame<&()>>() == 16);
 
-/// Names a frame of an outgoing call, and thereby the call.
+/// Names a frame of an outgoing call, and thereby the call. Packed, so that a transaction has no
+/// padding for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub(crate) struct FrameId {
     /// The place of the frame on the stack.
     pub(crate) place: u32,
@@ -115,11 +117,6 @@ impl<T> CallStack<T> {
             place: pushed.unwrap_or_default() as u32,
             serial,
         }
-    }
-
-    /// Pushes a call that the thread serves. The stack must have room.
-    pub(crate) fn push_incoming(&mut self, call: T) {
-        let _ = self.frames.push(Frame::Incoming(call));
     }
 
     /// Removes the call that the thread serves, if that is the innermost frame, and returns it.
@@ -286,14 +283,9 @@ impl<T> ChunkedStack<T> {
         }
     }
 
-    /// Whether the stack is empty.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.last.is_none()
-    }
-
     /// Returns the number of items, which is the place of the next one.
     pub(crate) fn len(&self) -> usize {
-        self.place_of_last() + usize::from(!self.is_empty())
+        self.place_of_last() + usize::from(self.last.is_some())
     }
 
     /// Returns the place of the last item, which is the number of those below it.
@@ -341,7 +333,7 @@ impl<T> ChunkedStack<T> {
 
     /// Whether an item can be pushed.
     pub(crate) fn has_room(&self) -> bool {
-        self.is_empty() || self.highest.as_deref().is_some_and(|it| !it.is_full())
+        self.last.is_none() || self.highest.as_deref().is_some_and(|it| !it.is_full())
     }
 
     /// Returns what has to be allocated before an item can be pushed, if anything.
@@ -365,8 +357,10 @@ impl<T> ChunkedStack<T> {
     /// Pushes an item, and returns its place. Fails and returns the item if the stack has no room.
     #[inline(always)] // Most of a short lock round, and the item is made for it.
     pub(crate) fn push(&mut self, item: T) -> Result<usize, T> {
-        if self.is_empty() {
-            self.set_last(Some(item));
+        if self.last.is_none() {
+            // The old value, `None`, is not dropped: the compiler cannot prove that it is `None`
+            // where items went through chunks, and would add code that drops it.
+            core::mem::forget(self.last.replace(item));
             return Ok(0);
         }
         let chunk = self.highest.as_deref_mut();
@@ -406,13 +400,6 @@ impl<T> ChunkedStack<T> {
         // Its place now contains `None`, so nothing has to be dropped.
         core::mem::forget(chunk.items.pop());
         item
-    }
-
-    /// Sets the last item, which was taken out. The old value, `None`, is not dropped: the compiler
-    /// cannot prove that it is `None`, and would add code that drops it.
-    #[inline(always)]
-    fn set_last(&mut self, last: Option<T>) {
-        core::mem::forget(core::mem::replace(&mut self.last, last));
     }
 
     /// Returns a chunk that became free, to be dropped where freeing is allowed: one that is empty

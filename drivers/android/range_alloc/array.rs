@@ -83,7 +83,6 @@ impl<T, const N: usize> Array<T, N> {
         }
     }
 
-    #[inline(always)]
     pub(super) const fn len(&self) -> usize {
         self.len as usize
     }
@@ -97,10 +96,10 @@ impl<T, const N: usize> Array<T, N> {
         space: u32,
         claim: Claim,
     ) -> Result<Option<u32>, ReserveError> {
-        let end = self.live().last().map_or(0, Span::end);
+        let end = self.spans[..self.len as usize].last().map_or(0, Span::end);
         let gap = if end == self.used {
             // The ranges lie next to each other, so there is one gap: what is behind them.
-            (space - end >= claim.size).then_some((self.len(), end))
+            (space - end >= claim.size).then_some((self.len as usize, end))
         } else {
             self.best_of_many_gaps(claim.size, space)
         };
@@ -115,7 +114,7 @@ impl<T, const N: usize> Array<T, N> {
         let mut best = None;
         let mut best_room = u32::MAX;
         let mut offset = 0;
-        for (index, span) in self.live().iter().enumerate() {
+        for (index, span) in self.spans[..self.len as usize].iter().enumerate() {
             let room = span.offset - offset;
             if room >= size && room < best_room {
                 best_room = room;
@@ -125,7 +124,7 @@ impl<T, const N: usize> Array<T, N> {
         }
         let room = space - offset;
         if room >= size && (best.is_none() || room < best_room) {
-            best = Some((self.len(), offset));
+            best = Some((self.len as usize, offset));
         }
         best
     }
@@ -150,7 +149,7 @@ impl<T, const N: usize> Array<T, N> {
         mem::forget(mem::replace(&mut entry.state, State::Reserved));
         self.slots_used |= 1 << slot;
 
-        let len = self.len();
+        let len = self.len as usize;
         if index < len {
             self.spans.copy_within(index..len, index + 1);
         }
@@ -167,7 +166,9 @@ impl<T, const N: usize> Array<T, N> {
 
     /// Returns size and state of the range at exactly this offset.
     pub(super) fn get_mut(&mut self, offset: u32) -> Option<(u32, &mut State<T>)> {
-        let span = self.live().iter().find(|span| span.offset == offset)?;
+        let span = self.spans[..self.len as usize]
+            .iter()
+            .find(|span| span.offset == offset)?;
         let (size, slot) = (span.size, span.slot);
         Some((size, &mut self.slots[slot as usize].state))
     }
@@ -175,14 +176,16 @@ impl<T, const N: usize> Array<T, N> {
     /// Frees the range at exactly this offset, unless it is delivered.
     #[inline(always)]
     pub(super) fn remove(&mut self, offset: u32) -> Option<Claim> {
-        let index = self.live().iter().position(|span| span.offset == offset)?;
+        let index = self.spans[..self.len as usize]
+            .iter()
+            .position(|span| span.offset == offset)?;
         let span = self.spans[index];
         if matches!(self.slots[span.slot as usize].state, State::Delivered(_)) {
             return None;
         }
         let claim = self.claim(&span);
         self.slots_used &= !(1 << span.slot);
-        let len = self.len();
+        let len = self.len as usize;
         if index + 1 < len {
             self.spans.copy_within(index + 1..len, index);
         }
@@ -194,7 +197,7 @@ impl<T, const N: usize> Array<T, N> {
     /// Removes the last range, whatever its state, and returns it.
     pub(super) fn pop(&mut self) -> Option<(u32, Claim, State<T>)> {
         self.len = self.len.checked_sub(1)?;
-        let span = self.spans[self.len()];
+        let span = self.spans[self.len as usize];
         self.used -= span.size;
         self.slots_used &= !(1 << span.slot);
         let state = &mut self.slots[span.slot as usize].state;
@@ -204,12 +207,16 @@ impl<T, const N: usize> Array<T, N> {
 
     /// Returns all ranges, by ascending offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
-        self.live().iter().map(|span| self.range(span))
+        self.spans[..self.len as usize]
+            .iter()
+            .map(|span| self.range(span))
     }
 
     /// Returns the first range that ends behind `start`.
     pub(super) fn first_behind(&self, start: u32) -> Option<Range<'_, T>> {
-        let first = self.live().iter().find(|span| span.end() > start);
+        let first = self.spans[..self.len as usize]
+            .iter()
+            .find(|span| span.end() > start);
         first.map(|span| self.range(span))
     }
 
@@ -225,10 +232,6 @@ impl<T, const N: usize> Array<T, N> {
             oneway_sender: span.is_oneway.then_some(slot.sender),
             label: slot.label,
         }
-    }
-
-    fn live(&self) -> &[Span] {
-        &self.spans[..self.len()]
     }
 }
 

@@ -208,7 +208,7 @@ impl<T> Tree<T> {
 
     /// Frees the range at exactly this offset, unless it is delivered. Returns it, and memory that
     /// is not kept.
-    pub(super) fn remove(&mut self, offset: u32) -> Option<(Claim, Scraps<T>)> {
+    pub(super) fn remove(&mut self, offset: u32) -> Option<(Claim, UnusedMemory<T>)> {
         let key = key_of(offset);
         let mut at = self.ranges.cursor_lower_bound_mut(&key)?;
         let (&found, entry) = at.current_mut();
@@ -235,19 +235,19 @@ impl<T> Tree<T> {
 
         let (_, range) = at.remove_current();
         self.len -= 1;
-        let mut unused = Some(RangeNodes {
+        let mut nodes = Some(RangeNodes {
             range: range.into_reservation(),
             gap: own_gap,
         });
         if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
-            *place = unused.take();
+            *place = nodes.take();
         }
-        let scraps = Scraps {
-            range: unused,
+        let unused = UnusedMemory {
+            range: nodes,
             account: self.credit(claim),
             tree: None,
         };
-        Some((claim, scraps))
+        Some((claim, unused))
     }
 
     /// Adds a range to the account of its sender. The range that opens an account needs its memory.
@@ -333,15 +333,13 @@ struct Pieces<T, const FEW_RANGES: usize> {
 }
 
 impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
-    /// Returns an empty spare.
-    pub(crate) const fn new() -> Self {
-        Self {
-            ranges: 0,
-            accounts: 0,
-            is_more_missing: false,
-            pieces: None,
-        }
-    }
+    /// No memory.
+    pub(crate) const EMPTY: Self = Self {
+        ranges: 0,
+        accounts: 0,
+        is_more_missing: false,
+        pieces: None,
+    };
 
     /// Allocates that for which the last [`ReserveError::NeedSpare`] was returned. May sleep if
     /// `flags` say so.
@@ -427,23 +425,14 @@ impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
 /// Memory that is not needed any more after a range was freed: to be dropped after the lock is
 /// released.
 #[must_use = "drop it after the lock is released"]
-pub(crate) struct UnusedMemory<T>(pub(super) Option<Scraps<T>>);
-
-/// Memory that is kept only to be dropped.
-pub(super) struct Scraps<T> {
+pub(crate) struct UnusedMemory<T> {
     pub(super) range: Option<RangeNodes<T>>,
     pub(super) account: Option<AccountNode>,
     pub(super) tree: Option<Tree<T>>,
 }
 
 impl<T> UnusedMemory<T> {
-    /// Drops it. Nearly always it is empty, and the compiler would call a function to find that
-    /// out.
-    pub(crate) fn discard(self) {
-        #[cold]
-        fn free<T>(_: Scraps<T>) {}
-        if let Some(scraps) = self.0 {
-            free(scraps);
-        }
-    }
+    /// Drops it.
+    #[cold]
+    pub(crate) fn free(self) {}
 }

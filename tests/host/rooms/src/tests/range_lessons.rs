@@ -57,7 +57,7 @@ fn lesson_s12_nothing_is_freed_under_the_lock() {
 fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
     for round in 0..200 {
         let mut allocator = RangeAllocator::<u32, 4, 4>::new(PAGE);
-        let mut spare = SpareMemory::new();
+        let mut spare = SpareMemory::EMPTY;
         let reserved = allocator.reserve(8, SYNC, Label::NONE, &mut spare).unwrap();
         allocator.deliver(reserved.offset, round).unwrap();
         let shared = Arc::new((Mutex::new(allocator), Barrier::new(2)));
@@ -102,7 +102,7 @@ fn frees_nothing<const FIRST: usize, const FEW: usize>(
     offset: usize,
 ) {
     let before = live_allocations();
-    allocator.release(offset).unwrap().discard();
+    drop(allocator.release(offset).unwrap());
     assert_eq!(live_allocations(), before);
 }
 
@@ -145,7 +145,7 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
         let mut offsets: Vec<_> = (0..4)
             .map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset)
             .collect();
-        let mut spare = SpareMemory::new();
+        let mut spare = SpareMemory::EMPTY;
         assert_eq!(
             allocator.reserve(8, oneway(4), Label::NONE, &mut spare),
             Err(ReserveError::NeedSpare)

@@ -26,7 +26,7 @@ pub(super) fn try_reserve<T, const FIRST: usize, const FEW: usize>(
     size: usize,
     kind: CallKind,
 ) -> Option<Reserved> {
-    let mut spare = SpareMemory::new();
+    let mut spare = SpareMemory::EMPTY;
     for _ in 0..4 {
         match atomic(|| allocator.reserve(size, kind, Label::NONE, &mut spare)) {
             Ok(reserved) => return Some(reserved),
