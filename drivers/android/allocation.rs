@@ -22,7 +22,7 @@ use crate::{
     node::{Node, NodeInUse},
     process::Process,
     pure::{node_counts::Strength, one_or_many::OneOrMany},
-    range_alloc::{CallKind, Label, RangeAllocator, Reserved, State},
+    range_alloc::{CallKind, Label, MoreRanges, RangeAllocator, Reserved, State, FEW},
 };
 use files::FileSlots;
 use kernel::{
@@ -197,9 +197,9 @@ pub(crate) struct Delivered {
     named: Option<KBox<BufferObjects>>,
 }
 
-// See [`crate::range_alloc::FIRST`] and [`crate::range_alloc::FEW`].
+// See [`crate::range_alloc::FIRST`] and [`FEW`].
 const _: () = assert!(size_of::<RangeAllocator<Delivered>>() <= 256);
-const _: () = assert!(RangeAllocator::<Delivered>::SIZE_OF_MORE <= 2048);
+const _: () = assert!(size_of::<MoreRanges<Delivered, FEW>>() <= 2048);
 
 impl Delivered {
     /// Returns the node of the call that the buffer belongs to, if its caller waits for a reply, or

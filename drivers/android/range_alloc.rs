@@ -190,7 +190,7 @@ struct Holding {
 /// # Invariants
 ///
 /// If `tree` exists, it has all ranges and `array` is empty; otherwise `array` has all ranges.
-struct MoreRanges<T, const FEW_RANGES: usize> {
+pub(crate) struct MoreRanges<T, const FEW_RANGES: usize> {
     array: Array<T, FEW_RANGES>,
     tree: Option<Tree<T>>,
 }
@@ -226,9 +226,6 @@ pub(crate) struct RangeAllocator<
 impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     RangeAllocator<T, FIRST_RANGES, FEW_RANGES>
 {
-    /// How many bytes are allocated when more than `FIRST_RANGES` are in use for the first time.
-    pub(crate) const SIZE_OF_MORE: usize = size_of::<MoreRanges<T, FEW_RANGES>>();
-
     /// Returns an allocator for a space of `size` bytes, none in use. With a size of 0, none is
     /// mapped yet.
     ///
@@ -403,11 +400,14 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
 
     /// Returns all ranges in use, by ascending offset.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<'_, T>> {
-        // Not `.chain()`: the kernel's prelude has an `Init::chain` as well.
-        let more = self.more.iter().flat_map(|more| {
-            Iterator::chain(more.array.iter(), more.tree.iter().flat_map(Tree::iter))
-        });
-        Iterator::chain(self.first.iter(), more)
+        // Not the iterators of array and tree in a chain: their functions have names of over 512
+        // characters, and a kernel that prints such a name damages its stack.
+        let mut start = 0;
+        core::iter::from_fn(move || {
+            let range = self.first_behind(start)?;
+            start = range.offset + range.size;
+            Some(range)
+        })
     }
 
     /// Returns the first range in use that ends behind `start`.

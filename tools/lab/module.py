@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our driver, or what tests a kernel from inside, as an external module of a guest's kernel."""
 
-from . import cache, proc
+from . import cache, proc, say
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
 # For numbers near their ends see drivers/android/pure/numbers.rs.
 CHECKED = ("CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y", "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y")
+LONGEST_NAME = 400
 # Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
 _current = set()
 
@@ -20,9 +21,17 @@ def build(kernel, sources=DRIVER, name="module", made="binder_rust.ko", argument
     with cache.lock(f"module-{cache.key(place)}"):
         out = folder(kernel, name)
         proc.logged(title, f"{name}-{kernel.guest.name}", command(kernel, out, *arguments, sources=sources), env=kernel.module_environment())
+    if names := too_long(proc.output("nm", out / made)):
+        raise say.LabError(f"names of more than {LONGEST_NAME} characters: {', '.join(names)}")
     if sources == DRIVER:
         _current.add(place)
     return out / made
+
+
+def too_long(listed):
+    """Names of functions in `nm`'s list at which a kernel may write beside its buffer when it prints them, in a stack trace or for `%pS`:
+    from 512 on, `module_address_lookup()` returns a negative length (Linux 7.3). Another compiler may make them longer."""
+    return [name for line in listed.splitlines() if len(name := line.split()[-1]) > LONGEST_NAME]
 
 
 def _place(kernel, name):

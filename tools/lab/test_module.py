@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from . import module
 from .frames import of_disassembly
 from .versions import ROOT
 
@@ -68,3 +69,7 @@ OTHERS = """
 def test_room_and_what_is_pushed_before():
     assert of_disassembly((SMALL + LARGE + OTHERS).splitlines()) == {
         "small": 40, "large": 16 + 0xBA8, "leaf": 0, "of_128": 128, "of_any_size": float("inf")}
+
+
+def test_long_names_are_found():
+    assert module.too_long(f"0000000000000010 t {'a' * 400}\n                 U {'b' * 401}\n") == ["b" * 401]

@@ -288,12 +288,6 @@ impl<T> Tree<T> {
         self.idle_account.replace(node)
     }
 
-    /// Returns all ranges, by ascending offset.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Range<'_, T>> {
-        let entries = self.ranges.iter().skip(1);
-        entries.map(|(&key, entry)| Range::new(offset_of(key), entry.claim, &entry.state))
-    }
-
     /// Returns the first range that ends behind `start`.
     pub(super) fn first_behind(&self, start: u32) -> Option<Range<'_, T>> {
         let begin = key_of(start);

@@ -347,8 +347,9 @@ fn loop_7_a_node_demands_real_time_for_all_calls_or_for_none() {
 /// Of all that a task can be, nothing is taken for "none".
 #[test]
 fn what_is_saved_is_what_comes_back() {
-    assert_eq!(SavedPriority::NONE.take(), None);
-    assert_eq!(SavedPriority::NONE, SavedPriority::from(None));
+    let mut none = SavedPriority::NONE;
+    assert_eq!(none.take(), None);
+    assert_eq!(none, SavedPriority::from(None));
     for real_time in 0..=99 {
         for nice in 0..40 {
             for reset in [0, 1 << 8] {
