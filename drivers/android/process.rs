@@ -446,7 +446,8 @@ impl Process {
         sched::unpreempted_if(true, || {
             drop(state);
             wake.now(self, hint);
-            self.notify_waiters_after(());
+            sched::expect_unpreempted();
+            self.waiters.notify_all();
         });
     }
 
@@ -456,7 +457,6 @@ impl Process {
     pub(crate) fn notify_waiters_after(&self, locks: impl Sized) {
         sched::unpreempted_if(true, || {
             drop(locks);
-            sched::expect_unpreempted();
             self.waiters.notify_all();
         });
     }

@@ -227,7 +227,8 @@ impl Transaction {
         if node.owner().has_ended.load(Relaxed) || is_route_gone {
             return Err(Failure::without_errno(Reason::ReceiverEnded));
         }
-        // Fails if the last strong handle was dropped meanwhile and the owner may have read so.
+        // Fails if the last strong handle was dropped meanwhile and the owner may have read so, but
+        // not for the node of a process that has ended, which is refused above.
         let counts = &mut node.state.access_mut(target).counts;
         let counted = counts.add_local(Strength::Strong);
         counted.map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
