@@ -182,7 +182,7 @@ case!(another_is_asked_for_while_a_request_is_told, ["LOOP-5", "WR-10"], |t| {
 /// waits: the manager, that page, another thread of the pool, and the client.
 fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     let (manager, client) = (t.manager(), t.client());
-    // Ours keeps the memory of an acknowledgement for the next one, which makes it one that is read at once.
+    // Ours keeps the memory of a completion for the next one, which is queued before the reply is copied then.
     client.round_trip(0, &manager, &empty(), &empty());
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
     let absent = gaps::absent(t, &manager, 1);
