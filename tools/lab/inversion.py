@@ -131,8 +131,9 @@ def faults(rows):
             if ours[figure] > least + slack:
                 found.append(f"{case}: a preempted attacker adds {_us(ours[figure])} to the {figure} wait, and {_us(least)} on the better of the others")
         long = {driver: _long(series, slack) for driver, series in by_driver.items()}
-        count, fewest = long.pop("rust"), min(long.values(), default=0)
-        if not case.endswith(_NEED_THE_END) and count > _by_chance(fewest, by_driver["rust"]):
+        count = long.pop("rust")
+        fewest = min(long.values(), default=count)
+        if not case.endswith(_NEED_THE_END) and count - fewest > _by_chance(count + fewest, by_driver["rust"]):
             found.append(f"{case}: {count} waits are longer than without an attacker that is preempted, and {fewest} on the better of the others")
     return found
 
@@ -143,10 +144,10 @@ def _long(series, slack):
     return sum(number for wait, number in series[1] if wait > calm + slack)
 
 
-def _by_chance(fewest, series):
-    """As many as this may be where the better of the others has `fewest`: three standard deviations more, where moments are many."""
+def _by_chance(both, series):
+    """By how much two counts may differ that are `both` together: by three standard deviations, where moments are many."""
     is_finer = sum(number for _, number in series[1]) >= _MORE
-    return fewest + (3 * math.sqrt(fewest + 1) if is_finer else 0)
+    return 3 * math.sqrt(both + 1) if is_finer else 0
 
 
 def _us(nanoseconds):

@@ -76,10 +76,12 @@ def at_many(long):
 
 @pytest.mark.parametrize("series, calm, faults", [
     # The worst of 3000 is luck; how many are long is not.
-    (dict(c=[QUICK], rust=[at_many(3)]), {}, 0),
-    (dict(c=[QUICK], rust=[at_many(4)]), {}, 1),
-    (dict(c=[at_many(3)], rust=[at_many(9)]), {}, 0),
-    (dict(c=[at_many(3)], upstream=[at_many(2)], rust=[at_many(9)]), {}, 1),
+    (dict(c=[QUICK], rust=[at_many(9)]), {}, 0),
+    (dict(c=[QUICK], rust=[at_many(10)]), {}, 1),
+    (dict(c=[at_many(3)], rust=[at_many(14)]), {}, 0),
+    (dict(c=[at_many(3)], upstream=[at_many(2)], rust=[at_many(15)]), {}, 1),
+    # What only ours carries out is compared with nothing.
+    (dict(rust=[STALLED]), {}, 0),
     (dict(c=[QUICK], rust=[QUICK]), {}, 0),
     # The better of the others counts.
     (dict(c=[STALLED], upstream=[QUICK], rust=[STALLED]), {}, 1),
