@@ -23,8 +23,10 @@ use crate::{
     priority,
     process::{ProcessState, StateGuard},
     pure::{
-        call_stack::Frame, freeze_state::WakeFreezers, node_counts::NodeUpdate,
-        priority_rules::Priority,
+        call_stack::Frame,
+        freeze_state::WakeFreezers,
+        node_counts::NodeUpdate,
+        priority_rules::Priority, //
     },
     thread::Thread,
     transaction::{ended_at, ArrivedReply, Content, TransactionBox},
