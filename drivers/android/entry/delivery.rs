@@ -178,7 +178,9 @@ fn write_other_work<'a>(
             if write_notification(death.read(&mut process), output) {
                 return Written::Last(process);
             }
-            let rest = death.keep(&mut process);
+            let Some(rest) = death.keep(&mut process) else {
+                return Written::More(process);
+            };
             drop(process);
             drop(rest);
         }
