@@ -265,7 +265,9 @@ case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17"
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
         a.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
         assert_eq!(absent.wait(), 0);
+        let freezer = Freezer::of(t, &b);
         b.kill();
+        freezer.wait_released(t);
         let offset = if is_good { 0u64 } else { 3 };
         absent.provide(0, &offset.to_ne_bytes());
         completes_first(t, &manager, &a);
@@ -274,18 +276,24 @@ case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17"
 });
 
 case!(lesson_s04_outer_call_ends_while_a_reply_fails, ["TXN-25", "TXN-26"], |t| {
-    let (manager, a, b) = call_back(t);
-    let absent = absent(t, &a, 2);
-    let behind = absent.start + page() as u64;
-    a.actor.number(Op::Unmap { address: behind, length: page() }).expect("unmap");
-    let mut commands = Commands::new();
-    let reply = of_page(&absent, 0, 0);
-    commands.reply(&BinderTransactionData { data_size: 2 * page() as u64, ..reply });
-    a.start(&commands);
-    assert_eq!(absent.wait(), 0);
-    b.kill();
-    absent.provide(0, b"half of it");
-    completes_first(t, &manager, &a);
+    // The completion is read in the ioctl of the reply, or later.
+    for room in [ROOM, 0] {
+        let (manager, a, b) = call_back(t);
+        let absent = absent(t, &a, 2);
+        let behind = absent.start + page() as u64;
+        a.actor.number(Op::Unmap { address: behind, length: page() }).expect("unmap");
+        let mut commands = Commands::new();
+        let reply = of_page(&absent, 0, 0);
+        commands.reply(&BinderTransactionData { data_size: 2 * page() as u64, ..reply });
+        a.start_raw(WriteReadOp { room, ..WriteReadOp::of(&commands) });
+        assert_eq!(absent.wait(), 0);
+        let freezer = Freezer::of(t, &b);
+        b.kill();
+        freezer.wait_released(t);
+        absent.provide(0, b"half of it");
+        completes_first(t, &manager, &a);
+        manager.kill();
+    }
 });
 
 case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
