@@ -315,7 +315,7 @@ impl ProcessState {
             older.state.access_mut(self).idle_place.newer = Some(thread.clone());
         }
         let place = &mut thread.state.access_mut(self).idle_place.older;
-        // What is replaced is `None`, which the compiler does not know: it would add code for it.
+        // It replaces `None`. Without `forget`, the compiler would add the drop of an `Arc`.
         mem::forget(mem::replace(place, older));
     }
 

@@ -224,8 +224,8 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
     (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
 }
 
-/// Makes a draft of call `id` to `node`, in place of `spare` if there is one: reserves a buffer in
-/// the space of the node's owner, and copies the data into it. No lock may be held.
+/// Makes a draft of call `id` to `node`, in `spare` if there is one. Reserves a buffer in the space
+/// of the node's owner, and copies the data into it. No lock may be held.
 #[inline]
 fn draft(
     sender: &Sender<'_>,

@@ -100,8 +100,8 @@ fn write_work<'a>(
     is_common: bool,
     output: &mut ReadBuffer<'_>,
 ) -> Result<Written<'a>> {
-    // The thread keeps the place of the work for the next one. What it does not need is dropped
-    // without the lock.
+    // The thread keeps the place of the work for the next one. A surplus place is dropped without
+    // the lock.
     let surplus = match work {
         Work::Call(call) => {
             process.queued_calls -= u32::from(is_common);
@@ -196,10 +196,10 @@ fn write_other_work<'a>(
 }
 
 /// Delivers a call to the thread, which serves it from then on, unless the call is oneway.
-/// `raised_from` is the priority from which its sender has raised the thread, if it has; `has_room`
-/// says whether the stack of the thread has room for it. A call that cannot be served,
-/// because there is no memory, or no free number for a file, is not written: only its caller is
-/// notified of that (contract TXN-27). No lock may be held.
+/// `raised_from` is the priority from which its sender has raised the thread, if it has. `has_room`
+/// is true if the stack of the thread has room for it. A call that cannot be served, because there
+/// is no memory, or no free number for a file, is not written: only its caller is notified of that
+/// (contract TXN-27). No lock may be held.
 ///
 /// Fails with `EFAULT` when the call cannot be written to user space. The caller gets a transaction
 /// error then.

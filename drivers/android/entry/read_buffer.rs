@@ -36,7 +36,7 @@ pub(super) struct ReadBuffer<'a> {
 }
 
 impl ReadBuffer<'_> {
-    /// Whether user space has left room for another item of any size (contract WR-8).
+    /// Returns true if the buffer has room for another item of any size (contract WR-8).
     pub(super) fn has_room(&self) -> bool {
         self.size.saturating_sub(self.written) >= LARGEST_RETURN as u64
     }

@@ -264,8 +264,8 @@ impl NodePriority {
         caller.0 == own.0 && caller.0 >> 16 < self.as_caller_below as u32
     }
 
-    /// Whether a call of `caller`, or a oneway call if no caller waits, is served by a fair thread,
-    /// which shares the CPU with others.
+    /// Returns true if a fair thread, which shares the CPU with others, serves a call of `caller`,
+    /// or a oneway call if no caller waits.
     pub(crate) const fn is_served_as_sharing(&self, caller: Option<Priority>) -> bool {
         match caller {
             Some(caller) if self.flags.has(NodeFlags::INHERIT_RT) && caller.is_real_time() => false,
