@@ -355,8 +355,8 @@ impl Node {
         }
     }
 
-    /// Applies `change`, which lowers counts in the way of `fell`, and does what follows from it. To
-    /// be called with no lock held.
+    /// Applies `change`, which lowers counts in the way of `fell`, and does what follows from it.
+    /// To be called with no lock held.
     fn lower(self: &Arc<Self>, fell: Fell, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().state.lock();
         change(&mut self.state.access_mut(&mut owner).counts);

@@ -130,9 +130,9 @@ pub struct PageRange {
     /// The address of offset 0 of the file if the mapping covered it. All parts of a split mapping
     /// have the same; a mapping that was moved has another.
     base: Atomic<usize>,
-    /// The parts that exist until the range is closed. While it is open, its user does not wait for user
-    /// space, and for memory only where a fault misses the page table: reclaim removes no page of a
-    /// space that is open.
+    /// The parts that exist until the range is closed. While it is open, its user does not wait for
+    /// user space, and for memory only where a fault misses the page table: reclaim removes no page
+    /// of a space that is open.
     space: Closable<Space>,
     /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,
