@@ -311,13 +311,22 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         unsafe { at.as_ref() }
     }
 
+    /// Returns the kind of the object of a link of the queue. A search reads it of each, and the
+    /// kernel crate's atomics call a function for a load.
+    #[inline]
+    fn kind(&self, at: NonNull<Link>) -> Kind {
+        // SAFETY: The queue has claimed the link (type invariant), so nothing changes `user`: a
+        // claim of it fails and writes nothing.
+        let user = unsafe { *self.link(at).user.as_ptr() };
+        user & KIND_MASK
+    }
+
     /// Returns the value of a link of the queue.
     #[inline]
     fn view(&self, at: NonNull<Link>) -> View<'_, T> {
-        let kind = self.link(at).user.load(Relaxed) & KIND_MASK;
         // SAFETY: By the type invariants both come from `into_link`. The value that is made is not
         // dropped; the queue keeps its reference as long as it is borrowed.
-        let value = unsafe { T::from_link(at, kind) };
+        let value = unsafe { T::from_link(at, self.kind(at)) };
         View(ManuallyDrop::new(value), PhantomData)
     }
 
@@ -326,7 +335,7 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     fn unlink(&mut self, at: NonNull<Link>) -> T {
         let link = self.link(at);
         let (before, behind) = (link.ends.before.get(), link.ends.behind.get());
-        let kind = link.user.load(Relaxed) & KIND_MASK;
+        let kind = self.kind(at);
         // INVARIANT: What was behind the link is behind what was before it, or first; what was
         // before it is before what was behind it, or before the first link, as the last one.
         if self.first == Some(at) {

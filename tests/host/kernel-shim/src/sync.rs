@@ -208,6 +208,11 @@ pub mod atomic {
             Self(Mutex::new(value))
         }
 
+        /// Where it is, for who knows that nothing writes it meanwhile.
+        pub fn as_ptr(&self) -> *mut T {
+            &raw mut *self.0.lock().unwrap()
+        }
+
         /// Reads it.
         pub fn load(&self, _: impl Order) -> T {
             in_turn(|| *self.0.lock().unwrap())
