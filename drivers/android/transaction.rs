@@ -194,17 +194,15 @@ impl Transaction {
         })
     }
 
-    /// Whether this oneway call may take the place of one that waits.
+    /// Whether this oneway call may take the place of one that waits (contract TXN-23).
     pub(crate) fn may_supersede(&self) -> bool {
         self.flags & TF_UPDATE_TXN != 0
     }
 
-    /// Whether `newer`, which is for the same node, is an update of this oneway call and is to take
-    /// its place (contract TXN-23). Both are admitted.
+    /// Whether `newer`, which may supersede a oneway call and is for the same node, is to take the
+    /// place of this one. Both are oneway and admitted. The same flags say that this one permits it.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
-        let both = TF_ONE_WAY | TF_UPDATE_TXN;
-        self.flags & both == both
-            && self.flags == newer.flags
+        self.flags == newer.flags
             && self.code == newer.code
             && self.frame.serial == newer.frame.serial
     }
