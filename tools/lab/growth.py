@@ -117,9 +117,11 @@ def _measured(driver, quantity, steps):
 
 def _addresses(name):
     """What the plugin has to know of the kernel."""
-    wanted = {"__preempt_count": "count", "entry_SYSCALL_64": "entry"}
-    lines = (line.split() for line in bench.kernel_symbols(name).splitlines())
-    return sorted(f"{wanted[symbol]}={address}" for address, _, symbol in lines if symbol in wanted)
+    addresses = {symbol: address for address, _, symbol in (line.split() for line in bench.kernel_symbols(name).splitlines())}
+    # A compiler may have put the one function into the other.
+    batch = next(addresses[symbol] for symbol in ("rcu_do_batch", "rcu_core") if symbol in addresses)
+    behind = min(address for address in addresses.values() if address > batch)
+    return [f"count={addresses['__preempt_count']}", f"entry={addresses['entry_SYSCALL_64']}", f"batch={batch}", f"behind={behind}"]
 
 
 def _chosen(program, only="", steps=None):

@@ -10,7 +10,8 @@
  * The kernel counts up and down in one variable, __preempt_count, with instructions that have their operand in
  * them, and masks interrupts with CLI and STI. So the code alone tells what to watch; no register is read, which interface
  * version 1 could not do. Time spent in interrupts, and in soft interrupts that they bring along, is taken off: who comes
- * in between does not make a stretch longer. A soft interrupt is a stretch of its own.
+ * in between does not make a stretch longer. A soft interrupt is a stretch of its own, and so is each callback of RCU in one:
+ * between two of a batch the kernel looks whether another task needs the CPU.
  *
  * A stretch is the driver's when the driver's code led to it, or ran in it; its place is the first such code. The
  * driver is the one loaded module: all code from MODULES on. Phases start and end with NOPs of tools/binder-bench
@@ -21,9 +22,10 @@
  * Meant for one CPU.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o stretches.so stretches.c
- *	qemu-system-x86_64 ... -plugin ./stretches.so,out=FILE,count=ADDRESS,entry=ADDRESS
+ *	qemu-system-x86_64 ... -plugin ./stretches.so,out=FILE,count=ADDRESS,entry=ADDRESS,batch=ADDRESS,behind=ADDRESS
  *
- * ADDRESS is that of __preempt_count and of entry_SYSCALL_64, in hexadecimal.
+ * ADDRESS is that of __preempt_count, of entry_SYSCALL_64, of the function that calls the callbacks of RCU, and of the symbol
+ * behind it, in hexadecimal.
  */
 #include "plugin.h"
 
@@ -74,7 +76,7 @@ static struct longest preempt_longest, irqs_longest;
 static struct nested nested[NESTED];
 static unsigned int depth;
 static uint64_t driver_place, driver_ran;
-static uint64_t count_address, entry_address;
+static uint64_t count_address, entry_address, batch_address, behind_address;
 static bool measuring;
 
 /* What has been executed before an instruction: its whole block has been counted already. */
@@ -147,6 +149,16 @@ static void counted(unsigned int cpu, void *data)
 		start(&preempt_off, when);
 	else if (!depth && !preempt_count)
 		end(&preempt_off, when, &preempt_longest);
+}
+
+static void between_callbacks(unsigned int cpu, void *data)
+{
+	uint64_t when = executed - (uintptr_t)data;
+
+	if (!depth || !nested[depth - 1].soft)
+		return;
+	end(&nested[depth - 1].stretch, when, &preempt_longest);
+	start(&nested[depth - 1].stretch, when);
 }
 
 static void masked(unsigned int cpu, void *data)
@@ -268,6 +280,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_inline(tb, INLINE_ADD_U64, &executed, count);
 	if (address >= MODULES)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, driver_runs, CB_NO_REGS, (void *)(uintptr_t)address);
+	if (address >= batch_address && address < behind_address)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, between_callbacks, CB_NO_REGS, (void *)count);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const uint8_t *byte = qemu_plugin_insn_data(insn);
@@ -290,8 +304,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info
 {
 	count_address = number_option(argc, argv, "count", 16);
 	entry_address = number_option(argc, argv, "entry", 16);
-	if (!count_address || !entry_address) {
-		fprintf(stderr, "stretches: count=ADDRESS or entry=ADDRESS is missing\n");
+	batch_address = number_option(argc, argv, "batch", 16);
+	behind_address = number_option(argc, argv, "behind", 16);
+	if (!count_address || !entry_address || !batch_address || !behind_address) {
+		fprintf(stderr, "stretches: count=, entry=, batch= or behind=ADDRESS is missing\n");
 		return 1;
 	}
 	return begin(id, argc, argv, translated);
