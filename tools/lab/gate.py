@@ -40,10 +40,11 @@ TOLERANCE, MORE_LOCKED = 0.01, 0.5
 # How much the rows of operations that take different ways may move. The shape of a tree of nodes follows from addresses, and a slab is full
 # in every fifth batch of calls. Debian's kernel shuffles the free objects of a slab by earlier allocations. Twelve builds of C's tests differed
 # by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. Three of our driver differed by 17 % and 4.9
-# locked operations, 2.7 % and 0.8, and 3.2 % and 2.1 in the last three rows: a worker ends the process of the last one.
+# locked operations, 2.7 % and 0.8, and 3.2 % and 2.1 in the last three rows: a worker ends the process of the last one. On a CI machine a build
+# differed by 29 % and 8.6 in the row of four threads, likely since another thread is woken where the last one does not wait again yet.
 SCATTERED = {
     "handles size=0 reply=24 refs=0": (0.04, 1), "handles size=0 reply=24 refs=1000": (0.04, 1), "handles size=0 reply=24 refs=100000": (0.06, 1),
-    "fds size=24 reply=0 files=1": (0.03, 0.5), "oneway size=4096 reply=0": (0.02, 0.5), "fanin size=0 reply=0 threads=4": (0.30, 8), "fanin size=0 reply=0 threads=1": (0.03, 1),
+    "fds size=24 reply=0 files=1": (0.03, 0.5), "oneway size=4096 reply=0": (0.02, 0.5), "fanin size=0 reply=0 threads=4": (0.40, 12), "fanin size=0 reply=0 threads=1": (0.03, 1),
     "death nodes die size=0 reply=0 nodes=1": (0.06, 3)}
 # Bytes depend on where an object's pages begin and end, and on whose objects share its slabs: one driver built on two machines differed by
 # 7 % in the first row, and took 72 to 92 bytes for a reference. An object that takes one more allocation of 128 bytes is beyond these.
