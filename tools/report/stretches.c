@@ -151,14 +151,14 @@ static void counted(unsigned int cpu, void *data)
 		end(&preempt_off, when, &preempt_longest);
 }
 
+/* The next callback is the driver's only if its code runs in it. The block that runs is not counted yet. */
 static void between_callbacks(unsigned int cpu, void *data)
 {
-	uint64_t when = executed - (uintptr_t)data;
-
 	if (!depth || !nested[depth - 1].soft)
 		return;
-	end(&nested[depth - 1].stretch, when, &preempt_longest);
-	start(&nested[depth - 1].stretch, when);
+	end(&nested[depth - 1].stretch, executed, &preempt_longest);
+	start(&nested[depth - 1].stretch, executed);
+	nested[depth - 1].stretch.place = 0;
 }
 
 static void masked(unsigned int cpu, void *data)
@@ -281,7 +281,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (address >= MODULES)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, driver_runs, CB_NO_REGS, (void *)(uintptr_t)address);
 	if (address >= batch_address && address < behind_address)
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, between_callbacks, CB_NO_REGS, (void *)count);
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, between_callbacks, CB_NO_REGS, NULL);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const uint8_t *byte = qemu_plugin_insn_data(insn);
