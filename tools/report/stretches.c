@@ -102,12 +102,15 @@ static void end(struct stretch *stretch, uint64_t when, struct longest *longest)
 	stretch->on = false;
 }
 
-static void pause_all(uint64_t length)
+/* What was interrupted: an interrupt that came into another one is a part of that for everything around it. */
+static void pause(uint64_t length)
 {
+	if (depth) {
+		nested[depth - 1].stretch.paused += length;
+		return;
+	}
 	preempt_off.paused += length;
 	irqs_off.paused += length;
-	for (unsigned int i = 0; i < depth; i++)
-		nested[i].stretch.paused += length;
 }
 
 static void interrupted(uint64_t when, bool soft)
@@ -132,7 +135,7 @@ static void resumed(uint64_t when)
 		end(&nested[depth].stretch, when, &preempt_longest);
 	else
 		in_interrupts += when - nested[depth].start;
-	pause_all(when - nested[depth].start);
+	pause(when - nested[depth].start);
 }
 
 static void counted(unsigned int cpu, void *data)
