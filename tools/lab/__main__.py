@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 
-from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, inversion, kernel, module, patches, programs, proc, say, stock, test
+from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, inversion, kernel, module, patches, programs, proc, release, say, stock, test
 from .versions import BUILD, PINNED
 
 
@@ -79,7 +79,9 @@ def _parser():
         "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="who sends them, by default as git knows")(
         "--flavour", choices=patches.FLAVOURS, default=patches.FLAVOURS[0])("--kernel", dest="tree", help="the tree that they are for")
     target("install", _install, "lay the driver into a kernel tree")("--kernel", dest="tree", required=True, help="an unpacked Linux tree")
-    target("doc", lambda _: doc.run(), "the documentation of the driver, as rustdoc makes it")
+    target("doc", lambda _: doc.run(), "the site in build/doc: the documents with a search, and the driver's code")
+    target("release", lambda a: release.run(a.sender), "all that a version consists of, in build/release")(
+        "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="who sends the patches, by default as git knows")
     target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: tables go into docs")(
         "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(

@@ -5,7 +5,7 @@ import fnmatch
 import re
 import subprocess
 
-from . import doc, kernel, layers, litmus, module, mutants, packages, programs, proc, say
+from . import doc, kernel, layers, litmus, module, mutants, packages, programs, proc, prose, say
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -201,7 +201,7 @@ def commands(root=ROOT):
     """Fences without a language in README and the documents, and commands in them that make does not have."""
     targets = {"help"} | {word for line in _TARGETS.findall((root / "Makefile").read_text()) for word in line.split()}
     wrong = []
-    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
+    for path in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
         text = path.read_text()
         for fence in _FENCE.finditer(text):
             place = f"{path.relative_to(root)}:{text.count(chr(10), 0, fence.start()) + 1}"
@@ -216,7 +216,7 @@ def _names():
     """Files, and functions of files, that the docs and litmus tests name and that are not there: `calls/send.rs:call` is both."""
     sources = _files("drivers/**/*", "rust/**/*", "tools/**/*", "tests/**/*", "include/**/*", "configs/*")
     wrong = []
-    for path in _files("*.md", "docs/*.md", "tests/litmus/*"):
+    for path in _files("*.md", "docs/**/*.md", "tests/litmus/*"):
         named = re.findall(r"`([\w./-]+\.(?:rs|[ch]|py|toml)):([A-Za-z_]\w*)`", path.read_text())
         for file, name in named:
             places = [p for p in sources if f"/{p.relative_to(ROOT)}".endswith("/" + file)]
@@ -241,7 +241,7 @@ def _contract():
 ROOMS = ("drivers/android/pure/", "drivers/android/range_alloc/", "drivers/android/range_alloc.rs", "rust/kernel/",
          "tests/host/")
 _RUST = ("drivers/", "rust/", "tools/", "tests/")
-_DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md")
+_DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 # Each check by its name, with its inputs and about how many seconds it takes.
 CHECKS = {
     "rustfmt": (_rustfmt, _RUST, 10),
@@ -250,6 +250,7 @@ CHECKS = {
     "shell and Python syntax": (_scripts, ("tools/", "tests/", "packaging/"), 2),
     "links in the docs": (_links, _DOCUMENTS, 1),
     "names in the docs": (_names, (*_DOCUMENTS, *_RUST), 5),
+    "prose": (prose.complaints, (*_DOCUMENTS, *_RUST, "configs/vale/"), 5),
     "commands in the docs": (commands, (*_DOCUMENTS, "Makefile"), 1),
     "rules and lessons": (_contract, ("docs/contract.md", "tests/contract/", "tests/host/"), 1),
     "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian packages: the driver as source for DKMS, and the tools."""
 
-import re
 import shutil
 import subprocess
 
 from . import packages, proc, programs, say
-from .versions import BUILD, ROOT
+from .versions import BUILD, PINNED, ROOT
 
 OUT = BUILD / "deb"
 TOOLS = ("tools/binderctl", "tools/binder-bench")
+_MAINTAINERS = "Rust Binder maintainers <maintainers@rust-binder.invalid>"
 
 
 def build():
@@ -34,8 +34,7 @@ def build_next(version, edits):
             raise say.LabError(f"{name} has {text.count(old)} times {old!r}, which a later version is to have otherwise")
         (tree / name).write_text(text.replace(old, new))
     log = tree / "debian/changelog"
-    first = log.read_text()
-    log.write_text(re.sub(r"\(.*?\)", f"({version})", first, count=1) + "\n" + first)
+    log.write_text(_entry(version) + "\n" + log.read_text())
     proc.logged("building the package of a later version", "deb-next",
                 ["dpkg-buildpackage", "--build=all", "--no-sign"], cwd=tree, env=proc.environment())
     proc.output("rm", "-rf", tree)
@@ -54,10 +53,17 @@ def _tree(out):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         proc.output("cp", "-a", ROOT / name, tree / name)
     (tree / "packaging/debian").rename(tree / "debian")
+    (tree / "debian/changelog").write_text(_entry(PINNED["project"]["version"]))
     (tree / "programs").mkdir()
     for program in made:
         shutil.copy2(program, tree / "programs")
     return tree
+
+
+def _entry(version):
+    """An entry of Debian's changelog, of the time of this checkout's last commit."""
+    when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cD").strip()
+    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}; CHANGELOG.md lists its changes.\n\n -- {_MAINTAINERS}  {when}\n"
 
 
 def _lint(found):

@@ -29,7 +29,8 @@ find / -xdev \( -path /proc -o -path /dev -o -path /lab -o -path /srv -o -path /
 """
 MACHINES = ("sid", "trixie")
 # The version that is installed over the first one.
-_LATER = "0.1+later"
+_VERSION = PINNED["project"]["version"]
+_LATER = f"{_VERSION}+later"
 
 
 def run(names=MACHINES):
@@ -134,9 +135,9 @@ xz -dc "$(module -n)" >first.ko
 $install ./{later.name}
 echo "described: $(module -F description)"
 dkms status -m rust-binder
-! ls -d /usr/src/rust-binder-0.1 /var/lib/dkms/rust-binder/0.1
+! ls -d /usr/src/rust-binder-{_VERSION} /var/lib/dkms/rust-binder/{_VERSION}
 """, {f"lab/{later.name}": later})
-    good = f"described: Android Binder {_LATER}\n" in words and "rust-binder/0.1," not in words
+    good = f"described: Android Binder {_LATER}\n" in words and f"rust-binder/{_VERSION}," not in words
     _check(tally, f"a later version of the package takes the place of the first on {release}", good, words)
 
 

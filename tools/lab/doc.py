@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The driver's and `rust/kernel/`'s documentation, private items included, as rustdoc makes it: warnings are errors."""
+"""The site: the documents as an mdBook, and the driver's and `rust/kernel/`'s documentation, private items included, as rustdoc makes it."""
 
+import re
 import shlex
+import shutil
 import subprocess
 
-from . import kernel, module, say, toolchain
+from . import cache, kernel, module, packages, proc, programs, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 OUT = BUILD / "doc"
+CODE = OUT / "code"
+_REPORT = BUILD / "report"
 # What the compiler is told of its output, and rustdoc has no use for; after some of it comes a word that belongs to it.
 _OUTPUT = ("--emit=", "--remap-path-scope", "-Cembed-bitcode", "-Clto", "-Csplit-debuginfo")
 _OUTPUT_PAIRS = ("--out-dir", "--crate-type")
@@ -15,15 +19,46 @@ _OUTPUT_PAIRS = ("--out-dir", "--crate-type")
 
 def run():
     """`make doc`."""
+    book()
     with say.Step("documentation"):
         wrong = complaints()
     if wrong:
         raise say.LabError("\n".join(wrong))
-    say.note(f"open {OUT.relative_to(ROOT)}/rust_binder/index.html")
+    if _REPORT.is_dir():
+        shutil.copytree(_REPORT, OUT / "report")
+    say.note(f"open {OUT.relative_to(ROOT)}/index.html")
+
+
+def book():
+    """The documents as pages with a search, in the order of docs/SUMMARY.md."""
+    source = BUILD / "book"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", source / "src/docs")
+    for path in ROOT.glob("*.md"):
+        shutil.copy2(path, source / "src")
+    contents = re.sub(r"\]\((?!\.\./)", "](docs/", (source / "src/docs/SUMMARY.md").read_text()).replace("](../", "](")
+    (source / "src/docs/SUMMARY.md").unlink()
+    (source / "src/SUMMARY.md").write_text(contents + "- [The driver's code](code.md)\n- [Report](report.md)\n")
+    (source / "src/code.md").write_text("# The driver's code\n\n[Documentation of `drivers/android/` and `rust/kernel/`](code/rust_binder/index.html)\n")
+    there = "[The page of the last `make bench`](report/index.html)" if _REPORT.is_dir() else "`make bench` makes a page of measurements, and `make doc` adds it here."
+    (source / "src/report.md").write_text(f"# Report\n\n{there}\n")
+    (source / "book.toml").write_text('[book]\ntitle = "Rust Binder"\n[output.html]\nno-section-label = true\n')
+    proc.logged("building the book", "book", [_mdbook(), "build", source, "--dest-dir", OUT], env=proc.environment())
+
+
+def _mdbook():
+    pin = PINNED["mdbook"]
+
+    def make(part):
+        packages.ensure("rust")
+        argv = [programs.CARGO, "install", "--locked", "mdbook", "--version", pin["version"], "--no-default-features", "--features", "search", "--root", part]
+        proc.logged("building mdBook", "mdbook", argv, env=programs.environment())
+
+    return cache.entry(f"foreign/mdbook-{cache.key(pin)}", make) / "bin/mdbook"
 
 
 def complaints():
-    """What rustdoc says is wrong. The pages are in build/doc afterwards."""
+    """What rustdoc says is wrong. The pages are in build/doc/code afterwards."""
     built = kernel.build("um")
     out = module.build(built).parent
     done = subprocess.run(_command(out), text=True, capture_output=True, cwd=out, env=toolchain.kernel_environment()
@@ -46,4 +81,4 @@ def _command(out):
             options.append(word)
     # The pages are for who reads the driver, not for who uses it: private items are there.
     return [PINNED["rust"]["rustdoc"], *options, "--crate-name", "rust_binder", "--document-private-items",
-            "--output", str(OUT), "-Dwarnings", "-Arustdoc::private_intra_doc_links"]
+            "--output", str(CODE), "-Dwarnings", "-Arustdoc::private_intra_doc_links"]
