@@ -249,7 +249,7 @@ def _contract():
 ROOMS = ("drivers/android/pure/", "drivers/android/range_alloc/", "drivers/android/range_alloc.rs", "rust/kernel/",
          "tests/host/")
 _RUST = ("drivers/", "rust/", "tools/", "tests/")
-_DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md")
+_DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 # Each check by its name, with its inputs and about how many seconds it takes.
 CHECKS = {
     "rustfmt": (_rustfmt, _RUST, 10),
