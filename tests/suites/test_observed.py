@@ -50,7 +50,7 @@ def test_trace_events_recorded_by_perfetto(tally):
         tally.nothing_wrong(title, wrong, result.good)
 
 
-@stage(*TRACE, "tools/lab/bpftrace.py", "docs/observability.md", takes=150, torture=True)
+@stage(*TRACE, "tools/lab/bpftrace.py", "docs/logs-and-traces.md", takes=150, torture=True)
 def test_one_liners_for_bpftrace(tally):
     """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
     for driver in ("c", "rust"):
@@ -92,7 +92,7 @@ def test_logs_alike(tally):
     tally.nothing_wrong("logs of a scene: c and rust alike", different[:40])
 
 
-@stage(*LOGS, "README.md", "docs/binderfs.md", "docs/observability.md", "tools/binderctl/", takes=12)
+@stage(*LOGS, "README.md", "docs/binderfs.md", "docs/logs-and-traces.md", "tools/binderctl/", takes=12)
 def test_worked_examples(tally):
     """Whether the worked examples of the docs print what the docs say."""
     files = examples.tools()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The one-liners of docs/observability.md for bpftrace: they are run as they stand there, while calls are made.
+"""The one-liners of docs/logs-and-traces.md for bpftrace: they are run as they stand there, while calls are made.
 
 Before a block of commands is what makes the calls, as words for `contract`, and behind it a block with what is printed. Which
 lines come, how often, and their numbers are not compared: that there is one of each kind, and none of another.

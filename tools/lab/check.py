@@ -213,8 +213,13 @@ def commands(root=ROOT):
 
 
 def _names():
-    """Files, and functions of files, that the docs and litmus tests name and that are not there: `calls/send.rs:call` is both."""
+    """Files, functions of files and contract tests that the docs and litmus tests name and that are missing: `calls/send.rs:call`
+    is a function, `freeze_links::lesson_r09_` the beginning of a test's name."""
     sources = _files("drivers/**/*", "rust/**/*", "tools/**/*", "tests/**/*", "include/**/*", "configs/*")
+    groups = {}
+    for path in _files("tests/contract/src/tests/**/*.rs"):
+        group = path.relative_to(ROOT / "tests/contract/src/tests").parts[0].removesuffix(".rs")
+        groups.setdefault(group, []).extend(re.findall(r"\bcase!\(\s*(\w+)", path.read_text()))
     wrong = []
     for path in _files("*.md", "docs/**/*.md", "tests/litmus/*"):
         named = re.findall(r"`([\w./-]+\.(?:rs|[ch]|py|toml)):([A-Za-z_]\w*)`", path.read_text())
@@ -223,6 +228,9 @@ def _names():
             if not any(re.search(rf"\b(?:fn|struct|enum|trait|const|static|type|macro_rules!) {name}\b|^[\w *]*\b{name}\(", p.read_text(), re.M)
                        for p in places):
                 wrong.append(f"{path.relative_to(ROOT)}: {file}:{name} is not there")
+        for group, test in re.findall(r"`(\w+)::([a-z]\w*)", path.read_text()):
+            if group in groups and not any(name.startswith(test) for name in groups[group]):
+                wrong.append(f"{path.relative_to(ROOT)}: there is no test {group}::{test}")
     return wrong
 
 

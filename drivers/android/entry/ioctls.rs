@@ -81,7 +81,7 @@ pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Res
     result
 }
 
-/// Logs an ioctl that fails. `docs/observability.md` has what its errno means. No lock may be held.
+/// Logs an ioctl that fails. `docs/logs-and-traces.md` explains its errno. No lock may be held.
 #[cold]
 fn log_failure(command: u32, argument: usize, error: Error) {
     let errno = error.to_errno();

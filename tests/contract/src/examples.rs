@@ -2,7 +2,7 @@
 //! Scenes to look at: processes that use a driver are brought into a state and kept there, while a program runs that
 //! looks at them as an administrator does, in the initial pid namespace, with the logs in `/dev/binderfs/binder_logs`.
 //!
-//! The worked examples of `docs/observability.md` are run in them, and the logs of two drivers are compared.
+//! The worked examples of `docs/logs-and-traces.md` are run in them, and the logs of two drivers are compared.
 
 mod everything;
 mod normal;

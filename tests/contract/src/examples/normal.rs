@@ -3,9 +3,9 @@
 //!
 //! Processes and threads become their rank, and the numbers of transactions, nodes and references count up from the
 //! first that is named: ours takes them in blocks. Times and addresses become 0 or 1. What a driver is free to
-//! choose goes as well: in which order processes are listed, and which line of its source refused a call; and where ours says something else on purpose, which `docs/observability.md`
-//! tells with its reason: addresses, the priority of oneway calls, what owners of dead nodes knew, the number of
-//! completions.
+//! choose is left out as well: the order of processes, and the line of its source that refused a call. So are the
+//! differences that `docs/logs-and-traces.md` lists: addresses, the priority of oneway calls, the counts of dead nodes,
+//! the number of completions.
 
 use super::Players;
 use crate::logs::Logs;

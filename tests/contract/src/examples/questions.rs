@@ -9,14 +9,10 @@ use binder_sys::FlatBinderObject;
 /// What the examples answer.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Question {
-    /// Which client fills my server's buffer?
-    Buffer,
     /// Who is my UI thread waiting for?
     Waiting,
     /// Why did this call fail?
     Failed,
-    /// Which service is slow?
-    Slow,
     /// What holds this node?
     Node,
 }
@@ -25,24 +21,11 @@ impl Question {
     /// Makes its scene.
     pub fn make(self, t: &Stage) -> Players {
         match self {
-            Question::Buffer => buffer(t),
             Question::Waiting => waiting(t),
             Question::Failed => failed(t),
-            Question::Slow => slow(t),
             Question::Node => node(t),
         }
     }
-}
-
-/// A server that is busy while one client sends it much more than the other.
-fn buffer(t: &Stage) -> Players {
-    let (server, greedy, modest) = (t.manager_with(128 << 10), t.client(), t.client());
-    for (client, length) in [(&greedy, 9000), (&modest, 40), (&greedy, 9000), (&greedy, 9000), (&modest, 40)]
-    {
-        client.tell(0, 7, &bytes(&vec![0; length]));
-    }
-    server.wait_call();
-    vec![("SERVER", server), ("GREEDY", greedy), ("MODEST", modest)]
 }
 
 /// A thread calls a service, which calls another, which does something else.
@@ -65,28 +48,6 @@ fn failed(t: &Stage) -> Players {
     client.refused(&client.place(77, 1, &empty()));
     client.refused(&client.place(0, 2, &bytes(&vec![0; 20_000])));
     vec![("SERVER", server), ("CLIENT", client)]
-}
-
-/// Two services: one has three calls to serve, the other waits for work.
-fn slow(t: &Stage) -> Players {
-    let (manager, slow, quick) = (t.manager(), t.server(), t.server());
-    let clients = [t.client(), t.client(), t.client()];
-    let on_slow = clients.each_ref().map(|client| {
-        let handle = introduce(&manager, &slow, FlatBinderObject::binder(8, 0), client);
-        let _ = slow.answer_counts();
-        handle
-    });
-    let on_quick = introduce(&manager, &quick, FlatBinderObject::binder(8, 0), &clients[0]);
-    quick.settle_counts();
-    clients[0].round_trip(on_quick, &quick, &empty(), &empty());
-    quick.park();
-    for (client, handle) in clients.iter().zip(on_slow) {
-        client.start_blocking_call(handle, 5, &empty());
-    }
-    slow.wait_call();
-    let [one, other, third] = clients;
-    let services = [("MANAGER", manager), ("SLOW", slow), ("QUICK", quick)];
-    services.into_iter().chain([("ONE", one), ("OTHER", other), ("THIRD", third)]).collect()
 }
 
 /// A node that two processes hold; the owner of another one is gone.
