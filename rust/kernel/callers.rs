@@ -10,9 +10,9 @@
 //!                                 └────┘ Operation::record (the task, in a call)
 //! ```
 //!
-//! A borrow is valid because a slot is emptied only where its task can have none: by the task
-//! itself, which gives up the [`Operation`] that its borrows are made of; when no such task exists
-//! any more; or when the file is released, into which nobody calls then.
+//! A borrow is valid because a slot is emptied only where its task has no borrow. This is so when
+//! the task itself gives up the [`Operation`] that its borrows are made of, when no such task
+//! exists any more, and when the file is released, into which nobody calls then.
 //!
 //! There are few slots, so a task may have none. The file then has to find its record in another
 //! way.
@@ -91,8 +91,8 @@ pub(crate) struct Records<R> {
 
 // SAFETY: Records are used by the tasks that put them there, and dropped by any.
 unsafe impl<R: Send + Sync> Send for Records<R> {}
-// SAFETY: As above. What is not atomic is written under the lock, and by the type invariants only
-// while nobody reads it.
+// SAFETY: As above. Data that is not atomic is written under the lock, and by the type invariants
+// only while nobody reads it.
 unsafe impl<R: Send + Sync> Sync for Records<R> {}
 
 impl<R> Records<R> {
@@ -259,10 +259,10 @@ impl<'a, T> Operation<'a, T> {
     {
         let pid = current_address();
         let slot = self.opened.field().find(pid, pid)?;
-        // SAFETY: The slot is that of the calling task, which has put the record there itself, or a
-        // task that has ended and whose `struct pid` it has got by executing a program. Nobody
-        // writes it as long as the result exists: the slot is not free; `give_up_record` needs this
-        // operation for itself; the task exists; and so does this operation.
+        // SAFETY: The slot is that of the calling task. The task has put the record there itself,
+        // or a task that has ended has, whose `struct pid` it took over by executing a program.
+        // Nobody writes it as long as the result exists: the slot is not free; `give_up_record`
+        // needs this operation for itself; the task exists; and so does this operation.
         unsafe { (*slot.record.get()).as_ref() }
     }
 

@@ -34,9 +34,9 @@ impl Ticks {
     }
 }
 
-/// A moment, by the counter of cycles of the CPU. Only what is before and what is after means
-/// something: and where CPUs count differently, which the kernel's own clock makes up for, not even
-/// that for moments on different CPUs that are close to each other.
+/// A moment, by the counter of cycles of the CPU. Only the order of two moments is significant. If
+/// CPUs count differently, which the kernel's own clock compensates for, the order of close moments
+/// on different CPUs is not reliable either.
 #[derive(Clone, Copy)]
 pub(crate) struct Cycles(u64);
 

@@ -64,9 +64,9 @@ impl<T> Closable<T> {
         (before & CLOSED == 0).then_some(opened)
     }
 
-    /// Whether a thread is using the value at this moment, or the value is closed.
+    /// Returns whether a thread is using the value at this moment, or the value is closed.
     ///
-    /// With full ordering if not: a thread that opens the value later than this sees what the
+    /// A result of `false` has full ordering: a thread that opens the value later sees what the
     /// caller has written before.
     pub(crate) fn is_used(&self) -> bool {
         // ORDERING: As in `open_if_unused`. Changes nothing, but writes.
@@ -98,7 +98,7 @@ impl<T> Closable<T> {
         }
     }
 
-    /// Returns the value, which the caller knows to exist.
+    /// Returns the value, without a check that it exists.
     ///
     /// # Safety
     ///
@@ -113,12 +113,12 @@ impl<T> Closable<T> {
     /// Drops the value if it has no users and no other thread drops it. It is closed.
     #[cold]
     fn finish(&self) {
-        // Others may have tried to open it meanwhile, and not undone that yet: then one of those
-        // does this.
+        // Threads that tried to open the closed value may still count as users. The last of them to
+        // stop then drops the value.
         let done = CLOSED | DONE;
         if self.users.cmpxchg(CLOSED, done, ordering::Full).is_ok() {
             // SAFETY: By the type invariants the value has no users now or later, and `DONE` is set
-            // only once. What former users did is before this: they released the count that this
+            // only once. All former uses come before this: their users released the count that this
             // read.
             unsafe { ManuallyDrop::drop(&mut *self.value.get()) };
         }

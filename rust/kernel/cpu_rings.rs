@@ -14,7 +14,7 @@
 //!   writer: number ─► words ─► number again        reader: number ◄─ words ◄─ number again
 //! ```
 //!
-//! If the reader sees the same number twice, no other record was begun meanwhile, so the words
+//! If the reader sees the same number twice, no other record was begun in between, so the words
 //! belong to that number.
 
 use core::array;
@@ -40,8 +40,8 @@ pub(crate) struct Rings<const WORDS: usize> {
 
 /// The newest records of writers that keep each other off.
 struct Ring<const WORDS: usize> {
-    /// Where the next record goes: as many times the size of a slot as records were begun, so that
-    /// a mask makes an offset of it.
+    /// The place of the next record: the number of records that were begun, times the size of a
+    /// slot. So a mask turns it into an offset.
     next: Atomic<u32>,
     slots: [Slot<WORDS>; RECORDS],
 }
@@ -109,7 +109,7 @@ pub(crate) struct Slot<const WORDS: usize> {
 pub(crate) struct Record<const WORDS: usize> {
     pub(crate) number: u32,
     pub(crate) words: [u32; WORDS],
-    /// Whether all words are those of this record. Otherwise the writer was about to write them.
+    /// Set if all words are those of this record; otherwise the writer was about to write them.
     pub(crate) is_complete: bool,
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The file descriptors of the calling task, for code that runs below an operation of a file; and
-//! a pointer from an object to the file that it is the private data of, which does not keep the
-//! file open.
+//! The file descriptors of the calling task, for code that runs below an operation of a file. And a
+//! pointer from the private data of a file to that file, which does not keep the file open.
 //!
-//! What may be done with a descriptor in the midst of a system call depends on how the task entered
-//! the kernel: a system call may use a file without a reference of its own. This is known only
-//! where the kernel calls a module. Therefore the right to use descriptors is a value, made there,
-//! and passed to the code that uses them.
+//! A system call may use a file without a reference of its own. So the permitted uses of a
+//! descriptor during a system call depend on how the task entered the kernel. Only the function of
+//! a module that the kernel calls has this information. Therefore the right to use descriptors is a
+//! value, made there, and passed to the code that uses them.
 
 use core::{
     marker::PhantomData,
@@ -36,8 +35,8 @@ extern "C" {
 /// # Safety
 ///
 /// None of the operations uses a file's position, so the VFS calls none by way of `fdget_pos`. The
-/// private data of each open file that has them is what `Arc::<Self>::into_foreign` returned, since
-/// before any other code knew the file.
+/// private data of each open file that has them is what `Arc::<Self>::into_foreign` returned, and
+/// was set before any other code could use the file.
 pub(crate) unsafe trait OpenedAs: Sized + 'static {
     /// Returns the operations of those files, and of no others.
     fn operations() -> &'static bindings::file_operations;
@@ -97,7 +96,7 @@ impl<T: OpenedAs> Descriptors<'_, T> {
     /// Closes descriptors; numbers that are not open are ignored. The end of a file may sleep, so
     /// no lock may be held.
     ///
-    /// A system call on a file may run without a reference of its own to the file: while its task
+    /// A system call on a file may run without a reference of its own to the file. While its task
     /// is the only user of the descriptor table, the table's reference is enough, because no other
     /// task can drop it. So the reference to a file with the operations of `T` is kept until the
     /// task returns to user space; where memory is short, the file may stay open. All others are

@@ -2,13 +2,13 @@
 
 //! Whether Rust sees the kernel's structs as C does.
 //!
-//! `bindgen` makes Rust types of the kernel's headers, and is wrong about one of them: in a kernel
-//! without `CONFIG_SCHEDSTATS` each field of `task_struct` behind an empty, aligned struct is read
+//! `bindgen` makes Rust types of the kernel's headers, and is wrong about one of them. In a kernel
+//! without `CONFIG_SCHEDSTATS`, each field of `task_struct` behind an empty, aligned struct is read
 //! from the wrong place. Then a task has number 0 and no memory, and the data that is read instead
 //! is used as a pointer.
 //!
-//! The table lists what a module relies on: the structs of which it, or the `kernel` crate inlined
-//! into it, reads or writes fields by itself, or that it allocates and C fills. Of each it has the
+//! The table lists the structs that a module relies on. The module, or the `kernel` crate inlined
+//! into it, accesses their fields by itself, or allocates them for C to fill. Of each it has the
 //! size, or the fields that are behind most others: a member that is laid out wrongly moves all
 //! behind it. Everything else is read through C functions, which the compiler made for this kernel.
 

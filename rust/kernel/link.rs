@@ -4,7 +4,7 @@
 //! allocates nothing: a [queue](LinkedQueue) and a [tree](LinkedTree).
 //!
 //! The place is a [`Link`] in the object. The collection owns a reference to the object, and keeps
-//! in the link what it would otherwise keep in memory of its own. A link says whose it is:
+//! in the link what it would otherwise keep in memory of its own. A link names its user:
 //!
 //! ```text
 //!              claim
@@ -18,13 +18,12 @@
 //! search whether it has an object. This is checked, and not promised by the user of the
 //! collection: nothing that the user does wrong makes two collections use one link.
 //!
-//! [`Branches`] have room for a place in a tree, and do not say whose they are, for which a link
-//! needs a third of its memory. That they are nobody's is proved by the type of the reference with
-//! which the object is inserted ([`Unplaced`]).
+//! [`Branches`] have room for a place in a tree, and do not name a user, for which a link needs a
+//! third of its memory. The type of the reference with which the object is inserted proves that no
+//! tree uses them ([`Unplaced`]).
 //!
-//! The kernel crate's list and red-black tree are not enough: an object would need an allocation
-//! for each place (`docs/memory.md` and `docs/performance.md` have the figures), and removal from
-//! the middle of a list is unsafe.
+//! The kernel crate's list and red-black tree are not enough. An object would need an allocation
+//! for each place (see `docs/performance.md`), and removal from the middle of a list is unsafe.
 
 #[path = "link/queue.rs"]
 mod queue;
@@ -67,8 +66,7 @@ impl<R> Ends<R> {
     }
 }
 
-/// Which of several types of objects the object of a link has. A queue that tells them apart has
-/// seven.
+/// Which of several types of objects the object of a link has. A queue distinguishes up to seven.
 pub(crate) type Kind = u64;
 
 /// The kind of an object in a collection of one type.
@@ -121,8 +119,8 @@ impl Link {
         }
     }
 
-    /// Whether a collection has the object by this link. If only collections under one lock ever
-    /// have it, that is so until the lock is released.
+    /// Returns whether a collection has the object by this link. If only collections under one lock
+    /// ever have the object, the result is valid until the lock is released.
     pub(crate) fn is_used(&self) -> bool {
         self.user.load(Relaxed) != FREE
     }
@@ -152,13 +150,13 @@ impl Branches {
     }
 }
 
-/// What an object can have its place in a tree in: a [`Link`] or [`Branches`]. Nothing else can,
+/// The room for the place of an object in a tree: a [`Link`] or [`Branches`]. No other type fits,
 /// because only this module makes [`Ends`].
 pub(crate) trait TreeRoom: Sized {
     /// Returns what only the user accesses.
     fn ends(&self) -> &Ends<Self>;
 
-    /// Returns the link that says whose it is, if it is one.
+    /// Returns the link, if this room is one.
     fn link(&self) -> Option<&Link> {
         None
     }

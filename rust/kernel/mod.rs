@@ -2,7 +2,7 @@
 
 //! What the `kernel` crate lacks for a driver like Binder, written as if it were to be added there.
 //!
-//! Nothing in here knows of Binder. Apart from the driver's thin FFI edge this is the only place
+//! Nothing in here depends on Binder. Apart from the driver's thin FFI edge this is the only place
 //! where `unsafe` may stand, and the only place that depends on differences between kernels.
 
 pub(crate) mod callers;

@@ -3,8 +3,8 @@
 //! Data that belongs to an object, by a reference to it, and that is guarded by a lock in that
 //! object.
 //!
-//! The kernel's `LockedBy` does the second and stores a pointer for it. Here the reference to the
-//! owner, which objects with such data have anyway, tells which lock it is.
+//! The kernel's `LockedBy` stores a pointer to the lock. Here the reference to the owner, which
+//! objects with such data have anyway, leads to the lock.
 
 use super::link::HasField;
 use core::{
@@ -58,7 +58,7 @@ impl<T, O: HasField<SpinLock<G>>, G> OwnedBy<T, O, G> {
     {
         self.check(guarded);
         // SAFETY: `guarded` is borrowed for `'a`, so nobody can show an exclusive reference to it
-        // meanwhile: by the type invariant there are only shared references to the data.
+        // during `'a`: by the type invariant there are only shared references to the data.
         unsafe { &*self.data.get() }
     }
 
@@ -71,13 +71,13 @@ impl<T, O: HasField<SpinLock<G>>, G> OwnedBy<T, O, G> {
     pub(crate) fn access_mut<'a>(&'a self, guarded: &'a mut G) -> &'a mut T {
         self.check(guarded);
         // SAFETY: `guarded` is borrowed exclusively for `'a`, so nobody can show another reference
-        // to it meanwhile: by the type invariant there is no other reference to the data.
+        // to it during `'a`: by the type invariant there is no other reference to the data.
         unsafe { &mut *self.data.get() }
     }
 
     /// Panics if `guarded` is not what the lock of the owner guards.
     ///
-    /// It is if it lies in the memory of that lock. The owner is not freed meanwhile; a value of
+    /// It is that value if it lies in the memory of that lock. `self` keeps the owner; a value of
     /// the type is in that memory once, as it is no part of itself; and of the rest of a lock
     /// nobody has references.
     #[inline]

@@ -23,9 +23,9 @@
 //!       └──────────────────────────────────────────────┴─────────────────┘
 //! ```
 //!
-//! A page is zeroed when it is allocated: until it is freed, the process only finds its own old
-//! data in it, and after it is freed, no process finds them. Data that shall not even be left in
-//! free memory are [secret](PageRange::begin_secret).
+//! A page is zeroed when it is allocated. Until it is freed, the process finds only its own old
+//! data in it. After that no process finds them. Data that shall not even be left in free memory
+//! are [secret](PageRange::begin_secret).
 //!
 //! A page is listed when it is [released](PageRange::release), that is when its first use ends. It
 //! stays on the list when it is used again, so that a use costs nothing for the list. For
@@ -41,12 +41,12 @@
 //!                     of it present
 //! ```
 //!
-//! All of this is one word, [`frontier`](PageRange), so that the check that each message needs,
-//! whether the mapping still exists and the pages are present, costs one load and one comparison.
+//! All of this is one word, [`frontier`](PageRange). Each message needs a check that the mapping
+//! still exists and that the pages are present, and this check costs one load and one comparison.
 //!
 //! The pages, the slots and the reference to the process's address space are the [`Space`] of the
-//! range. It is dropped when the range is [closed](PageRange::close), which is when the process
-//! ends: a reference to the range that is held after that, for any reason, keeps a few words.
+//! range. It is dropped when the range is [closed](PageRange::close), at the end of the process. A
+//! later reference to the range keeps a few words only.
 //!
 //! # Locks, outermost first
 //!
@@ -105,8 +105,8 @@ const GONE: isize = -1;
 
 /// Pages for one process's read-only mapping. See the [module](self).
 ///
-/// Everything here may be called from any thread of any process. The methods that may sleep say so
-/// in their documentation. Dropping the last reference may sleep too.
+/// Everything here may be called from any thread of any process. The documentation of a method
+/// states whether it may sleep. Dropping the last reference may sleep too.
 ///
 /// # Invariants
 ///
@@ -131,12 +131,12 @@ pub struct PageRange {
     /// have the same; a mapping that was moved has another.
     base: Atomic<usize>,
     /// The parts that exist until the range is closed. While it is open, its user does not wait for
-    /// user space, and for memory only where a fault misses the page table: reclaim removes no page
-    /// of a space that is open.
+    /// user space, because reclaim removes no page of an open space. The user waits for memory only
+    /// if a fault misses the page table.
     space: Closable<Space>,
     /// Answers which bytes are in use.
     owner: Arc<dyn Owner>,
-    /// How often reclaim has asked for all pages; see [`reclaim`].
+    /// How often reclaim has visited all pages; see [`reclaim`].
     round: Atomic<u32>,
     /// How many pages are present and not on the pool's list. Raised before the use of the page
     /// ends.
@@ -148,8 +148,8 @@ pub struct PageRange {
 }
 
 impl PageRange {
-    /// Creates a range for a mapping that will be made in `mm`. `owner` is asked which bytes are
-    /// idle when the pool has to return pages to the kernel.
+    /// Creates a range for a mapping that will be made in `mm`. Reclaim calls `owner` to find out
+    /// which bytes are idle.
     pub fn new(mm: &Mm, pool: Arc<PagePool>, owner: Arc<dyn Owner>) -> impl PinInit<Self> {
         let space = Space {
             mm: ARef::from(mm),
@@ -179,7 +179,7 @@ impl PageRange {
     /// After this has succeeded, the `mmap` hook has to succeed.
     ///
     /// Errors:
-    /// - `EPERM` if the process asks for a writable mapping.
+    /// - `EPERM` if the process requests a writable mapping.
     /// - `EINVAL` if this is not the address space that the range was made for.
     /// - `EBUSY` if a mapping exists already, or existed before.
     /// - `ENOMEM`. The process may try again.
@@ -227,7 +227,7 @@ impl PageRange {
             .unwrap_or(0)
     }
 
-    /// Closes the range, because the process has ended: all pages and everything else that belongs
+    /// Closes the range, because the process has ended. All pages and everything else that belongs
     /// to the process are freed as soon as no thread reads or writes them any more. May sleep, here
     /// or where the last access ends.
     pub fn close(&self) {
@@ -285,8 +285,8 @@ impl PageRange {
     }
 
     /// Begins the time in which the range may hold a secret: data that shall not be left in free
-    /// memory. Whoever writes them zeroes them before [`end_secret`](Self::end_secret); if the
-    /// range is [closed](Self::close) before that, it zeroes all of its pages.
+    /// memory. The caller that writes them zeroes them before [`end_secret`](Self::end_secret). If
+    /// the range is [closed](Self::close) before that, it zeroes all of its pages.
     #[cold]
     pub fn begin_secret(&self) {
         self.with_slots(|space, _| space.secrets.fetch_add(1, ordering::Relaxed));
@@ -338,8 +338,8 @@ impl Drop for Space {
             let Some(record) = (unsafe { slot.take() }) else {
                 continue;
             };
-            // SAFETY: The record is of this pool, and on the list or on none: a thread that would
-            // add it has the space open meanwhile.
+            // SAFETY: The record is of this pool. It is on the list or on none: a thread adds it
+            // only while it has the space open, and nobody has the space open during its drop.
             unsafe { self.pool.remove(&record) };
             if has_secrets {
                 access::Part::PAGE.zero(&record.page);

@@ -27,9 +27,9 @@ use kernel::{
 };
 
 // Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
-// of the calling task, compare pointers, or accept any number. What is at the place of a
-// `CountedPid` (a `GroupPid` is one) they read once, in a section that no grace period of RCU ends
-// in: so by its invariants it is null, or stays valid for as long as they use it. A `UserNamespace`
+// of the calling task, compare pointers, or accept any number. They read the pointer in a
+// `CountedPid` (a `GroupPid` is one) once, in a section in which no grace period of RCU ends. So by
+// the invariants the pointer is null, or stays valid for as long as they use it. A `UserNamespace`
 // is valid by its invariants, and keeps its parent. All may be called in any context.
 unsafe extern "C" {
     /// Finds out what [`WakeHint::Sync`] means to the scheduler. At the module's initialisation.
@@ -45,8 +45,8 @@ unsafe extern "C" {
     #[link_name = "kernel_ext_group_number"]
     pub(crate) safe fn current_group_number() -> u64;
 
-    /// Whether the calling thread is the kernel's own: it belongs to no program, and makes no
-    /// system calls.
+    /// Returns whether the calling thread is the kernel's own: it belongs to no program, and makes
+    /// no system calls.
     #[link_name = "kernel_ext_is_kernel_thread"]
     pub(crate) safe fn is_kernel_thread() -> bool;
 
@@ -91,7 +91,7 @@ struct CountedPid(Atomic<*mut c_void>);
 
 // SAFETY: A `struct pid` is counted atomically, and may be used and put by any thread.
 unsafe impl Send for CountedPid {}
-// SAFETY: What threads share is an atomic pointer, and a `struct pid`, which any thread may use.
+// SAFETY: Threads share an atomic pointer and a `struct pid`, which any thread may use.
 unsafe impl Sync for CountedPid {}
 
 impl CountedPid {
@@ -145,7 +145,8 @@ impl ThreadPid {
         self.0.close();
     }
 
-    /// Whether no thread has this name, now or later. What the thread did happened before.
+    /// Returns whether no thread has this name, now or later. All actions of the thread come before
+    /// a result of `true`.
     pub(crate) fn is_gone(&self) -> bool {
         kernel_ext_pid_is_gone(&self.0)
     }
@@ -155,8 +156,8 @@ impl ThreadPid {
         self.address() == current_address()
     }
 
-    /// Whether the thread is exiting or gone: it is in no system call any more, and makes no other.
-    /// In any context.
+    /// Returns whether the thread is exiting or gone: it is in no system call any more, and makes
+    /// no other. In any context.
     pub(crate) fn is_exiting(&self) -> bool {
         kernel_ext_pid_is_exiting(&self.0)
     }
@@ -212,9 +213,9 @@ impl GroupPid {
         !address.is_null() && address == other.0.address()
     }
 
-    /// Succeeds if the calling thread may signal the group: if it belongs to the group, has the
-    /// same user as `kill(2)` compares them, or has `CAP_KILL` in the user namespace of the group.
-    /// Fails with `EPERM`, or with `ESRCH` if the group is gone. In any context.
+    /// Succeeds if the calling thread may signal the group. It may if it belongs to the group, has
+    /// the same user as `kill(2)` compares them, or has `CAP_KILL` in the user namespace of the
+    /// group. Fails with `EPERM`, or with `ESRCH` if the group is gone. In any context.
     pub(crate) fn may_signal(&self) -> Result {
         to_result(kernel_ext_pid_may_signal(&self.0))
     }

@@ -5,7 +5,7 @@
 //! The kernel's [`PollCondVar`] waits for a grace period of RCU whenever it is dropped: tasks may
 //! poll on it until then, and epoll finds a queue under RCU. A box with a queue alone is freed
 //! after a grace period, but it is one more allocation for each file. Here neither is needed, as a
-//! rule: `poll(2)` and asynchronous I/O hold the file while they are in the queue, and epoll leaves
+//! rule. `poll(2)` and asynchronous I/O hold the file while they are in the queue, and epoll leaves
 //! the queue before the file is released. An object that lives until then drops a queue that is
 //! empty.
 

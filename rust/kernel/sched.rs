@@ -5,8 +5,8 @@
 //!
 //! # Priorities
 //!
-//! A policy, a nice value and a real-time priority are stored together in one word, so that it
-//! takes a few instructions and no call into the scheduler to find that nothing has to change:
+//! A policy, a nice value and a real-time priority are stored together in one word. So the check
+//! whether anything has to change takes a few instructions and no call into the scheduler:
 //!
 //! ```text
 //!   31       24 23          16 15        9      8       7       0
@@ -16,15 +16,15 @@
 //!  └───────────┴──────────────┴───────────┴───────────┴──────────┘
 //! ```
 //!
-//! The fields are read by C, because the C compiler knows their offsets in any kernel that this is
-//! built for.
+//! C reads the fields, because the C compiler has their offsets in any kernel that this is built
+//! for.
 //!
 //! # Sleeping
 //!
-//! A wait queue costs a lock and a list operation at each end. Where the waker already knows which
-//! task to wake, the task itself is enough: the sleeper announces that it is about to sleep while
-//! it holds the lock that protects the state that it waits for; a waker that changes that state
-//! under the same lock sees the announcement and wakes the task after the lock is released.
+//! A wait queue costs a lock and a list operation at each end. If the waker can already name the
+//! task to wake, no queue is needed. The sleeper announces its sleep while it holds the lock of the
+//! state that it waits for. A waker changes that state under the same lock, sees the announcement,
+//! and wakes the task after it has released the lock.
 //!
 //! ```text
 //!   sleeper                               waker
@@ -55,7 +55,7 @@ use kernel::{
 
 // Why these are safe to call: `helpers/tasks.c` defines them with these arguments, and `Task` is
 // transparent over `task_struct`. They read fields of the calling task, or of a task that is
-// borrowed, and therefore valid; the scheduler rejects any word that it does not know.
+// borrowed, and therefore valid; the scheduler rejects any word that is invalid.
 #[allow(improper_ctypes)] // Of a task, its address is all that is passed on.
 unsafe extern "C" {
     /// Returns how `task` is scheduled, without the flag; `None` is the calling task. In any
@@ -69,8 +69,8 @@ unsafe extern "C" {
     #[link_name = "kernel_ext_sched_resets_on_fork"]
     pub(crate) safe fn resets_on_fork(task: &Task) -> bool;
 
-    /// Schedules `task` as `wanted` says, without checking the rights of `task`, and returns the
-    /// word, with the flag, that undoes it. Where policy and real-time priority stay the same, the
+    /// Schedules `task` by the word `wanted`, without checking the rights of `task`, and returns
+    /// the word, with the flag, that undoes it. If policy and real-time priority stay the same, the
     /// flag stays, too.
     ///
     /// On a kernel that does not export `sched_setattr_nocheck` only the nice value changes.
@@ -79,9 +79,9 @@ unsafe extern "C" {
     #[link_name = "kernel_ext_sched_set"]
     pub(crate) safe fn set(task: &Task, wanted: u32) -> u32;
 
-    /// Returns the limits of `task`: from bit 0 on its lowest nice value as a signed byte, 20 if it
-    /// may choose none; from bit 8 on its highest real-time priority, 0 if it may have none, or if
-    /// the kernel gives a module no way to set it.
+    /// Returns the limits of `task`. Bits 0 to 7 are its lowest nice value as a signed byte, 20 if
+    /// it may choose none. Bits from 8 on are its highest real-time priority, 0 if it may have
+    /// none, or if the kernel gives a module no way to set it.
     #[link_name = "kernel_ext_sched_limits"]
     pub(crate) safe fn limits(task: &Task) -> u32;
 
@@ -127,9 +127,9 @@ pub(crate) fn expect_unpreempted() {
 /// Where a woken task should run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakeHint {
-    /// Where the scheduler chooses.
+    /// On the CPU that the scheduler chooses.
     Anywhere,
-    /// Where the scheduler chooses, which is told that the waker is about to sleep.
+    /// On the CPU that the scheduler chooses, with the hint that the waker is about to sleep.
     Sync,
 }
 
@@ -186,10 +186,10 @@ impl Worker {
     }
 }
 
-/// Has a thread of the kernel run `work` with `on`, because others wait for its end and the calling
-/// task may get no CPU time: it may be of low priority, or of a cgroup that has used up its share.
-/// It runs at once, without waiting for the end of what was queued before. Without memory for that
-/// the calling task runs it. Sleeps; no lock may be held.
+/// Runs `work` with `on` in a thread of the kernel, because others wait for its end and the calling
+/// task may get no CPU time. The task may have a low priority, or be in a cgroup that has used up
+/// its share. It runs at once, without waiting for the end of what was queued before. Without
+/// memory for that the calling task runs it. Sleeps; no lock may be held.
 ///
 /// # Safety
 ///

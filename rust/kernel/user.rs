@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Values and bytes that the kernel and the calling process exchange, and addresses that readers
-//! can tell apart and not learn.
+//! Values and bytes that the kernel and the calling process exchange; and addresses printed as
+//! numbers that readers can compare, but that do not reveal the addresses.
 //!
-//! Whoever decodes one item after the other asks for each whether all of it is there. With
-//! [`UserBytes`] that is one comparison: what is left is counted, instead of where it ends.
+//! A decoder checks for each item whether all of it is present. With [`UserBytes`] this is one
+//! comparison, because the type counts the bytes that are left.
 //!
 //! To copy some bytes takes a call, checks for every size, and a loop. One word is written by one
 //! instruction.

@@ -186,8 +186,9 @@ pub(crate) struct LinkedQueue<T: Queued, const NUMBERS: usize = 0> {
     _owns: PhantomData<T>,
 }
 
-/// A queue whose objects know by the same number always that they are in it. Without one, a queue
-/// is as small as a pointer; but what is queued first accesses a counter that all queues share.
+/// A queue that has the same number for its whole life, by which its links name it. A queue without
+/// a number is as small as a pointer; but the first object that is pushed takes a number from a
+/// counter that all queues share.
 pub(crate) type NumberedQueue<T> = LinkedQueue<T, 1>;
 
 // SAFETY: The queue has claimed its links (type invariant) and no other object has, so moving it to
@@ -222,7 +223,7 @@ impl<T: Queued> NumberedQueue<T> {
 }
 
 impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
-    /// Whether the queue is empty.
+    /// Returns whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
@@ -250,7 +251,7 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         };
         let user = number | kind;
         if is_sole {
-            // It is free, and nothing else can claim it meanwhile.
+            // It is free, and nothing else can claim it before this store.
             self.link(new).user.store(user, Relaxed);
         } else if !self.link(new).claim(user) {
             // SAFETY: Both were returned just now, and this is done once.
@@ -283,8 +284,8 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     /// Takes an object out, wherever it is, if it is in this queue.
     pub(crate) fn take(&mut self, object: &impl HasField<Link>) -> Option<T> {
         let (first, link) = (self.first?, object.field());
-        // A free link has another number. Whether the link is one of this queue can change neither
-        // way meanwhile, because a change takes a `&mut` of the queue.
+        // A free link has another number. The answer cannot change during the comparison, because a
+        // link joins or leaves this queue only by a `&mut` of the queue.
         let (own, found) = (self.link(first).user.load(Relaxed), link.user.load(Relaxed));
         if own & !KIND_MASK != found & !KIND_MASK {
             return None;
@@ -306,8 +307,8 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     /// Returns a link of the queue, or one whose reference was given up just now to be queued.
     #[inline]
     fn link(&self, at: NonNull<Link>) -> &Link {
-        // SAFETY: By the requirements of `Queued` the object exists until a reference is made of
-        // the link again, which takes a `&mut` of the queue and is the last that is done with it.
+        // SAFETY: By the requirements of `Queued` the object exists until the link is made a
+        // reference again. That takes a `&mut` of the queue, and is the last step with the link.
         unsafe { at.as_ref() }
     }
 
@@ -336,8 +337,8 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         let link = self.link(at);
         let (before, behind) = (link.ends.before.get(), link.ends.behind.get());
         let kind = self.kind(at);
-        // INVARIANT: What was behind the link is behind what was before it, or first; what was
-        // before it is before what was behind it, or before the first link, as the last one.
+        // INVARIANT: The link behind this one is now behind the link before it, or first. The link
+        // before this one is now before the link behind it, or, as the last one, before the first.
         if self.first == Some(at) {
             self.first = behind;
         } else if let Some(before) = before {

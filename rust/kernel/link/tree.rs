@@ -4,12 +4,11 @@
 //!
 //! The tree is a treap: it is ordered by key from left to right, and by *weight* from top to
 //! bottom. The weight of an object is a number that depends on its address and on a secret, and
-//! looks random. So the shape of the tree is that of a search tree into which the objects were
-//! inserted in random order, whatever the keys are and in whatever order they came: of *n* objects
-//! it has about 2 log₂ *n* levels. An object needs no more than its [`Link`] for this, which a
-//! red-black tree, with its pointer upwards and a number for the order of equal keys, would not fit
-//! into. Where no two objects of a tree have the same key, [`Branches`], which have no number, are
-//! enough.
+//! looks random. So the tree has the shape of a search tree into which the objects were inserted in
+//! random order, whatever their keys and their real order are. With *n* objects it has about 2 log₂
+//! *n* levels. An object needs only its [`Link`] for this. A red-black tree would need more room,
+//! for a pointer upwards and a number for the order of equal keys. Where no two objects of a tree
+//! have the same key, [`Branches`], which have no number, are enough.
 //!
 //! ```text
 //!                 (key 5, weight 9)
@@ -47,8 +46,8 @@ pub(crate) trait Keyed: HasField<Self::Room> {
     /// What it has its place in.
     type Room: TreeRoom;
 
-    /// Returns the key. It is the same as long as the object is in a tree; if it is not, the object
-    /// may be searched for in vain.
+    /// Returns the key. It must not change while the object is in a tree; if it does, a search may
+    /// miss the object.
     fn key(&self) -> u64;
 }
 
@@ -116,7 +115,7 @@ impl<O: Keyed> LinkedTree<O> {
         }
     }
 
-    /// Whether the tree is empty.
+    /// Returns whether the tree is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -12,7 +12,7 @@
 //!
 //! The process that has the range mapped reads the same memory at any time, and nothing here keeps
 //! two threads of the kernel from using the same offsets at once. Therefore no reference to page
-//! memory is ever made, and Rust code never reads or writes it: it is only passed to `memcpy`,
+//! memory is ever made, and Rust code never reads or writes it. It is only passed to `memcpy`,
 //! `memset` and the functions that copy from user space, for which the kernel's own memory model
 //! holds. By that, racing copies leave some mixture of their bytes and have no other effect.
 
@@ -86,8 +86,8 @@ impl PageRange {
         loop {
             let from = from.wrapping_byte_add(done);
             let pages = self.open_pages()?;
-            // SAFETY: The function takes any address. What it begins is ended below, on this
-            // thread, which does not sleep meanwhile.
+            // SAFETY: The function takes any address. `kernel_ext_end_nofault` follows below, on
+            // this thread, which does not sleep in between.
             if !unsafe { kernel_ext_begin_nofault(from.as_const_ptr(), len - done) } {
                 return Err(EFAULT);
             }
@@ -121,8 +121,8 @@ impl PageRange {
     }
 
     /// Copies a part whose source was missing. May sleep without bound: user space may decide when
-    /// the source becomes present. `EFAULT` also if the range is closed meanwhile: then all others
-    /// have freed the page, and could not zero what is copied now.
+    /// the source becomes present. `EFAULT` also if the range is closed during the copy: its space
+    /// may have zeroed and dropped the page before these bytes were written, so this zeroes them.
     #[cold]
     fn copy_missed(&self, page: &HeldPage, part: Part, from: UserPtr) -> Result {
         let copy = |to: *mut c_void| {
@@ -176,8 +176,8 @@ impl PageRange {
         })
     }
 
-    /// Opens the pages for several accesses. As long as the result exists, reclaim skips them: the
-    /// caller must not sleep meanwhile.
+    /// Opens the pages for several accesses. As long as the result exists, reclaim skips them, and
+    /// the caller must not sleep.
     #[inline]
     pub fn open_pages(&self) -> Result<OpenPages<'_>> {
         self.space.open().map(OpenPages).ok_or(EFAULT)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How pages appear in a range and in the process's page table: those that a driver needs, and how
-//! far they do without interruption; and the operations of the process's VMA, for which the
+//! How the pages that a driver needs appear in a range and in the process's page table, and how far
+//! they are present without interruption. And the operations of the process's VMA, for which the
 //! `kernel` crate has no types yet.
 //!
-//! The private data of a VMA is an `Arc<PageRange>`: each VMA with these operations owns a
-//! reference count, taken when the VMA is made or copied, dropped when it is closed. Therefore
-//! comparing the pointer is enough to identify the range of a VMA: as long as a VMA with this
-//! pointer exists, no other range can get the same address.
+//! The private data of a VMA is an `Arc<PageRange>`. Each VMA with these operations owns a
+//! reference count, which is taken when the VMA is made or copied and dropped when it is closed.
+//! Therefore comparing the pointer is enough to identify the range of a VMA: as long as a VMA with
+//! this pointer exists, no other range can get the same address.
 
 use super::{
     slots::{Found, HeldPage, Record, Slot},
@@ -144,7 +144,7 @@ impl PageRange {
 
     /// Maps a page at `address` in the process.
     pub(super) fn insert_page(&self, mm: &MmWithUser, address: usize, page: &HeldPage) -> Result {
-        // A VMA at the right address need not be the right one: the process may have unmapped the
+        // A VMA at the right address need not be the right one. The process may have unmapped the
         // mapping of this range and mapped something else, with other rights, in its place.
         let insert = |vma: &VmaRef| {
             if !shows(vma, self) || !self.is_mapped() {
@@ -163,10 +163,10 @@ impl PageRange {
     /// while reclaim was removing it, or was about to. Others are missing from the page table
     /// because the process has thrown them away, and stay away.
     ///
-    /// The space is open meanwhile, so reclaim does not begin to remove the page. This waits for
-    /// memory only if the page table is missing.
+    /// The space is open during this call, so reclaim does not begin to remove the page. The call
+    /// waits for memory only if the page table is missing.
     fn map_again(&self, vma: &VmaRef, address: usize) -> Result {
-        // What was moved is not where the range reports it.
+        // A mapping that was moved is not at the address that the range reports.
         if base(vma) != self.base.load(ordering::Relaxed) {
             return Err(ESRCH);
         }

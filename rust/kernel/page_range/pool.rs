@@ -48,7 +48,7 @@ pub struct PagePool {
     pub(super) list: Opaque<bindings::list_lru>,
     /// The slab cache of records.
     pub(super) cache: *mut bindings::kmem_cache,
-    /// How many pages were asked for since one of them was idle.
+    /// How many pages reclaim has visited since one of them was idle.
     pub(super) fruitless: Atomic<c_ulong>,
     charges_owner: bool,
 }
@@ -63,7 +63,7 @@ impl PagePool {
     /// Creates a pool. Its shrinker and its slab cache have the name `name`.
     ///
     /// If `charges_owner`, pages are charged to the memory cgroup of the process that they are
-    /// mapped to, whichever task populates them, and are reclaimed when that cgroup is short of
+    /// mapped to, whichever task populates them. They are reclaimed when that cgroup is short of
     /// memory. Otherwise they are charged to no cgroup.
     ///
     /// May sleep. Fails with `ENOMEM`.
@@ -123,8 +123,8 @@ impl PagePool {
         }
     }
 
-    /// Calls `f`. What it allocates with [`flags`](Self::flags) is charged as this pool charges,
-    /// for the process of `mm`.
+    /// Calls `f`. Memory that `f` allocates with [`flags`](Self::flags) is charged as this pool
+    /// charges, for the process of `mm`.
     pub(super) fn charged<R>(&self, mm: &Mm, f: impl FnOnce() -> R) -> R {
         if !self.charges_owner {
             return f();
@@ -138,7 +138,7 @@ impl PagePool {
         result
     }
 
-    /// Puts a record at the end of the list, where reclaim asks for it last.
+    /// Puts a record at the end of the list, which reclaim visits last.
     ///
     /// # Safety
     ///
@@ -171,9 +171,9 @@ impl PagePool {
         };
     }
 
-    /// Returns the memory node whose list the record belongs to, that of its page; or nothing if
-    /// pages are charged: then it is on the list of the cgroup and the node of its own memory,
-    /// which is mostly the same node.
+    /// Returns the memory node whose list the record belongs to: that of its page. Returns nothing
+    /// if pages are charged. Then the record is on the list of the cgroup and of the node of its
+    /// own memory, which is mostly the same node.
     fn node_of(&self, record: &Record) -> Option<i32> {
         (!self.charges_owner).then(|| record.page.page().nid())
     }
@@ -230,8 +230,8 @@ unsafe extern "C" fn scan(
     shrinker: *mut bindings::shrinker,
     control: *mut bindings::shrink_control,
 ) -> c_ulong {
-    // SAFETY: As in `count`. The control is valid during this call, and not used by other code
-    // meanwhile. The flags of the calling task can be read in any context.
+    // SAFETY: As in `count`. The control is valid during this call, in which no other code uses it.
+    // The flags of the calling task can be read in any context.
     let (pool, control, is_urgent) = unsafe {
         let pool = &*(*shrinker).private_data.cast::<PagePool>();
         (pool, &mut *control, kernel_ext_is_direct_reclaim())

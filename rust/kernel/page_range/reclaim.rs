@@ -2,10 +2,10 @@
 
 //! How pages that are not needed are removed.
 //!
-//! The shrinker asks for one record after the other of the pool's list. A page that its range's
-//! [`Owner`] calls idle is taken out of the process's page table and out of its slot, and is freed
-//! at once, if no thread reads or writes the range at that moment. A page that the owner calls used
-//! leaves the list until that use ends. Every other page goes to the end of the list:
+//! The shrinker visits the records of the pool's list one by one. A page that its range's [`Owner`]
+//! calls idle is taken out of the process's page table and out of its slot, and freed at once. A
+//! thread that reads or writes the range at that moment prevents this. A page that the owner calls
+//! used leaves the list until that use ends. Every other page goes to the end of the list:
 //!
 //! ```text
 //!   list ──► VMA ──► owner ──► slot marked ──► nobody ──► unmapped ──► not needed ──► freed
@@ -17,20 +17,20 @@
 //! Until the page is unmapped, this is done under the lock of the list, with preemption disabled,
 //! and locks are only tried. So no thread waits for one of reclaim that has lost its CPU.
 //!
-//! Unmapping can be preempted. Meanwhile the slot is marked as leaving, and the space is open, so
-//! that it is not dropped, and other reclaim skips its pages. A thread that needs the page clears
-//! the mark and uses the page. Reclaim then may still take the page out of the page table, and puts
-//! it back onto the list. The process gets it back by a [fault](super::mapping).
+//! Unmapping can be preempted. During that time the slot is marked as leaving. The space is open,
+//! so it is not dropped, and other reclaim skips its pages. A thread that needs the page clears the
+//! mark and uses the page. Reclaim then may still take the page out of the page table, and puts it
+//! back onto the list. The process gets it back by a [fault](super::mapping).
 //!
 //! Nothing is deferred: the memory is free when reclaim returns. If a page waited for a grace
 //! period, the OOM killer would come first (lesson S21).
 //!
 //! # What is idle
 //!
-//! Reclaim counts rounds: when it asks for a page that it has already asked for in the current
-//! round of the page's range, the next round of that range begins. By the number of the round an
-//! owner can tell what was used since the last round, and since the one before, and has to write
-//! nothing when a page is used.
+//! Reclaim counts rounds: when it visits a page for the second time in the current round of the
+//! page's range, the next round of that range begins. An owner compares the number of the round to
+//! find out which pages were used since the last round, and since the one before. So it need not
+//! write anything when a page is used.
 
 use super::{
     mapping::shows,
@@ -56,10 +56,10 @@ extern "C" {
 /// How many idle pages reclaim frees for an allocation that cannot proceed without memory, if as
 /// many exist.
 ///
-/// If its zone is still below the watermark after that, the kernel counts what more could be
-/// reclaimed, which are pages of programs and files and none of these, and calls the OOM killer.
-/// The zone may lack more than the 32 pages that direct reclaim asks for: the watermark is raised
-/// by a whole block of pages at a time.
+/// If its zone is still below the watermark after that, the kernel counts the reclaimable pages of
+/// programs and files, but none of these, and calls the OOM killer. The zone may lack more than the
+/// 32 pages that direct reclaim requests: the watermark is raised by a whole block of pages at a
+/// time.
 const ENOUGH: c_ulong = 2048;
 
 /// How many pages in use a call that goes on for [`ENOUGH`] takes off the list.
@@ -68,7 +68,7 @@ const ENOUGH: c_ulong = 2048;
 /// reclaim again, in the end for all pages, before it calls the OOM killer.
 const USED: c_ulong = 512;
 
-/// What the bytes of a page are at a moment.
+/// The use of the bytes of a page at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// Some are in use. When that ends, the owner [releases](PageRange::release) the page.
@@ -82,14 +82,14 @@ pub enum Use {
 /// Answers which bytes of a [`PageRange`] are in use, and observes its pages: the buffers of the
 /// driver, which this module must not depend on, and the books of the tests.
 ///
-/// A wrong answer of an owner can do no worse than lose data: if an owner calls bytes idle that are
+/// A wrong answer of an owner can only lose data. If an owner calls bytes idle that are
 /// [populated](PageRange::populate) and about to be used, that use fails with `EFAULT`. If it does
 /// not release pages, they stay until the range is closed.
 pub trait Owner: Send + Sync {
     /// Calls `act` with the use of `bytes`, which are those of one page, with the lock held under
     /// which uses begin and end.
     ///
-    /// `round` is another number when reclaim has asked for all pages of the range and begins anew.
+    /// `round` is another number when reclaim has visited all pages of the range and begins anew.
     ///
     /// Must not wait for anything: this is called under a spinlock, in any context in which memory
     /// is allocated. It may leave out the call of `act` for that. `act` does not wait either.
@@ -115,16 +115,17 @@ pub enum PageEvent {
 }
 
 impl PagePool {
-    /// Asks for as many pages as `control` says, and frees those that are idle. Returns how many
-    /// these were; [`None`] if no page could be asked for.
+    /// Visits as many pages as `control` requests, and frees those that are idle. Returns how many
+    /// it has freed; [`None`] if it could visit no page.
     ///
     /// `is_urgent` if an allocation waits, and fails or calls the OOM killer if no pages are freed.
     /// A request that a cgroup give up memory (`memory.reclaim`) looks the same. Otherwise free
     /// pages are useful, but nothing depends on them: background reclaim, or a request through
     /// debugfs.
     ///
-    /// If urgent, walks all pages until [`ENOUGH`] are free or [`USED`] were in use, and once more
-    /// if fewer are free than were asked for: second chances are only for callers that can wait.
+    /// If urgent, walks all pages until [`ENOUGH`] are free or [`USED`] were in use. Walks them
+    /// once more if fewer are free than `control` requests: second chances are only for callers
+    /// that can wait.
     ///
     /// Waits for nothing, except if urgent for a millisecond if it has freed nothing and met a page
     /// of a space that was open.
@@ -135,9 +136,8 @@ impl PagePool {
     ) -> Option<c_ulong> {
         let mut walk = self.walk(control, is_urgent);
         if is_urgent && walk.freed == 0 && walk.busy != 0 {
-            // If this gave up, it would report that nothing can be freed, and the OOM killer would
-            // be called while another CPU frees one page after the other of the only range that has
-            // idle ones.
+            // If this gave up, it would report that nothing can be freed. The OOM killer would be
+            // called while another CPU frees the pages of the only range that has idle ones.
             fsleep(Delta::from_millis(1));
             let again = self.walk(control, is_urgent);
             walk.asked += again.asked;
@@ -146,13 +146,13 @@ impl PagePool {
         control.nr_scanned = walk.asked;
         // SAFETY: Counts for the calling task, in any context.
         unsafe { kernel_ext_account_reclaimed(walk.freed) };
-        // The shrinker's caller continues until it is told to stop, whatever is freed.
+        // The shrinker's caller continues until this returns [`None`], whatever is freed.
         (walk.asked != 0).then_some(walk.freed)
     }
 
-    /// Asks for pages, as [`reclaim`](Self::reclaim) does, without waiting.
+    /// Visits pages, as [`reclaim`](Self::reclaim) does, without waiting.
     fn walk(&self, control: &bindings::shrink_control, is_urgent: bool) -> Walk {
-        // Pages that are not idle go to the end of the list. Each is asked for once a round.
+        // Pages that are not idle go to the end of the list. Each is visited once a round.
         let listed = self.count(control);
         let budget = control.nr_to_scan.min(listed);
         let wanted = if is_urgent { ENOUGH } else { 0 };
@@ -164,7 +164,8 @@ impl PagePool {
                 is_second = true;
                 end_of_round += walk.kept + walk.busy;
             }
-            // What was not idle in two rounds is not in a third. The count is that of all lists.
+            // A page that was not idle in two rounds will not be in a third. The count is that of
+            // all lists.
             let is_hopeful = walk.asked < end_of_round
                 && walk.used < USED
                 && self.fruitless.load(ordering::Relaxed) < 2 * listed;
@@ -174,7 +175,7 @@ impl PagePool {
             let mut asked: Option<Asked> = None;
             let (result, mut how_many) = ((&raw mut asked).cast(), 1);
             // SAFETY: The list lives as long as the pool; node and cgroup are valid during the call
-            // of the shrinker. Nothing else uses the result meanwhile.
+            // of the shrinker. Nothing else uses the result during this call.
             unsafe {
                 let (list, node, cgroup) = (self.list.get(), control.nid, control.memcg);
                 bindings::list_lru_walk_one(list, node, cgroup, Some(ask), result, &mut how_many)
@@ -185,7 +186,7 @@ impl PagePool {
                     self.fruitless.fetch_add(1, ordering::Relaxed);
                     walk.kept += 1;
                 }
-                // The page is idle, so asking for it was not fruitless.
+                // The page is idle, so the visit was not fruitless.
                 Some(Asked::Busy) => walk.busy += 1,
                 Some(Asked::Used) => walk.used += 1,
                 Some(Asked::Freed) => {
@@ -198,7 +199,7 @@ impl PagePool {
     }
 }
 
-/// What came of asking for pages.
+/// The results of a walk.
 #[derive(Default)]
 struct Walk {
     asked: c_ulong,
@@ -209,7 +210,7 @@ struct Walk {
     used: c_ulong,
 }
 
-/// What came of asking for a page.
+/// The result of one visit.
 enum Asked {
     /// It is not idle, or cannot be removed without waiting, and is on the list again.
     Kept,
@@ -241,7 +242,7 @@ impl First {
         unsafe { self.record.as_ref() }
     }
 
-    /// Takes the record off the list, whose lock is still held. The caller tells
+    /// Takes the record off the list, whose lock is still held. The caller returns this to
     /// `list_lru_walk_one`.
     fn isolate(self) {
         // SAFETY: By the type invariants the lock is held, and the record is on the list.
@@ -249,18 +250,18 @@ impl First {
     }
 }
 
-/// What came of asking for a page, and what `list_lru_walk_one` has to know of it.
+/// The result of one visit, for the walk and for `list_lru_walk_one`.
 type Outcome = (Asked, lru_status);
 
 const KEPT: Outcome = (Asked::Kept, lru_status::LRU_ROTATE);
 const BUSY: Outcome = (Asked::Busy, lru_status::LRU_ROTATE);
 
-/// Asks for the first page of a list.
+/// Visits the first page of a list.
 ///
 /// # Safety
 ///
 /// To be called by `list_lru_walk_one`, for the list of a pool, with a pointer to an
-/// `Option<Asked>` that nothing else uses meanwhile.
+/// `Option<Asked>` that nothing else uses during this call.
 unsafe extern "C" fn ask(
     link: *mut bindings::list_head,
     list: *mut bindings::list_lru_one,
@@ -282,8 +283,8 @@ unsafe extern "C" fn ask(
 }
 
 impl PageRange {
-    /// Asks for a page of this range, and removes it if it is idle and that needs no waiting. The
-    /// range may not exist any more after this.
+    /// Visits a page of this range, and removes it if it is idle and the removal needs no waiting.
+    /// The range may not exist any more after this.
     fn ask_for(&self, first: First) -> Outcome {
         // SAFETY: By the invariants of `First` the drop of the space, which takes the record out of
         // its slot, waits after that for the lock of the list. Until then it changes slots alone,
@@ -364,14 +365,15 @@ impl PageRange {
                 Asked::Busy
             }
         };
-        // If it was closed meanwhile, it ends here.
+        // If the space was closed during the removal, it ends here.
         drop(space);
         (asked, lru_status::LRU_REMOVED_RETRY)
     }
 
-    /// Asks the owner for the page of `record`. Marks it as leaving if it is idle, and makes it
-    /// unlisted if it is used. Returns the answer; [`None`] if the owner would have had to wait, if
-    /// the slot does not have the record any more, or if the page is idle and the space in use.
+    /// Gets the use of the page of `record` from the owner. Marks the page as leaving if it is
+    /// idle, and makes it unlisted if it is used. Returns the answer; [`None`] if the owner would
+    /// have had to wait, if the slot does not have the record any more, or if the page is idle and
+    /// the space in use.
     fn mark_if_idle(&self, record: &Record, slot: &Slot) -> Option<Use> {
         let mut round = self.round.load(ordering::Relaxed);
         if record.asked_in.load(ordering::Relaxed) == round {
@@ -395,7 +397,7 @@ impl PageRange {
                     // ORDERING: The owner's lock is held, under which uses begin. The exchange
                     // continues what `advance_frontier` has released. INVARIANT: The frontier
                     // claims no more than before. If the exchange fails, the mapping was removed
-                    // meanwhile, and `GONE` stays.
+                    // after `old` was read, and `GONE` stays.
                     let _ = self.frontier.cmpxchg(old, end, ordering::Relaxed);
                     slot.set(record, UNUSABLE)
                 }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The state of a page is in the low bits of its slot, so each step is one exchange. No step waits
-//! for the thread that made the step before: a thread that finds an unmapped page maps it itself,
-//! and a thread that needs a page that leaves makes it stay.
+//! for the thread that made the step before. A thread that finds an unmapped page maps it itself. A
+//! thread that needs a page that leaves makes it stay.
 
 use super::{PagePool, PageRange};
 use kernel::{
@@ -81,7 +81,7 @@ impl Drop for HeldPage {
     }
 }
 
-/// A page that is present, and what reclaim has to know of it.
+/// A page that is present, and the data that reclaim needs of it.
 ///
 /// # Invariants
 ///
@@ -90,12 +90,12 @@ impl Drop for HeldPage {
 ///   not dropped before the link is removed.
 #[repr(C, align(8))] // The low bits of its address are free for `STATE`.
 pub(super) struct Record {
-    /// By this `list_lru` knows the record. First, so that a pointer to it is one to the record.
+    /// The place in the pool's list. First, so that a pointer to it is one to the record.
     pub(super) links: Opaque<bindings::list_head>,
     pub(super) page: HeldPage,
     pub(super) range: NonNull<PageRange>,
     pub(super) index: u32,
-    /// The [round](PageRange) in which reclaim last asked for the page.
+    /// The [round](PageRange) in which reclaim last visited the page.
     pub(super) asked_in: Atomic<u32>,
 }
 
@@ -169,7 +169,7 @@ impl Slot {
         Self(Atomic::new(null_mut()))
     }
 
-    /// Whether the slot has a page that is mapped, and that reclaim is not removing.
+    /// Returns whether the slot has a page that is mapped, and that reclaim is not removing.
     #[inline]
     pub(super) fn is_filled(&self) -> bool {
         let slot = self.0.load(ordering::Relaxed);
@@ -188,12 +188,12 @@ impl Slot {
         if slot.addr() & UNUSABLE != 0 {
             return None;
         }
-        // SAFETY: By the type invariants the record was valid when it was loaded. It is not freed
-        // while the space is open, which it was before this; nor is the slot dropped meanwhile.
+        // SAFETY: By the type invariants the record was valid when it was loaded. The space was
+        // open before this, and neither the record is freed nor the slot dropped while it is open.
         unsafe { pointer(slot).as_ref() }
     }
 
-    /// Whether the page may be missing from the page table though it can be used.
+    /// Returns whether the page may be missing from the page table though it can be used.
     pub(super) fn stays(&self) -> bool {
         self.0.load(ordering::Relaxed).addr() & STAYS != 0
     }
@@ -286,8 +286,8 @@ impl Slot {
     }
 
     /// Takes the record out of this slot, whose removal this thread has begun, and whose page is
-    /// out of the page table; unless a thread has needed the page meanwhile. No thread had the
-    /// space open when the removal had begun.
+    /// out of the page table; unless a thread has needed the page since. No thread had the space
+    /// open when the removal had begun.
     pub(super) fn take_leaving(&self, record: NonNull<Record>) -> Option<KBox<Record>> {
         // INVARIANT: No thread that opens the space after the removal has begun uses the record,
         // unless it has made the page stay, and none had it open then. So nothing else refers to
@@ -332,7 +332,7 @@ impl Slot {
     }
 }
 
-/// Whether the page of a slot is leaving.
+/// Returns whether the page of a slot is leaving.
 fn is_leaving(slot: *mut Record) -> bool {
     slot.addr() & (UNUSABLE | UNLISTED) == UNUSABLE
 }

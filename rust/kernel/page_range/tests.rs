@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! KUnit tests of page ranges: with real pages, a real list and real mappings, in an address space
-//! of the test's own, with an owner whose answers the tests set, and with a shrinker whose count
-//! and scan they call themselves.
+//! KUnit tests of page ranges, with real pages, a real list and real mappings in an address space
+//! of the test's own. The tests set the answers of the owner, and call count and scan of the
+//! shrinker themselves.
 
 use super::{
     pool::PagePool,
@@ -35,14 +35,14 @@ const MAP_ANONYMOUS: usize = 0x20;
 /// What is done with a range. Returns whether it succeeds.
 type Act = fn(&PageRange) -> bool;
 
-/// An owner that answers which pages are in use, and records which of them reclaim asks for.
+/// An owner that returns which pages are in use, and records which of them reclaim visits.
 #[pin_data]
 struct Books {
     /// A bit for each page in use; the same for every 64th.
     used: Atomic<u64>,
     /// How many more questions are answered as if the page had been used lately.
     chances: Atomic<u32>,
-    /// The page that was asked for last.
+    /// The page that was visited last.
     asked_for: Atomic<u64>,
     /// How often a page was asked for.
     asked: Atomic<u32>,
@@ -169,7 +169,7 @@ impl Scene {
         }
     }
 
-    /// Asks for `how_many` pages. Returns how many were asked for, and how many were freed.
+    /// Lets reclaim visit `how_many` pages. Returns how many it visited, and how many it freed.
     fn reclaim(&self, how_many: usize) -> Option<(usize, usize)> {
         self.reclaim_for(how_many, false)
     }
@@ -352,7 +352,7 @@ mod suite {
         ensure_eq!(scene.reclaim_urgently(4), None);
         ensure_eq!(range.write(0, b"x"), Ok(()));
         scene.books.used.store(0, ordering::Relaxed);
-        // What is beyond the end is not released.
+        // Pages beyond the end are not released.
         for (pages, listed, unlisted) in [(1..3, 2, true), (0..801, 0, true), (0..800, 798, false)]
         {
             range.release(pages);
@@ -381,7 +381,7 @@ mod suite {
             ensure_eq!(range.populate(start, start + 1), Ok(()));
             range.write(start, b"seen")?;
             ensure_eq!(seen(scene.address() + start), Ok(*b"seen"));
-            // What that thread does then has no effect.
+            // The later steps of that thread have no effect.
             ensure_eq!(range.map(&mm, index, &page), Ok(()));
             let late = range.place(index, Some(range.allocate(&mm, index)?))?;
             ensure!(matches!(late, Found::Present));
@@ -514,7 +514,7 @@ mod suite {
     }
 
     /// The mapping is checked again where a page is inserted, because it may have been removed
-    /// meanwhile.
+    /// since the last check.
     #[test]
     fn a_page_for_a_place_that_has_gone_is_refused() -> Result<(), Failed> {
         let scene = Scene::mapped(2)?;

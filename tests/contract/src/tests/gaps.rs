@@ -3,7 +3,7 @@
 //!
 //! The driver holds no lock over a copy, so whatever it found out before may be over afterwards. Here
 //! the copy waits for a page that is not there, as long as it takes somebody else to die, to freeze, to
-//! leave or to be signalled: each test is a row of the table of gaps in `docs/locking.md`.
+//! leave or to be signalled. `docs/locking.md` lists the gaps and what the driver checks again after them.
 
 use super::*;
 use crate::userfault::Absent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The order of news: for each pair of things that a thread can be told, the one that client libraries rely
-//! on, also when somebody dies in between. The table and its sources are in `docs/order-of-news.md`.
+//! The order of the commands that a thread reads, on which client libraries rely, also when a process dies
+//! in between. `docs/ordering.md` lists the pairs.
 
 use super::nested::couple;
 use super::*;
