@@ -146,7 +146,7 @@ pub fn updated(document: &str) -> anyhow::Result<String> {
         let ends = !lines.peek().is_some_and(|next| next.starts_with("  "));
         if let Some(id) = entry.take_if(|_| ends) {
             match tests.get(id) {
-                Some(tests) => out.extend([TESTS, &summary(tests), "\n"]),
+                Some(tests) => out.extend([TESTS, &summary(tests), ".\n"]),
                 None if has_other => {}
                 None => wrong.push(format!("{id} has no test, and no line \"{}\"", OTHERWISE.trim())),
             }
