@@ -29,6 +29,12 @@ def test_what_is_counted_otherwise_or_has_no_row_is_told():
     assert "b/queue.rs has 4 unsafe, not 5" in first and "no row has b/queues.rs, which has 1 unsafe" in second
 
 
+def test_rules_and_lessons_that_are_cited_and_have_no_text():
+    document = "- **TXN-1** A rule.\n- **IOCTL-FREEZE** A rule.\n- **R01** A lesson (a fault).\n"
+    texts = {"a.rs": "// TXN-1, IOCTL-FREEZE, lesson R01\n// register R02, ABC-7\n", "b.rs": "// TXN-12\n// IOCTL-THAW\n// lessons R01 and R02\n"}
+    assert [line.split(",")[0] for line in check.uncontracted(texts, document)] == ["b.rs: cites TXN-12", "b.rs: cites IOCTL-THAW", "b.rs: cites R02"]
+
+
 GOOD = "# Title\n```sh\nmake boot   # a shell\nmake -C linux\n```\n- an item\n\n```text\nnothing to make\n```\n"
 
 

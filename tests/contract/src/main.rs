@@ -18,7 +18,6 @@ mod aio;
 mod arena;
 mod bystander;
 mod cast;
-mod catalogue;
 mod child;
 mod containers;
 mod examples;
@@ -71,11 +70,11 @@ enum Command {
         #[arg(long)]
         filter: Vec<String>,
     },
-    /// Print which test checks which rule, as a markdown table
+    /// Bring the tests that a document names for each rule up to date
     Rules {
-        /// Put the tables into this document instead
+        /// The document, docs/contract.md
         #[arg(long)]
-        update: Option<std::path::PathBuf>,
+        update: std::path::PathBuf,
     },
     /// Random streams of commands, and a digest of what came of each
     Fuzz(fuzz::FuzzArgs),
@@ -154,9 +153,8 @@ fn main() -> anyhow::Result<()> {
                 println!("{} [{}]", test.name(), test.rules.join(", "));
             }
         }
-        Command::Rules { update: None } => print!("{}", rules::table()),
-        Command::Rules { update: Some(path) } => {
-            std::fs::write(&path, rules::updated(&std::fs::read_to_string(&path)?)?)?;
+        Command::Rules { update } => {
+            std::fs::write(&update, rules::updated(&std::fs::read_to_string(&update)?)?)?;
         }
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Agent { channel, device } => {

@@ -4,7 +4,6 @@
 use super::binderfs::{names, remount};
 use super::log_files::Debugfs;
 use super::*;
-use crate::catalogue::IOCTLS;
 use crate::containers::{self, become_user, OF_ROOT};
 use crate::kernel_namespaces;
 use crate::netlink::{binder_family, Listener};
@@ -15,6 +14,22 @@ use nix::sched::unshare;
 use std::fs::{read_dir, read_to_string, set_permissions, Permissions};
 use std::os::unix::fs::{chown, PermissionsExt};
 use zerocopy::IntoBytes;
+
+/// The ioctls of a device, without `BINDER_`.
+const IOCTLS: [&str; 12] = [
+    "WRITE_READ",
+    "SET_MAX_THREADS",
+    "SET_CONTEXT_MGR",
+    "SET_CONTEXT_MGR_EXT",
+    "THREAD_EXIT",
+    "VERSION",
+    "GET_NODE_DEBUG_INFO",
+    "GET_NODE_INFO_FOR_REF",
+    "FREEZE",
+    "GET_FROZEN_INFO",
+    "ENABLE_ONEWAY_SPAM_DETECTION",
+    "GET_EXTENDED_ERROR",
+];
 
 /// The lines of the table, each in its cells.
 fn table() -> impl Iterator<Item = Vec<&'static str>> {
