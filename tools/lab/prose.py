@@ -13,6 +13,7 @@ from .versions import PINNED, ROOT
 _RULES = ROOT / "configs/vale"
 _FOLDERS = ("docs", "drivers", "rust", "tools", "tests", "packaging", "configs", "include")
 _COMMENT = re.compile(r"\s*(?:///|//!|//|/\*+|\*|#)(?!!|\[)\s?(.*?)(?:\*/)?\s*")
+_ITEM = re.compile(r"\s*(?:[-*]|\d+\.) +")
 _FENCE = re.compile(r"\s*```")
 # Headings, tables, figures and generated parts are no sentences.
 _NO_SENTENCE = ("|", "<!--", "#", "!", "SPDX")
@@ -41,7 +42,8 @@ def _sources(root):
 
 
 def sentences(name, lines):
-    """The lines of a document, or the comments in lines of source, in their places. Code in them is a word, and other lines are empty."""
+    """The lines of a document, or the comments in lines of source, in their places. Code in them is a word, and other lines are empty.
+    An item of a list ends the sentence before it."""
     found, fenced = [], False
     for line in lines:
         if not name.endswith(".md"):
@@ -50,6 +52,10 @@ def sentences(name, lines):
         fenced ^= bool(_FENCE.match(line))
         if fenced or _FENCE.match(line) or line.lstrip().startswith(_NO_SENTENCE) or name.endswith(".md") and line.startswith("    "):
             line = ""
+        if item := _ITEM.match(line):
+            line = line[item.end():]
+            if found and found[-1] and found[-1][-1] not in ".:!?":
+                found[-1] += "."
         found.append(re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "x", line)).strip())
     return found
 
