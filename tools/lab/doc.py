@@ -42,6 +42,10 @@ def book():
     (source / "src/code.md").write_text("# The driver's code\n\n[Documentation of `drivers/android/` and `rust/kernel/`](code/rust_binder/index.html)\n")
     there = "[The page of the last `make bench`](report/index.html)" if _REPORT.is_dir() else "`make bench` makes a page of measurements, and `make doc` adds it here."
     (source / "src/report.md").write_text(f"# Report\n\n{there}\n")
+    for path in source.rglob("*.md"):
+        # A link to a source file leads nowhere in the book: its text stays.
+        text = re.sub(r"\[([^]]*)\]\(([^)#:]+)(?:#[^)]*)?\)", lambda link: link[0] if link[2].startswith(("code/", "report/")) or (path.parent / link[2]).exists() else link[1], path.read_text())
+        path.write_text(text)
     (source / "book.toml").write_text('[book]\ntitle = "Rust Binder"\n[output.html]\nno-section-label = true\n')
     proc.logged("building the book", "book", [_mdbook(), "build", source, "--dest-dir", OUT], env=proc.environment())
 
