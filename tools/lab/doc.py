@@ -56,7 +56,7 @@ def _mdbook():
     def make(part):
         packages.ensure("rust")
         argv = [programs.CARGO, "install", "--locked", "mdbook", "--version", pin["version"], "--no-default-features", "--features", "search", "--root", part]
-        proc.logged("building mdBook", "mdbook", argv, env=programs.environment())
+        proc.logged("building mdBook", "mdbook", argv, env=programs.environment() | {"RUSTC_WORKSPACE_WRAPPER": ""})
 
     return cache.entry(f"foreign/mdbook-{cache.key(pin)}", make) / "bin/mdbook"
 
