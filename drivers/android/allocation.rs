@@ -311,10 +311,12 @@ impl Process {
             is_cleared: buffer.is_cleared,
             named: buffer.named,
         };
-        let unknown = match &mut *self.buffers.ranges.lock() {
+        let mut ranges = self.buffers.ranges.lock();
+        let unknown = match &mut *ranges {
             Some(ranges) => ranges.deliver(buffer.offset as usize, delivered),
             None => Err(delivered),
         };
+        drop(ranges);
         debug_assert!(unknown.is_ok());
         drop(unknown);
         if buffer.is_cleared {
