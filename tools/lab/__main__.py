@@ -54,7 +54,7 @@ def _parser():
     target("bench", _bench, "our driver next to the C driver on Debian's kernel, and build/report/index.html")(
         "--full", help="1: all parts")(
         "--only", default="", help=f"some of {', '.join(bench_run.PARTS)}, with commas")(
-        "--again", help="1: measure what was measured already, too")("--docs", help="1: tables and figures go into docs")
+        "--again", help="1: measure what was measured already, too")("--docs", help="1: write reports/ and figures")
     target("test", lambda a: test.run(a.only, a.since, resume=bool(a.resume)), "all that must hold")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: stages whose names match, such as 'client or trace'")(
         "--since", default="", metavar="REF", help="the stages that the difference to this commit can affect")(
@@ -82,17 +82,17 @@ def _parser():
     target("doc", lambda _: doc.run(), "the site in build/doc: the documents with a search, and the driver's code")
     target("release", lambda a: release.run(a.sender), "all that a version consists of, in build/release")(
         "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="who sends the patches, by default as git knows")
-    target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: tables go into docs")(
+    target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: write reports/")(
         "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(
         "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
-        "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: the table goes into docs")
-    target("retention", lambda a: gate.retention(a.only), "what ended objects keep, next to C")(
-        "--only", default="", metavar="ENDING,...", help="endings, by their names for binder-bench")
+        "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: write reports/")
+    target("retention", lambda a: gate.retention(a.only, bool(a.docs)), "what ended objects keep, next to C")(
+        "--only", default="", metavar="ENDING,...", help="endings, by their names for binder-bench")("--docs", help="1: write reports/")
     target("inversion", lambda a: inversion.run(a.only, a.attacker, bool(a.docs)), "what others wait for a stranger that lost its CPU")(
         "--only", default="", metavar="'OPERATION;...'", help="operations of the stranger")(
         "--attacker", default="", metavar=",".join(inversion.ATTACKERS), help="why the stranger loses its CPU")(
-        "--docs", help="1: the table goes into docs")
+        "--docs", help="1: write reports/")
     target("clean", lambda _: shutil.rmtree(BUILD, ignore_errors=True), "remove what was built in this tree")
     target("purge", lambda _: cache.purge(), "remove the cache that all checkouts share")
     return parser

@@ -2,12 +2,13 @@
 """Boots in which binder-bench measures, and their results, each kept with everything that it depends on.
 
 Instructions, memory and cache lines are counted on Debian's kernel, in a machine whose clock counts instructions; they are the same in
-every run. Times are measured in User Mode Linux.
+every run of one build. Times are measured in User Mode Linux.
 """
 
 import dataclasses
 import gzip
 import json
+import os
 import pathlib
 import platform
 import tempfile
@@ -205,8 +206,9 @@ def now():
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime())
 
 
-def when(paths):
-    """When results were made, and of which driver."""
-    about = [known(path) for path in paths]
-    commits = " / ".join(f"`{one}`" for one in sorted({each["commit"] for each in about}))
-    return f"{min(each['began'] for each in about)[:10]}, our driver of {commits}"
+def about(name, paths=()):
+    """Date, driver, kernel and machine of results that were kept, or of now, in guest `name`."""
+    kept = [known(path) for path in paths] or [{"began": now(), "commit": commit()}]
+    commits = " / ".join(sorted({each["commit"] for each in kept}))
+    machine = f"{processor()}, {os.cpu_count()} CPUs" if name == TIMED else emulator.version("x86_64").splitlines()[0].split(" (")[0]
+    return f"{min(each['began'] for each in kept)[:10]}, driver {commits}, Linux {kernel.build(name).release} ({name}), {machine}"

@@ -7,31 +7,24 @@
 import os
 import platform
 
-from . import bench, emulator, gate, guest, kernel, marked, moves, packages, paired, programs, say
-from .versions import BUILD, ROOT
+from . import bench, emulator, gate, guest, kernel, moves, packages, paired, programs, reports, say
+from .versions import BUILD
 from report import charts, data, page
 
 PARTS = ("count", "time", "lines", "paired")
-DOCUMENT = ROOT / "docs/performance.md"
-FIGURES = ROOT / "docs/figures"
 NEXT = ("make bench FULL=1       times on three drivers, and cache lines that move between CPUs",
         "make contract GUEST=debian  the contract suite on the same kernel",
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
 # For how long each of the 150 or so points is timed in a boot; several boots show more than one long one.
 SECONDS, ROUNDS = 0.25, 3
 _TIMED = ("c", "rust", "upstream")
-# The operations of README's figure, by what gate and page call them.
-_MAIN = {
-    "throughput size=0 reply=0": "null call", "throughput size=4096 reply=0": "call with 4 KiB",
-    "throughput size=65536 reply=0": "call with 64 KiB", "oneway size=0 reply=0": "oneway call",
-    "objects transient size=24 reply=0": "call with an object", "fds size=24 reply=0 files=1": "call with a file",
-    "death request and clear size=0 reply=0": "death notice, withdrawn", "death nodes die size=0 reply=0 nodes=1": "death of a node",
-}
+# The operations of the page's figures, by the names of their cells.
+_MAIN = [name for name, title in data.TITLES.items() if title in reports.SHOWN]
 
 
 def run(parts=("count",), again=False, into_docs=False):
-    """Measure what was not measured yet, print and draw it, in documents, too; the exit status. Parts that are left out keep their last
-    results, which the page shows as well."""
+    """Measure what was not measured yet, print and draw it; the exit status. `into_docs`: write files in reports/, too. Parts that are left
+    out keep their last results, which the page shows as well."""
     packages.ensure("base", "rust", "x86_64")
     say.note(f"our driver next to the C driver on Debian's own kernel ({bench.COUNTED}): instructions and locked operations, exactly")
     found = {driver: gate.weighed(driver, again=again and "count" in parts) for driver in bench.DRIVERS}
@@ -48,7 +41,7 @@ def run(parts=("count",), again=False, into_docs=False):
     if "paired" in parts:
         paired.run(into_docs=into_docs)
     if into_docs:
-        _documents(tables, found, moved)
+        _put(tables)
     drawn = BUILD / "report/index.html"
     drawn.parent.mkdir(parents=True, exist_ok=True)
     drawn.write_text(page.render(sections(tables, found, latency), headline(ours, base), _facts("time" in parts)))
@@ -79,10 +72,9 @@ def _time(title, driver):
 
 def sections(tables, found, latency):
     """What the page shows, in which order."""
-    names = {name: _MAIN.get(name, name) for name in found["rust"]["counts"]}
-    each = lambda index: [(names[name], {who: found[who]["counts"][name][index] for who in bench.DRIVERS}) for name in names if name in _MAIN]
+    each = lambda index: [(data.title(name), {who: found[who]["counts"][name][index] for who in bench.DRIVERS}) for name in _MAIN]
     made = [page.Section("instructions", "Instructions and locked operations",
-                         "Exact, on Debian's own kernel: counted by the guest's own clock and by a plugin of QEMU, the same in every run.",
+                         "Exact, on Debian's own kernel: counted by the guest's own clock and by a plugin of QEMU.",
                          (charts.bars("Instructions of an operation", each(0)), charts.bars("Locked operations", each(1))), tables["instructions"]),
             page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them.",
                          (charts.bars("Bytes of one more object", memory_rows(found)),), tables["memory"])]
@@ -114,8 +106,8 @@ def memory_rows(found):
 
 def headline(ours, base):
     """The figures to remember."""
-    return [f"  {title:<24} {ours['counts'][name][0] / base['counts'][name][0]:.3f} × C's instructions, "
-            f"{page.over(ours['counts'][name][1], base['counts'][name][1])} × its locked operations" for name, title in list(_MAIN.items())[:4]]
+    return [f"  {data.title(name):<24} {ours['counts'][name][0] / base['counts'][name][0]:.3f} × C's instructions, "
+            f"{page.over(ours['counts'][name][1], base['counts'][name][1])} × its locked operations" for name in _MAIN[:5]]
 
 
 def _facts(timed):
@@ -126,24 +118,12 @@ def _facts(timed):
             *([("times", f"{ROUNDS} boots of each driver in User Mode Linux")] if timed else [])]
 
 
-def _documents(tables, found, moved):
-    """The tables and figures of documents, of what was measured now."""
+def _put(tables):
+    """Write the files of tables."""
     weighed, timed = [bench.result_of("weighed", "rust")], sorted((bench.HOME / "time").glob("*.json"))
-    when = {"instructions": weighed, "memory": weighed, "time": timed,
-            "lines": [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS]}
-    for name, paths in when.items():
+    for name, title, guest_name, paths in (
+            ("instructions", "Instructions and locked operations", bench.COUNTED, weighed), ("memory", "Kernel memory of one more object", bench.COUNTED, weighed),
+            ("time", "Time of operations, one driver in a boot", bench.TIMED, timed), ("yardsticks", "Time of a socket pair", bench.TIMED, timed),
+            ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS])):
         if name in tables:
-            marked.put(DOCUMENT if name != "memory" else ROOT / "docs/memory.md", name, f"{bench.when(paths)}.\n\n{page.markdown(tables[name])}")
-    counts = {who: found[who]["counts"] for who in bench.DRIVERS}
-    share = lambda name, index: {who: 100 * counts[who][name][index] / counts["c"][name][index] for who in bench.DRIVERS}
-    ratio = lambda now, was: {"rust": (now / was,) * 3}
-    both = [(f"{title}: {what}", share(name, index)) for index, what in enumerate(("instructions", "locked")) for name, title in _MAIN.items()]
-    drawn = {"headline": charts.bars("Exact instructions and locked operations, C = 100", both),
-             "front-instructions": charts.ratios("Instructions ÷ C, exact", [
-                 (title, ratio(counts["rust"][name][0], counts["c"][name][0])) for name, title in _MAIN.items()]),
-             "memory": charts.bars("Bytes of one more object", memory_rows(found))}
-    if moved:
-        drawn["front-lines"] = charts.ratios("Lines that move ÷ C, exact", [
-            (row[0], ratio(float(row[2]), float(row[1]))) for row in tables["lines"].rows if row[3] != "–"])
-    for name, chart in drawn.items():
-        (FIGURES / f"{name}.svg").write_text(chart)
+            reports.put(name, title, bench.about(guest_name, paths), tables[name])

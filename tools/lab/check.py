@@ -5,7 +5,7 @@ import fnmatch
 import re
 import subprocess
 
-from . import doc, kernel, layers, litmus, module, mutants, packages, programs, proc, prose, say
+from . import doc, kernel, layers, litmus, module, mutants, packages, programs, proc, prose, reports, say
 from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
@@ -276,6 +276,7 @@ CHECKS = {
     "rules and lessons": (_contract, ("docs/contract.md", *_RUST), 1),
     "orderings in the docs": (litmus.complaints, ("drivers/", "rust/", "docs/ordering.md", "tests/litmus/"), 2),
     "who uses whom in the driver": (layers.complaints, ("drivers/", "rust/", "docs/architecture.md"), 2),
+    "measured figures in the docs": (reports.complaints, (*_DOCUMENTS, "reports/", "docs/figures/"), 1),
     "places of faults made by hand": (mutants.misplaced, ("drivers/", "rust/", "tests/mutants.toml"), 1),
     "clippy: driver": (_clippy_driver, ("drivers/", "rust/"), 40),
     "documentation": (doc.complaints, ("drivers/", "rust/"), 20),

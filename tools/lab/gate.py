@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make goals`: our driver's exact figures, most of them as a ratio to the C driver's, may not get worse unnoticed.
+"""What `make test` holds: the driver's exact figures, most of them as a ratio to the C driver's, may not get worse unnoticed.
 
 All of it is counted, in one boot of each driver and another one for cache lines; a tolerance is what a harmless change may move. The
 figures are recorded in tools/binder-bench/limits.toml, and `make goals UPDATE=1` records those of now.
@@ -11,9 +11,9 @@ import math
 import tomllib
 import typing
 
-from . import bench, moves, say
+from . import bench, moves, reports, say
 from .versions import ROOT
-from report import data, plugins
+from report import data, page, plugins
 
 LIMITS = ROOT / bench.CRATE / "limits.toml"
 # The objects that are weighed, and what ends, of what was once kept or is likely to be.
@@ -80,7 +80,7 @@ INSTRUCTIONS = Kind("ratios", "instructions ÷ C", lambda row, was: was * SCATTE
                     "takes {now} times the C driver's instructions, recorded is {was}", scatters=SCATTERED.__contains__)
 LOCKED = Kind("locked", "locked operations of ours", lambda row, was: SCATTERED.get(row, (0, MORE_LOCKED))[1], "takes {now} locked operations, recorded are {was}", 2)
 MEMORY = Kind("memory", "bytes of kernel memory ÷ C", lambda row, was: was * MORE_BYTES.get(row, MORE_BYTES_OTHERWISE),
-              "takes {now} times the C driver's kernel memory, recorded is {was} (docs/memory.md has what each consists of)")
+              "takes {now} times the C driver's kernel memory, recorded is {was} (docs/performance.md has what each consists of)")
 LINES = Kind("lines", "lines that move between CPUs", lambda row, was: was * MORE_LINES,
              "is {now}, recorded is {was} (build/bench/lines-2/rust.json has which lines move, and by which code)")
 KINDS = (INSTRUCTIONS, LOCKED, MEMORY, LINES)
@@ -134,16 +134,19 @@ def kept_too_much(base, ours):
     return found
 
 
-def retention(only=""):
-    """`make retention`: what each driver keeps of everything that ends, a row of docs/memory.md each; 1 if ours keeps too much."""
+def retention(only="", into_docs=False):
+    """`make retention`: what each driver keeps of everything that ends; 1 if ours keeps too much. `into_docs`: write reports/retention.tsv, too."""
     found = {}
     for driver in bench.DRIVERS:
         script = f"$b retention --steps 16 {only and f'--endings {only}'} $words --output /out/kept.json"
         files = bench.good(bench.Boot(f"what {driver} keeps", driver, script, timeout=1500).run())
         found[driver] = kept(json.loads(files["kept.json"])["cells"])
-    for ending, rust in found["rust"].items():
-        cells = [cell for each in (found["c"].get(ending, _NOTHING), rust) for cell in ("{:.0f} ± {:.0f}".format(*each), _referenced(each[2]))]
-        print(f"| {ending} | {' | '.join(cells)} | {KEPT.get(ending.split(' ')[0], KEPT_OTHERWISE)} |")
+    rows = [[ending, *(cell for each in (found["c"].get(ending, _NOTHING), rust) for cell in ("{:.0f} ± {:.0f}".format(*each), _referenced(each[2]))),
+             str(KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE))] for ending, rust in found["rust"].items()]
+    table = page.Table(("end of", "C, bytes", "references", "Rust Binder, bytes", "references", "may be more than C by"), rows, (0, 2, 4))
+    print("\n".join(page.plain(table)))
+    if into_docs:
+        reports.put("retention", "Kernel memory kept of an object that has ended", bench.about(bench.COUNTED), table)
     too_much = kept_too_much(found["c"], found["rust"])
     print("\n".join(f"error: {line}" for line in too_much))
     return 1 if too_much else 0

@@ -9,11 +9,8 @@ import dataclasses
 import statistics
 import tomllib
 
-from . import bench, gate, growth, marked, moves, paired
-from .versions import ROOT
-from report import charts
-
-DOCUMENT = ROOT / "docs/performance.md"
+from . import bench, gate, growth, moves, paired, reports
+from report import charts, page
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +49,11 @@ class Table:
 
 
 def run(into_docs=False, again=False):
-    """Measure, print each row, and say how many are met; the exit status. `into_docs`: into docs/performance.md, too."""
+    """Measure, print each row, and the number of goals that are met; the exit status. `into_docs`: write reports/goals.tsv, too."""
     tables = filled(read(), measure(again))
     print("\n" + "\n".join(lines(tables)))
     if into_docs:
-        DOCUMENT.write_text(documented(DOCUMENT.read_text(), tables, f"{bench.now()[:10]}, our driver of `{bench.commit()}`"))
+        reports.put("goals", "Goals", bench.about(bench.COUNTED), table(tables))
     return status(tables)
 
 
@@ -105,16 +102,10 @@ def lines(tables):
     return [*shown, "", f"  {summary(tables)}"]
 
 
-def documented(text, tables, when):
-    """The document with the tables of now between its marks: all of them, and what everyone reads."""
-    short = [dataclasses.replace(table, goals=[goal for goal in table.goals if goal.short]) for table in tables]
-    for name, shown in (("goals in short", short), ("goals", tables)):
-        rows = ["| | at most | now | |", "|---|--:|--:|---|"]
-        for table in shown:
-            rows += [f"| **{table.title}** (`{table.command}`) | | | |"] if table.goals else []
-            rows += ["| {} | {} | {} | {} |".format(*goal.cells) for goal in table.goals]
-        text = marked.replaced(text, name, f"{when}: {summary(tables)}.\n\n" + "\n".join(rows) + "\n", DOCUMENT.name)
-    return text
+def table(tables):
+    """A row for each goal."""
+    return page.Table(("figure", "command", "goal", "at most", "now", "verdict"), [
+        [kind.title, kind.command, *goal.cells] for kind in tables for goal in kind.goals], (0, 1, 2, 5))
 
 
 def measure(again=False):

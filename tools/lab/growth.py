@@ -4,15 +4,12 @@ interrupts are off meanwhile. What is too much, `binder-bench report` judges.
 """
 
 import json
-import statistics
 import subprocess
 import tomllib
 
-from . import bench, cache, gate, marked, proc, programs, say
-from .versions import ROOT
+from . import bench, cache, gate, proc, programs, reports, say
 from report import charts, data, page, symbols
 
-DOCUMENT = ROOT / "docs/growth.md"
 DRIVERS = (*bench.DRIVERS, "upstream")
 # Seconds for one quantity in a boot. Upstream's driver stops at what others do in seconds: it goes as far as it does in this time.
 _TIMEOUT, _PATIENCE = 1500, {"upstream": 300}
@@ -23,10 +20,10 @@ SHORT_STEPS = 4
 
 
 def run(only="", driver=None, steps=None, into_docs=False):
-    """Measure what was not measured yet, print a table, and what grows too fast; the exit status. `into_docs`: the whole goes into
-    docs/growth.md, too."""
+    """Measure what was not measured yet, print a table, and the phases that grow too fast; the exit status. `into_docs`: write
+    reports/growth.tsv, too."""
     if into_docs and (only or driver or steps):
-        raise say.LabError("only all quantities at all sizes on all drivers go into the docs")
+        raise say.LabError("only all quantities at all sizes on all drivers go into reports/")
     program = programs.build(bench.CRATE)
     paths, problems = collect([driver] if driver else drivers(), _chosen(program, only, steps))
     print()
@@ -37,9 +34,7 @@ def run(only="", driver=None, steps=None, into_docs=False):
         print(f"error: {text}")
     print(f"\n{len(found) or 'no'} phases of ours grow too fast or let others wait too long")
     if into_docs:
-        made = page.markdown(table(rows))
-        marked.put(DOCUMENT, "growth", f"{bench.now()[:10]}, our driver of `{bench.commit()}`.\n\n{made}")
-        (ROOT / "docs/figures/growth.svg").write_text(chart(rows))
+        reports.put("growth", "Growth of costs with the number of objects", bench.about(bench.COUNTED), table(rows))
     return 1 if problems or found else 0
 
 
@@ -160,7 +155,7 @@ def add_phases(result, phases):
 
 
 def faults(rows):
-    """What is wrong with ours, but for what is accepted, with its reason in docs/growth.md."""
+    """What is wrong with ours, but for what is accepted, with its reason in docs/performance.md."""
     accepted = tomllib.loads(gate.LIMITS.read_text()).get("growth", {}).get("accepted", [])
     found = []
     for (cell, who), row in rows.items():
@@ -181,7 +176,7 @@ def table(rows):
         lines.append([cell.case, *(text for who in whose for text in _grown(found.get(who), most)), f"{ratio:.3f}" if ratio else "–",
                       "; ".join(found.get("rust", {}).get("faults", []))])
     heads = (f"{data.NAMES[who]} {text}" for who in whose for text in ("each", "grows as N to the", "preemption / interrupts off"))
-    return page.Table(("quantity: what is done", *heads, "Rust Binder ÷ C", "faults of ours"), lines, (0, 2 + 3 * len(whose)))
+    return page.Table(("quantity: what is done", *heads, "Rust Binder ÷ C", "faults"), lines, (0, 2 + 3 * len(whose)))
 
 
 def _grown(row, most):
@@ -191,13 +186,3 @@ def _grown(row, most):
     fewer = f" (with {charts.number(count)})" if count < most else ""
     stretches = (charts.number(row[name][0]) if row.get(name) else "–" for name in ("preempt_off", "irqs_off"))
     return charts.number(each) + fewer, "–" if row["exponent"] is None else f"{row['exponent']:.2f}", " / ".join(stretches)
-
-
-def chart(rows):
-    """Of each quantity the geometric mean of all phases, ours ÷ C."""
-    found = {}
-    for (cell, who), row in rows.items():
-        if who == "rust" and row["ratio"]:
-            found.setdefault(cell.case.split(": ")[0], []).append(row["ratio"])
-    return charts.ratios("Instructions ÷ C, with the most of everything", [
-        (quantity, {"rust": (statistics.geometric_mean(ratios),) * 3}) for quantity, ratios in found.items()])

@@ -13,11 +13,9 @@ import functools
 import json
 import math
 
-from . import bench, growth, marked, say
-from .versions import ROOT
+from . import bench, growth, reports, say
 from report import charts, data, page
 
-DOCUMENT = ROOT / "docs/priorities.md"
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 _OF_GROUPS = "cgroup"
 # The clock counts the instructions of all CPUs, those of timers, interrupts and workers included: so many may come at any moment.
@@ -34,7 +32,7 @@ _BOOT = ("preempt=full",)
 def run(only="", attackers="", into_docs=False):
     """Measure what was not measured yet, print a table and what is wrong; the exit status."""
     if into_docs and (only or attackers):
-        raise say.LabError("only all operations of all attackers go into the docs")
+        raise say.LabError("only all operations of all attackers go into reports/")
     chosen = tuple(filter(None, attackers.split(","))) or tuple(ATTACKERS)
     rows = {}
     for name, (drivers, possible) in _guests().items():
@@ -44,11 +42,11 @@ def run(only="", attackers="", into_docs=False):
                 rows[name] |= collect(name, drivers, [attacker], operation, _MORE)
     wrong = [f"{name}: {text}" for name, found in rows.items() for text in faults(found)]
     for name, found in rows.items():
-        print(f"\n{name}\n{page.markdown(table(found))}")
+        print("\n" + "\n".join([name, *page.plain(table(found))]))
     print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of ours are worse than those of the better of the others")
     if into_docs:
-        made = "\n".join(f"On the kernel of `{name}`:\n\n{page.markdown(table(found))}" for name, found in rows.items())
-        marked.put(DOCUMENT, "inversion", f"{bench.now()[:10]}, our driver of `{bench.commit()}`.\n\n{made}")
+        for name, found in rows.items():
+            reports.put(f"inversion-{name}", "Waits for a stranger that loses its CPU", bench.about(name), table(found))
     return 1 if wrong else 0
 
 
@@ -162,4 +160,4 @@ def table(rows):
         shown = [" / ".join(charts.number(value / 1000) for value in all_of[driver].values()) if driver in all_of else "–" for driver in whose]
         lines.append([*case.split(": "), *shown, "worse" if any(text.startswith(f"{case}: ") for text in wrong) else ""])
     heads = (f"{data.NAMES[driver]}: median / p99 / worst, µs" for driver in whose)
-    return page.Table(("attacker", "its operation", "victim", *heads, "ours"), lines, (0, 1, 2, 3 + len(whose)))
+    return page.Table(("attacker", "its operation", "victim", *heads, "verdict"), lines, (0, 1, 2, 3 + len(whose)))

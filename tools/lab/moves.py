@@ -22,7 +22,7 @@ LOADS = {
     4: (("4 pairs, a CPU each", _PAIRS.format(4)), ("4 clients, 4 threads", _CLIENTS.format(4)), ("3 oneway senders", _SENDERS.format(3))),
     8: (("8 pairs, a CPU each", _PAIRS.format(8)), ("8 clients, 8 threads", _CLIENTS.format(8)), ("7 oneway senders", _SENDERS.format(7))),
 }
-HEADERS = ("of a call", "moved: C", "ours", "÷ C", "driver: C", "ours", "locked: C", "ours", "turns: C", "ours")
+HEADERS = ("of a call", *(text for what in ("moved", "driver", "locked", "turns") for text in (f"{what}: C", "Rust Binder", *["÷ C"] * (what == "moved"))))
 # What each call of the workload `sharing` does to lines: how many move by being read and by being written, how many locked operations
 # are on what the other CPU wrote last, and how many different lines move.
 KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "counters in lines of their own": (2, 2, 0, 1),

@@ -6,11 +6,9 @@ differs from the next by is in both then; some boots show what is left of it.
 import json
 import statistics
 
-from . import bench, guest, kernel, marked, module, programs, say
-from .versions import ROOT
-from report import charts
+from . import bench, guest, kernel, module, programs, reports, say
+from report import data, page
 
-DOCUMENT = ROOT / "docs/performance.md"
 _RESULT = bench.HOME / "paired.json"
 SIZES = (0, 4096, 65536)
 BOOTS, SECONDS = 5, 10
@@ -39,10 +37,9 @@ def run(boots=BOOTS, seconds=SECONDS, into_docs=False):
             for row in json.loads(result.output.strip().splitlines()[-1])["rows"]:
                 found[title, row["size"]].append(row)
     bench.put(_RESULT, json.dumps([[*key, rows] for key, rows in found.items()]), key=_key())
-    print("\n" + table(found))
+    print("\n" + "\n".join(page.plain(table(found))))
     if into_docs:
-        marked.put(DOCUMENT, "paired", f"{bench.when([_RESULT])}.\n\n{table(found)}")
-        (ROOT / "docs/figures/front-time.svg").write_text(chart(found))
+        reports.put("paired", "Time of calls, both drivers in one kernel", bench.about(bench.TIMED, [_RESULT]), table(found))
     return 0
 
 
@@ -59,25 +56,14 @@ def _key():
 
 
 def table(found):
-    """A line for each scene and size: of each boot's figures the middle one, and of the ratios also the ends."""
-    lines = ["| where they run | bytes | C, µs | ours, µs | ours ÷ C, median | of each boot | average |", "|---|--:|--:|--:|--:|---|--:|"]
+    """A line for each scene and size: the middle one of all boots, and the ends of the ratios."""
+    lines = []
     for (scene, size), rows in found.items():
         middle = statistics.median
         first, second = (middle(row["median_us"][side] for row in rows) for side in (0, 1))
         medians = sorted(row["median"]["point"] for row in rows)
         # Half an interval, of the boot that knows least.
         unsure = max((row["median"]["high"] - row["median"]["low"]) / 2 for row in rows)
-        lines.append(f"| {scene} | {size} | {first:.1f} | {second:.1f} | **{middle(medians):.3f}** | {medians[0]:.3f} to {medians[-1]:.3f}, "
-                     f"± {unsure:.3f} | {middle(row['average']['point'] for row in rows):.3f} |")
-    return "\n".join(lines) + "\n"
-
-
-def chart(found):
-    """The middle boot, and from the least to the most that any of them has."""
-    rows = []
-    for (scene, size), boots in found.items():
-        medians = [row["median"] for row in boots]
-        interval = (statistics.median_low([median["point"] for median in medians]), min(median["low"] for median in medians),
-                    max(median["high"] for median in medians))
-        rows.append((f"{scene.replace('`', '')}, {size} bytes", {"rust": interval}))
-    return charts.ratios("Time of a call ÷ C, in one kernel", rows)
+        ratios = middle(medians), medians[0], medians[-1], unsure, middle(row["average"]["point"] for row in rows)
+        lines.append([data.Cell("throughput", size=size).label, scene, f"{first:.1f}", f"{second:.1f}", *(f"{ratio:.3f}" for ratio in ratios)])
+    return page.Table(("operation", "where", "C, µs", "Rust Binder, µs", "÷ C", "least boot", "greatest boot", "± in a boot", "average ÷ C"), lines, (0, 1))

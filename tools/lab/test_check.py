@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from . import check, marked, say
+from . import check, reports
 from .versions import ROOT
+from report import page
 
 TABLE = "| file | | why |\n|---|---|---|\n| `a/ffi/` | 3 | C |\n| `b/queue.rs`, `queue/` | 5 | places |\n"
 
@@ -50,22 +51,21 @@ def test_fences_without_a_language_and_commands_that_are_gone(tmp_path):
 PLACES = "a\n<!-- begin: x -->\nold\n<!-- end: x -->\nb\n<!-- begin: x y -->\n<!-- end: x y -->\n"
 
 
-def test_what_is_there_is_replaced_and_nothing_else(tmp_path):
-    document = tmp_path / "a.md"
-    document.write_text(PLACES)
-    marked.put(document, "x", r"new \1" + "\n")
-    marked.put(document, "x y", "more\n")
-    assert document.read_text() == PLACES.replace("old", r"new \1").replace("x y -->\n<", "x y -->\nmore\n<")
+def test_a_block_is_replaced_and_nothing_else():
+    made = reports.replaced(reports.replaced(PLACES, "x", r"new \1" + "\n"), "x y", "more\n")
+    assert reports.replaced(PLACES, "y", "new") == PLACES
+    assert made == PLACES.replace("old", r"new \1").replace("x y -->\n<", "x y -->\nmore\n<")
 
 
-@pytest.mark.parametrize("text, name, words", [(PLACES, "y", "no place for `y`"), (PLACES, "x.y", "no place for `x.y`"), (PLACES * 2, "x", "2 places for `x`")])
-def test_a_place_that_is_not_there_once_is_told(text, name, words):
-    with pytest.raises(say.LabError, match=words):
-        marked.replaced(text, name, "new\n")
-
-
-@pytest.mark.parametrize("document", sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)
+@pytest.mark.parametrize("document", sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]), ids=lambda path: path.name)
 def test_each_place_has_a_beginning_and_an_end_and_is_there_once(document):
     found = re.findall(r"<!-- (begin|end): (.*) -->", document.read_text())
     names = [name for mark, name in found if mark == "begin"]
     assert found == [(mark, name) for name in dict.fromkeys(names) for mark in ("begin", "end")]
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(reports, "FOLDER", tmp_path)
+    monkeypatch.setattr(reports, "shown", dict)
+    reports.put("x", "A title", "2026-01-01, driver a", page.Table(("name", "n"), [["a: b", "1 000"], ["c", ""]]))
+    assert reports.tables() == [("A title", ["name", "n"], [["a: b", "1 000"], ["c", ""]], "2026-01-01, driver a", "x")]

@@ -8,13 +8,13 @@ from .data import NAMES
 # Role: (light, dark).
 PALETTE = {"ink": ("#24292f", "#e6edf3"), "muted": ("#67707a", "#9198a1"), "grid": ("#dde1e6", "#353b43"), "paper": ("#fefefe", "#15181c"),
            "c": ("#59636e", "#b4bec9"), "rust": ("#c2410c", "#ff8f52"), "upstream": ("#1f63c6", "#71b3ff")}
-_WIDTH, _LABEL, _VALUE = 560, 190, 60
+_WIDTH, _LABEL, _VALUE = 560, 200, 60
 _BAR, _ROW, _TOP = 9, 17, 46
 _LEAST_TICKS = 4
 
 
-def bars(title, rows):
-    """A chart of `rows`, (label, {driver: value}); bars begin at 0, and each has its value behind it."""
+def bars(title, rows, note=""):
+    """A chart of `rows`, (label, {driver: value}); bars begin at 0, and each has its value behind it. `note`: a line below."""
     most = max(value for _, values in rows for value in values.values()) or 1
     x = lambda value: _LABEL + value / most * (_WIDTH - _LABEL - _VALUE)
     drawn, y = [], _TOP
@@ -25,10 +25,10 @@ def bars(title, rows):
             drawn.append(_text(x(value) + 4, y + _BAR - 1, number(value), "muted"))
             y += _BAR + 1
         y += 7
-    return _svg(title, [who for who in NAMES if any(who in values for _, values in rows)], y, drawn)
+    return _svg(title, [who for who in NAMES if any(who in values for _, values in rows)], y, drawn, note)
 
 
-def ratios(title, rows):
+def ratios(title, rows, note=""):
     """A chart of `rows`, (label, {driver: (ratio to C, low, high)}), around a line at 1."""
     values = [value for _, of_row in rows for interval in of_row.values() for value in interval] + [1.0]
     low, high = min(values), max(values)
@@ -47,10 +47,11 @@ def ratios(title, rows):
         for who, (ratio, least, most) in of_row.items():
             drawn.append(_line(x(least), y, x(most), y, who))
             drawn.append(f'<circle class="{who}" cx="{x(ratio):.1f}" cy="{y}" r="3.5"/>')
-    return _svg(title, [who for who in NAMES if who == "c" or any(who in of_row for _, of_row in rows)], bottom + 20, drawn)
+    return _svg(title, [who for who in NAMES if who == "c" or any(who in of_row for _, of_row in rows)], bottom + 20, drawn, note)
 
 
-def _svg(title, drivers, height, drawn):
+def _svg(title, drivers, height, drawn, note):
+    drawn, height = [*drawn, _text(8, height + 10, note, "muted")], height + 18
     theme = lambda shade: "".join(f".{role}{{fill:{pair[shade]};stroke:{pair[shade]}}}" for role, pair in PALETTE.items())
     style = f"text{{font:11px system-ui,sans-serif;stroke:none!important}}{theme(0)}@media(prefers-color-scheme:dark){{{theme(1)}}}"
     key = [_text(_WIDTH - 100 * (len(drivers) - index), 30, f"■ {NAMES[who]}", who) for index, who in enumerate(drivers)]

@@ -6,10 +6,25 @@ there.
 import dataclasses
 import json
 import subprocess
+import tomllib
 
 from lab import say
+from lab.versions import ROOT
 
 NAMES = {"c": "C", "rust": "Rust Binder", "upstream": "upstream Rust"}
+# The names of operations, by those of their cells: those of goals, and of others.
+TITLES = {key: goal["row"] for key, goal in tomllib.loads((ROOT / "tools/binder-bench/limits.toml").read_text())["goals"]["instructions"]["goals"].items()}
+TITLES |= {f"{key} size={size}": title for key, size, title in (
+    ("handles", "0 reply=24 refs=100000", "new handle, next to 100 000"), ("freeze freeze and thaw", "0 reply=0", "freeze and thaw"),
+    ("death nodes die", "0 reply=0 nodes=1", "death of a node"),
+    *(("fanin", f"0 reply=0 threads={count}", f"call to a pool of {count} thread{'s' * (count > 1)}") for count in (1, 4)),
+    *(("nested", f"4 reply=0 depth={depth}", f"nested call, depth {depth}") for depth in (1, 2, 4)),
+    *(("spam", f"0 reply=0 outstanding={count}", f"oneway call, {count} outstanding") for count in (0, 64, 400)))}
+
+
+def title(name):
+    """An operation's name for people, by that of its cell."""
+    return TITLES.get(name, name.partition(" size=")[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +52,10 @@ class Cell:
 
     @property
     def label(self):
-        """A name for people, as short as it can be while it tells cells apart."""
-        words = [self.workload, self.case]
-        if not self.case and not self.parameters:
-            words.append(bytes_name(self.size))
-        label = ", ".join([" ".join(filter(None, words)), *(f"{name} {value}" for name, value in self.parameters)])
+        """The operation's name for people, and the number of pairs."""
+        alone = dataclasses.replace(self, pairs=1).name
+        words = [self.workload, self.case or ("" if self.parameters else bytes_name(self.size))]
+        label = TITLES.get(alone) or ", ".join([" ".join(filter(None, words)), *(f"{name} {value}" for name, value in self.parameters)])
         return f"{label} × {self.pairs}" if self.pairs > 1 else label
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page that `make bench` makes of what was measured, one HTML file that needs nothing else, and its tables for documents."""
+"""The page that `make bench` writes of all measured figures, one HTML file that needs nothing else, and its tables for terminals."""
 
 import collections
 import html
@@ -49,13 +49,6 @@ def _lines(lines):
     return "<pre>" + html.escape("\n".join(lines)) + "</pre>"
 
 
-def markdown(table):
-    """A table for documents."""
-    line = lambda cells: "| " + " | ".join(cells) + " |"
-    rule = "|" + "|".join("---" if index in table.words else "--:" for index in range(len(table.headers))) + "|"
-    return "\n".join([line(table.headers), rule, *map(line, table.rows)]) + "\n"
-
-
 def plain(table):
     """A table for terminals: the first column to the left, all others to the right, or to the left if they are words."""
     widths = [max(len(cells[index]) for cells in [table.headers, *table.rows]) for index in range(len(table.headers))]
@@ -65,14 +58,14 @@ def plain(table):
 
 def counts(ours, base):
     """Instructions and locked operations; both are {operation: [instructions, locked operations]}."""
-    rows = [[name, number(now[0]), number(was[0]), f"{now[0] / was[0]:.3f}", number(now[1]), number(was[1]), over(now[1], was[1])]
+    rows = [[data.title(name), number(now[0]), number(was[0]), f"{now[0] / was[0]:.3f}", number(now[1]), number(was[1]), over(now[1], was[1])]
             for name, now in ours.items() if (was := base.get(name))]
-    return Table(("operation", "instructions: ours", "C", "÷ C", "locked: ours", "C", "÷ C"), rows)
+    return Table(("operation", "instructions: Rust Binder", "C", "÷ C", "locked: Rust Binder", "C", "÷ C"), rows)
 
 
 def memory(ours, base):
     """Bytes of one more object; both are {object: bytes}."""
-    return Table(("object", "bytes: ours", "C", "÷ C"),
+    return Table(("object", "bytes: Rust Binder", "C", "÷ C"),
                  [[name, number(now), number(base[name]), f"{now / base[name]:.3f}"] for name, now in ours.items()])
 
 

@@ -34,7 +34,7 @@ def test_the_page_needs_nothing_from_elsewhere():
 
 
 def test_charts_are_xml_with_labels_values_and_drivers():
-    for chart in (charts.bars("<title>", [("a & b", {"c": 200, "rust": 12345.6})]), charts.ratios("t", [("x", {"rust": (0.5, 0.4, 0.6)})])):
+    for chart in (charts.bars("<title>", [("a & b", {"c": 200, "rust": 12345.6})], "note"), charts.ratios("t", [("x", {"rust": (0.5, 0.4, 0.6)})])):
         texts = [text.text for text in tree.fromstring(chart).iter("{http://www.w3.org/2000/svg}text")]
         assert {"■ C", "■ Rust Binder"} <= set(texts) and "■ upstream Rust" not in texts
     assert {"<title>", "a & b", "12 346"} <= {text.text for text in tree.fromstring(charts.bars("<title>", [("a & b", {"rust": 12345.6})])).iter()}
@@ -53,16 +53,16 @@ def test_a_ratio_below_one_lies_left_of_c():
     assert ours < line[0] < upstream
 
 
-def test_tables_are_the_same_for_documents_and_terminals():
+def test_a_table_for_terminals_has_columns():
     table = page.Table(("name", "n"), [["a", "100"], ["longer", "1"]])
     assert page.plain(table) == ["  name      n", "  a       100", "  longer    1"]
-    assert page.markdown(table) == "| name | n |\n|---|--:|\n| a | 100 |\n| longer | 1 |\n"
 
 
 def test_names_tell_cells_apart_and_labels_are_short():
     one = data.Cell("fanin", size=4096, pairs=8, parameters=(("threads", 4),))
     assert (one.name, one.label) == ("fanin size=4096 reply=0 pairs=8 threads=4", "fanin, threads 4 × 8")
-    assert data.Cell("throughput", size=4096).label == "throughput 4 KiB"
+    assert data.Cell("throughput", size=1024).label == "throughput 1 KiB"
+    assert (data.Cell("throughput", pairs=2).label, data.title("rpc a/64 size=124 reply=72")) == ("null call × 2", "rpc a/64")
 
 
 def test_no_ratio_is_made_of_nothing():

@@ -23,7 +23,7 @@
 //! The kernel has no container for this. `XArray` has no lowest free index, no next index, and
 //! allocates when it stores. `IdPool` copies a bitmap when it grows, and searches it, in as many
 //! steps as there are handles. Such a table took 49 721 instructions under its lock
-//! (`docs/growth.md`).
+//! with 131 072 handles.
 //!
 //! The table takes no lock and allocates nothing. When [`HandleTable::lowest_free`] lacks memory,
 //! the caller releases its lock, allocates a [`RoomForLeaf`], and starts again from its first

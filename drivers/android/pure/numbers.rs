@@ -5,8 +5,8 @@
 //!
 //! What a number does at its end should not be seen for the first time after months of use. Built
 //! with `CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS`, the driver starts these numbers near their
-//! ends, or sets their ends lower, and has to work as in any other build. `docs/numbers.md` lists
-//! all of them, with their widths and what happens at their ends.
+//! ends, or sets their ends lower, and has to work as in any other build. `docs/performance.md`
+//! describes the ends.
 
 /// The first debug id. Near limits, debug ids soon wrap around.
 pub(crate) const FIRST_DEBUG_ID: i32 = if cfg!(near_limits) { -50 } else { 0 };
@@ -34,7 +34,7 @@ const MOST: u32 = 1024;
 /// Numbers that a process has taken from a counter which all processes share, and has not used yet.
 ///
 /// It takes several at once, so that it writes the cache line of the counter in one call of 500
-/// (`docs/performance.md`).
+/// (`reports/lines.tsv`, independent pairs).
 ///
 /// Each time as many are taken as were in all the times before, up to [`MOST`]: a process that
 /// needs few wastes few, so that the counter counts at most about twice as far as numbers are used.

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measured tables, `reports/NAME.tsv`, and what documents show of them: generated blocks, and the figures in docs/figures.
+
+A file has a comment line, `# title: date, driver, kernel, machine`, then the heads of its columns, then its rows, separated by tabs.
+"""
+
+import collections
+import re
+import statistics
+
+from .versions import ROOT
+from report import charts, data
+
+FOLDER, FIGURES = ROOT / "reports", ROOT / "docs/figures"
+# Operations that documents show: of each the object whose memory it takes. README shows those in SHORT.
+SHOWN = {"null call": "call", "call with 4 KiB": "", "call with 64 KiB": "", "call with 1 MiB": "", "oneway call": "", "call with a file": "",
+         "call with an object, held": "node", "new handle, next to no others": "reference", "nested call, depth 8": "",
+         "death of a node": "process", "freeze and thaw, notified": "", "death request, withdrawn": "death request"}
+SHORT = ("null call", "call with 64 KiB", "oneway call", "call with a file", "call with an object, held", "death of a node")
+# Rows above C's by more than this are named; those of growth, which are many, by more than the second.
+_MUCH, _MUCH_GROWTH = 1.1, 1.5
+
+# One file: `about` is its date, driver, kernel and machine.
+Report = collections.namedtuple("Report", "title headers rows about name")
+
+
+def put(name, title, about, table):
+    """Write the file of a table, and what documents show of all files."""
+    (FOLDER / f"{name}.tsv").write_text("\n".join([f"# {title}: {about}", *map("\t".join, [table.headers, *table.rows])]) + "\n")
+    for path, text in shown().items():
+        path.write_text(text)
+
+
+def read(name):
+    about, headers, *rows = ((FOLDER / f"{name}.tsv").read_text()).splitlines()
+    title, _, about = about.removeprefix("# ").partition(": ")
+    return Report(title, headers.split("\t"), [row.split("\t") for row in rows], about, name)
+
+
+def tables():
+    """All files, by name."""
+    return [read(path.stem) for path in sorted(FOLDER.glob("*.tsv"))]
+
+
+def complaints():
+    """Documents and figures that differ from the files."""
+    return [f"{path.relative_to(ROOT)} differs from reports/: make bench DOCS=1" for path, text in shown().items() if path.read_text() != text]
+
+
+def shown():
+    """{path: text} of documents, with all generated blocks that they have, and of figures."""
+    blocks = {name: "\n".join(rows()) + "\n" for name, rows in _BLOCKS.items()}
+    made = {FIGURES / f"{name}.svg": chart for name, chart in _figures()}
+    for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")):
+        made[path] = path.read_text()
+        for name, rows in blocks.items():
+            made[path] = replaced(made[path], name, rows)
+    return made
+
+
+def replaced(text, name, made):
+    """The text with `made` between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, if it has these."""
+    return re.sub(f"(?<=<!-- begin: {re.escape(name)} -->\n).*?(?=<!-- end: {re.escape(name)} -->)", lambda _: made, text, flags=re.S)
+
+
+def _number(cell):
+    return float(cell.replace(" ", ""))
+
+
+def _rows(name, what=None):
+    """{name of a row: its cells}, of the rows with `what` in the second column, if any."""
+    return {row[0]: row for row in read(name).rows if what is None or row[1] == what}
+
+
+def _ratios(name, column=3):
+    """{row: ratio to C}."""
+    return {row[0]: _number(row[column]) for row in read(name).rows if row[column] != "–"}
+
+
+def _operations(names):
+    """A row for each operation."""
+    counted, weighed, timed, paired = _rows("instructions"), _rows("memory"), _rows("time", data.NAMES["rust"]), _rows("paired", "one CPU")
+    yield from ("| operation | instructions ÷ C | time, µs | time ÷ C | memory of | bytes | bytes ÷ C |", "|---|--:|--:|---|---|--:|--:|")
+    for name in names:
+        time, ratio = (paired[name][3], f"{paired[name][4]} ± {paired[name][7]}") if name in paired else (timed[name][2], timed[name][-2])
+        memory = f" {SHOWN[name]} | {weighed[SHOWN[name]][1]} | {weighed[SHOWN[name]][3]} |" if SHOWN[name] else "|||"
+        yield f"| {name} | {counted[name][3]} | {time} | {ratio} |{memory}"
+
+
+def _behind():
+    """The rows of each file in which this driver takes more than the C driver."""
+    yield from ("| report | rows | above 1 | above 1.1; of growth 1.5 |", "|---|--:|--:|---|")
+    ours, upstream = (_rows("time", data.NAMES[who]) for who in ("rust", "upstream"))
+    for name, title, found in (
+            ("instructions", "instructions", _ratios("instructions")), ("instructions", "locked operations", _ratios("instructions", 6)),
+            ("memory", "memory of an object", _ratios("memory")),
+            ("paired", "time in one kernel", {f"{row[0]}, {row[1]}": _number(row[4]) for row in read("paired").rows}),
+            ("time", "time, low end of the interval", {row: float(re.search(r"\[([\d.]+)", ours[row][-2])[1]) for row in ours}),
+            ("time", "time ÷ upstream's", {row: _number(ours[row][2]) / _number(upstream[row][2]) for row in ours}),
+            ("lines", "lines that move", _ratios("lines")),
+            ("lines", "turns of spinning", {row[0]: _number(row[9]) / _number(row[8]) for row in read("lines").rows if _number(row[8]) >= 1}),
+            ("growth", "growth", _ratios("growth", -2))):
+        above = sorted((row for row in found if found[row] > 1), key=found.get, reverse=True)
+        named = "; ".join(f"{row} {found[row]:.2f}" for row in above if found[row] > (_MUCH_GROWTH if name == "growth" else _MUCH))
+        yield f"| [{title}](../reports/{name}.tsv) | {len(found)} | {len(above)} | {named} |"
+    for report in tables():
+        if report.name.startswith(("growth", "inversion")) and report.headers[-1] in ("faults", "verdict"):
+            worse = [row[0] if report.name == "growth" else ", ".join(row[:3]) for row in report.rows if row[-1]]
+            yield f"| [{report.headers[-1]} of {report.name}](../reports/{report.name}.tsv) | {len(report.rows)} | {len(worse)} | {'; '.join(worse)} |"
+
+
+_BLOCKS = {"operations": lambda: _operations(SHOWN), "operations in short": lambda: _operations(SHORT), "behind": _behind}
+
+
+def _figures():
+    """(name, figure) of those in documents."""
+    counted, quantities = _rows("instructions"), collections.defaultdict(list)
+    for name, value in _ratios("growth", -2).items():
+        quantities[name.split(": ")[0]].append(value)
+    share = lambda row, at: {"c": 100, "rust": 100 * _number(row[at]) / _number(row[at + 1])}
+    each = lambda found: [(name, {"rust": (value,) * 3}) for name, value in found.items()]
+    for figure, draw, title, source, rows in (
+            ("headline", charts.bars, "Instructions, and locked operations, C = 100", "instructions",
+             [(f"{name}{what}", share(counted[name], at)) for at, what in ((1, ""), (4, ": locked")) for name in SHORT]),
+            ("front-instructions", charts.ratios, "Instructions of an operation ÷ C", "instructions", each({name: _number(counted[name][3]) for name in SHOWN})),
+            ("front-time", charts.ratios, "Time of a call ÷ C, both in one kernel", "paired",
+             [(f"{row[0]}, {row[1]}", {"rust": tuple(map(_number, row[4:7]))}) for row in read("paired").rows]),
+            ("front-lines", charts.ratios, "Cache lines that move in a call ÷ C", "lines", each(_ratios("lines"))),
+            ("memory", charts.bars, "Kernel memory of one more object, bytes", "memory",
+             [(row[0], {"c": _number(row[2]), "rust": _number(row[1])}) for row in read("memory").rows]),
+            ("growth", charts.ratios, "Instructions with the largest number ÷ C, mean of phases", "growth",
+             each({name: statistics.geometric_mean(values) for name, values in quantities.items()}))):
+        yield figure, draw(title, rows, ", ".join(read(source).about.split(", ")[1:3]))
