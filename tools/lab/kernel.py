@@ -41,7 +41,7 @@ class Guest:
 
 # What our own Kbuild says for our module, for upstream's.
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
-# With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is there (docs/arm64.md); tags of programs work.
+# With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is there (docs/architectures.md); tags of programs work.
 _NO_KASAN = ("kasan=off",)
 
 GUESTS = {
