@@ -139,7 +139,7 @@ pub(crate) struct Buffer {
     /// The offset from the start of the target's space.
     pub(crate) offset: u32,
     pub(crate) layout: BufferLayout,
-    /// Whether it is zeroed when it is freed.
+    /// True if it is zeroed when it is freed.
     is_cleared: bool,
     /// Its sender has filled too much of a oneway space that is running out (contract ALLOC-7).
     pub(crate) is_spam_suspect: bool,

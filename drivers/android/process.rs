@@ -116,7 +116,7 @@ pub(crate) struct Process {
     pub(crate) waiters: PollQueue,
     /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: Atomic<bool>,
-    /// Whether a descriptor was closed, so that threads may have been made to return to user space.
+    /// True if a descriptor was closed, so that threads may have been made to return to user space.
     pub(crate) was_flushed: Atomic<bool>,
     /// The number of `group` in the initial pid namespace.
     pub(crate) pid: Pid,
@@ -144,7 +144,7 @@ pub(crate) struct ProcessState {
     pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work of the process, for the first available thread that reads.
     pub(crate) work: WorkQueue,
-    /// Whether the process takes calls, and how many transactions are outstanding.
+    /// True if the process takes calls, and how many transactions are outstanding.
     pub(crate) freeze: FreezeState,
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The calls in `work`.
@@ -166,7 +166,7 @@ pub(crate) struct ProcessState {
     /// Freeze notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_freezes: LinkedTree<FreezeNotification>,
     pub(crate) pool: Pool,
-    /// Whether the process has requested to read that its oneway calls are suspected of spam.
+    /// True if the process has requested to read that its oneway calls are suspected of spam.
     pub(crate) detects_oneway_spam: bool,
     has_pollers: bool,
 }
@@ -248,9 +248,9 @@ impl ProcessState {
         Wake::Thread(thread)
     }
 
-    /// Whether work is queued that no idle thread is about to read. Then a thread that polls, and
-    /// may have become available now, has the pollers look again: they have found nothing to read
-    /// while it was not, and wait for another event (contract POLL-4).
+    /// Returns whether work is queued that no idle thread is about to read. Then a thread that
+    /// polls, and may have become available now, has the pollers look again: they have found
+    /// nothing to read while it was not, and wait for another event (contract POLL-4).
     #[cold]
     pub(crate) fn pollers_have_to_look(&self) -> bool {
         !self.work.is_empty() && self.newest_idle.is_none()
@@ -343,8 +343,8 @@ impl ProcessState {
         }
     }
 
-    /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to
-    /// request it from user space (contract LOOP-5). A thread beyond the limit of threads is not
+    /// Returns whether the pool needs one more thread, and `thread`, which is one of the pool, is
+    /// to request it from user space (contract LOOP-5). A thread beyond the limit of threads is not
     /// requested.
     pub(crate) fn needs_thread(&self, thread: &Thread) -> bool {
         let pool = self.pool;
@@ -418,9 +418,9 @@ impl Process {
         }
     }
 
-    /// Whether the calling task belongs to the thread group that opened the device. A descriptor
-    /// that was passed on or inherited gives no right to act as that thread group (contract
-    /// FORK-1).
+    /// Returns whether the calling task belongs to the thread group that opened the device. A
+    /// descriptor that was passed on or inherited gives no right to act as that thread group
+    /// (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
     }

@@ -68,7 +68,7 @@ pub(crate) const FIRST: usize = 4;
 /// which the kernel would allocate 4 KiB for them.
 pub(crate) const FEW: usize = 35;
 
-/// Whether a thread waits for the reply, and therefore which budget the range counts for.
+/// True if a thread waits for the reply, and therefore which budget the range counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallKind {
     /// The sender waits for a reply. Such calls may use the whole space.
@@ -377,7 +377,8 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         self.oneway_free as usize
     }
 
-    /// Whether any range in use has a byte in `start..end`. If not, its memory can be freed.
+    /// Returns whether any range in use has a byte in `start..end`. If not, its memory can be
+    /// freed.
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
         start < end
             && self
@@ -385,8 +386,8 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
                 .is_some_and(|range| range.offset < end)
     }
 
-    /// Whether the memory behind `start..end` can be reclaimed: no range in use has a byte in it,
-    /// and no range that was reserved in this round or the one before ends behind `start`.
+    /// Returns whether the memory behind `start..end` can be reclaimed: no range in use has a byte
+    /// in it, and no range that was reserved in this round or the one before ends behind `start`.
     ///
     /// Reclaim checks the whole space again and again, and passes another `round` whenever it
     /// begins at its start.
@@ -508,7 +509,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         self.spam_reported
     }
 
-    /// Whether `size` more bytes would exceed the sender's part of the oneway budget.
+    /// Returns whether `size` more bytes would exceed the sender's part of the oneway budget.
     #[cold]
     fn exceeds_quota(&self, sender: i32, percent: u8, size: u32) -> bool {
         let quota = u64::from(self.size / 2) * u64::from(percent) / 100;

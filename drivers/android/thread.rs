@@ -83,7 +83,7 @@ pub(crate) struct ThreadState {
     /// The error of the last command, as long as that is queued.
     pub(crate) unread_error: Return,
     pub(crate) wait_state: WaitState,
-    /// Whether `work` holds something that ends a wait.
+    /// True if `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) looper: Looper,
     /// The completions in `work`, which say that a call or a reply is on its way.
@@ -135,7 +135,7 @@ impl ThreadState {
         }
     }
 
-    /// Whether the thread can take any work of the process (contract POLL-3).
+    /// Returns whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
         self.stack.frames.last().is_none() && self.work.is_empty()
     }
@@ -207,7 +207,7 @@ impl Thread {
         }
     }
 
-    /// Whether the thread makes or serves a call.
+    /// Returns whether the thread makes or serves a call.
     pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
         self.state.access(process).stack.is_calling()
     }

@@ -194,13 +194,14 @@ impl Transaction {
         })
     }
 
-    /// Whether this oneway call may take the place of one that waits (contract TXN-23).
+    /// Returns whether this oneway call may take the place of one that waits (contract TXN-23).
     pub(crate) fn may_supersede(&self) -> bool {
         self.flags & TF_UPDATE_TXN != 0
     }
 
-    /// Whether `newer`, which may supersede a oneway call and is for the same node, is to take the
-    /// place of this one. Both are oneway and admitted. The same flags say that this one permits it.
+    /// Returns whether `newer`, which may supersede a oneway call and is for the same node, is to
+    /// take the place of this one. Both are oneway and admitted. The same flags say that this one
+    /// permits it.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
         self.flags == newer.flags
             && self.code == newer.code

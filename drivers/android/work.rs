@@ -140,7 +140,7 @@ impl ThreadWake<'_> {
 }
 
 impl<T: Deref<Target = Thread>> Wake<T> {
-    /// Whether anything has to be woken.
+    /// Returns whether anything has to be woken.
     pub(crate) fn is_needed(&self) -> bool {
         !matches!(self, Self::Nobody)
     }

@@ -44,7 +44,7 @@ pub(crate) struct FileSlot {
     /// The offset of the number's four bytes from the start of the buffer.
     pub(crate) at: usize,
     pub(crate) file: PassedFile,
-    /// Whether the driver closes the descriptor when the receiver frees the buffer, and not the
+    /// True if the driver closes the descriptor when the receiver frees the buffer, and not the
     /// receiver at any time (contract OBJ-11).
     pub(crate) is_closed_with_buffer: bool,
 }

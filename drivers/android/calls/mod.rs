@@ -35,7 +35,7 @@ pub(crate) struct Sender<'a> {
     pub(crate) hint: WakeHint,
     /// The offset in the write buffer of the command that runs.
     pub(crate) at: u64,
-    /// Whether the thread reads once its commands have run, and has room for a completion and more.
+    /// True if the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Sender<'a> {
 /// queued then, and whose pool [needed](crate::process::ProcessState::needs_thread) no other
 /// thread. It is not queued: the thread reads it at once, and nothing else.
 pub(crate) struct ReplySent {
-    /// Whether the reply has failed, which its caller reads: if the thread cannot read the
+    /// True if the reply has failed, which its caller reads: if the thread cannot read the
     /// completion at once, that stops its commands until it does (contract TXN-25).
     pub(crate) has_failed: bool,
 }

@@ -64,7 +64,7 @@ pub(crate) struct Route<'a> {
     pub(crate) id: u32,
     pub(crate) sender: &'a Sender<'a>,
     pub(crate) receiver: &'a Arc<Process>,
-    /// Whether the receiver takes file descriptors.
+    /// True if the receiver takes file descriptors.
     pub(crate) accepts_files: bool,
 }
 

@@ -69,12 +69,12 @@ macro_rules! space_debug {
 }
 pub(crate) use space_debug;
 
-/// Whether `debug_mask` has the subject's bit.
+/// Returns whether `debug_mask` has the subject's bit.
 pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
     ffi::DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
 
-/// Whether `alloc_debug_mask` has the subject's bit.
+/// Returns whether `alloc_debug_mask` has the subject's bit.
 pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
     ffi::ALLOC_DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }

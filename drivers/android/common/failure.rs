@@ -119,8 +119,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Whether it is the fault of whoever sends: it broke the protocol. (Not, for example,
-            /// that the receiver has ended.)
+            /// Returns whether it is the fault of whoever sends: it broke the protocol. (Not, for
+            /// example, that the receiver has ended.)
             pub(crate) const fn is_user_error(self) -> bool {
                 matches!(self, $(Self::$broken)|+)
             }
@@ -174,12 +174,12 @@ reasons! {
 }
 
 impl Reason {
-    /// Whether it is about the space that data is received in.
+    /// Returns whether it is about the space that data is received in.
     pub(crate) const fn is_about_space(self) -> bool {
         matches!(self, Self::NotMapped | Self::TooLarge) || self.is_lack_of_room()
     }
 
-    /// Whether it is that the space has no room.
+    /// Returns whether it is that the space has no room.
     pub(crate) const fn is_lack_of_room(self) -> bool {
         matches!(
             self,

@@ -46,7 +46,7 @@ pub(crate) struct ProcessLimits {
 pub(crate) struct Limit(Atomic<u32>);
 
 impl Limit {
-    /// Whether one more may be added to `count`.
+    /// Returns whether one more may be added to `count`.
     #[inline]
     pub(crate) fn has_room(&self, count: usize) -> bool {
         let most = self.0.load(Relaxed);

@@ -96,7 +96,7 @@ pub(crate) struct Entry {
     pub(crate) return_code: u32,
     pub(crate) param: i32,
     pub(crate) line: u32,
-    /// Whether everything is about this call.
+    /// True if everything is about this call.
     pub(crate) is_complete: bool,
 }
 

@@ -52,7 +52,7 @@ pub(super) enum Written<'a> {
     /// A reply, which is the last work. A thread that reads one was not woken for the work of the
     /// process, so no idle thread has to be.
     Reply {
-        /// Whether the pool [needed](ProcessState::needs_thread) one more thread.
+        /// True if the pool [needed](ProcessState::needs_thread) one more thread.
         needs_thread: bool,
     },
 }

@@ -68,7 +68,7 @@ pub(crate) struct Devices {
     _reports: Option<Registration>,
 }
 
-/// Whether [`Devices::make`] has been called since the module was loaded.
+/// True if [`Devices::make`] has been called since the module was loaded.
 static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
 
 impl Devices {

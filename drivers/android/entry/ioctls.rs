@@ -49,7 +49,7 @@ pub(crate) struct Opened<'a> {
     /// as long as the file is open.
     pub(crate) credential: &'a Credential,
     pub(crate) descriptors: Descriptors<'a, Process>,
-    /// Whether the task may sleep until work arrives.
+    /// True if the task may sleep until work arrives.
     pub(crate) may_wait: bool,
 }
 

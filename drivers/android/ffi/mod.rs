@@ -42,8 +42,8 @@ unsafe extern "C" {
     #[link_name = "rust_binder_alloc_debug_mask"]
     pub(crate) safe static ALLOC_DEBUG_MASK: Atomic<u32>;
 
-    /// Whether one more message may be printed now: a burst of ten, and ten every five seconds. The
-    /// kernel prints by itself how many were suppressed. In any context.
+    /// Returns whether one more message may be printed now: a burst of ten, and ten every five
+    /// seconds. The kernel prints by itself how many were suppressed. In any context.
     #[link_name = "rust_binder_may_log"]
     pub(crate) safe fn may_log() -> bool;
 
@@ -83,8 +83,8 @@ pub(crate) fn wait_while_stopped() -> Result {
     Ok(())
 }
 
-/// Whether `stop_on_user_error` is not 0, or is being changed. As long as it is 0, this costs one
-/// instruction where the kernel has jump labels.
+/// Returns whether `stop_on_user_error` is not 0, or is being changed. As long as it is 0, this
+/// costs one instruction where the kernel has jump labels.
 #[inline(always)]
 pub(crate) fn may_stop() -> bool {
     // SAFETY: The variable is a static key of C, and lives as long as the module.
@@ -130,7 +130,7 @@ pub(crate) unsafe fn register_reports() -> Option<Registration> {
     }
 }
 
-/// Whether anybody has joined the group of the reports.
+/// Returns whether anybody has joined the group of the reports.
 pub(crate) fn has_listeners() -> bool {
     rust_binder_has_reports.load(Relaxed) && REPORTS.has_listeners(0)
 }

@@ -157,7 +157,7 @@ impl FlatObject {
         self.0.flags
     }
 
-    /// Whether the sender counts the node strongly or weakly.
+    /// Returns whether the sender counts the node strongly or weakly.
     pub(crate) fn strength(&self) -> Strength {
         match self.0.hdr.type_ {
             uapi::BINDER_TYPE_WEAK_BINDER | uapi::BINDER_TYPE_WEAK_HANDLE => Strength::Weak,

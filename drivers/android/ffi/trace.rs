@@ -214,7 +214,7 @@ extern "C" {
     static rust_binder_page_events: super::StaticKey;
 }
 
-/// Whether an event is on about pages that come into use or are free.
+/// Returns whether an event is on about pages that come into use or are free.
 #[inline(always)]
 pub(crate) fn are_pages_on() -> bool {
     #[cfg(CONFIG_TRACEPOINTS)]

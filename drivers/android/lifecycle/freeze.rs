@@ -216,8 +216,8 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     }
 }
 
-/// Whether no process has transactions left or makes calls itself, and no attempt is superseded.
-/// Takes the state locks.
+/// Returns whether no process has transactions left or makes calls itself, and no attempt is
+/// superseded. Takes the state locks.
 fn are_idle(targets: &[FreezeTarget]) -> bool {
     let mut begun = targets.iter().filter_map(FreezeTarget::begun);
     begun.all(|(process, attempt)| {
@@ -231,8 +231,8 @@ fn are_idle(targets: &[FreezeTarget]) -> bool {
     })
 }
 
-/// Whether transactions are outstanding for the process, or any of its threads makes or serves a
-/// call.
+/// Returns whether transactions are outstanding for the process, or any of its threads makes or
+/// serves a call.
 fn is_busy(state: &ProcessState) -> bool {
     state.freeze.outstanding > 0
         || state

@@ -106,7 +106,7 @@ pub(super) struct LineOfBuffer {
     pub(super) data: PlaceOfData,
     /// How much is behind the data and the offsets.
     pub(super) extra_size: u32,
-    /// Whether its transaction exists.
+    /// True if its transaction exists.
     pub(super) is_active: bool,
 }
 

@@ -126,7 +126,7 @@ type CallKey = (usize, u64);
 /// What a log shows, as it was when its reading began.
 struct Snapshot {
     log: Log,
-    /// Whether what has nothing to do with a transaction is copied, too.
+    /// True if what has nothing to do with a transaction is copied, too.
     is_complete: bool,
     /// The title, and the dead nodes.
     head: KVVec<Line>,

@@ -61,7 +61,7 @@ impl FrameId {
         self.place as usize
     }
 
-    /// Whether a frame is the one of this call.
+    /// Returns whether a frame is the one of this call.
     #[inline(always)]
     fn names<T>(self, frame: Option<&Frame<T>>) -> bool {
         matches!(frame, Some(Frame::Outgoing { serial, .. }) if *serial == self.serial)
@@ -86,8 +86,8 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Whether the thread makes or serves a call. A call to which the thread is replying does not
-    /// count.
+    /// Returns whether the thread makes or serves a call. A call to which the thread is replying
+    /// does not count.
     pub(crate) fn is_calling(&self) -> bool {
         match self.frames.len() {
             0 => false,
@@ -175,8 +175,8 @@ impl<T> CallStack<T> {
         is_it
     }
 
-    /// Whether the thread waits for the outcome of the call of this frame, which may be any frame
-    /// of the stack.
+    /// Returns whether the thread waits for the outcome of the call of this frame, which may be any
+    /// frame of the stack.
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
         frame.names(self.frames.get(frame.place()))
     }
@@ -331,7 +331,7 @@ impl<T> ChunkedStack<T> {
         chunk.items.get_mut(place - chunk.start)?.as_mut()
     }
 
-    /// Whether an item can be pushed.
+    /// Returns whether an item can be pushed.
     pub(crate) fn has_room(&self) -> bool {
         self.last.is_none() || self.highest.as_deref().is_some_and(|it| !it.is_full())
     }

@@ -63,7 +63,7 @@ pub(crate) enum FreezeProgress {
     Superseded,
 }
 
-/// Whether a process takes a call that has reached it.
+/// True if a process takes a call that has reached it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is taken.
@@ -74,7 +74,7 @@ pub(crate) enum Admission {
     Rejected,
 }
 
-/// Whether the threads that wait in freeze attempts have to be woken after the lock is released, to
+/// True if the threads that wait in freeze attempts have to be woken after the lock is released, to
 /// read the progress again.
 #[must_use = "a freeze attempt may wait for the end of the outstanding transactions"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +87,9 @@ pub(crate) struct FreezeState {
     /// Transactions that count for the process: calls from the time they are queued until they are
     /// replied to, oneway calls and replies until they are delivered (contract TXN-24).
     pub(crate) outstanding: u32,
-    /// Whether a call was rejected since the process was last frozen or thawed.
+    /// True if a call was rejected since the process was last frozen or thawed.
     pub(crate) has_rejected_sync: bool,
-    /// Whether a oneway call arrived since then.
+    /// True if a oneway call arrived since then.
     pub(crate) has_received_oneway: bool,
     stage: FreezeStage,
     /// The number of the attempt to which `Freezing` and `Frozen` belong.

@@ -95,12 +95,12 @@ impl Looper {
         self.0 |= Self::POLLS;
     }
 
-    /// Whether the thread is one of the pool.
+    /// Returns whether the thread is one of the pool.
     pub(crate) fn is_in_pool(self) -> bool {
         self.0 & (Self::REGISTERED | Self::ENTERED) != 0
     }
 
-    /// Whether the thread has polled the device.
+    /// Returns whether the thread has polled the device.
     pub(crate) fn polls(self) -> bool {
         self.0 & Self::POLLS != 0
     }
@@ -110,7 +110,7 @@ impl Looper {
         self.0 |= Self::FLAG_IS_LENT;
     }
 
-    /// Whether the flag is lent to the task, which returns it now.
+    /// Returns whether the flag is lent to the task, which returns it now.
     pub(crate) fn take_lent_flag(&mut self) -> bool {
         let is_lent = self.0 & Self::FLAG_IS_LENT != 0;
         self.0 &= !Self::FLAG_IS_LENT;

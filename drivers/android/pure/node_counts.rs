@@ -19,7 +19,7 @@
 
 use crate::pure::numbers::MOST_COUNTS;
 
-/// Whether a count keeps an object in use (strong) or only its name (weak).
+/// True if a count keeps an object in use (strong) or only its name (weak).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strength {
     Strong,
@@ -53,7 +53,7 @@ pub(crate) struct NodeUpdate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uncounted;
 
-/// Whether a node can gain references.
+/// True if a node can gain references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     /// In the owner's tree of nodes, or, if the owner has begun to end, in the tree as it was at
@@ -82,7 +82,7 @@ pub(crate) struct NodeCounts {
     strong: OwnerRef,
     weak: OwnerRef,
     pub(crate) life: Life,
-    /// Whether a oneway call of the node is queued or being handled: only one is at a time.
+    /// True if a oneway call of the node is queued or being handled: only one is at a time.
     pub(crate) is_busy: bool,
 }
 
@@ -132,17 +132,17 @@ impl NodeCounts {
         Ok(())
     }
 
-    /// Whether anything keeps the node in use.
+    /// Returns whether anything keeps the node in use.
     pub(crate) fn has_strong(&self) -> bool {
         self.strong_refs > 0 || self.local_strong > 0 || self.strong == OwnerRef::Pending
     }
 
-    /// Whether anything needs the name of the node.
+    /// Returns whether anything needs the name of the node.
     pub(crate) fn has_weak(&self) -> bool {
         self.has_weak_alone() || self.has_strong()
     }
 
-    /// Whether anything needs the name of the node, apart from what keeps it in use.
+    /// Returns whether anything needs the name of the node, apart from what keeps it in use.
     fn has_weak_alone(&self) -> bool {
         self.refs > 0 || self.local_weak > 0 || self.pins > 0 || self.weak == OwnerRef::Pending
     }
@@ -169,33 +169,33 @@ impl NodeCounts {
         )
     }
 
-    /// Whether handles keep the node in use, and the owner was notified of strong and weak counts:
-    /// then it [has no update](Self::has_update).
+    /// Returns whether handles keep the node in use, and the owner was notified of strong and weak
+    /// counts: then it [has no update](Self::has_update).
     pub(crate) fn is_known_to_be_held(&self) -> bool {
         self.strong_refs > 0 && self.strong != OwnerRef::None && self.weak != OwnerRef::None
     }
 
-    /// Whether the owner has to be notified of anything now.
+    /// Returns whether the owner has to be notified of anything now.
     pub(crate) fn has_update(&self) -> bool {
         let (owner_has_strong, owner_has_weak) = self.owner_refs();
         self.has_strong() != owner_has_strong || self.has_weak() != owner_has_weak
     }
 
-    /// Whether the owner has to be notified, after counts went down. Of a node of which it knows
-    /// nothing it is notified by who sends that: before the end of the transaction, and not at all
-    /// if that fails.
+    /// Returns whether the owner has to be notified, after counts went down. Of a node of which it
+    /// knows nothing it is notified by who sends that: before the end of the transaction, and not
+    /// at all if that fails.
     pub(crate) fn has_update_after_fall(&self) -> bool {
         self.owner_refs() != (false, false) && self.has_update()
     }
 
-    /// Whether calls use the node, and nothing else needs its name; and the owner was notified of a
-    /// count.
+    /// Returns whether calls use the node, and nothing else needs its name; and the owner was
+    /// notified of a count.
     pub(crate) fn is_only_used(&self) -> bool {
         self.owner_refs() != (false, false) && self.has_strong() && !self.has_weak_alone()
     }
 
-    /// Whether nothing needs the node, and the owner knows of no count: the node can be forgotten
-    /// without notifying the owner.
+    /// Returns whether nothing needs the node, and the owner knows of no count: the node can be
+    /// forgotten without notifying the owner.
     pub(crate) fn is_unreferenced(&self) -> bool {
         !self.has_weak() && self.owner_refs() == (false, false)
     }

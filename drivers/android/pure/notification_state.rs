@@ -143,7 +143,7 @@ enum Unread {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FreezeNotificationState {
     unread: Unread,
-    /// Whether user space has cleared the request.
+    /// True if user space has cleared the request.
     is_cleared: bool,
     /// The latest event that has arrived.
     latest: Option<FreezeEvent>,
@@ -198,7 +198,7 @@ impl FreezeNotificationState {
         again
     }
 
-    /// Whether the owner is frozen, according to the latest event.
+    /// Returns whether the owner is frozen, according to the latest event.
     pub(crate) fn is_frozen(&self) -> bool {
         self.latest.is_some_and(|latest| latest.is_frozen)
     }

@@ -71,8 +71,8 @@ impl Block {
         })
     }
 
-    /// Whether a gap is allowed at a place. An empty gap may be anywhere behind the cursor, because
-    /// it takes no bytes.
+    /// Returns whether a gap is allowed at a place. An empty gap may be anywhere behind the cursor,
+    /// because it takes no bytes.
     fn admits(&self, offset: u64, size: u64) -> bool {
         let is_inside = offset
             .checked_add(size)

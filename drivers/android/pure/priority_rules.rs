@@ -120,18 +120,18 @@ impl Priority {
         }
     }
 
-    /// Whether it is one of a task whose children do not inherit it, if that has been read.
+    /// Returns whether it is one of a task whose children do not inherit it, if that has been read.
     pub(crate) const fn resets_on_fork(self) -> bool {
         self.0 & Self::RESET_ON_FORK != 0
     }
 
-    /// Whether tasks of the two priorities are scheduled in the same way.
+    /// Returns whether tasks of the two priorities are scheduled in the same way.
     pub(crate) const fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::RESET_ON_FORK == 0
     }
 
-    /// Whether a task of this priority is more urgent than one of `other`. A task with a deadline
-    /// counts by its nice value. Of two equal ones, the one without time slices is.
+    /// Returns whether a task of this priority is more urgent than one of `other`. A task with a
+    /// deadline counts by its nice value. Of two equal ones, the one without time slices is.
     pub(crate) fn is_more_urgent_than(self, other: Self) -> bool {
         // The kernel's own scale: the lower the number, the more urgent.
         let rank = |of: Self| match of.is_real_time() {
@@ -258,8 +258,8 @@ impl NodePriority {
         }
     }
 
-    /// Whether a thread with priority `own` can serve a call of `caller` without a change. `false`
-    /// means only that [`Self::to_serve_call`] has to decide.
+    /// Returns whether a thread with priority `own` can serve a call of `caller` without a change.
+    /// `false` means only that [`Self::to_serve_call`] has to decide.
     pub(crate) const fn is_served_unchanged(&self, caller: Priority, own: Priority) -> bool {
         caller.0 == own.0 && caller.0 >> 16 < self.as_caller_below as u32
     }

@@ -314,7 +314,7 @@ pub(crate) struct SpareMemory<T, const FEW_RANGES: usize = FEW> {
     ranges: u32,
     /// How many nodes of accounts are.
     accounts: u32,
-    /// Whether [`MoreRanges`] are.
+    /// True if [`MoreRanges`] are.
     is_more_missing: bool,
     pieces: Option<KBox<Pieces<T, FEW_RANGES>>>,
 }
