@@ -29,7 +29,8 @@ pub(crate) struct Failure {
     object: u16,
 }
 
-// As large as what user space learns of it: calls that succeed return one, too, in a register.
+// As large as the part of it that user space reads: calls that succeed return one, too, in a
+// register.
 const _: () = assert!(size_of::<Result<(), Failure>>() == 8);
 
 impl Failure {
@@ -119,8 +120,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns whether it is the fault of whoever sends: it broke the protocol. (Not, for
-            /// example, that the receiver has ended.)
+            /// Returns whether the sender has broken the protocol. (The end of the receiver, for
+            /// example, is no fault of the sender.)
             pub(crate) const fn is_user_error(self) -> bool {
                 matches!(self, $(Self::$broken)|+)
             }
@@ -179,7 +180,7 @@ impl Reason {
         matches!(self, Self::NotMapped | Self::TooLarge) || self.is_lack_of_room()
     }
 
-    /// Returns whether it is that the space has no room.
+    /// Returns whether the reason is a lack of room in the space.
     pub(crate) const fn is_lack_of_room(self) -> bool {
         matches!(
             self,

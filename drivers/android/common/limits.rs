@@ -11,8 +11,8 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed}, //
 };
 
-/// The current values of the parameters. `binderfs/module.c` declares them and knows the layout of
-/// this struct; each setter writes one field, by one store.
+/// The current values of the parameters. `binderfs/module.c` declares them and the layout of this
+/// struct; each setter writes one field, by one store.
 #[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
 #[no_mangle]
 static rust_binder_limits: ProcessLimits = ProcessLimits {

@@ -25,9 +25,9 @@ pub(crate) enum Frame<T> {
         /// searches that find out by the serial number whether they are right.
         target: i32,
     },
-    /// A call that the thread made and whose outcome arrived before the thread has replied to a
-    /// call made in the course of it, because a process or thread in between died. The thread reads
-    /// the outcome after its reply (contract TXN-26).
+    /// A call that the thread made and whose outcome arrived early, because a process or thread in
+    /// between died. The thread has not replied yet to a call made in the course of this one. The
+    /// thread reads the outcome after its reply (contract TXN-26).
     Ended(T),
     /// A call that the thread serves.
     Incoming(T),
@@ -252,7 +252,7 @@ pub(crate) struct ChunkedStack<T> {
 }
 
 impl Shortage {
-    /// Allocates the memory. Fails with `ENOMEM`; may sleep if `flags` say so.
+    /// Allocates the memory. Fails with `ENOMEM`; may sleep if `flags` permit it.
     pub(crate) fn allocate<T>(self, flags: Flags) -> Result<Room<T>> {
         let chunk = StackChunk {
             items: KVVec::with_capacity(self.0, flags)?,

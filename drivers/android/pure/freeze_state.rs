@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a process takes calls, and the steps in which it is frozen.
+//! The freeze state of a process, which determines the calls that it takes, and the steps of
+//! freezing it.
 //!
 //! A pure state machine without kernel types, so that host tests can enumerate it (contract FRZ-1
 //! to FRZ-7). Freezing a process takes time, because its outstanding transactions have to end
@@ -63,7 +64,7 @@ pub(crate) enum FreezeProgress {
     Superseded,
 }
 
-/// True if a process takes a call that has reached it.
+/// The decision about a call that has reached a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is taken.
@@ -74,8 +75,8 @@ pub(crate) enum Admission {
     Rejected,
 }
 
-/// True if the threads that wait in freeze attempts have to be woken after the lock is released, to
-/// read the progress again.
+/// A flag, true if the threads that wait in freeze attempts have to be woken after the lock is
+/// released, to read the progress again.
 #[must_use = "a freeze attempt may wait for the end of the outstanding transactions"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WakeFreezers(pub(crate) bool);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many threads serve a process, whether the driver has requested another one, and what a
-//! thread has declared about its place among them.
+//! The thread pool of a process: its size, a request of the driver for another thread, and the
+//! declarations of a thread about its place in the pool.
 
 /// The size of the thread pool of a process (contract LOOP-3, LOOP-5).
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pool {
-    /// How many threads the driver may request.
+    /// The number of threads that the driver may request.
     pub(crate) max_threads: u32,
     /// A thread was requested and has not registered yet.
     pub(crate) is_thread_requested: bool,
-    /// How many threads have registered because they were requested.
+    /// The number of threads that have registered because they were requested.
     pub(crate) started: u32,
 }
 
@@ -27,8 +27,9 @@ impl Pool {
 
 /// The declarations of one thread, in one byte: a thread's record has no more room.
 ///
-/// Their bits are those that the C driver shows in its logs. A bit more is what the thread has
-/// borrowed, which is no declaration, and which logs do not show: it is here for want of a byte.
+/// Their bits are those that the C driver shows in its logs. One more bit is a flag that is lent to
+/// the thread. That is no declaration, and logs do not show it: it is here because there is no byte
+/// for it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looper(u8);
 

@@ -15,7 +15,7 @@
 //! make its thread more urgent. A real-time caller counts as real-time only for nodes that inherit
 //! it; for other nodes it counts as nice 0, as on Android's kernels.
 
-/// How a task is scheduled, in one word, so that two priorities are compared at once:
+/// The scheduling of a task, in one word, so that two priorities are compared at once:
 ///
 /// ```text
 ///   31       24 23          16 15        9      8       7       0
@@ -156,11 +156,11 @@ impl Priority {
         }
     }
 
-    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this:
-    /// a real-time priority up to the limit, or up to the one that the task has already; without
-    /// either, the most urgent fair priority that is permitted.
+    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this.
+    /// That is a real-time priority up to the limit, or up to the one that the task has already.
+    /// Without either, it is the most urgent fair priority that is permitted.
     ///
-    /// `limits` says how urgent the task may become, in a word of `rust/kernel/sched.rs`: any
+    /// `limits` is the upper limit of the task's priority, in a word of `rust/kernel/sched.rs`: any
     /// priority with `CAP_SYS_NICE`, otherwise as its resource limits allow.
     pub(crate) fn within(self, limits: u32, own: Self) -> Self {
         let [lowest_nice, highest, ..] = limits.to_le_bytes();
@@ -185,8 +185,9 @@ impl Priority {
         own.as_urgent_as(Self(u32::from(priority) << 24 | policy))
     }
 
-    /// Returns the change that makes a task as urgent as its process is by default. One that is
-    /// real-time, whoever made it so, gets the default's policy, too, unless that is a deadline.
+    /// Returns the change that makes a task as urgent as its process is by default. A real-time
+    /// task gets the default's policy, too, however it became real-time, unless that policy is a
+    /// deadline.
     pub(crate) fn to_default(self, default: Self) -> Option<Self> {
         let own = match default.policy() {
             policy::FIFO | policy::ROUND_ROBIN | policy::DEADLINE => self,
