@@ -86,7 +86,7 @@ module! {
     params: {
         handoff: u8 {
             default: 1,
-            description: "Where a caller that waits wakes whoever serves it: where the scheduler chooses (0), or where it chooses, told that the caller is about to sleep, as the C driver tells it (1)",
+            description: "Wake-up of the thread that serves a call: 0 plain, 1 with the hint that the caller is about to sleep, as in the C driver (default)",
         },
         charge_buffers: u8 {
             default: 0,

@@ -322,7 +322,7 @@ fn add_count(
             Ok(found) if process.context.is_manager(&node) => {
                 input.refuse(
                     command,
-                    fmt!("the process knows the context manager as handle {found}, which has the count now"),
+                    fmt!("the context manager is handle {found} of the process, which has the count now"),
                 );
                 return Ok(());
             }
@@ -414,7 +414,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
     match death_notification::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
-            "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
+            "requests notification, with cookie {cookie:#x}, of the death behind handle {handle}"
         ),
         Err(ENOMEM) => thread.queue_error_and_wake(thread.process.state.lock(), Return::Error),
         Err(_) => input.refuse(
@@ -485,7 +485,7 @@ fn enter_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     if !is_valid {
         input.refuse(
             Command::EnterLooper,
-            fmt!("the thread has joined the pool when asked (BC_REGISTER_LOOPER); do one of both"),
+            fmt!("the thread has joined the pool on request (BC_REGISTER_LOOPER); do one of both"),
         );
     }
 }
