@@ -5,8 +5,8 @@
 //!
 //! The sender reserves a [`Buffer`] and fills it. After that the buffer either becomes
 //! [`Delivered`], which the target's allocator keeps until the target frees it, or is given back.
-//! What the transaction holds on to through its objects is recorded here, in the kernel, and never
-//! read back from the data that the target maps (lesson R04).
+//! The references that the objects of the transaction hold are recorded here, in the kernel. They
+//! are never read back from the data that the target maps (lesson R04).
 
 pub(crate) mod files;
 pub(crate) mod space;
@@ -59,16 +59,16 @@ pub(crate) struct BufferObjects {
     to_close: Option<KVVec<u32>>,
 }
 
-/// Where the parts of a transaction lie in its buffer: the data, the array of offsets, the blocks
-/// that pointers point to, and the sender's security context. All sizes are in bytes, and none is
-/// larger than the largest space.
+/// The layout of a transaction's buffer: the data, the array of offsets, the blocks that pointers
+/// point to, and the sender's security context. All sizes are in bytes, and none is larger than the
+/// largest space.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferLayout {
     pub(crate) data_size: u32,
     pub(crate) offsets_size: u32,
-    /// Where the pointer area ends, and the sender's security context begins if there is one.
+    /// The end of the pointer area, and the start of the sender's security context if there is one.
     pub(crate) context_at: u32,
-    /// Where the security context ends: the size of all parts.
+    /// The end of the security context: the size of all parts.
     pub(crate) total: u32,
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct Buffer {
     /// The offset from the start of the target's space.
     pub(crate) offset: u32,
     pub(crate) layout: BufferLayout,
-    /// Whether it is zeroed when it is freed.
+    /// True if it is zeroed when it is freed.
     is_cleared: bool,
     /// Its sender has filled too much of a oneway space that is running out (contract ALLOC-7).
     pub(crate) is_spam_suspect: bool,
@@ -177,8 +177,8 @@ impl Buffer {
         }
     }
 
-    /// Returns what trace events say of the buffer of transaction `id`. The security context counts
-    /// among the blocks that pointers point to.
+    /// Returns the fields of trace events about the buffer of transaction `id`. The security
+    /// context counts among the blocks that pointers point to.
     pub(crate) fn traced(&self, id: u32) -> (u32, usize, usize, usize) {
         let layout = &self.layout;
         let (data_size, offsets_size) = (layout.data_size as usize, layout.offsets_size as usize);
@@ -187,7 +187,7 @@ impl Buffer {
     }
 }
 
-/// What the target's allocator keeps of a buffer that the target may free.
+/// The record that the target's allocator keeps of a buffer that the target may free.
 pub(crate) struct Delivered {
     /// The node of a call, which is in use until the buffer is freed (contract TXN-8).
     node: Option<Arc<Node>>,
@@ -209,7 +209,7 @@ impl Delivered {
     }
 }
 
-/// What is left of a buffer that was freed.
+/// The rest of a buffer that was freed.
 #[must_use]
 pub(crate) struct Freed {
     /// The node of a call that waits for a reply. It stays in use.
@@ -388,7 +388,7 @@ impl Process {
 
     /// Ends all buffers of a process that ends, without undoing what ends with the process anyway.
     pub(crate) fn close_buffers(&self) {
-        // What was reserved and not delivered yet will not be delivered any more.
+        // A range that is reserved and not delivered yet will not be delivered any more.
         let ranges = self.buffers.ranges.lock().take();
         let Some(ranges) = ranges else {
             return;

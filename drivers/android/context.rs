@@ -120,7 +120,7 @@ impl Context {
         Ok(())
     }
 
-    /// Whether handle 0 means `node`.
+    /// Returns whether handle 0 means `node`.
     pub(crate) fn is_manager(&self, node: &Node) -> bool {
         let manager = self.manager.lock();
         manager

@@ -17,7 +17,7 @@
 //!
 //! [`DeathState`] records what is still to be notified; it is guarded by the *holder's* state lock.
 //! The registration at the node is guarded by the *owner's*; the two locks are never held together.
-//! So the owner may have taken a notification off its list when the holder cancels it: the second
+//! So the owner may have taken a notification off its list when the holder cancels it. The second
 //! of the two finds in the state machine that nothing is left to notify (lesson R01).
 //!
 //! A notification is requested, and cleared or cancelled, under the holder's handles lock as a
@@ -48,13 +48,14 @@ use kernel::{
 
 /// The request of a process to be notified when a node dies.
 pub(crate) struct DeathNotification {
-    /// The number by which the holder knows the request. It need not be unique.
+    /// The number by which the holder identifies the request. It need not be unique.
     cookie: u64,
     /// The process that is notified.
     holder: Arc<Process>,
     /// Its place in one of the collections that notifications are in.
     link: Link,
-    /// How far it has come, and that it exists: absent while the notification is a spare one.
+    /// Its state, and its count among the objects that exist: absent while the notification is a
+    /// spare one.
     state: LockedBy<(DeathState, Option<Counted>), ProcessState>,
 }
 
@@ -100,8 +101,8 @@ impl DeathNotification {
     }
 
     /// Notifies the holder that the node has died, unless the holder has ended, or has cleared its
-    /// request meanwhile. The notification is not on the node's list any more. No state lock may be
-    /// held; `locks` are released before anything is woken.
+    /// request. The notification is not on the node's list any more. No state lock may be held;
+    /// `locks` are released before anything is woken.
     fn notify(self: &Arc<Self>, locks: impl Sized) {
         let mut holder = self.holder.state.lock();
         if !self.holder.has_ended.load(Relaxed) && self.state_mut(&mut holder).node_died() {
@@ -118,8 +119,8 @@ impl DeathNotification {
     ) -> Option<(Return, FreezeNotice)> {
         let code = match self.state_mut(holder).read()? {
             Message::Event => {
-                // Its link is free: it was in the queue until now. What is dropped is not the last
-                // reference.
+                // Its link is free: it was in the queue until now. The dropped reference is not the
+                // last.
                 let inserted = holder.delivered_deaths.insert(self.clone());
                 debug_assert!(inserted.is_ok());
                 Return::DeadBinder
@@ -246,8 +247,8 @@ fn step_as_holder(
 }
 
 /// Notifies the holders of all death notifications of a node whose owner is dead, one by one
-/// (lesson R01), beginning with `next`, which was taken out already, with whether another one is
-/// left. Nothing can be registered any more. To be called with no lock held.
+/// (lesson R01). The first is `next`, which was taken out already; its flag is true if another one
+/// is left. Nothing can be registered any more. To be called with no lock held.
 pub(crate) fn notify_all(node: &Node, mut next: Option<(Arc<DeathNotification>, bool)>) {
     while let Some((notification, is_another_left)) = next {
         notification.notify(());

@@ -8,8 +8,8 @@
 //! memory for that. Its link is in a work queue or among the delivered ones.
 //!
 //! The owner looks up one notification after the other, and notifies it without a lock. A
-//! notification that is removed meanwhile has a state in which nothing is left to notify; one that
-//! is added meanwhile has been notified by its own request (lessons R01, R09, C09).
+//! notification that is removed in the meantime has a state in which nothing is left to notify. One
+//! that is added has been notified by its own request (lessons R01, R09, C09).
 
 use crate::{
     common::stats::{Counted, Kind},
@@ -36,10 +36,10 @@ use kernel::{
     }, //
 };
 
-/// The notifications of the holders that are notified when a process is frozen or thawed, by the
-/// pointer by which it names the node, and the address of the notification, which only
-/// distinguishes holders of the same node. So the notifications of one holder are in the order of
-/// the owner's pointers, as with the C driver.
+/// The notifications of the holders that are notified when a process is frozen or thawed. The key
+/// is the pointer by which the process names the node, and the address of the notification, which
+/// only distinguishes holders of the same node. So the notifications of one holder are in the order
+/// of the owner's pointers, as with the C driver.
 pub(crate) type FreezeRegistrations = RBTree<RegistrationKey, Arc<FreezeNotification>>;
 
 type RegistrationKey = (u64, usize);
@@ -49,14 +49,13 @@ type RegistrationPlace = RBTreeNodeReservation<RegistrationKey, Arc<FreezeNotifi
 
 /// The request of a process to be notified when the owner of a node is frozen or thawed.
 pub(crate) struct FreezeNotification {
-    /// The number by which the holder knows the request. It need not be unique.
+    /// The number by which the holder identifies the request. It need not be unique.
     cookie: u64,
     /// The process that is notified.
     holder: Arc<Process>,
     /// Its place in a work queue, or among those that are delivered.
     link: Link,
-    /// How far it has come, and what is left of the registration, once that is removed with the
-    /// handle.
+    /// Its state, and the place of the registration, once that is removed with the handle.
     delivery: LockedBy<(FreezeNotificationState, Option<RegistrationPlace>), ProcessState>,
     _counted: Counted,
 }
@@ -86,8 +85,8 @@ impl FreezeNotification {
         Ok(Arc::new(notification, GFP_KERNEL)?)
     }
 
-    /// Returns what user space is told when it reads the notification, if that is queued. The
-    /// caller holds the holder's state lock.
+    /// Returns the message that user space gets when it reads the notification, if that is queued.
+    /// The caller holds the holder's state lock.
     pub(crate) fn queued(&self, holder: &ProcessState) -> Option<Message> {
         self.delivery.access(holder).0.queued()
     }
@@ -113,8 +112,9 @@ impl FreezeNotification {
     /// or has cleared its request, or the owner has ended. No state lock may be held; `locks` are
     /// released.
     ///
-    /// Whoever ends the owner sets `has_ended` before it takes the holder's lock to notify it of a
-    /// death. So under that lock, either no death is queued yet or the owner is seen to have ended.
+    /// The end of the owner sets `has_ended` before it takes the holder's lock to notify the holder
+    /// of a death. So under that lock, either no death is queued yet or the owner is seen to have
+    /// ended.
     fn notify(self: &Arc<Self>, event: FreezeEvent, owner: &Process, locks: impl Sized) {
         self.step(locks, |state| {
             !owner.has_ended.load(Relaxed) && state.notify(event)
@@ -131,8 +131,8 @@ impl FreezeNotification {
         let (mut code, mut is_frozen) = (Return::ClearFreezeNotificationDone, false);
         if state.read()? == Message::Event {
             (code, is_frozen) = (Return::FrozenBinder, state.is_frozen());
-            // Its link is free: it was in the queue until now. What is dropped is not the last
-            // reference.
+            // Its link is free: it was in the queue until now. The dropped reference is not the
+            // last.
             let inserted = holder.delivered_freezes.insert(self.clone());
             debug_assert!(inserted.is_ok());
         }
@@ -228,7 +228,8 @@ pub(crate) fn confirm(process: &Process, cookie: u64) -> Result {
 }
 
 /// Notifies the holders of all freeze notifications that are registered with a process, one by one
-/// (lesson R01), until it ends: then they are told of its death. To be called with no lock held.
+/// (lesson R01), until it ends: then they are notified of its death. To be called with no lock
+/// held.
 pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
@@ -246,7 +247,7 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
             return;
         };
         notification.notify(event, process, ());
-        // Who is registered later reads of this event at once.
+        // A holder that registers later reads this event at once.
         if is_last {
             return;
         }

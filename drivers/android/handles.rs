@@ -31,7 +31,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What one process holds on a node.
+/// The reference that one process has to a node, by a handle.
 pub(crate) struct Ref {
     pub(crate) node: Arc<Node>,
     pub(crate) strong: u32,
@@ -165,8 +165,8 @@ impl Process {
     /// the handle.
     ///
     /// `sender` is the thread of the node's owner that sends the node. Fails with `ESRCH` if the
-    /// process has ended, `EINVAL` if the node is not in use any more or the count is full,
-    /// `ENOMEM` also if the process has as many handles as its limit allows.
+    /// process has ended, and with `EINVAL` if the node is not in use any more or the count is
+    /// full. `ENOMEM` also means that the process has as many handles as its limit allows.
     pub(crate) fn hold_node(
         &self,
         node: &Arc<Node>,
@@ -174,7 +174,8 @@ impl Process {
         sender: Option<&Arc<Thread>>,
     ) -> Result<u32> {
         let mut room = None;
-        // What is needed to add a handle: its place among the nodes, and the lowest number for it.
+        // The places that a new handle needs: its place among the nodes, and the lowest number for
+        // it.
         let mut new: Option<(PlaceByNode, u32)> = None;
         loop {
             let mut handles = self.handles.lock();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A node: an object that a process offers to others. It has a name, counts, and a record of what
-//! its owner knows of the counts.
+//! A node: an object that a process offers to others. It has a name, counts, and a record of the
+//! counts that its owner was notified of.
 //!
 //! A node is in its owner's tree from the first time that the owner sends it until no reference to
 //! it exists and the owner has read so. Other processes hold it through the handles of
@@ -51,7 +51,7 @@ pub(crate) struct Node {
     link: Link,
     /// Its place in the owner's tree, in which no other node has its name.
     place: Branches,
-    /// What changes, and the process that offers the node.
+    /// The state that changes, and the process that offers the node.
     pub(crate) state: OwnedBy<NodeState, Process, ProcessState>,
 }
 
@@ -74,11 +74,11 @@ const _: () = assert!(size_of::<Node>() <= 120);
 /// The state of a node that changes.
 pub(crate) struct NodeState {
     pub(crate) counts: NodeCounts,
-    /// The thread of the owner for which the node update is queued, if it is queued for one: the
-    /// node waits by its link in the queue of that thread, or else in that of the owner, or
+    /// The thread of the owner for which the node update is queued, if it is queued for a thread.
+    /// The node waits by its link in the queue of that thread, in the queue of the owner, or
     /// nowhere.
     ///
-    /// This is never the last reference to the thread: as long as a node update is in its queue,
+    /// This is never the last reference to the thread. As long as a node update is in its queue,
     /// either the thread has not ended, or the operation that queued the update still holds a
     /// reference.
     pub(crate) updated_thread: Option<Arc<Thread>>,
@@ -88,7 +88,7 @@ pub(crate) struct NodeState {
     death_registrations: LinkedQueue<Arc<DeathNotification>>,
 }
 
-/// Which count of a node went down.
+/// The kind of a node's count that went down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fell {
     /// That of a call, or the strong one of a handle.
@@ -148,8 +148,8 @@ impl Node {
     /// Adds a local count: a buffer of the owner names the node from now on, and the owner receives
     /// its own object.
     ///
-    /// Fails if the handle by which the sender names the node was dropped meanwhile and the owner
-    /// may have read so.
+    /// Fails if the handle by which the sender names the node was dropped in the meantime, and the
+    /// owner may have read that.
     pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
         let mut owner = self.owner().state.lock();
         self.state.access_mut(&mut owner).counts.add_local(strength)
@@ -375,7 +375,7 @@ impl Node {
         }
     }
 
-    /// Queues a node update for the owner after counts went down, or forgets the node. Returns the
+    /// Queues a node update for the owner after counts went down, or removes the node. Returns the
     /// wake for the update.
     #[inline(never)] // Few calls need it, and all would pay for it.
     fn settle(self: &Arc<Self>, owner: &mut ProcessState, fell: Fell) -> Wake {
@@ -455,10 +455,10 @@ impl ProcessState {
 }
 
 impl Process {
-    /// Keeps a node that was just forgotten for the next object that the process sends, unless
-    /// something else refers to it: an object that is sent, dropped by all its receivers, and sent
-    /// again does not allocate each time. To be called by a thread that reads, with no lock held:
-    /// so the process has not ended, and its end drops the spare node.
+    /// Keeps a node that was just removed for the next object that the process sends, unless
+    /// something else refers to the node. So an object that is sent, dropped by all its receivers,
+    /// and sent again does not allocate each time. To be called by a thread that reads, with no
+    /// lock held: so the process has not ended, and its end drops the spare node.
     #[inline(never)] // Where it is called, calls without objects would pay for it.
     pub(crate) fn keep_node(&self, node: Arc<Node>) {
         let Some(mut node) = Arc::into_unique_or_drop(node) else {
@@ -481,7 +481,7 @@ impl Process {
         name: NodeName,
         flags: NodeFlags,
     ) -> Result<Arc<Node>> {
-        // Freed without the lock if another thread inserts this node meanwhile.
+        // Freed without the lock if another thread inserts this node in the meantime.
         let mut new = None;
         loop {
             let mut state = self.state.lock();

@@ -4,11 +4,11 @@
 //! the caller, and restores its own afterwards.
 //!
 //! [`crate::pure::priority_rules`] decides what to change. This module reads it from the scheduler
-//! and changes it there. Nothing is changed when nothing differs, which costs a call a few
-//! comparisons: the priority of the caller is read when the call is made, and compared when the
-//! call is delivered and when the reply has been queued.
+//! and changes it there. Equal priorities change nothing, which costs a call a few comparisons. The
+//! priority of the caller is read when the call is made. It is compared when the call is delivered
+//! and when the reply has been queued.
 //!
-//! Unless they say otherwise, the functions are about the calling task, and those that change
+//! Unless documented otherwise, the functions are about the calling task, and those that change
 //! something must be called with no lock held.
 
 use crate::{
@@ -30,10 +30,10 @@ pub(crate) fn begin_service(caller: Priority, node: &NodePriority) -> Priority {
     change_as_permitted(own, node.to_serve_call(caller, own), true)
 }
 
-/// Raises a sleeping task, for which a call of `caller` on `node` is about to be queued, or a
-/// oneway call if there is no caller that waits, to the priority for serving that call, so that no
-/// task of a priority in between keeps it from running when it is woken. Returns its former
-/// priority if that was changed. A change to a less urgent priority is left to [`begin_service`].
+/// Raises a sleeping task, for which a call on `node` is about to be queued, to the priority for
+/// serving that call. So no task of a priority in between keeps it from running when it is woken.
+/// If `caller` is `None`, the call is oneway. Returns the former priority if that was changed. A
+/// change to a less urgent priority is left to [`begin_service`].
 #[cold]
 pub(crate) fn raise_sleeper(
     sleeper: &Task,
@@ -70,7 +70,7 @@ pub(crate) fn end_service(saved: Priority) {
     }
 }
 
-/// The same for any task, which may run meanwhile.
+/// The same for any task, which may be running.
 #[cold]
 pub(crate) fn end_service_of(task: &Task, saved: Priority) {
     if let Some(wanted) = Priority(sched::of(Some(task))).to_restore(saved) {

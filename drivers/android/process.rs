@@ -102,7 +102,7 @@ pub(crate) struct Process {
     /// process.
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
-    /// Which ranges of `pages` hold buffers.
+    /// The ranges of `pages` that hold buffers.
     pub(crate) buffers: Arc<Buffers>,
     /// The memory that the process maps to receive data in.
     pub(crate) pages: Arc<PageRange>,
@@ -116,7 +116,7 @@ pub(crate) struct Process {
     pub(crate) waiters: PollQueue,
     /// Nothing more can be queued for the process. Set under the state lock.
     pub(crate) has_ended: Atomic<bool>,
-    /// Whether a descriptor was closed, so that threads may have been made to return to user space.
+    /// True if a descriptor was closed, so that threads may have been made to return to user space.
     pub(crate) was_flushed: Atomic<bool>,
     /// The number of `group` in the initial pid namespace.
     pub(crate) pid: Pid,
@@ -134,8 +134,8 @@ has_field!(impl for Process, callers: Records<Thread>);
 /// The state of a process that changes, guarded by its state lock, together with the state of its
 /// threads and nodes.
 ///
-/// What each call looks at or changes comes first: one cache line holds it together with the lock,
-/// which brings it along to a CPU that takes the lock.
+/// The fields that each call reads or changes come first: one cache line holds them together with
+/// the lock, and a CPU that takes the lock gets them with it.
 #[repr(C)]
 pub(crate) struct ProcessState {
     /// The newest of the idle threads, which sleep until any work of the process is queued; see
@@ -144,7 +144,7 @@ pub(crate) struct ProcessState {
     pub(crate) newest_idle: Option<Arc<Thread>>,
     /// Work of the process, for the first available thread that reads.
     pub(crate) work: WorkQueue,
-    /// Whether the process takes calls, and how many transactions are outstanding.
+    /// The freeze state, with the number of outstanding transactions.
     pub(crate) freeze: FreezeState,
     pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
     /// The calls in `work`.
@@ -166,7 +166,8 @@ pub(crate) struct ProcessState {
     /// Freeze notifications that are delivered to the process and not confirmed yet.
     pub(crate) delivered_freezes: LinkedTree<FreezeNotification>,
     pub(crate) pool: Pool,
-    /// Whether the process has requested to read that its oneway calls are suspected of spam.
+    /// True if the process has requested to be notified that its oneway calls are suspected of
+    /// spam.
     pub(crate) detects_oneway_spam: bool,
     has_pollers: bool,
 }
@@ -209,7 +210,7 @@ impl ProcessState {
         }
     }
 
-    /// Returns the code that a thread of the process reads for `answer`: a process that has not
+    /// Returns the code that a thread of the process reads for `answer`. A process that has not
     /// requested the detection of spam reads that the call is on its way (contract TXN-16).
     pub(crate) fn as_delivered(&self, answer: Return) -> Return {
         if answer == Return::OnewaySpamSuspect && !self.detects_oneway_spam {
@@ -226,7 +227,7 @@ impl ProcessState {
     /// The work is queued nowhere.
     pub(crate) fn push_to_process(&mut self, work: Work) -> Wake {
         self.queued_calls += u32::from(matches!(work, Work::Call(_)));
-        // What is dropped if it is queued already is not the last reference: the queue has one.
+        // If `work` is queued already, the dropped reference is not the last: the queue has one.
         let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
         self.wake_for_work()
@@ -248,17 +249,17 @@ impl ProcessState {
         Wake::Thread(thread)
     }
 
-    /// Whether work is queued that no idle thread is about to read. Then a thread that polls, and
-    /// may have become available now, has the pollers look again: they have found nothing to read
-    /// while it was not, and wait for another event (contract POLL-4).
+    /// Returns whether work is queued that no idle thread is about to read. In that case a thread
+    /// that polls, and may have become available now, wakes the pollers to look again. They found
+    /// nothing to read while it was not available, and wait for another event (contract POLL-4).
     #[cold]
     pub(crate) fn pollers_have_to_look(&self) -> bool {
         !self.work.is_empty() && self.newest_idle.is_none()
     }
 
-    /// Queues a call whose caller waits for the reply: for the thread that became idle last, which
-    /// the caller wakes and hands the CPU to, or, if no thread is idle, for the first available
-    /// thread that reads.
+    /// Queues a call whose caller waits for the reply. It is queued for the thread that became idle
+    /// last, which the caller wakes and hands the CPU to. If no thread is idle, it is queued for
+    /// the first available thread that reads.
     pub(crate) fn push_call(&mut self, call: TransactionBox) -> Wake {
         let call = Work::Call(call);
         let Some(thread) = self.pop_idle() else {
@@ -343,8 +344,8 @@ impl ProcessState {
         }
     }
 
-    /// Whether the pool needs one more thread, and `thread`, which is one of the pool, is to
-    /// request it from user space (contract LOOP-5). A thread beyond the limit of threads is not
+    /// Returns whether the pool needs one more thread, and `thread`, which is one of the pool, is
+    /// to request it from user space (contract LOOP-5). A thread beyond the limit of threads is not
     /// requested.
     pub(crate) fn needs_thread(&self, thread: &Thread) -> bool {
         let pool = self.pool;
@@ -418,9 +419,9 @@ impl Process {
         }
     }
 
-    /// Whether the calling task belongs to the thread group that opened the device. A descriptor
-    /// that was passed on or inherited gives no right to act as that thread group (contract
-    /// FORK-1).
+    /// Returns whether the calling task belongs to the thread group that opened the device. A
+    /// descriptor that was passed on or inherited gives no right to act as that thread group
+    /// (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
     }

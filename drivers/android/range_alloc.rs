@@ -2,8 +2,8 @@
 
 //! The ranges of a receiver's space that are in use.
 //!
-//! A receiver maps one space, and each transaction that is sent to it has a range of that space
-//! from the time the sender reserves it until the receiver frees it:
+//! A receiver maps one space. Each transaction that is sent to it has a range of that space from
+//! the time the sender reserves the range until the receiver frees it:
 //!
 //! ```text
 //!            reserve              deliver                take               release
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! - *Reserved*: a sender is filling the range. No other thread may touch it.
-//! - *Delivered*: the receiver knows the address and may free the range at any time. The payload
-//!   `T` is what has to be undone then.
+//! - *Delivered*: the receiver has the address and may free the range at any time. Freeing undoes
+//!   the payload `T`.
 //! - *Freeing*: one thread has taken the payload and is undoing it. A second attempt to free the
 //!   same range finds nothing to take, however closely the two race.
 //!
@@ -28,12 +28,12 @@
 //!
 //! # Where the ranges are
 //!
-//! The first few are in an [`mod@array`] in the allocator itself, so small that a process in which
-//! little goes on at once pays for little. When more than `FIRST` ranges are in use for the first
-//! time, [`MoreRanges`] are allocated, in which they stay from then on: in a larger array, and,
-//! while more than `FEW` are in use and until few are left, in a [`tree`]. All of them return the
-//! smallest gap that is large enough, and the lowest of several such, so the offsets do not depend
-//! on where the ranges are.
+//! The first few are in an [`mod@array`] in the allocator itself, which is small because most
+//! processes have few ranges in use at once. When more than `FIRST` ranges are in use for the first
+//! time, [`MoreRanges`] are allocated, and the ranges stay there from then on. They are in a larger
+//! array, and, while more than `FEW` are in use and until few are left, in a [`tree`]. All of them
+//! return the smallest gap that is large enough, and the lowest of several such, so the offsets do
+//! not depend on where the ranges are.
 
 #[path = "range_alloc/array.rs"]
 mod array;
@@ -53,14 +53,15 @@ const GRANULE: u32 = size_of::<usize>() as u32;
 /// spam suspect.
 const SPAM_RANGES: usize = 50;
 
-/// How many ranges an allocator has room for itself, unless the user of the type sets another
-/// number.
+/// The number of ranges that an allocator has room for itself, unless the user of the type sets
+/// another number.
 ///
 /// A process that serves one call at a time, or makes some, has no more. An entry takes some 50
 /// bytes; this many keep an allocator at 256 bytes, beyond which the kernel would allocate 512.
 pub(crate) const FIRST: usize = 4;
 
-/// How many ranges are kept without descriptors, likewise.
+/// The number of ranges that are kept without descriptors, unless the user of the type sets another
+/// number.
 ///
 /// A pool of threads that serves synchronous calls keeps about one range per thread in use, and the
 /// usual limit of such a pool is 15. Oneway calls arrive in bursts of some dozens, and the tree
@@ -68,7 +69,7 @@ pub(crate) const FIRST: usize = 4;
 /// which the kernel would allocate 4 KiB for them.
 pub(crate) const FEW: usize = 35;
 
-/// Whether a thread waits for the reply, and therefore which budget the range counts for.
+/// The kind of call, which determines the budget that the range counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallKind {
     /// The sender waits for a reply. Such calls may use the whole space.
@@ -77,7 +78,8 @@ pub(crate) enum CallKind {
     Oneway {
         /// The sending process, by which oneway ranges are counted.
         sender: i32,
-        /// How much of that half all calls of this sender may use, in percent; 0 for all of it.
+        /// The part of that half that all calls of this sender may use, in percent; 0 for all of
+        /// it.
         quota: u8,
     },
 }
@@ -109,9 +111,9 @@ pub(crate) enum ReserveError {
 pub(crate) struct Label {
     /// Its debug id.
     pub(crate) id: u32,
-    /// How many bytes its data has.
+    /// The size of its data in bytes.
     pub(crate) data_size: u32,
-    /// How many bytes its offsets have, which follow the data.
+    /// The size of its offsets in bytes; they follow the data.
     pub(crate) offsets_size: u32,
 }
 
@@ -377,7 +379,8 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         self.oneway_free as usize
     }
 
-    /// Whether any range in use has a byte in `start..end`. If not, its memory can be freed.
+    /// Returns whether any range in use has a byte in `start..end`. If not, its memory can be
+    /// freed.
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
         start < end
             && self
@@ -385,8 +388,9 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
                 .is_some_and(|range| range.offset < end)
     }
 
-    /// Whether the memory behind `start..end` can be reclaimed: no range in use has a byte in it,
-    /// and no range that was reserved in this round or the one before ends behind `start`.
+    /// Returns whether the memory behind `start..end` can be reclaimed. No range in use may have a
+    /// byte in it, and no range that was reserved in this round or the one before may end behind
+    /// `start`.
     ///
     /// Reclaim checks the whole space again and again, and passes another `round` whenever it
     /// begins at its start.
@@ -473,8 +477,8 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         tree.reserve(claim, spare)
     }
 
-    /// Frees a range in the tree, which is kept until few ranges are left, so that a process whose
-    /// number of ranges changes around the limit does not make a tree again and again.
+    /// Frees a range in the tree. The tree is kept until few ranges are left, so that a process
+    /// whose number of ranges changes around the limit does not make a tree again and again.
     #[cold]
     fn release_in_tree(&mut self, offset: u32) -> Option<Option<UnusedMemory<T>>> {
         let MoreRanges { array, tree } = &mut **self.more.as_mut()?;
@@ -508,7 +512,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         self.spam_reported
     }
 
-    /// Whether `size` more bytes would exceed the sender's part of the oneway budget.
+    /// Returns whether `size` more bytes would exceed the sender's part of the oneway budget.
     #[cold]
     fn exceeds_quota(&self, sender: i32, percent: u8, size: u32) -> bool {
         let quota = u64::from(self.size / 2) * u64::from(percent) / 100;

@@ -4,11 +4,11 @@
 //!
 //! # Where to start
 //!
-//! [`transaction`] describes the way of a call. [`process`], [`thread`], [`node`] and [`handles`]
+//! [`transaction`] describes the path of a call. [`process`], [`thread`], [`node`] and [`handles`]
 //! are the objects that a call uses. `entry::commands` and `entry::returns` are the two halves of
 //! `BINDER_WRITE_READ`, the ioctl through which all calls go. The files beside this one are the
-//! objects of the driver; the folders are layers above or below them. `docs/architecture.md` says
-//! which layer uses which and why, and `docs/locking.md` in which order locks are taken.
+//! objects of the driver; the folders are layers above or below them. `docs/architecture.md`
+//! describes the layers and their uses of each other, and `docs/locking.md` the order of locks.
 //!
 //! # Principles
 //!
@@ -29,8 +29,8 @@ mod kernel_ext;
 
 mod allocation;
 mod calls;
-/// What the whole driver uses: failures of transactions, limits, counters of objects and codes,
-/// debug messages, reports over netlink.
+/// Modules that the whole driver uses: failures of transactions, limits, counters of objects and
+/// codes, debug messages, reports over netlink.
 mod common {
     pub(crate) mod debug;
     pub(crate) mod failure;
@@ -57,7 +57,7 @@ mod entry {
 mod ffi;
 mod freeze_notification;
 mod handles;
-/// How processes and threads begin and end, and how processes are looked up and frozen.
+/// The start and end of processes and threads, and the lookup and freezing of processes.
 mod lifecycle {
     pub(crate) mod freeze;
     pub(crate) mod processes;
@@ -86,7 +86,7 @@ module! {
     params: {
         handoff: u8 {
             default: 1,
-            description: "Where a caller that waits wakes whoever serves it: where the scheduler chooses (0), or where it chooses, told that the caller is about to sleep, as the C driver tells it (1)",
+            description: "Wake-up of the thread that serves a call: 0 plain, 1 with the hint that the caller is about to sleep, as in the C driver (default)",
         },
         charge_buffers: u8 {
             default: 0,

@@ -78,8 +78,8 @@ static const struct fs_parameter_spec binderfs_parameters[] = {
 /* Parsing */
 
 /*
- * The number is one of the caller's user namespace, as in chown(2); that of the
- * mount, which may be another one, has to know the user as well.
+ * The number is one of the caller's user namespace, as in chown(2). The user
+ * namespace of the mount, which may differ, has to map the user as well.
  */
 static int binderfs_parse_uid(struct fs_context *fc, u32 number,
 			      struct binderfs_owner *owner)
@@ -248,7 +248,7 @@ void rust_binderfs_own_root(const struct binderfs_options *options,
 		root->i_gid = options->owner.gid;
 }
 
-/* Whether an option that lasts as long as the mount is named and differs. */
+/* Fails if an option that lasts as long as the mount is named and differs. */
 static int binderfs_check_lasting(struct fs_context *fc,
 				  const struct binderfs_options *old,
 				  const struct binderfs_options *new)
@@ -287,7 +287,7 @@ static int binderfs_reconfigure(struct fs_context *fc)
 	return 0;
 }
 
-/* What is shown can be given to a remount, which then changes nothing. */
+/* A remount with the options that are shown here changes nothing. */
 static int binderfs_show_options(struct seq_file *seq, struct dentry *root)
 {
 	struct binderfs_mount *mount = binderfs_mount(root->d_sb);
@@ -421,9 +421,9 @@ static int binderfs_init_fs_context(struct fs_context *fc)
 
 /*
  * The owner field keeps the module loaded as long as a mount exists. Mounts can
- * be mapped to other users (mount_setattr(2)): all ids of entries are compared
- * by the VFS, which knows the mapping. What is created has the owner that the
- * options say, never that of the task, so there is nothing to map back.
+ * be mapped to other users (mount_setattr(2)): the VFS, which has the mapping,
+ * compares all ids of entries. New entries have the owner of the mount's
+ * options, never that of the task, so there is nothing to map back.
  */
 static struct file_system_type binderfs_type = {
 	.owner = THIS_MODULE,

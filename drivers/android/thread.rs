@@ -39,11 +39,12 @@ use kernel::{
 
 /// A thread of a process.
 ///
-/// What others change when they queue work comes first: one cache line holds it together with the
-/// reference count, which they change before. What does not change comes last.
+/// The fields that others change when they queue work come first: one cache line holds them
+/// together with the reference count, which others change before. The fields that do not change
+/// come last.
 #[repr(C)]
 pub(crate) struct Thread {
-    /// What changes, to be accessed under the state lock of the process.
+    /// The state that changes, to be accessed under the state lock of the process.
     pub(crate) state: LockedBy<ThreadState, ProcessState>,
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
@@ -52,7 +53,7 @@ pub(crate) struct Thread {
     pub(crate) task: ThreadPid,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
-    /// The place of an error in its queue, because queueing one must not fail for want of memory.
+    /// The place of an error in its queue, because queueing one must not fail for lack of memory.
     error_place: Link,
     /// The kernel's number for it, in the initial pid namespace.
     pub(crate) id: Pid,
@@ -83,10 +84,10 @@ pub(crate) struct ThreadState {
     /// The error of the last command, as long as that is queued.
     pub(crate) unread_error: Return,
     pub(crate) wait_state: WaitState,
-    /// Whether `work` holds something that ends a wait.
+    /// True if `work` holds something that ends a wait.
     pub(crate) is_work_urgent: bool,
     pub(crate) looper: Looper,
-    /// The completions in `work`, which say that a call or a reply is on its way.
+    /// The completions in `work`: each confirms that a call or a reply is on its way.
     pub(crate) completions: Completions,
     /// Calls that the thread makes and serves, the innermost last.
     pub(crate) stack: CallStack<TransactionBox>,
@@ -100,7 +101,7 @@ pub(crate) struct ThreadState {
     pub(crate) spare_ticket: Option<WorkTicket>,
 }
 
-/// What a thread waits for while it sleeps in the driver.
+/// The work that a thread waits for while it sleeps in the driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitState {
     /// It does not sleep, or another task is already about to wake it.
@@ -110,9 +111,9 @@ pub(crate) enum WaitState {
     /// Its own work or any work of the process; the thread is in the list of idle threads.
     ForAnyWork,
     /// A call that its sender is about to queue, and that is reserved for the thread; before that
-    /// the sender raises the priority of the thread. Whatever else wakes the thread, it does not go
-    /// on until that is done: otherwise it could serve the call and restore its own priority before
-    /// it is raised. Until then it is in the driver, so it and its process do not end.
+    /// the sender raises the priority of the thread. A thread that is woken by something else waits
+    /// until that is done: otherwise it could serve the call and restore its own priority before it
+    /// is raised. Until then it is in the driver, so it and its process do not end.
     Reserved,
 }
 
@@ -135,7 +136,7 @@ impl ThreadState {
         }
     }
 
-    /// Whether the thread can take any work of the process (contract POLL-3).
+    /// Returns whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
         self.stack.frames.last().is_none() && self.work.is_empty()
     }
@@ -152,7 +153,7 @@ impl ThreadState {
 
     /// Takes the node update of a node out of the thread's own queue, wherever it is.
     pub(crate) fn take_update(&mut self, node: &Node) {
-        // What is dropped is not the last reference: the caller has another.
+        // The dropped reference is not the last: the caller has another.
         drop(self.work.take(node));
         if self.work.is_empty() {
             self.is_work_urgent = false;
@@ -163,7 +164,7 @@ impl ThreadState {
     #[inline]
     pub(crate) fn push(&mut self, work: Work) {
         self.pending_calls += u32::from(matches!(work, Work::Call(_)));
-        // What is dropped if it is queued already is not the last reference: the queue has one.
+        // If `work` is queued already, the dropped reference is not the last: the queue has one.
         let queued = self.work.push(work);
         debug_assert!(queued.is_ok());
     }
@@ -207,7 +208,7 @@ impl Thread {
         }
     }
 
-    /// Whether the thread makes or serves a call.
+    /// Returns whether the thread makes or serves a call.
     pub(crate) fn is_calling(&self, process: &ProcessState) -> bool {
         self.state.access(process).stack.is_calling()
     }
@@ -223,7 +224,7 @@ impl Thread {
         };
         let room = shortage.allocate(GFP_KERNEL)?;
         let mut process = self.process.state.lock();
-        // Only this thread makes its stack grow; other tasks may have made room meanwhile, by
+        // Only this thread makes its stack grow; other tasks may have made room in the meantime, by
         // ending calls of it.
         let own = self.state.access_mut(&mut process);
         let unneeded = own.stack.frames.add_room(room);

@@ -12,10 +12,10 @@
 //! ```
 //!
 //! Only the owner has a pointer to it. The caller's stack has a frame for it, and the transaction
-//! knows the place of that frame; whether a call still has a caller that waits for it is checked in
-//! one place, [`TransactionBox::return_to_caller`], under the caller's lock. What a transaction
-//! holds on to depends on how far it has come: that is [`Content`], and dropping it undoes exactly
-//! that.
+//! has the place of that frame. One function, [`TransactionBox::return_to_caller`], checks under
+//! the caller's lock whether a caller still waits for the call. The objects that a transaction
+//! holds depend on its stage: they are its [`Content`], and dropping the content undoes exactly
+//! that stage.
 
 use crate::{
     allocation::Buffer,
@@ -68,13 +68,13 @@ pub(crate) struct Transaction {
     /// The thread that made the call. None of a oneway call that is queued: nobody waits for its
     /// outcome, and it keeps nothing of a sender that ends.
     pub(crate) caller: Option<Arc<Thread>>,
-    /// When the call or its reply was sent.
+    /// The time when the call or its reply was sent.
     pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
     pub(crate) caller_priority: Priority,
     /// The priority that the serving thread had before the call, while the thread serves it.
     pub(crate) saved_priority: Priority,
-    /// How far it has come.
+    /// The objects that it holds at its stage.
     pub(crate) content: Content,
     /// The frame of a call on its caller's stack. Of a oneway call that is queued: as `serial` the
     /// number of its sender's [group](pid::current_group_number), if another call may supersede it,
@@ -87,7 +87,7 @@ pub(crate) struct Transaction {
 // size, which is half as large again.
 const _: () = assert!(size_of::<Transaction>() <= 104);
 
-/// What a transaction holds on to.
+/// The objects that a transaction holds.
 #[derive(Default)]
 pub(crate) enum Content {
     /// Nothing: not in use, or delivered and being served.
@@ -117,7 +117,7 @@ impl Content {
     pub(crate) fn free(self) {}
 }
 
-/// How far a call has come that is not delivered.
+/// The stage of a call that is not delivered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallStage {
     /// It is a draft.
@@ -194,13 +194,14 @@ impl Transaction {
         })
     }
 
-    /// Whether this oneway call may take the place of one that waits (contract TXN-23).
+    /// Returns whether this oneway call may take the place of one that waits (contract TXN-23).
     pub(crate) fn may_supersede(&self) -> bool {
         self.flags & TF_UPDATE_TXN != 0
     }
 
-    /// Whether `newer`, which may supersede a oneway call and is for the same node, is to take the
-    /// place of this one. Both are oneway and admitted. The same flags say that this one permits it.
+    /// Returns whether `newer`, which may supersede a oneway call and is for the same node, is to
+    /// take the place of this one. Both are oneway and admitted. Equal flags mean that this call
+    /// permits it, too.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
         self.flags == newer.flags
             && self.code == newer.code
@@ -225,8 +226,8 @@ impl Transaction {
         if node.owner().has_ended.load(Relaxed) || is_route_gone {
             return Err(Failure::without_errno(Reason::ReceiverEnded));
         }
-        // Fails if the last strong handle was dropped meanwhile and the owner may have read so, but
-        // not for the node of a process that has ended, which is refused above.
+        // Fails if the last strong handle was dropped in the meantime, and the owner may have read
+        // that. It does not fail for the node of a process that has ended, which is refused above.
         let counts = &mut node.state.access_mut(target).counts;
         let counted = counts.add_local(Strength::Strong);
         counted.map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
@@ -258,7 +259,7 @@ impl Transaction {
         };
     }
 
-    /// Returns what trace events say of its end; see the [function](ended_at).
+    /// Returns the fields of trace events about its end; see the [function](ended_at).
     pub(crate) fn ended_at(&self, pid: Pid, tid: Pid) -> Ended {
         ended_at(self.id, self.code, self.flags, Party { pid, tid })
     }
@@ -361,7 +362,8 @@ impl TransactionBox {
         let mut process = caller.process.state.lock();
         and(&caller, &process);
         let state = caller.state.access_mut(&mut process);
-        // Also of one that waits for something else first, and that has ended and does not ask.
+        // Also for a caller that waits for something else first, or that has ended and does not
+        // read it.
         if let Some((id, error)) = error {
             // It keeps one that it has not read.
             if state.extended_error.command == Return::Ok.code() {
@@ -384,9 +386,9 @@ impl TransactionBox {
         wake.after(process, &caller.process, hint);
     }
 
-    /// The same if the thread has a call to serve that was made in the course of this one: it reads
-    /// the outcome of this one after it has replied to that. Or the thread does not wait for this
-    /// one any more.
+    /// The same if the thread has a call to serve that was made in the course of this one. The
+    /// thread reads the outcome of this one after it has replied to that call. Or the thread does
+    /// not wait for this one any more.
     #[cold]
     fn return_to_outer_call(self, mut process: StateGuard<'_>, caller: &Thread) {
         let stack = &mut caller.state.access_mut(&mut process).stack;
@@ -443,11 +445,11 @@ impl Drop for Transaction {
     }
 }
 
-/// What [`trace::txn_latency_free`] says of a call or reply.
+/// The fields of [`trace::txn_latency_free`] about a call or reply.
 type Ended = (u32, Pid, Pid, Pid, Pid, u32, u32);
 
-/// Returns what trace events say of the end of call or reply `id`, which was for `to`. From whom it
-/// was is not known then, as in the C driver.
+/// Returns the fields of trace events about the end of call or reply `id`, which was for `to`. The
+/// sender is not known then, as in the C driver.
 pub(crate) fn ended_at(id: u32, code: u32, flags: u32, to: Party) -> Ended {
     (id, 0, 0, to.pid, to.tid, code, flags)
 }

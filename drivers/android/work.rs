@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work: what can be queued for a thread or for the pool of a process, and what is woken for it.
+//! Work: the items that can be queued for a thread or for the pool of a process, and the wake-ups
+//! for them.
 //!
-//! Work is queued under a spinlock. What has to be woken for it is returned as a [`Wake`], which
-//! takes effect after the lock is released. In between the calling task is not preempted: whoever
-//! is chosen for the work is asleep, and nobody else would be woken for it (lesson T03).
+//! Work is queued under a spinlock. The function that queues it returns a [`Wake`], which takes
+//! effect after the lock is released. In between the calling task is not preempted: the thread that
+//! is chosen for the work is asleep, and no other thread would be woken for it (lesson T03).
 
 use crate::{
     death_notification::DeathNotification,
@@ -71,22 +72,22 @@ pub(crate) fn new_ticket() -> Result<WorkTicket, AllocError> {
     Placed::new(|| Code::Completion, GFP_KERNEL)
 }
 
-/// The unread completions of a thread, which say that its calls and replies are on their way.
+/// The unread completions of a thread, which confirm that its calls and replies are on their way.
 ///
 /// They are queued early, because nothing may come before them. If the call or the reply fails
-/// after that, the queue is not searched; instead, what becomes of the completion is recorded here.
-/// It is the last completion in the queue, since a failure stops the thread's commands until the
+/// after that, the queue is not searched; instead, the fate of the completion is recorded here. It
+/// is the last completion in the queue, since a failure stops the thread's commands until the
 /// thread has read it.
 #[derive(Default)]
 #[repr(C, packed)] // A thread has no more room.
 pub(crate) struct Completions {
-    /// How many are queued.
+    /// The number of completions that are queued.
     pub(crate) unread: u32,
-    /// What becomes of the one that was queued last.
+    /// The fate of the completion that was queued last.
     pub(crate) last: CompletionRead,
 }
 
-/// What becomes of the completion of a call or a reply.
+/// The fate of the completion of a call or a reply.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum CompletionRead {
     /// The thread reads it.
@@ -100,7 +101,7 @@ pub(crate) enum CompletionRead {
 }
 
 impl Completions {
-    /// Removes the one that was queued first, which the thread reads. Returns what becomes of it.
+    /// Removes the one that was queued first, which the thread reads. Returns its fate.
     #[inline]
     pub(crate) fn read(&mut self) -> CompletionRead {
         self.unread -= 1;
@@ -114,7 +115,7 @@ impl Completions {
 /// A queue of work.
 pub(crate) type WorkQueue = NumberedQueue<Work>;
 
-/// What has to be woken for work that was queued.
+/// The tasks to wake for work that was queued.
 #[must_use = "work was queued for somebody who may be asleep"]
 pub(crate) enum Wake<T = Arc<Thread>> {
     /// Nothing: a thread that can take it is awake or on its way.
@@ -125,7 +126,7 @@ pub(crate) enum Wake<T = Arc<Thread>> {
     Pollers,
 }
 
-/// What has to be woken for work that was queued for a thread that the caller refers to.
+/// The tasks to wake for work that was queued for a thread that the caller refers to.
 pub(crate) type ThreadWake<'a> = Wake<&'a Thread>;
 
 impl ThreadWake<'_> {
@@ -140,7 +141,7 @@ impl ThreadWake<'_> {
 }
 
 impl<T: Deref<Target = Thread>> Wake<T> {
-    /// Whether anything has to be woken.
+    /// Returns whether anything has to be woken.
     pub(crate) fn is_needed(&self) -> bool {
         !matches!(self, Self::Nobody)
     }

@@ -7,21 +7,21 @@
 //! TXN-32, lesson C15):
 //!
 //! ```text
-//!   reserve all numbers ──► write them into the data ──► tell the receiver ──► install all files
+//!   reserve all numbers ──► write them into the data ──► write return code ──► install all files
 //!          │ fails                                              │ fails
 //!          └────────────────► none is used ◄────────────────────┘
 //! ```
 //!
-//! A device of Binder itself is the exception (lesson S11). If a call held it open, a process that
-//! is sent its own device and ends without reading the call would never end: the call is queued for
-//! the process, the process lives as long as its file is open, and the call holds the file. So a
-//! call refers to the process behind the device instead, and has the device open no longer than
-//! another reference does: a descriptor or a mapping, in any process, or another receiver that has
-//! read of it. If all of those are gone when the call is read, it cannot be delivered, as if the
+//! A device of Binder itself is the exception (lesson S11). A process may be sent its own device
+//! and exit without reading the call. If the call held the device open, the process would never
+//! end: it lives as long as its file is open, and a call in its queue would hold the file. So a
+//! call refers to the process behind the device instead. The device stays open only as long as
+//! another reference exists: a descriptor or a mapping in any process, or another receiver that has
+//! read it. If all of those are gone when the call is read, the call cannot be delivered, as if the
 //! receiver had no number left.
 //!
-//! Where the numbers are written and which are to be closed again is recorded here and in the
-//! buffer's descriptor, and never read from memory that the receiver maps (lesson R04).
+//! The places of the numbers, and the numbers to be closed again, are recorded here and in the
+//! buffer's descriptor. They are never read from memory that the receiver maps (lesson R04).
 
 use super::{Buffer, BufferObjects};
 use crate::{
@@ -44,15 +44,15 @@ pub(crate) struct FileSlot {
     /// The offset of the number's four bytes from the start of the buffer.
     pub(crate) at: usize,
     pub(crate) file: PassedFile,
-    /// Whether the driver closes the descriptor when the receiver frees the buffer, and not the
-    /// receiver at any time (contract OBJ-11).
+    /// True if the driver closes the descriptor when the receiver frees the buffer; false if the
+    /// receiver closes it at any time (contract OBJ-11).
     pub(crate) is_closed_with_buffer: bool,
 }
 
 /// The files of a transaction.
 pub(super) type FileSlots = OneOrMany<FileSlot, 8>;
 
-/// What is passed.
+/// The passed object.
 pub(crate) enum PassedFile {
     /// A file, which is held.
     Other(ARef<File>),
@@ -79,8 +79,8 @@ impl Buffer {
 
 impl BufferObjects {
     /// Reserves a number for each file in the data of transaction `id`, in the file descriptor
-    /// table of the calling task, which belongs to `receiver`, and writes the numbers into the
-    /// data, which begins at offset `start` of the receiver's space. `None` if there are no files.
+    /// table of the calling task, which belongs to `receiver`. Writes the numbers into the data,
+    /// which begins at offset `start` of the receiver's space. `None` if there are no files.
     ///
     /// `EMFILE` if the task may not have that many, `EBADF` if a device is closed.
     pub(crate) fn reserve_numbers(

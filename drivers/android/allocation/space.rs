@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The space that a process receives data in, as far as it is divided into buffers; the pages that
-//! come into use with a buffer and are free after it; and the pool of pages, which the spaces of
-//! all processes share.
+//! The space that a process receives data in, divided into buffers. The pages of the space come
+//! into use with a buffer and are free after it. The spaces of all processes share one pool of
+//! pages.
 //!
 //! A page that a buffer shares with its neighbours is in use as long as any of them. The C driver
 //! takes a page off its list whenever it comes into use. Here a page that is used again stays on
@@ -122,7 +122,7 @@ impl Buffers {
     }
 
     /// Frees a range whose buffer was not delivered, or was [taken](RangeAllocator::take); nothing
-    /// if the space has ended meanwhile, and all ranges with it.
+    /// if the space has ended, and all ranges with it.
     #[cold]
     pub(crate) fn release(&self, offset: usize, size: usize, pages: &PageRange) {
         let mut buffers = self.ranges.lock();
@@ -205,8 +205,8 @@ impl OwnPages {
         }
     }
 
-    /// Emits the events for a buffer that was freed: first for the pages that had no other, then
-    /// for its last and for its first page, if others might have shared them.
+    /// Emits the events for a buffer that was freed. First come the pages that had no other buffer,
+    /// then its last and its first page, if other buffers might have shared them.
     fn trace_freed(&self, process: i32, pages: &PageRange) {
         let Range { start, end } = self.buffer;
         let first = start >> PAGE_SHIFT;

@@ -11,11 +11,11 @@
  * All mounts share 2^20 minors. A mount of the initial user namespace is made
  * by the administrator, who can use up all of them. Everybody can be root of a
  * user namespace and mount there, so such mounts share the lower half of the
- * minors, and their devices are counted in an account: an ordinary user has one
- * for all of its namespaces, however many and deep these are, and a namespace
- * that root makes, as for a container, has one with those inside of it. So
- * neither can a user exhaust what other users have, nor a container what other
- * containers have.
+ * minors, and their devices are counted in an account. An ordinary user has one
+ * account for all of its namespaces, however many and deep these are. A
+ * namespace that root makes, as for a container, has one account with the
+ * namespaces inside of it. So a user cannot exhaust the minors of other users,
+ * nor a container those of other containers.
  */
 
 #include <linux/bug.h>

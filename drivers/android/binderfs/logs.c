@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The log files: what the driver knows of processes, threads, nodes and
- * transactions, as text. Rust writes the text, record by record; what is here
- * are the files.
+ * The log files: the state of processes, threads, nodes and transactions, as
+ * text. Rust writes the text, record by record; this file has the files.
  *
  * They exist in binder_logs/ of each mount that has the option stats=global,
  * and in the directory binder/ of debugfs, for devices without binderfs. Both
  * have a directory proc/ with one file for each pid that has a device open: in
  * a mount, one of its own devices; in debugfs, any.
  *
- * A file names what it shows by a number, never by a pointer: so it can be read
- * while a process ends and after that, when it is empty, and nothing waits for
- * a reader. An open file keeps its mount and the module.
+ * A file refers to its contents by a number, never by a pointer. So it can be
+ * read while a process ends and after that, when it is empty, and nothing waits
+ * for a reader. An open file keeps its mount and the module.
  */
 
 #include <linux/cleanup.h>
@@ -204,9 +203,9 @@ static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 
 /*
  * A device is closed. A worker removes the file, because that takes the locks
- * that making one takes, and the closing task may get no CPU time. There is one
- * worker for each directory, because it waits for whoever lists the directory,
- * and it is one of the kernel's, because the module's own do not wait for memory.
+ * that making one takes, and the closing task may get no CPU time. Each
+ * directory has a worker, which waits for readers of the directory. It is one
+ * of the kernel's workers, because the module's own do not wait for memory.
  */
 static void binder_log_dir_closed(struct binder_log_dir *dir, pid_t pid)
 {

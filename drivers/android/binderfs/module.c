@@ -149,7 +149,7 @@ static DEFINE_RATELIMIT_STATE(log_rate, DEFAULT_RATELIMIT_INTERVAL, DEFAULT_RATE
 
 bool rust_binder_may_log(void)
 {
-	/* With this name the kernel tells how many messages were suppressed. */
+	/* The kernel logs the number of suppressed messages by this name. */
 	return ___ratelimit(&log_rate, KBUILD_MODNAME);
 }
 
@@ -197,7 +197,7 @@ int rust_binder_stop_wait(void)
 
 /* Devices in /dev, for programs that do not use binderfs: unless the parameter is given, none */
 
-/* What struct binderfs_chrdev is for a device in binderfs. */
+/* A device in /dev, like struct binderfs_chrdev for one in binderfs. */
 struct binder_misc {
 	struct list_head link;
 	struct miscdevice misc;
@@ -351,8 +351,9 @@ int rust_binderfs_init(void)
 	/* Its files can be opened at once, and cannot be waited for. */
 	rust_binder_debugfs_init();
 	/*
-	 * Pairs with rust_binder_is_ready(): who reads true finds what was made above, also what
-	 * was made after the filesystem was registered.
+	 * Pairs with rust_binder_is_ready(): a reader of true sees all objects
+	 * that were made above, also those that were made after the filesystem
+	 * was registered.
 	 */
 	smp_store_release(&binder_ready, true);
 	return 0;

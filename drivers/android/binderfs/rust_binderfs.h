@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the C files share with the driver in Rust, and among themselves.
+ * Declarations that the C files share with each other and with Rust.
  *
  * In C a context is an opaque pointer. Each device owns one reference on its
  * context, from the creation of the device to its end; the driver takes
@@ -61,20 +61,20 @@ void rust_binder_logs_closed(const struct inode *device, pid_t pid);
  */
 const char *rust_binder_name(void);
 
-/* Whether the netlink family is registered. Written before a device exists. */
+/* True if the netlink family is registered. Written before a device exists. */
 extern bool rust_binder_has_reports;
 
 /* The parameters debug_mask and alloc_debug_mask. */
 extern unsigned int rust_binder_debug_mask;
 extern unsigned int rust_binder_alloc_debug_mask;
 
-/* Whether another message may be printed now; counts the attempt. */
+/* Returns whether another message may be printed now; counts the attempt. */
 bool rust_binder_may_log(void);
 
 /* Enabled as long as stop_on_user_error is not 0. */
 DECLARE_STATIC_KEY_FALSE(rust_binder_stop);
 
-/* User space has made an error: whoever asks from now on waits, if the parameter says so. */
+/* Records an error of user space: sets the parameter to 2 unless it is 0. */
 void rust_binder_user_error_happened(void);
 
 /* Waits while the parameter is 2 or more. Returns 0, or -ERESTARTSYS after a signal. */
@@ -106,7 +106,7 @@ void *rust_binder_context_create(const char *name,
 /* Releases the reference of the device, which is open nowhere. May sleep. */
 void rust_binder_context_release(void *context);
 
-/* What a log file shows, as numbered in Rust (logs/mod.rs). */
+/* The contents of a log file, as numbered in Rust (logs/mod.rs). */
 enum rust_binder_log {
 	RUST_BINDER_LOG_STATE,
 	RUST_BINDER_LOG_STATE_HASHED,
@@ -155,7 +155,7 @@ struct binder_log_dir {
 	struct work_struct work;
 };
 
-/* Whose an entry is, and who may use it. */
+/* The owner and the permissions of an entry. */
 struct binderfs_owner {
 	kuid_t uid;
 	kgid_t gid;
@@ -192,7 +192,7 @@ struct binderfs_mount {
 	u32 devices;
 };
 
-/* What the inode of a device owns. */
+/* The objects that the inode of a device owns. */
 struct binderfs_chrdev {
 	void *context;
 	int minor;
@@ -217,7 +217,7 @@ extern dev_t rust_binderfs_region;
 int rust_binderfs_register(void);
 void rust_binderfs_unregister(void);
 
-/* Whether a device can have the name: no other entry has it. */
+/* Returns whether a device can have the name: no other entry has it. */
 bool rust_binderfs_is_name(const char *name, size_t len);
 
 struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount);
@@ -239,8 +239,8 @@ void rust_binderfs_check_minors(void);
 #define BINDERFS_INO_LAST_DEVICE	(3 + BINDERFS_MINORS)
 
 /*
- * Creates the root directory and everything that a new mount contains; tells
- * @fc why, if a device cannot be created.
+ * Creates the root directory and everything that a new mount contains; logs the
+ * cause to @fc, if a device cannot be created.
  */
 int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc);
 void rust_binderfs_evict_inode(struct inode *inode);
@@ -270,13 +270,13 @@ void rust_binder_debugfs_exit(void);
 
 /* binderfs/module.c */
 
-/* Whether init has succeeded. */
+/* Returns whether init has succeeded. */
 bool rust_binder_is_ready(void);
 
 /*
  * Iterates over the names in the devices option of a mount or, if @option is
- * %NULL, in the devices parameter, starting with a @cursor of 0: copies one name
- * to @name and returns its length. The empty name ends the list. Names that are
+ * %NULL, in the devices parameter. @cursor starts at 0. Copies one name to
+ * @name and returns its length. The empty name ends the list. Names that are
  * too long are truncated; the mount or init fails if one exists.
  */
 size_t rust_binder_next_device(const char *option, size_t *cursor,

@@ -2,7 +2,7 @@
 
 //! `BC_TRANSACTION` and `BC_REPLY`: sends calls and replies, and translates their objects.
 //!
-//! This file has what both commands need: the thread that sends, and what is told of a call or a
+//! This file has what both commands need: the thread that sends, and the reports of a call or a
 //! reply that fails.
 
 pub(crate) mod reply;
@@ -35,7 +35,7 @@ pub(crate) struct Sender<'a> {
     pub(crate) hint: WakeHint,
     /// The offset in the write buffer of the command that runs.
     pub(crate) at: u64,
-    /// Whether the thread reads once its commands have run, and has room for a completion and more.
+    /// True if the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
 }
 
@@ -43,14 +43,15 @@ pub(crate) struct Sender<'a> {
 /// queued then, and whose pool [needed](crate::process::ProcessState::needs_thread) no other
 /// thread. It is not queued: the thread reads it at once, and nothing else.
 pub(crate) struct ReplySent {
-    /// Whether the reply has failed, which its caller reads: if the thread cannot read the
+    /// True if the reply has failed, which its caller reads: if the thread cannot read the
     /// completion at once, that stops its commands until it does (contract TXN-25).
     pub(crate) has_failed: bool,
 }
 
-/// Logs that call or reply `id` fails, and reports it to whoever listens. `node` is the debug id of
-/// the node that is called, if that is known; else 0. `receiver` is whom the data was for, if the
-/// call came far enough for that to be known: a thread of the process, or any. No lock may be held.
+/// Logs that call or reply `id` fails, and reports it to the listeners. `node` is the debug id of
+/// the node that is called, if that is known; else 0. `receiver` is the receiver of the data, if
+/// the call came far enough for that to be known: a thread of the process, or any. No lock may be
+/// held.
 #[cold]
 fn tell(
     sender: &Sender<'_>,
@@ -132,8 +133,8 @@ fn print_failure(
     }
 }
 
-/// Reports a call or a reply for `to` that fails, or a oneway call that is queued in a way that is
-/// out of the ordinary (contract NL-3), to whoever listens. No lock may be held.
+/// Reports to the listeners a call or a reply for `to` that fails, or a oneway call that is queued
+/// in an unusual way (contract NL-3). No lock may be held.
 #[cold]
 fn report(
     sender: &Sender<'_>,

@@ -41,7 +41,7 @@ use kernel::{
 /// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.
 ///
 /// If the thread serves a call, that call ends even if the reply fails: its outcome is returned to
-/// the caller, and the thread itself reads a completion (contract TXN-25). `is_last` says that no
+/// the caller, and the thread itself reads a completion (contract TXN-25). `is_last` is true if no
 /// command follows.
 ///
 /// `freed` is the node of the call whose buffer the command before has freed, if it is in use until
@@ -92,7 +92,7 @@ pub(crate) fn reply(
     read_at_once
 }
 
-/// What becomes of the completion of a reply, which must come after node updates of what the reply
+/// The fate of a reply's completion, which must come after node updates of the nodes that the reply
 /// names.
 enum ReplyCompletion {
     /// It is queued.

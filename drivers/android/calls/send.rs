@@ -112,9 +112,10 @@ fn fail(
 
 /// Returns the node that a call through `handle` is for.
 ///
-/// Fails when the handle names no node, when the owner of the node has ended or is the caller
-/// itself (for handle 0: is a process of the same task), and when the security modules deny the
-/// call. The error has the debug id of the node, if that is found, but may not be called.
+/// Fails when the handle names no node, or when the owner of the node has ended or is the caller
+/// itself. (For handle 0, the owner must not be a process of the same task.) Also fails when the
+/// security modules deny the call. The error has the debug id of the node, if the node is found but
+/// may not be called.
 fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Failure)> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
@@ -449,10 +450,9 @@ fn queue_behind(
 }
 
 /// [Reserves](WaitState::Reserved) a call to `node`, of `caller` or oneway, for the sleeping thread
-/// that is going to serve it, if one exists, and raises the priority of that thread as far as the
-/// call requires. The reservation has ended when this returns: the call is queued without the lock
-/// being released in between. Returns the locked state, which is released in between, and the
-/// thread.
+/// that is going to serve it, if one exists. Raises the priority of that thread as far as the call
+/// requires. The reservation has ended when this returns: the call is queued without the lock being
+/// released in between. Returns the locked state, which is released in between, and the thread.
 #[cold]
 fn raise_server<'a>(
     caller: Option<Priority>,
@@ -467,8 +467,8 @@ fn raise_server<'a>(
     if !state.set_wait_state(&server, WaitState::Reserved) {
         return (state, None);
     }
-    // If a call that the thread waits for ends meanwhile, the thread reads that outcome after this
-    // call.
+    // If a call that the thread waits for ends in the meantime, the thread reads that outcome after
+    // this call.
     server.state.access_mut(&mut state).pending_calls += 1;
     drop(state);
     let task = server.task.task();

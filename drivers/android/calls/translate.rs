@@ -64,7 +64,7 @@ pub(crate) struct Route<'a> {
     pub(crate) id: u32,
     pub(crate) sender: &'a Sender<'a>,
     pub(crate) receiver: &'a Arc<Process>,
-    /// Whether the receiver takes file descriptors.
+    /// True if the receiver takes file descriptors.
     pub(crate) accepts_files: bool,
 }
 
@@ -130,7 +130,7 @@ fn copy_objects(
             .map_err(|error| error.of_object(index))?;
     }
     writer.copy_until(request.data_size)?;
-    // What remains to be copied of the blocks.
+    // The rest of the blocks, which remains to be copied.
     let mut copy = copier(route.receiver, translation.buffer.offset);
     let finished = translation.pointers.finish(&mut copy);
     finished.map_err(|error| Failure::new(Reason::BadPointer, error))
@@ -163,14 +163,14 @@ fn copy_object(
         .map_err(|error| unwritable(error))
 }
 
-/// Returns the transaction error of data that cannot be copied, which tells the line of the caller.
-/// (By its name given to `map_err`, it would tell a line of its own: hence the closures.)
+/// Returns the transaction error of data that cannot be copied, with the line of the caller.
+/// (Passed to `map_err` by its name, it would have a line of its own: hence the closures.)
 #[track_caller]
 fn unreadable(error: Error) -> Failure {
     Failure::new(Reason::UnreadableData, error)
 }
 
-/// Returns the failure of a buffer whose pages are gone, likewise.
+/// Returns the failure of a buffer whose pages are gone, with the line of the caller.
 #[track_caller]
 pub(crate) fn unwritable(error: Error) -> Failure {
     Failure::new(Reason::SpaceGone, error)
@@ -234,11 +234,11 @@ impl Offsets {
 /// Writes the data of a transaction, from its start to its end.
 struct Writer<'a> {
     receiver: &'a Process,
-    /// Where the data starts in the receiver's space.
+    /// The start of the data in the receiver's space.
     start: usize,
-    /// How many bytes of it are written.
+    /// The number of bytes of the data that are written.
     done: usize,
-    /// How many bytes it has.
+    /// The size of the data in bytes.
     size: usize,
     /// The address of the data in the calling process.
     source: usize,
@@ -301,7 +301,7 @@ struct Translation<'a> {
     receiver_credential: &'a Credential,
     /// The buffer, which holds what the objects name.
     buffer: &'a mut Buffer,
-    /// Where the blocks go that the objects point to.
+    /// The area of the blocks that the objects point to.
     pointers: PointerArea,
 }
 
@@ -375,7 +375,7 @@ impl Translation<'_> {
         Ok(as_handle(to, object))
     }
 
-    /// Asks the security modules. Whatever error they return, the sender gets `EPERM` (contract
+    /// Calls the security modules. The sender gets `EPERM` for any error that they return (contract
     /// 10).
     fn may_transfer_node(&self) -> Result {
         let (from, to) = (self.route.sender.credential, self.receiver_credential);
@@ -450,8 +450,8 @@ impl Translation<'_> {
         })
     }
 
-    /// Reserves room for the block of the object that is entry `index` of the array of offsets, and
-    /// writes the address of the room into the parent block, if the object has one. The block is
+    /// Reserves room for the block of the object that is entry `index` of the array of offsets.
+    /// Writes the address of the room into the parent block, if the object has one. The block is
     /// copied later, when it is known which of its bytes are replaced by others.
     fn pointer(&mut self, index: u64, object: PointerObject) -> Result<PointerObject, Failure> {
         let (pages, start) = (&self.route.receiver.pages, self.buffer.offset as usize);

@@ -3,8 +3,8 @@
 //! Messages that user space can cause, behind `debug_mask` and `alloc_debug_mask`, and a rate limit
 //! (lesson R24); and `stop_on_user_error`.
 //!
-//! The subjects and their bits are those of the C driver (contract PARAM-3, PARAM-4), as far as the
-//! driver has messages about them: what happens in each call that succeeds has trace events
+//! The subjects and their bits are those of the C driver (contract PARAM-3, PARAM-4), as far as
+//! this driver has messages about them. The steps of each call that succeeds have trace events
 //! instead.
 //!
 //! A message is printed while no lock is held. Nothing is formatted unless it is printed.
@@ -18,7 +18,7 @@ use kernel::{
     sync::atomic::Relaxed, //
 };
 
-/// What a message is about; the number is its bit in `debug_mask`.
+/// The subject of a message; the number is its bit in `debug_mask`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum DebugSubject {
@@ -38,7 +38,7 @@ pub(crate) enum DebugSubject {
     Threads = 8,
 }
 
-/// What a message about a process's space is about; the number is its bit in `alloc_debug_mask`.
+/// The subject of a message about a process's space; the number is its bit in `alloc_debug_mask`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum SpaceSubject {
@@ -59,7 +59,7 @@ macro_rules! binder_debug {
 }
 pub(crate) use binder_debug;
 
-/// Prints a message about a space likewise, if `alloc_debug_mask` has the bit.
+/// Prints a message about a space in the same form, if `alloc_debug_mask` has the bit.
 macro_rules! space_debug {
     ($subject:ident, $($message:tt)*) => {
         if $crate::common::debug::is_wanted_of_space($crate::common::debug::SpaceSubject::$subject) {
@@ -69,12 +69,12 @@ macro_rules! space_debug {
 }
 pub(crate) use space_debug;
 
-/// Whether `debug_mask` has the subject's bit.
+/// Returns whether `debug_mask` has the subject's bit.
 pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
     ffi::DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
 
-/// Whether `alloc_debug_mask` has the subject's bit.
+/// Returns whether `alloc_debug_mask` has the subject's bit.
 pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
     ffi::ALLOC_DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
 }
@@ -88,8 +88,8 @@ pub(crate) fn print(message: fmt::Arguments<'_>) {
     }
 }
 
-/// Tells of an error of user space, if that is wanted; and stops those who use a device, if
-/// `stop_on_user_error` says so.
+/// Prints a message about an error of user space, if `debug_mask` has its bit. Stops the users of
+/// the devices, if `stop_on_user_error` is not 0.
 #[cold]
 pub(crate) fn user_error(message: fmt::Arguments<'_>) {
     if is_wanted(DebugSubject::UserError) {

@@ -29,7 +29,8 @@ pub(crate) struct Failure {
     object: u16,
 }
 
-// As large as what user space learns of it: calls that succeed return one, too, in a register.
+// As large as the part of it that user space reads: calls that succeed return one, too, in a
+// register.
 const _: () = assert!(size_of::<Result<(), Failure>>() == 8);
 
 impl Failure {
@@ -119,8 +120,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Whether it is the fault of whoever sends: it broke the protocol. (Not, for example,
-            /// that the receiver has ended.)
+            /// Returns whether the sender has broken the protocol. (The end of the receiver, for
+            /// example, is no fault of the sender.)
             pub(crate) const fn is_user_error(self) -> bool {
                 matches!(self, $(Self::$broken)|+)
             }
@@ -153,33 +154,33 @@ reasons! {
         NoManager: "the device has no context manager; start one (BINDER_SET_CONTEXT_MGR) before its clients";
         OwnerEnded: "the owner of the node has ended or closed the device; request death notifications to learn of that";
         OwnNode: "the node is the caller's own; call it without Binder";
-        CallDenied: "a security module does not let the caller call the receiver; look at its own messages";
-        CallerEnded: "whoever made the call has ended; nothing is left to do for it";
-        ReceiverEnded: "the receiver has ended meanwhile; request death notifications to learn of that";
+        CallDenied: "a security module does not allow the caller to call the receiver; look at its own messages";
+        CallerEnded: "the caller has ended; nothing is left to do for it";
+        ReceiverEnded: "the receiver has ended; request death notifications to learn of that";
         ReceiverFrozen: "the receiver is frozen; request freeze notifications to learn when it is thawed";
-        SpaceGone: "the receiver has unmapped its space meanwhile; it has to keep the space as long as others call it";
+        SpaceGone: "the receiver has unmapped its space; it has to keep the space as long as others call it";
         NotMapped: "the receiver has mapped no space to receive in, or none any more; it has to mmap the device";
         LargerThanSpace: "the data is larger than the receiver's whole space; send less at once, or pass it in a file";
         LargerThanHalf: "the data is larger than the half of the receiver's space that oneway calls may use; send less at once, or wait for a reply";
         NoOnewaySpace: "oneway calls that the receiver has not freed use up their part of its space, or the sender's share of it; send fewer, or wait for a reply now and then";
         NoSpace: "the receiver's space is full; it has to free buffers (BC_FREE_BUFFER) or to map more";
         TooLarge: "the sizes add up to more than can be counted; look at how they are computed";
-        NoContext: "the node wants its callers' security contexts, and the active security module has none; boot with one that has, or make the node without FLAT_BINDER_FLAG_TXN_SECURITY_CTX";
+        NoContext: "the node requires its callers' security contexts, and the active security module has none; boot with one that has, or make the node without FLAT_BINDER_FLAG_TXN_SECURITY_CTX";
         NoMemory: "memory is short, or a limit of the module is reached; try again later";
         Undeliverable: "the receiver cannot take it: its read buffer or its table of descriptors has no room";
-        NodeDenied: "a security module does not let the sender pass nodes to the receiver; look at its own messages";
-        FileDenied: "a security module does not let the sender pass that file to the receiver; look at its own messages";
+        NodeDenied: "a security module does not allow the sender to pass nodes to the receiver; look at its own messages";
+        FileDenied: "a security module does not allow the sender to pass that file to the receiver; look at its own messages";
         DriverFault: "the driver is in a state that it excludes; report this message";
     }
 }
 
 impl Reason {
-    /// Whether it is about the space that data is received in.
+    /// Returns whether it is about the space that data is received in.
     pub(crate) const fn is_about_space(self) -> bool {
         matches!(self, Self::NotMapped | Self::TooLarge) || self.is_lack_of_room()
     }
 
-    /// Whether it is that the space has no room.
+    /// Returns whether the reason is a lack of room in the space.
     pub(crate) const fn is_lack_of_room(self) -> bool {
         matches!(
             self,

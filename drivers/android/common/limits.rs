@@ -11,8 +11,8 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed}, //
 };
 
-/// The current values of the parameters. `binderfs/module.c` declares them and knows the layout of
-/// this struct; each setter writes one field, by one store.
+/// The current values of the parameters. `binderfs/module.c` declares them and the layout of this
+/// struct; each setter writes one field, by one store.
 #[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
 #[no_mangle]
 static rust_binder_limits: ProcessLimits = ProcessLimits {
@@ -46,7 +46,7 @@ pub(crate) struct ProcessLimits {
 pub(crate) struct Limit(Atomic<u32>);
 
 impl Limit {
-    /// Whether one more may be added to `count`.
+    /// Returns whether one more may be added to `count`.
     #[inline]
     pub(crate) fn has_room(&self, count: usize) -> bool {
         let most = self.0.load(Relaxed);

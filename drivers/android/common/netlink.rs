@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reports of calls and replies that fail, over generic netlink, for whoever has joined the group
-//! `report` of the family `binder`, unless the driver has another name (contract NL-1 to NL-3;
+//! Reports of calls and replies that fail, over generic netlink, to the members of the group
+//! `report`. The family is `binder`, unless the driver has another name (contract NL-1 to NL-3;
 //! `Documentation/netlink/specs/binder.yaml`). Joining takes no capability.
 //!
 //! Reports are sent in the initial network namespace alone, because they name processes by their
@@ -27,9 +27,10 @@ pub(crate) struct Party {
     pub(crate) tid: i32,
 }
 
-/// Reports a call or a reply, of which its sender reads `outcome`, to whoever listens. `context` is
-/// the name of the device. `to` is whom the data was for; all 0 if the call did not come far enough
-/// for that to be known. Sleeps; no lock may be held. A report for which memory is short is lost.
+/// Reports a call or a reply, of which its sender reads `outcome`, to the listeners. `context` is
+/// the name of the device. `to` is the receiver of the data; all 0 if the call did not come far
+/// enough for that to be known. Sleeps; no lock may be held. A report for which memory is short is
+/// lost.
 pub(crate) fn report(
     context: &CStr,
     (from, to): (Party, Party),
@@ -76,6 +77,6 @@ pub(crate) fn report(
         message.put_u32(uapi::BINDER_A_REPORT_DATA_SIZE as c_int, data_size)?;
         Ok(message)
     };
-    // That nobody listens any more is an error, too.
+    // The lack of listeners is an error, too.
     let _ = make().and_then(|message| message.multicast(&ffi::REPORTS, 0, 0, GFP_KERNEL));
 }

@@ -7,14 +7,15 @@
 //! (a steady stream of calls reuses them), so the counters cost the transaction path nothing.
 //!
 //! The most frequent commands (`BC_*`) and return codes (`BR_*`) are counted for the thread, the
-//! others for the process, whose counters each thread knows. Only the thread itself writes its own
-//! counters, so it needs no atomic addition for them and shares no cache line. When a thread ends,
-//! its counters are added to those of the process.
+//! others for the process, whose counters each thread refers to. Only the thread itself writes its
+//! own counters, so it needs no atomic addition for them and shares no cache line. When a thread
+//! ends, its counters are added to those of the process.
 //!
-//! The counters of codes count what the C driver counts: a command before it runs, also one that is
-//! cut off or does not exist if another one has its running number; a return code when it is added
-//! to the read buffer, a call or a reply when user space has it; and not the placeholder `BR_NOOP`
-//! that a read begins with. They are as wide as those of the C driver, and come round.
+//! The counters of codes count what the C driver counts. A command counts before it runs, also one
+//! that is cut off, or does not exist if another one has its running number. A return code counts
+//! when it is added to the read buffer, a call or a reply when user space has it. The placeholder
+//! `BR_NOOP` that a read begins with does not count. The counters are as wide as those of the C
+//! driver, and wrap around.
 
 use crate::{
     defs::{Command, Return},
@@ -69,13 +70,13 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // ORDERING: Pairs with `objects`: whoever counts that this object was freed counts that it
-        // was created, too.
+        // ORDERING: Pairs with `objects`: a reader that counts this object as freed counts it as
+        // created, too.
         FREED[self.0 as usize].fetch_add(1, Release);
     }
 }
 
-/// How many objects of a kind exist, and have been created.
+/// The numbers of objects of a kind that exist, and that have been created.
 #[derive(Clone, Copy)]
 pub(crate) struct Objects {
     pub(crate) alive: u32,
@@ -84,7 +85,7 @@ pub(crate) struct Objects {
 
 /// Returns the number of objects of a kind.
 pub(crate) fn objects(kind: Kind) -> Objects {
-    // First those that were freed: an object that is created and freed meanwhile only seems to
+    // First those that were freed: an object that is created and freed in between only seems to
     // exist. ORDERING: Pairs with the drop of `Counted`.
     let freed = FREED[kind as usize].load(Acquire);
     let created = CREATED[kind as usize].load(Relaxed);
@@ -154,7 +155,7 @@ const FREQUENT: usize = FREQUENT_COMMANDS.len() + FREQUENT_RETURNS.len();
 // A cache line, and a size that the kernel's allocator has.
 const _: () = assert!(size_of::<ThreadCounts>() == 64);
 
-/// What each counter of a thread counts.
+/// The code that each counter of a thread counts.
 const COUNTED_BY_THREAD: [Counter; FREQUENT] = {
     let mut counters = [Counter(0); FREQUENT];
     let mut place = 0;
@@ -183,7 +184,7 @@ const PLACES: [u8; COUNTERS] = {
     places
 };
 
-/// What is counted.
+/// The number of a counter: one for each command and each return code.
 #[derive(Clone, Copy)]
 pub(crate) struct Counter(usize);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What was sent through a device lately, and what failed: the log files `transaction_log` and
-//! `failed_transaction_log`.
+//! The latest calls and replies of a device, and the latest failures: the log files
+//! `transaction_log` and `failed_transaction_log`.
 //!
-//! A call or a reply is logged when it is about to be queued, in the rings of the CPU
-//! ([`Rings`]), and when it has failed, in one ring of the device. The CPUs' counters of cycles
-//! put all of them in the order in which they were logged, since debug ids do not rise from one
-//! process to another. Of two entries with the same id the one in the ring of the device is valid.
+//! A call or a reply that is about to be queued is logged in the rings of the CPU ([`Rings`]). One
+//! that has failed is logged in one ring of the device. The CPUs' counters of cycles put all of
+//! them in the order in which they were logged, since debug ids do not rise from one process to
+//! another. Of two entries with the same id the one in the ring of the device is valid.
 
 use crate::{
     common::{failure::Failure, netlink::Party},
@@ -25,7 +25,7 @@ use kernel::{
     sync::{Arc, SpinLock}, //
 };
 
-/// What is sent.
+/// The type of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum CallType {
@@ -79,11 +79,11 @@ pub(crate) fn record(
     ]
 }
 
-/// What the log has of a call or a reply.
+/// The entry of a call or a reply in the log.
 pub(crate) struct Entry {
     /// Its debug id.
     pub(crate) id: u32,
-    /// When it was logged; some other moment if the entry is not complete.
+    /// The time when it was logged; another time if the entry is not complete.
     pub(crate) at: Cycles,
     pub(crate) call_type: CallType,
     pub(crate) from: Party,
@@ -96,7 +96,7 @@ pub(crate) struct Entry {
     pub(crate) return_code: u32,
     pub(crate) param: i32,
     pub(crate) line: u32,
-    /// Whether everything is about this call.
+    /// True if all fields are about this call.
     pub(crate) is_complete: bool,
 }
 

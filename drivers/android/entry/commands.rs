@@ -50,12 +50,12 @@ use kernel::{
     uaccess::UserPtr, //
 };
 
-/// How many bytes of commands are read at once. A usual write fits: a command that frees a buffer,
-/// and one that makes a call.
+/// The number of bytes of commands that are read at once. A usual write fits: a command that frees
+/// a buffer, and one that makes a call.
 const PIECE: usize = 128;
 
-/// Runs commands from the write buffer that `io` describes until its end, until the first malformed
-/// command, or until the first command after which the thread has an error to read. Advances
+/// Runs commands from the write buffer that `io` describes: until its end, the first malformed
+/// command, or the first command after which the thread has an error to read. Advances
 /// `write_consumed` behind each command that ran (contract WR-2). Returns what the last one leaves
 /// for the read half. `sender` is the calling thread.
 ///
@@ -93,7 +93,7 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
             Command::Reply => {
                 let request = TransactionRequest::from(input.payload::<TransactionData>()?);
                 count(command);
-                // Whether no command follows.
+                // True if no command follows.
                 let is_last = input.remaining == input.size as u64;
                 sent = reply(sender, &request, is_last, freed.take());
             }
@@ -118,14 +118,14 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
 
 /// The write buffer of the calling process, from which commands are decoded.
 struct WriteBuffer<'a> {
-    /// What describes the buffer. Nothing else writes `write_consumed`, the offset of the next
+    /// The description of the buffer. Nothing else writes `write_consumed`, the offset of the next
     /// command.
     io: &'a mut WriteRead,
-    /// How many bytes of commands have not run.
+    /// The number of bytes of commands that have not run.
     remaining: u64,
-    /// What has been read of the buffer from the next command on.
+    /// The part of the buffer that has been read, from the next command on.
     piece: &'a mut UserBytes<PIECE>,
-    /// How many bytes the next command takes, its code and its payload.
+    /// The number of bytes of the next command, its code and its payload.
     size: usize,
 }
 
@@ -256,7 +256,8 @@ fn execute_other(
 }
 
 /// Runs `BC_FREE_BUFFER` (contract OBJ-12). If a reply follows, and has been read, returns the node
-/// of the call whose buffer it was: the reply locks the state anyway, and ends the use of the node.
+/// of the call that the buffer belonged to: the reply locks the state anyway, and ends the use of
+/// the node.
 fn free_buffer(sender: &Sender<'_>, input: &WriteBuffer<'_>, address: u64) -> Option<NodeInUse> {
     const BEHIND: usize = size_of::<u32>() + size_of::<u64>();
     const PAYLOAD_BEHIND: usize = BEHIND + size_of::<u32>();
@@ -321,11 +322,11 @@ fn add_count(
             Ok(found) if process.context.is_manager(&node) => {
                 input.refuse(
                     command,
-                    fmt!("the process knows the context manager as handle {found}, which has the count now"),
+                    fmt!("the context manager is handle {found} of the process, which has the count now"),
                 );
                 return Ok(());
             }
-            // It has ended meanwhile, so handle 0 means it no more.
+            // The manager has ended, so handle 0 no longer means its node.
             Ok(found) => drop(process.drop_handle(found, strength)),
             Err(_) => {}
         }
@@ -413,7 +414,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
     match death_notification::request(&thread.process, handle, cookie) {
         Ok(()) => binder_debug!(
             DeathNotification,
-            "wants to be notified, with cookie {cookie:#x}, of the death behind handle {handle}"
+            "requests notification, with cookie {cookie:#x}, of the death behind handle {handle}"
         ),
         Err(ENOMEM) => thread.queue_error_and_wake(thread.process.state.lock(), Return::Error),
         Err(_) => input.refuse(
@@ -484,7 +485,7 @@ fn enter_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     if !is_valid {
         input.refuse(
             Command::EnterLooper,
-            fmt!("the thread has joined the pool when asked (BC_REGISTER_LOOPER); do one of both"),
+            fmt!("the thread has joined the pool on request (BC_REGISTER_LOOPER); do one of both"),
         );
     }
 }

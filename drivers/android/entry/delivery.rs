@@ -43,7 +43,7 @@ use kernel::{
     uapi::binder_transaction_data, //
 };
 
-/// What has been written.
+/// The result of writing an item of work.
 pub(super) enum Written<'a> {
     /// Work behind which more can be written.
     More(StateGuard<'a>),
@@ -52,7 +52,7 @@ pub(super) enum Written<'a> {
     /// A reply, which is the last work. A thread that reads one was not woken for the work of the
     /// process, so no idle thread has to be.
     Reply {
-        /// Whether the pool [needed](ProcessState::needs_thread) one more thread.
+        /// True if the pool [needed](ProcessState::needs_thread) one more thread.
         needs_thread: bool,
     },
 }
@@ -466,8 +466,8 @@ fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadB
 }
 
 /// Writes one message of a notification (contract WR-9), if it still has one. Returns whether user
-/// space is to confirm it, which ends the read: then the delivered notifications have a reference
-/// to the notification, so what is dropped under the lock is not the last.
+/// space is to confirm it, which ends the read. In that case the delivered notifications have a
+/// reference to the notification, so the one that is dropped under the lock is not the last.
 fn write_notification(
     message: Option<(Return, FreezeNotice)>,
     output: &mut ReadBuffer<'_>,

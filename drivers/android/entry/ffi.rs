@@ -61,28 +61,28 @@ extern "C" {
 
 /// The devices. They can be opened as long as this value exists.
 pub(crate) struct Devices {
-    /// What ends processes.
+    /// The worker that ends processes.
     worker: Option<Worker>,
     // Both are dropped after `Drop::drop` has removed the devices.
     _pool: space::PoolHandle,
     _reports: Option<Registration>,
 }
 
-/// Whether [`Devices::make`] has been called since the module was loaded.
+/// True if [`Devices::make`] has been called since the module was loaded.
 static ARE_MADE: AtomicFlag = AtomicFlag::new(false);
 
 impl Devices {
     /// Registers the filesystem and the family of reports, and makes the devices that the module's
-    /// parameters ask for. `charges_buffers` is the value of the parameter `charge_buffers`.
+    /// parameters name. `charges_buffers` is the value of the parameter `charge_buffers`.
     ///
     /// Fails with `EBUSY` when it has been called before since the module was loaded.
     pub(crate) fn make(charges_buffers: bool) -> Result<Self> {
         if ARE_MADE.xchg(true, Relaxed) {
             return Err(EBUSY);
         }
-        // SAFETY: Called once, because of the check above, and nothing has used the locks before:
-        // only processes that have a device open and readers of log files use them, and neither
-        // exists before `rust_binderfs_init` is called.
+        // SAFETY: Called once, because of the check above. Nothing has used the locks before: only
+        // processes that have a device open and readers of log files use them, and neither exists
+        // before `rust_binderfs_init` is called.
         unsafe {
             processes::REGISTRY.init();
             freeze::CHANGING.init();
@@ -365,9 +365,9 @@ unsafe extern "C" fn binder_poll(
     match threads::current_thread(process).map(|thread| process.poll(&thread, file, table)) {
         Ok(true) => bindings::POLLIN,
         Ok(false) => 0,
-        // Whoever wanted to know of work has polled before, in a thread of the opener: asynchronous
-        // I/O looks again from a worker of the kernel when it is woken. The worker has no record,
-        // nor what that thread may take; there may be work, and who reads finds out.
+        // Asynchronous I/O first polls in a thread of the opener, and polls again from a worker of
+        // the kernel when it is woken. The worker has no record, and cannot look up what work that
+        // thread may take. `POLLIN` is correct here: there may be work, and the read finds out.
         Err(_) if pid::is_kernel_thread() => bindings::POLLIN,
         Err(_) => bindings::POLLERR,
     }

@@ -49,7 +49,7 @@ pub(crate) struct Opened<'a> {
     /// as long as the file is open.
     pub(crate) credential: &'a Credential,
     pub(crate) descriptors: Descriptors<'a, Process>,
-    /// Whether the task may sleep until work arrives.
+    /// True if the task may sleep until work arrives.
     pub(crate) may_wait: bool,
 }
 
@@ -230,8 +230,8 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     result
 }
 
-/// What a thread that is about to sleep tells the scheduler when it wakes the target: the module's
-/// parameter `handoff`.
+/// The hint that a thread which is about to sleep gives the scheduler when it wakes the target: the
+/// module's parameter `handoff`.
 static HANDOFF: Atomic<u32> = Atomic::new(1);
 
 /// Sets the parameter `handoff`, before a device exists.

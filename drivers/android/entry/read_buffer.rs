@@ -14,7 +14,8 @@ use crate::{
 };
 use kernel::{prelude::*, uaccess::UserPtr};
 
-/// How many bytes are gathered before they are written: more than one read usually returns.
+/// The number of bytes that are gathered before they are written: more than one read usually
+/// returns.
 pub(super) const PIECE: usize = 192;
 
 const _: () = assert!(LARGEST_RETURN < PIECE);
@@ -23,13 +24,13 @@ pub(super) const SIZE_OF_CODE: u64 = size_of::<u32>() as u64;
 
 /// The read buffer of the calling process.
 pub(super) struct ReadBuffer<'a> {
-    /// Who reads it.
+    /// The thread that reads it.
     pub(super) reader: &'a Thread,
     pub(super) address: u64,
     pub(super) size: u64,
-    /// How many bytes of the buffer are used, including those in `piece`.
+    /// The number of bytes of the buffer that are used, including those in `piece`.
     pub(super) written: u64,
-    /// How many of them user space has.
+    /// The number of bytes that have been written to user space.
     pub(super) flushed: u64,
     /// The rest of them.
     pub(super) piece: StackBytes<PIECE>,

@@ -2,8 +2,8 @@
 
 //! The read half of `BINDER_WRITE_READ`: waits for work, and writes it to user space.
 //!
-//! What is to be written is gathered on the stack and written in one piece, but a completion that
-//! is read alone. How each kind of work is written is in [`crate::entry::delivery`].
+//! The read half gathers items on the stack and writes them in one piece, except for a completion
+//! that is read alone. How each kind of work is written is in [`crate::entry::delivery`].
 
 use crate::{
     calls::ReplySent,
@@ -105,7 +105,7 @@ fn read_without_room(thread: &Arc<Thread>, may_wait: bool) -> Result {
     Err(EFAULT)
 }
 
-/// How much room a read buffer needs for the completion of a reply, with the code that a read
+/// The room that a read buffer needs for the completion of a reply, with the code that a read
 /// begins with, and for any other item behind it.
 pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RETURN;
 
@@ -129,8 +129,8 @@ pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: Re
     Ok(())
 }
 
-/// Wakes who can take the work of the process, for which a thread that cannot write its read buffer
-/// may have been woken. No lock may be held.
+/// Wakes a thread that can take the work of the process: a thread that cannot write its read buffer
+/// may have been woken for it. No lock may be held.
 #[cold]
 fn wake_others(thread: &Thread) {
     let mut process = thread.process.state.lock();
@@ -192,9 +192,9 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     }
 }
 
-/// Stops those who use a device if the thread takes the work of its process without having joined
-/// the pool, which is an error of user space although it is done as well as by others (contract
-/// LOOP-6).
+/// Stops the users of the devices if the thread takes the work of its process without having joined
+/// the pool. That is an error of user space, although the thread does the work like any other
+/// (contract LOOP-6).
 #[cold]
 fn stop_outside_of_pool(thread: &Thread) {
     let mut process = thread.process.state.lock();
@@ -203,7 +203,7 @@ fn stop_outside_of_pool(thread: &Thread) {
     drop(process);
     if is_error {
         ffi::user_error_happened();
-        // A signal ends the wait, and is noticed by whoever waits for work.
+        // A signal ends the wait. The thread handles it when it waits for work.
         let _ = ffi::wait_while_stopped();
     }
 }

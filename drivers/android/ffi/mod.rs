@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the driver uses of its own C files, each as a safe item: the counterpart of
-//! [`entry::ffi`](crate::entry::ffi), which C calls. The structures that it shares with C; the
-//! parameters that change while the module is loaded, which those of Rust's `module!` macro cannot;
-//! and the netlink family, whose name is one of the parameters.
+//! The items of the driver's own C files, each as a safe item: the counterpart of
+//! [`entry::ffi`](crate::entry::ffi), which C calls. This module has the structures that the driver
+//! shares with C, and the netlink family, whose name is a parameter. It also has the parameters
+//! that change while the module is loaded, unlike those of Rust's `module!` macro.
 
 pub(crate) mod structs;
 pub(crate) mod trace;
@@ -42,13 +42,13 @@ unsafe extern "C" {
     #[link_name = "rust_binder_alloc_debug_mask"]
     pub(crate) safe static ALLOC_DEBUG_MASK: Atomic<u32>;
 
-    /// Whether one more message may be printed now: a burst of ten, and ten every five seconds. The
-    /// kernel prints by itself how many were suppressed. In any context.
+    /// Returns whether one more message may be printed now: a burst of ten, and ten every five
+    /// seconds. The kernel prints by itself how many were suppressed. In any context.
     #[link_name = "rust_binder_may_log"]
     pub(crate) safe fn may_log() -> bool;
 
-    /// Records that user space has made an error: stops those who use a device, if the parameter
-    /// `stop_on_user_error` says so. In any context.
+    /// Records an error of user space: stops the users of the devices, if the parameter
+    /// `stop_on_user_error` is not 0. In any context.
     #[link_name = "rust_binder_user_error_happened"]
     pub(crate) safe fn user_error_happened();
 
@@ -72,9 +72,9 @@ unsafe extern "C" {
     safe static rust_binder_has_reports: Atomic<bool>;
 }
 
-/// Waits while an error of user space has stopped everybody: with `stop_on_user_error` whoever
-/// debugs a program stops it, and all others that use the driver, at its first error. Fails with
-/// `ERESTARTSYS` after a signal. Sleeps; no lock may be held.
+/// Waits while an error of user space has stopped all users of the driver: a developer uses
+/// `stop_on_user_error` to stop a program at its first error. Fails with `ERESTARTSYS` after a
+/// signal. Sleeps; no lock may be held.
 #[inline(always)]
 pub(crate) fn wait_while_stopped() -> Result {
     if may_stop() {
@@ -83,16 +83,15 @@ pub(crate) fn wait_while_stopped() -> Result {
     Ok(())
 }
 
-/// Whether `stop_on_user_error` is not 0, or is being changed. As long as it is 0, this costs one
-/// instruction where the kernel has jump labels.
+/// Returns whether `stop_on_user_error` is not 0, or is being changed. As long as it is 0, this
+/// costs one instruction where the kernel has jump labels.
 #[inline(always)]
 pub(crate) fn may_stop() -> bool {
     // SAFETY: The variable is a static key of C, and lives as long as the module.
     unsafe { kernel::jump_label::static_branch_unlikely!(rust_binder_stop, StaticKey, key) }
 }
 
-/// The netlink family of the reports about calls that fail. It has a group and no operations:
-/// nobody asks it for anything.
+/// The netlink family of the reports about calls that fail. It has a group and no operations.
 pub(crate) static REPORTS: Family = Family::const_new(
     this_module::<LocalModule>(),
     b"binder\0",
@@ -100,8 +99,8 @@ pub(crate) static REPORTS: Family = Family::const_new(
     &[const { MulticastGroup::const_new(c"report") }],
 );
 
-/// Gives the family the driver's name and registers it. Loading the driver does not depend on it:
-/// where it fails, a message says why.
+/// Gives the family the driver's name and registers it. Loading the driver does not depend on it: a
+/// failure is logged with its cause.
 ///
 /// # Safety
 ///
@@ -130,7 +129,7 @@ pub(crate) unsafe fn register_reports() -> Option<Registration> {
     }
 }
 
-/// Whether anybody has joined the group of the reports.
+/// Returns whether anybody has joined the group of the reports.
 pub(crate) fn has_listeners() -> bool {
     rust_binder_has_reports.load(Relaxed) && REPORTS.has_listeners(0)
 }

@@ -145,7 +145,7 @@ impl TransactionData {
     }
 }
 
-/// What a [`FlatObject`] names a node by.
+/// The name by which a [`FlatObject`] refers to a node.
 pub(crate) enum Named {
     Node(NodeName),
     Handle(u32),
@@ -157,7 +157,7 @@ impl FlatObject {
         self.0.flags
     }
 
-    /// Whether the sender counts the node strongly or weakly.
+    /// Returns the kind of count, strong or weak, that the sender has on the node.
     pub(crate) fn strength(&self) -> Strength {
         match self.0.hdr.type_ {
             uapi::BINDER_TYPE_WEAK_BINDER | uapi::BINDER_TYPE_WEAK_HANDLE => Strength::Weak,

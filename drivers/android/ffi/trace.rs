@@ -3,9 +3,9 @@
 //! The trace events that `trace/events.h` defines: one function for each moment that some are
 //! about, to be called then.
 //!
-//! The names, fields and moments are those of the C driver (contract section 16), so that what
-//! reads its traces reads ours. What an event says is passed as a closure wherever it has to be
-//! found out first, and computed only if the event is on.
+//! The names, fields and moments are those of the C driver (contract section 16), so programs that
+//! read the traces of the C driver read these too. Fields that have to be looked up are passed as a
+//! closure, which runs only if the event is on.
 //!
 //! Events may be emitted under a spinlock.
 
@@ -214,7 +214,7 @@ extern "C" {
     static rust_binder_page_events: super::StaticKey;
 }
 
-/// Whether an event is on about pages that come into use or are free.
+/// Returns whether an event is on about pages that come into use or are free.
 #[inline(always)]
 pub(crate) fn are_pages_on() -> bool {
     #[cfg(CONFIG_TRACEPOINTS)]

@@ -60,7 +60,7 @@ void kernel_ext_account_reclaimed(unsigned long pages)
 	mm_account_reclaimed_pages(pages);
 }
 
-/* Whether the calling task reclaims because its own allocation needs memory to proceed. */
+/* Returns whether the task reclaims because its own allocation needs memory. */
 bool kernel_ext_is_direct_reclaim(void)
 {
 	return (current->flags & (PF_MEMALLOC | PF_KSWAPD)) == PF_MEMALLOC;
@@ -100,9 +100,9 @@ unsigned long kernel_ext_copy_nofault(void *to, const void __user *from, unsigne
 }
 
 /*
- * Words of user space, for rust/kernel/user.rs and drivers/android/ffi/mod.rs: each is one
- * instruction here, while a copy of a few takes a call and a loop. These may sleep, and
- * return false if they fail.
+ * Words of user space, for rust/kernel/user.rs and drivers/android/ffi/mod.rs. Each is one
+ * instruction here, while a copy of a few bytes takes a call and a loop. These functions may sleep,
+ * and return false if they fail.
  */
 
 bool kernel_ext_put_u32(u32 __user *to, u32 value)
@@ -167,7 +167,7 @@ static const struct file_operations keeper_fops = {
 /*
  * Keeps @file open until the calling task returns to user space.
  *
- * The reference belongs to a file of its own, which is released at once: the kernel ends such a
+ * The reference belongs to a file of its own, which is released at once. The kernel ends such a
  * file on the return, and holds its owner, this module, until kernel_ext_release_kept() has
  * returned. A task work of this module would have to hold the module by itself, and could not
  * release it: the return from it is still code of the module.
@@ -184,10 +184,9 @@ static int keep_until_return(struct file *file)
 }
 
 /*
- * A system call takes no reference to the file that it is about if its task alone uses the
- * table, because the table's reference keeps the file; in that case that must not be the last
- * one to be dropped before the call is over (see __fget_light()). Returns 0 if @fd may be
- * closed.
+ * A system call takes no reference to its file if its task alone uses the table, because the
+ * table's reference keeps the file. In that case the table's reference must not be the last one to
+ * be dropped before the call is over (see __fget_light()). Returns 0 if @fd may be closed.
  */
 static int prepare_to_close(struct files_struct *files, unsigned int fd,
 			    const struct file_operations *in_use)
@@ -230,7 +229,7 @@ void kernel_ext_close_fd(unsigned int fd, const struct file_operations *in_use)
 
 #ifndef __x86_64__
 /*
- * Returns what the CPU's counter of cycles says, or where there is none the kernel's clock, for
+ * Returns the CPU's counter of cycles, or where there is none the kernel's clock, for
  * rust/kernel/clocks.rs.
  */
 u64 kernel_ext_cycles(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tasks: macros, inline functions and fields that the kernel's rust/helpers lack and rust/kernel/
- * of this driver needs as functions. In C, because the C compiler knows the offsets of
- * task_struct's fields in any kernel. As for rust/helpers/, the declarations are those in Rust,
- * which describe the functions that have no comment here.
+ * of this driver needs as functions. In C, because the C compiler has the offsets of task_struct's
+ * fields in any kernel. As for rust/helpers/, the declarations are those in Rust, which describe
+ * the functions that have no comment here.
  */
 
 #include <linux/cache.h>
@@ -47,7 +47,7 @@ void kernel_ext_preempt_enable(void)
 		preempt_enable();
 }
 
-/* Whether the calling task can be preempted. False on a kernel that does not count this. */
+/* Returns whether the calling task can be preempted. False on a kernel that does not count this. */
 bool kernel_ext_is_preemptible(void)
 {
 	return !IS_ENABLED(CONFIG_PREEMPT_RT) && preemptible();
@@ -58,7 +58,7 @@ void kernel_ext_cond_resched(void)
 	cond_resched();
 }
 
-/* Whether nothing waits on @queue, and whoever has left it has released its lock. */
+/* Returns whether nothing waits on @queue, and tasks that have left it have released its lock. */
 bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
 {
 	unsigned long flags;
@@ -88,7 +88,7 @@ struct pid *kernel_ext_pid_of_group(void)
 	return get_pid(task_tgid(current));
 }
 
-/* Whether @pid is that of the calling thread's group. */
+/* Returns whether @pid is that of the calling thread's group. */
 bool kernel_ext_pid_is_current_group(const struct pid *pid)
 {
 	return task_tgid(current) == pid;
@@ -163,7 +163,7 @@ void kernel_ext_pid_put_later(struct pid *pid)
 	call_rcu(&later->rcu, put_now);
 }
 
-/* Whether the thread is exiting, or gone. */
+/* Returns whether the thread is exiting, or gone. */
 bool kernel_ext_pid_is_exiting(struct pid *const *place)
 {
 	struct task_struct *task;
@@ -177,9 +177,9 @@ bool kernel_ext_pid_is_exiting(struct pid *const *place)
 }
 
 /*
- * Whether no thread has the pid, now or later. What the last one did happened before. A thread
- * that executes a program takes over the pid of its group's leader in one step, so a pid that has
- * lost its thread gets no other.
+ * Returns whether no thread has the pid, now or later. The actions of the last one happened before.
+ * A thread that executes a program takes over the pid of its group's leader in one step, so a pid
+ * that has lost its thread gets no other.
  */
 bool kernel_ext_pid_is_gone(struct pid *const *place)
 {
@@ -237,9 +237,7 @@ static bool may_signal(const struct task_struct *task)
 	       ns_capable(other->user_ns, CAP_KILL);
 }
 
-/*
- * Whether the calling task may signal a thread group: 0, -EPERM, or -ESRCH if the group is gone.
- */
+/* Returns 0 if the calling task may signal a thread group, else -EPERM, or -ESRCH if it is gone. */
 int kernel_ext_pid_may_signal(struct pid *const *place)
 {
 	struct task_struct *leader;
@@ -260,7 +258,7 @@ int kernel_ext_pid_may_signal(struct pid *const *place)
 /* Wake-ups: rust/kernel/pid.rs */
 
 /*
- * What a synchronous wake-up passes to those who wait on a queue: that the waker is about to
+ * The flag that a synchronous wake-up passes to the waiters of a queue: the waker is about to
  * sleep. Its value is the scheduler's own.
  */
 static int sync_flags __read_mostly;
@@ -315,7 +313,7 @@ void kernel_ext_user_ns_put(struct user_namespace *ns)
 	put_user_ns(ns);
 }
 
-/* Whether @inner is @outer or a descendant of it. */
+/* Returns whether @inner is @outer or a descendant of it. */
 bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
 				 const struct user_namespace *const *inner)
 {
@@ -326,7 +324,7 @@ bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
 	return ns == *outer;
 }
 
-/* How tasks are scheduled: rust/kernel/sched.rs */
+/* Scheduling of tasks: rust/kernel/sched.rs */
 
 /* The fields of a word, which rust/kernel/sched.rs draws. */
 #define SCHED_NICE_SHIFT	16
@@ -379,7 +377,7 @@ static void set_policy(struct task_struct *task, u32 wanted)
 	READ_ONCE(setattr_nocheck)(task, &attr);
 }
 
-/* What cannot be changed stays as it is. */
+/* Sets the priority as far as it can be changed. Returns the former one. */
 u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 {
 	bool resets = task->sched_reset_on_fork;
@@ -396,9 +394,9 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
 }
 
 /*
- * The answer of capable() for the calling task, extended to any task: no function that modules
- * may call returns that. Security modules are asked only about the calling task, and do not log
- * it where they deny it: the task has asked for nothing, and is served at what it may have.
+ * The result of capable() for the calling task, extended to any task: no function that modules may
+ * call returns that. Security modules check only the calling task, and do not log a denial: the
+ * task has requested nothing, and is served at the priority that it may have.
  */
 static bool may_nice(struct task_struct *task)
 {

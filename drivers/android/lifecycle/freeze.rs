@@ -11,13 +11,13 @@
 //!    ended;
 //! 3. only if each process was found idle, all of them are frozen.
 //!
-//! The states of a process meanwhile are those of [`crate::pure::freeze_state`]. Several tasks may
-//! freeze and thaw the same pid: all its processes see their requests in one order, because a
-//! request changes them under [`static@CHANGING`]. It waits, and notifies others, without that
-//! lock.
+//! The states of a process during these steps are those of [`crate::pure::freeze_state`]. Several
+//! tasks may freeze and thaw the same pid: all its processes see their requests in one order,
+//! because a request changes them under [`static@CHANGING`]. It waits, and notifies others, without
+//! that lock.
 //!
-//! The calling task need not have a thread record in the driver (lesson R17). Which processes it
-//! may name, says [`targets_of`] (lesson T01).
+//! The calling task need not have a thread record in the driver (lesson R17). [`targets_of`]
+//! describes the processes that it may name (lesson T01).
 
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
@@ -111,7 +111,8 @@ fn thaw(targets: &mut [FreezeTarget]) {
     let changing = CHANGING.lock();
     for FreezeTarget { process, event, .. } in targets {
         let mut state = process.state.lock();
-        // A process that has ended is not frozen, and nothing is told of it after its death.
+        // A process that has ended is not frozen, and no notification about it follows that of its
+        // death.
         if process.has_ended.load(Relaxed) {
             continue;
         }
@@ -216,8 +217,8 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     }
 }
 
-/// Whether no process has transactions left or makes calls itself, and no attempt is superseded.
-/// Takes the state locks.
+/// Returns whether no process has transactions left or makes calls itself, and no attempt is
+/// superseded. Takes the state locks.
 fn are_idle(targets: &[FreezeTarget]) -> bool {
     let mut begun = targets.iter().filter_map(FreezeTarget::begun);
     begun.all(|(process, attempt)| {
@@ -231,8 +232,8 @@ fn are_idle(targets: &[FreezeTarget]) -> bool {
     })
 }
 
-/// Whether transactions are outstanding for the process, or any of its threads makes or serves a
-/// call.
+/// Returns whether transactions are outstanding for the process, or any of its threads makes or
+/// serves a call.
 fn is_busy(state: &ProcessState) -> bool {
     state.freeze.outstanding > 0
         || state

@@ -35,7 +35,7 @@ pub(crate) struct Registry {
     opened: Option<RBTree<Key, Arc<Process>>>,
     /// The sum of the counters of codes of the processes that have ended.
     pub(crate) ended_codes: CodeSum,
-    /// How many have ended.
+    /// The number of processes that have ended.
     pub(crate) ended: u64,
 }
 
@@ -69,8 +69,8 @@ fn key(process: &Process) -> Key {
     (process.pid, process.opening)
 }
 
-/// Removes `process`, so that [`opened_by`] does not find it any more, and adds what it has counted
-/// to the sum: a reader who does not find it finds that. All its threads have ended.
+/// Removes `process`, so that [`opened_by`] does not find it any more, and adds its counters to the
+/// sum: a reader that does not find the process finds them there. All its threads have ended.
 fn remove(process: &Process) {
     let mut registry = REGISTRY.lock();
     registry.ended += 1;
@@ -140,19 +140,19 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     );
     drop(state);
     drop(rest);
-    // Last, so that whoever does not find it any more knows that all of its end was made known.
+    // Last: when a lookup no longer finds the process, all notifications of its end have been sent.
     remove(process);
-    // The thread group's name keeps namespaces. What remains of the process is what its nodes need,
-    // as long as others hold those.
+    // The thread group's name keeps namespaces. The rest of the process stays for its nodes, as
+    // long as others hold those.
     process.pages.close();
     process.credential.close();
     process.code_counts.close();
     process.group.close();
 }
 
-/// Closes a process, when the last descriptor of its file is closed: sets `has_ended`, so that it
-/// takes nothing any more, wakes the tasks that wait to freeze it, and makes room for another
-/// context manager. No lock may be held.
+/// Closes a process, when the last descriptor of its file is closed. Sets `has_ended`, so that the
+/// process takes nothing any more; wakes the tasks that wait to freeze it; and makes room for
+/// another context manager. No lock may be held.
 pub(crate) fn close_process(process: &Process) {
     binder_debug!(
         OpenClose,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The records of the threads of a process ([`Thread`]): made by the first ioctl or poll that needs
-//! one, looked up, made to return to user space, and ended while others still use them.
+//! The records of the threads of a process ([`Thread`]). The first ioctl or poll that needs a
+//! record makes it. This module looks records up, makes threads return to user space, and ends
+//! records while others still use them.
 //!
 //! A thread and a [process](super::processes) end in the same order (lesson R01):
 //!
@@ -42,8 +43,8 @@ use kernel::{
 
 /// Returns the record of the calling task, and makes one if it has none. No lock may be held.
 ///
-/// Fails with `EINVAL` when the task has no record and belongs to another process than the opener,
-/// and with `ENOMEM` when memory or the limit of threads does not allow another record.
+/// Fails with `EINVAL` when the task has no record and belongs to another process than the opener.
+/// Fails with `ENOMEM` when memory or the limit of threads does not allow another record.
 pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thread>> {
     let id = current!().pid();
     let found = process.state.lock().threads.get(&id).cloned();
@@ -238,8 +239,9 @@ fn pass_on_work(thread: &Thread) -> bool {
     let Some(work) = thread.state.access_mut(&mut process).pop_work() else {
         return false;
     };
-    // The owner of a node still has to read its node update (lesson R11), and the holder of a
-    // notification still has to read of a death, and that the notification is cleared (lesson C16).
+    // The owner of a node still has to read its node update (lesson R11). The holder of a
+    // notification still has to read that the owner died and that the notification is cleared
+    // (lesson C16).
     if let Work::Node(node) = &work {
         node.state.access_mut(&mut process).updated_thread = None;
     }

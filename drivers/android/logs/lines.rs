@@ -43,7 +43,7 @@ pub(super) enum Line {
     Sums,
     /// Those about a process.
     Stats(usize),
-    /// What was sent, by its number in the snapshot.
+    /// A call or a reply that was sent, by its number in the snapshot.
     Sent(usize),
     Thread {
         id: Pid,
@@ -102,11 +102,11 @@ impl LineOfNode {
 pub(super) struct LineOfBuffer {
     /// The number of its transaction.
     pub(super) id: u32,
-    /// What it has; the node is that of a call whose receiver has read it, and may be serving it.
+    /// Its data; the node is that of a call that the receiver has read, and may be serving.
     pub(super) data: PlaceOfData,
-    /// How much is behind the data and the offsets.
+    /// The number of bytes behind the data and the offsets.
     pub(super) extra_size: u32,
-    /// Whether its transaction exists.
+    /// True if its transaction exists.
     pub(super) is_active: bool,
 }
 

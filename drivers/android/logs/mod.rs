@@ -7,8 +7,8 @@
 //! allocated before each lock is taken. The text is written from that, line by line, with no lock
 //! held. See "Logs" in `docs/architecture.md`.
 //!
-//! Who serves a call, and who holds a node, is stored nowhere: it is found in the snapshot, which
-//! has both ends of each call and all handles on the nodes.
+//! The driver does not store the server of a call, nor the holders of a node. Both are found in the
+//! snapshot, which has both ends of each call and all handles on the nodes.
 
 mod lines;
 mod processes;
@@ -34,12 +34,12 @@ use kernel::{
 };
 use lines::Line;
 
-/// What a log file shows. The numbers are those of `enum rust_binder_log`, in
+/// The contents of a log file. The numbers are those of `enum rust_binder_log`, in
 /// `binderfs/rust_binderfs.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// All processes, completely. Hashed, pointers that processes have chosen are not shown, but
-    /// can be told apart.
+    /// All processes, completely. If `is_hashed`, pointers that processes have chosen are shown as
+    /// hashes, which still differ from each other.
     State { is_hashed: bool },
     /// The processes that have transactions, and only that.
     Transactions { is_hashed: bool },
@@ -47,9 +47,9 @@ pub(crate) enum Log {
     Process(Pid),
     /// Counters.
     Stats,
-    /// What was sent lately.
+    /// The latest calls and replies.
     Sent,
-    /// What failed lately.
+    /// The latest failures.
     Failed,
 }
 
@@ -123,27 +123,27 @@ type NodeKey = (u32, usize);
 /// and the number of its frame.
 type CallKey = (usize, u64);
 
-/// What a log shows, as it was when its reading began.
+/// The contents of a log, as they were when its reading began.
 struct Snapshot {
     log: Log,
-    /// Whether what has nothing to do with a transaction is copied, too.
+    /// True if objects without a transaction are copied, too.
     is_complete: bool,
     /// The title, and the dead nodes.
     head: KVVec<Line>,
     /// The lines of the processes; those that are not shown come last.
     lines: KVVec<Line>,
-    /// How many of them are shown.
+    /// The number of them that are shown.
     shown: usize,
     processes: KVVec<Arc<Process>>,
     /// The calls that are queued or served, with the places of their lines.
     calls: KVVec<(CallKey, usize)>,
     /// The dead nodes that the processes hold.
     dead: KVVec<Arc<Node>>,
-    /// Which process holds which node, in the order of the nodes.
+    /// The holders of each node, in the order of the nodes.
     holders: KVVec<(NodeKey, Pid)>,
-    /// What is counted.
+    /// The sums of the counters.
     sums: stats::Sums,
-    /// What was sent lately or failed, from the oldest on.
+    /// The latest calls and replies, or failures, from the oldest on.
     sent: KVec<(Entry, Arc<TransactionLog>)>,
 }
 
@@ -260,7 +260,7 @@ impl Snapshot {
         let age = |entry: &Entry| age(entry, ahead);
         let mut known = self.sent.iter_mut();
         if let Some((same, _)) = known.find(|(other, _)| other.id == entry.id) {
-            // What has failed at last was logged as queued before.
+            // A call that failed in the end was logged as queued before.
             if entry.return_code != 0 {
                 let at = same.at;
                 *same = Entry { at, ..entry };
@@ -290,7 +290,7 @@ fn age(entry: &Entry, ahead: Cycles) -> u64 {
     }
 }
 
-/// How many lines a log has at most; a longer one cannot be read.
+/// The maximum number of lines of a log; a longer one cannot be read.
 const MOST_LINES: usize = 1 << 20;
 
 /// Lets others have the CPU, between two locks. Fails with `ERESTARTSYS` on a signal.
@@ -307,11 +307,11 @@ fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
     log_lines::sort_by_key(items, key, || sched::cond_resched());
 }
 
-/// How many items are visited while a lock is held, as a rule.
+/// The number of items that are visited while a lock is held, as a rule.
 const FEW: usize = 64;
 
 // Handles are visited by leaves of their table.
 const _: () = assert!(FEW >= LEAF as usize);
 
-/// How memory for snapshots is allocated: charged to who reads.
+/// The flags for the memory of snapshots: it is charged to the reader.
 const FLAGS: Flags = GFP_KERNEL_ACCOUNT;

@@ -36,8 +36,8 @@ use kernel::{
     }, //
 };
 
-/// How much of a queue is copied, under one lock. A queue cannot be left in its middle and found
-/// again there: what was next may be anywhere then.
+/// The number of items of a queue that are copied, under one lock. A queue cannot be left in its
+/// middle and found again there: the next item may be anywhere then.
 const MOST_QUEUED: usize = 1024;
 
 /// The lines of one item at most: of a queue, its end, what it belongs to, and what is delivered.
@@ -215,9 +215,9 @@ impl Snapshot {
         })
     }
 
-    /// Copies what is queued for `to`, except what user space will not read any more: in the queue
-    /// of a process, of one of its threads or of one of its nodes. Lines of transactions begin with
-    /// `before_transaction`.
+    /// Copies the items in a queue of `to`, except those that user space will not read any more.
+    /// The queue is that of a process, of one of its threads or of one of its nodes. Lines of
+    /// transactions begin with `before_transaction`.
     fn queue<'a>(
         &mut self,
         works: impl Iterator<Item = View<'a, Work>>,

@@ -28,7 +28,7 @@ use kernel::{
     }, //
 };
 
-/// What the threads of a process, or of all, have, added up.
+/// The sums over the threads of one process, or of all processes.
 ///
 /// Counters are added up while threads and processes come and go, and each is in the sum once, so
 /// no sum is less than one that was read before. A reader first collects the threads of a process,
@@ -149,7 +149,7 @@ impl Snapshot {
 pub(super) fn write_sums(sums: &Sums, out: &SeqFile) {
     seq_print!(out, "binder stats:\n");
     show_codes(&sums.codes, "", out);
-    // How many calls and replies were sent.
+    // The numbers of calls and replies that were sent.
     let sent = [
         Command::Transaction,
         Command::Reply,
@@ -245,11 +245,11 @@ fn show_codes(codes: &CodeSum, indent: &str, out: &SeqFile) {
     }
 }
 
-/// How many pages are looked up while the lock of the ranges is held.
+/// The number of pages that are looked up while the lock of the ranges is held.
 const PAGES_AT_ONCE: usize = 16;
 
-/// Returns the pages of a process that are present and have a byte of a buffer, those that are
-/// present and have none, which can be reclaimed, and those that are absent.
+/// Returns three numbers of pages of a process: present with a byte of a buffer, present without
+/// one (these can be reclaimed), and absent.
 fn count_pages(process: &Process) -> [u32; 3] {
     let mut counts = [0; 3];
     // Without a mapping none are counted, as by the C driver.

@@ -25,9 +25,9 @@ pub(crate) enum Frame<T> {
         /// searches that find out by the serial number whether they are right.
         target: i32,
     },
-    /// A call that the thread made and whose outcome arrived before the thread has replied to a
-    /// call made in the course of it, because a process or thread in between died. The thread reads
-    /// the outcome after its reply (contract TXN-26).
+    /// A call that the thread made and whose outcome arrived early, because a process or thread in
+    /// between died. The thread has not replied yet to a call made in the course of this one. The
+    /// thread reads the outcome after its reply (contract TXN-26).
     Ended(T),
     /// A call that the thread serves.
     Incoming(T),
@@ -61,7 +61,7 @@ impl FrameId {
         self.place as usize
     }
 
-    /// Whether a frame is the one of this call.
+    /// Returns whether a frame is the one of this call.
     #[inline(always)]
     fn names<T>(self, frame: Option<&Frame<T>>) -> bool {
         matches!(frame, Some(Frame::Outgoing { serial, .. }) if *serial == self.serial)
@@ -86,8 +86,8 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Whether the thread makes or serves a call. A call to which the thread is replying does not
-    /// count.
+    /// Returns whether the thread makes or serves a call. A call to which the thread is replying
+    /// does not count.
     pub(crate) fn is_calling(&self) -> bool {
         match self.frames.len() {
             0 => false,
@@ -175,8 +175,8 @@ impl<T> CallStack<T> {
         is_it
     }
 
-    /// Whether the thread waits for the outcome of the call of this frame, which may be any frame
-    /// of the stack.
+    /// Returns whether the thread waits for the outcome of the call of this frame, which may be any
+    /// frame of the stack.
     pub(crate) fn waits_for(&self, frame: FrameId) -> bool {
         frame.names(self.frames.get(frame.place()))
     }
@@ -252,7 +252,7 @@ pub(crate) struct ChunkedStack<T> {
 }
 
 impl Shortage {
-    /// Allocates the memory. Fails with `ENOMEM`; may sleep if `flags` say so.
+    /// Allocates the memory. Fails with `ENOMEM`; may sleep if `flags` permit it.
     pub(crate) fn allocate<T>(self, flags: Flags) -> Result<Room<T>> {
         let chunk = StackChunk {
             items: KVVec::with_capacity(self.0, flags)?,
@@ -331,7 +331,7 @@ impl<T> ChunkedStack<T> {
         chunk.items.get_mut(place - chunk.start)?.as_mut()
     }
 
-    /// Whether an item can be pushed.
+    /// Returns whether an item can be pushed.
     pub(crate) fn has_room(&self) -> bool {
         self.last.is_none() || self.highest.as_deref().is_some_and(|it| !it.is_full())
     }

@@ -5,13 +5,13 @@
 //! lock: `make growth` fails where that grows.
 //!
 //! Every insertion and removal goes through this type, so the count is always right, and reading it
-//! takes constant time. The tree takes no lock and allocates nothing: the caller passes the node of
-//! an item that it adds, and receives the node of an item that it removes, to drop it after the
-//! lock is released.
+//! takes constant time. The tree takes no lock and allocates nothing. The caller passes the node of
+//! an item that it adds. It receives the node of an item that it removes, to drop it after the lock
+//! is released.
 
 use kernel::rbtree::{RBTree, RBTreeNode};
 
-/// How many items are visited while a lock is held.
+/// The number of items that are visited while a lock is held.
 pub(crate) const AT_ONCE: usize = 32;
 
 /// Items in the order of their keys, and their number.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether a process takes calls, and the steps in which it is frozen.
+//! The freeze state of a process, which determines the calls that it takes, and the steps of
+//! freezing it.
 //!
 //! A pure state machine without kernel types, so that host tests can enumerate it (contract FRZ-1
 //! to FRZ-7). Freezing a process takes time, because its outstanding transactions have to end
@@ -63,7 +64,7 @@ pub(crate) enum FreezeProgress {
     Superseded,
 }
 
-/// Whether a process takes a call that has reached it.
+/// The decision about a call that has reached a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is taken.
@@ -74,8 +75,8 @@ pub(crate) enum Admission {
     Rejected,
 }
 
-/// Whether the threads that wait in freeze attempts have to be woken after the lock is released, to
-/// read the progress again.
+/// A flag, true if the threads that wait in freeze attempts have to be woken after the lock is
+/// released, to read the progress again.
 #[must_use = "a freeze attempt may wait for the end of the outstanding transactions"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WakeFreezers(pub(crate) bool);
@@ -87,9 +88,9 @@ pub(crate) struct FreezeState {
     /// Transactions that count for the process: calls from the time they are queued until they are
     /// replied to, oneway calls and replies until they are delivered (contract TXN-24).
     pub(crate) outstanding: u32,
-    /// Whether a call was rejected since the process was last frozen or thawed.
+    /// True if a call was rejected since the process was last frozen or thawed.
     pub(crate) has_rejected_sync: bool,
-    /// Whether a oneway call arrived since then.
+    /// True if a oneway call arrived since then.
     pub(crate) has_received_oneway: bool,
     stage: FreezeStage,
     /// The number of the attempt to which `Freezing` and `Frozen` belong.

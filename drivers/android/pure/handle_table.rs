@@ -26,9 +26,9 @@
 //! with 131 072 handles.
 //!
 //! The table takes no lock and allocates nothing. When [`HandleTable::lowest_free`] lacks memory,
-//! the caller releases its lock, allocates a [`RoomForLeaf`], and starts again from its first
-//! lookup: in the meantime, another thread may have done the same work (lesson C11, trap 20 of the
-//! contract).
+//! the caller releases its lock and allocates a [`RoomForLeaf`]. Then it starts again from its
+//! first lookup: in the meantime, another thread may have done the same work (lesson C11, trap 20
+//! of the contract).
 
 use core::mem::{self, ManuallyDrop};
 use kernel::{
@@ -92,7 +92,7 @@ pub(crate) struct RoomForLeaf<R> {
 }
 
 impl<R> RoomForLeaf<R> {
-    /// Allocates the memory. May sleep if `flags` say so.
+    /// Allocates the memory. May sleep if `flags` permit it.
     pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
         let mut entries = KVec::with_capacity(LEAF as usize, flags)?;
         for _ in 0..LEAF {
@@ -107,7 +107,7 @@ impl<R> RoomForLeaf<R> {
 }
 
 impl<R> HandleTable<R> {
-    /// How large the entries of a leaf are, and what a tree has of a leaf.
+    /// The size of a leaf's entries, and the size of a leaf in a tree.
     #[allow(dead_code)] // Rust 1.85 does not see uses in assertions.
     pub(crate) const BYTES: (usize, usize) = (
         LEAF as usize * size_of::<ManuallyDrop<Option<R>>>(),
@@ -212,7 +212,7 @@ impl<R> HandleTable<R> {
         let Some(leaf) = self.leaf_mut(at) else {
             return;
         };
-        // What was there is empty.
+        // The overwritten entry is empty.
         leaf.entries[entry] = ManuallyDrop::new(Some(value));
         leaf.used |= 1 << entry;
         let is_full = leaf.used == u64::MAX;
@@ -222,7 +222,7 @@ impl<R> HandleTable<R> {
         }
     }
 
-    /// Frees a handle and returns its entry, and memory that the table does not keep, to be dropped
+    /// Frees a handle. Returns its entry, and memory that the table does not keep, to be dropped
     /// while the table is not locked: the kernel frees thousands of pages at once after many
     /// objects were freed. Always inlined, because the result is large and would be copied.
     #[inline(always)]

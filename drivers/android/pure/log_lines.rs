@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 /// many items again. Items of the same key come in any order.
 ///
 /// The core library's function takes 3.5 KiB of the stack for the lines of a log, 72 bytes each,
-/// and does not let others have the CPU meanwhile.
+/// and does not yield the CPU while it runs.
 pub(crate) fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K, rest: impl Fn()) {
     for parent in (0..items.len() / 2).rev() {
         rest();

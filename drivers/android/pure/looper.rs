@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many threads serve a process, whether the driver has requested another one, and what a
-//! thread has declared about its place among them.
+//! The thread pool of a process: its size, a request of the driver for another thread, and the
+//! declarations of a thread about its place in the pool.
 
 /// The size of the thread pool of a process (contract LOOP-3, LOOP-5).
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pool {
-    /// How many threads the driver may request.
+    /// The number of threads that the driver may request.
     pub(crate) max_threads: u32,
     /// A thread was requested and has not registered yet.
     pub(crate) is_thread_requested: bool,
-    /// How many threads have registered because they were requested.
+    /// The number of threads that have registered because they were requested.
     pub(crate) started: u32,
 }
 
@@ -27,8 +27,9 @@ impl Pool {
 
 /// The declarations of one thread, in one byte: a thread's record has no more room.
 ///
-/// Their bits are those that the C driver shows in its logs. A bit more is what the thread has
-/// borrowed, which is no declaration, and which logs do not show: it is here for want of a byte.
+/// Their bits are those that the C driver shows in its logs. One more bit is a flag that is lent to
+/// the thread. That is no declaration, and logs do not show it: it is here because there is no byte
+/// for it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Looper(u8);
 
@@ -95,12 +96,12 @@ impl Looper {
         self.0 |= Self::POLLS;
     }
 
-    /// Whether the thread is one of the pool.
+    /// Returns whether the thread is one of the pool.
     pub(crate) fn is_in_pool(self) -> bool {
         self.0 & (Self::REGISTERED | Self::ENTERED) != 0
     }
 
-    /// Whether the thread has polled the device.
+    /// Returns whether the thread has polled the device.
     pub(crate) fn polls(self) -> bool {
         self.0 & Self::POLLS != 0
     }
@@ -110,7 +111,7 @@ impl Looper {
         self.0 |= Self::FLAG_IS_LENT;
     }
 
-    /// Whether the flag is lent to the task, which returns it now.
+    /// Returns whether the flag is lent to the task, which returns it now.
     pub(crate) fn take_lent_flag(&mut self) -> bool {
         let is_lent = self.0 & Self::FLAG_IS_LENT != 0;
         self.0 &= !Self::FLAG_IS_LENT;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counts of a node, and which of them its owner knows.
+//! The counts of a node, and a record of those that its owner was notified of.
 //!
 //! A pure state machine without kernel types, so that host tests can enumerate it. It follows
 //! NODE-4 to NODE-8 of the contract:
@@ -19,41 +19,41 @@
 
 use crate::pure::numbers::MOST_COUNTS;
 
-/// Whether a count keeps an object in use (strong) or only its name (weak).
+/// The strength of a count: it keeps an object in use (strong) or only its name (weak).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strength {
     Strong,
     Weak,
 }
 
-/// What the owner knows of one kind of count: the owner's reference.
+/// The owner's reference: the latest notification about one kind of count that the owner has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerRef {
-    /// That the count is 0.
+    /// The count is 0.
     None,
     /// The owner was notified that the count is not 0, and has not confirmed it yet.
     Pending,
-    /// That the count is not 0.
+    /// The owner has confirmed that the count is not 0.
     Held,
 }
 
-/// What the owner has to be notified of, in this order.
+/// The notifications that the owner has to receive, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeUpdate {
     pub(crate) increfs: bool,
     pub(crate) acquire: bool,
     pub(crate) release: bool,
     pub(crate) decrefs: bool,
-    /// Nothing needs the node any more: it has to be forgotten before the owner reads this update.
+    /// Nothing needs the node any more: it has to be removed before the owner reads this update.
     pub(crate) forget: bool,
 }
 
-/// The error of a count that is not taken: it would have no meaning, because the node is gone or
-/// was not in use, or the count is at its maximum.
+/// The error of a count that is not taken. The node is gone or was not in use, so the count would
+/// have no meaning; or the count is at its maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Uncounted;
 
-/// Whether a node can gain references.
+/// The life of a node, which determines the references that it can gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     /// In the owner's tree of nodes, or, if the owner has begun to end, in the tree as it was at
@@ -65,8 +65,7 @@ pub(crate) enum Life {
     Orphaned,
 }
 
-/// The counts of one node, and, in the room that is left in their last word, what else is recorded
-/// of it.
+/// The counts of one node. Its other records use the room that is left in their last word.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeCounts {
     /// Handles on the node in other processes; each of them needs at least the name of the node.
@@ -82,7 +81,7 @@ pub(crate) struct NodeCounts {
     strong: OwnerRef,
     weak: OwnerRef,
     pub(crate) life: Life,
-    /// Whether a oneway call of the node is queued or being handled: only one is at a time.
+    /// True if a oneway call of the node is queued or being handled: only one is at a time.
     pub(crate) is_busy: bool,
 }
 
@@ -117,13 +116,13 @@ impl NodeCounts {
         }
     }
 
-    /// Counts the context, which takes the node as its manager: the node is in use as long as its
+    /// Counts the context, which takes the node as its manager. The node is in use as long as its
     /// owner lives, and the owner is never notified of that (contract CTX-2).
     pub(crate) fn become_manager(&mut self) -> Result<(), Uncounted> {
         let strong = raised(self.local_strong, true)?;
         self.local_weak = raised(self.local_weak, true)?;
         self.local_strong = strong;
-        // The owner still confirms what it has been notified of.
+        // The owner still confirms the notifications that it has received.
         for owner in [&mut self.strong, &mut self.weak] {
             if *owner != OwnerRef::Pending {
                 *owner = OwnerRef::Held;
@@ -132,17 +131,17 @@ impl NodeCounts {
         Ok(())
     }
 
-    /// Whether anything keeps the node in use.
+    /// Returns whether anything keeps the node in use.
     pub(crate) fn has_strong(&self) -> bool {
         self.strong_refs > 0 || self.local_strong > 0 || self.strong == OwnerRef::Pending
     }
 
-    /// Whether anything needs the name of the node.
+    /// Returns whether anything needs the name of the node.
     pub(crate) fn has_weak(&self) -> bool {
         self.has_weak_alone() || self.has_strong()
     }
 
-    /// Whether anything needs the name of the node, apart from what keeps it in use.
+    /// Returns whether anything needs the name of the node, apart from what keeps it in use.
     fn has_weak_alone(&self) -> bool {
         self.refs > 0 || self.local_weak > 0 || self.pins > 0 || self.weak == OwnerRef::Pending
     }
@@ -169,33 +168,33 @@ impl NodeCounts {
         )
     }
 
-    /// Whether handles keep the node in use, and the owner was notified of strong and weak counts:
-    /// then it [has no update](Self::has_update).
+    /// Returns whether handles keep the node in use, and the owner was notified of strong and weak
+    /// counts: then it [has no update](Self::has_update).
     pub(crate) fn is_known_to_be_held(&self) -> bool {
         self.strong_refs > 0 && self.strong != OwnerRef::None && self.weak != OwnerRef::None
     }
 
-    /// Whether the owner has to be notified of anything now.
+    /// Returns whether the owner has to be notified of anything now.
     pub(crate) fn has_update(&self) -> bool {
         let (owner_has_strong, owner_has_weak) = self.owner_refs();
         self.has_strong() != owner_has_strong || self.has_weak() != owner_has_weak
     }
 
-    /// Whether the owner has to be notified, after counts went down. Of a node of which it knows
-    /// nothing it is notified by who sends that: before the end of the transaction, and not at all
-    /// if that fails.
+    /// Returns whether the owner has to be notified, after counts went down. If the owner was never
+    /// notified of the node, the sender of the node notifies it: before the end of the transaction,
+    /// and not at all if that fails.
     pub(crate) fn has_update_after_fall(&self) -> bool {
         self.owner_refs() != (false, false) && self.has_update()
     }
 
-    /// Whether calls use the node, and nothing else needs its name; and the owner was notified of a
-    /// count.
+    /// Returns whether calls use the node, and nothing else needs its name; and the owner was
+    /// notified of a count.
     pub(crate) fn is_only_used(&self) -> bool {
         self.owner_refs() != (false, false) && self.has_strong() && !self.has_weak_alone()
     }
 
-    /// Whether nothing needs the node, and the owner knows of no count: the node can be forgotten
-    /// without notifying the owner.
+    /// Returns whether nothing needs the node, and the owner was notified of no count: the node can
+    /// be removed without notifying the owner.
     pub(crate) fn is_unreferenced(&self) -> bool {
         !self.has_weak() && self.owner_refs() == (false, false)
     }
@@ -255,9 +254,9 @@ impl NodeCounts {
     /// Counts a buffer of the owner that names the node from now on, or that belongs to a call for
     /// the node. Local counts of an owner that has died mean nothing.
     ///
-    /// Fails if the count would bring the node back into use: its owner may have been notified that
-    /// nothing needs the node, and would read its own pointer before it is notified that something
-    /// needs it again. Nothing needs a node that is forgotten.
+    /// Fails if the count would bring the node back into use. Its owner may have been notified that
+    /// nothing needs the node. It would then read its own pointer before it is notified that
+    /// something needs the node again. Nothing needs a node that was removed.
     pub(crate) fn add_local(&mut self, strength: Strength) -> Result<(), Uncounted> {
         let (is_in_use, count) = match strength {
             _ if self.life == Life::Orphaned => return Ok(()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How far a death or freeze notification has come: what its holder has read, and what is still to
-//! be delivered to it.
+//! The state of a death or freeze notification: the messages that its holder has read, and those
+//! that are still to be delivered.
 //!
 //! Two pure state machines without kernel types, so that host tests can enumerate them (contract
 //! DN-1 to DN-6, FRZN-1 to FRZN-5). A step returns whether the notification is to be queued now; it
@@ -10,7 +10,7 @@
 
 use crate::pure::freeze_state::FreezeEvent;
 
-/// What user space reads of a notification.
+/// A message of a notification to user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The node is dead; or its owner is frozen, or thawed again.
@@ -107,14 +107,14 @@ impl DeathState {
     }
 }
 
-/// What of a freeze notification user space has to read or to confirm.
+/// The message of a freeze notification that user space has to read or to confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unread {
     Nothing,
     /// The notification is queued.
     Queued,
-    /// User space has to confirm what was delivered; `again` is whether another event is to be
-    /// delivered after that.
+    /// User space has to confirm the event that was delivered; `again` is true if another event is
+    /// to be delivered after that.
     Delivered {
         again: bool,
     },
@@ -143,7 +143,7 @@ enum Unread {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FreezeNotificationState {
     unread: Unread,
-    /// Whether user space has cleared the request.
+    /// True if user space has cleared the request.
     is_cleared: bool,
     /// The latest event that has arrived.
     latest: Option<FreezeEvent>,
@@ -198,12 +198,12 @@ impl FreezeNotificationState {
         again
     }
 
-    /// Whether the owner is frozen, according to the latest event.
+    /// Returns whether the owner is frozen, according to the latest event.
     pub(crate) fn is_frozen(&self) -> bool {
         self.latest.is_some_and(|latest| latest.is_frozen)
     }
 
-    /// Returns what user space is told when it reads the notification, if that is queued.
+    /// Returns the message that user space gets when it reads the notification, if that is queued.
     pub(crate) fn queued(&self) -> Option<Message> {
         let message = match self.is_cleared {
             true => Message::ClearDone,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The first and last values of numbers that grow as long as the module is loaded, and how a
-//! process takes some of them for itself.
+//! The first and last values of numbers that grow as long as the module is loaded, and the blocks
+//! of numbers that a process takes for itself.
 //!
-//! What a number does at its end should not be seen for the first time after months of use. Built
+//! The effect of a number's end should not appear for the first time after months of use. Built
 //! with `CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS`, the driver starts these numbers near their
 //! ends, or sets their ends lower, and has to work as in any other build. `docs/performance.md`
 //! describes the ends.
@@ -36,14 +36,14 @@ const MOST: u32 = 1024;
 /// It takes several at once, so that it writes the cache line of the counter in one call of 500
 /// (`reports/lines.tsv`, independent pairs).
 ///
-/// Each time as many are taken as were in all the times before, up to [`MOST`]: a process that
-/// needs few wastes few, so that the counter counts at most about twice as far as numbers are used.
+/// Each time as many are taken as were in all the times before, up to [`MOST`]. A process that
+/// needs few wastes few: the counter counts at most about twice as far as numbers are used.
 #[derive(Default)]
 pub(crate) struct NumberBlock {
     next: u32,
     /// The number behind the last one.
     end: u32,
-    /// How many were taken the last time.
+    /// The number that was taken the last time.
     taken: u32,
 }
 

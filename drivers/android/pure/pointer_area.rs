@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The pointer area of a buffer: where the block of each pointer goes, and which bytes of it are
-//! not copied from the sender but written by the driver.
+//! The pointer area of a buffer: the place of each pointer's block, and the bytes of a block that
+//! the driver writes instead of copying them from the sender.
 //!
 //! A block belongs to an object of the data (`PTR`). Its copy is cut from the front of an area of
 //! the receiver's buffer, so no two blocks share a byte. Other objects may claim *gaps* in it: the
@@ -13,12 +13,12 @@
 //!   block C  ├── not yet ──┤                                            ▲ A's cursor
 //! ```
 //!
-//! Each open block has a cursor that only moves forward: every byte before it has been copied or
-//! claimed, exactly once; no byte behind it has been touched (lessons R16, C07). A claim copies
-//! what lies between the cursor and the gap and moves the cursor behind the gap. Only the latest
-//! block and its ancestors are open; a claim in one of them closes the blocks that are nested more
-//! deeply, which copies what remains of them. So the sender's pointers and descriptors are never
-//! copied, and the order in which they may be replaced needs no rule of its own.
+//! Each open block has a cursor that only moves forward. Every byte before the cursor has been
+//! copied or claimed, exactly once; no byte behind it has been touched (lessons R16, C07). A claim
+//! copies the bytes between the cursor and the gap and moves the cursor behind the gap. Only the
+//! latest block and its ancestors are open. A claim in one of them closes the blocks that are
+//! nested more deeply, which copies the rest of them. So the sender's pointers and descriptors are
+//! never copied, and the order in which they may be replaced needs no rule of its own.
 //!
 //! This module does not access the memory of the sender or the receiver: the caller passes a
 //! function that copies, and the tests on the host pass another one.
@@ -38,9 +38,9 @@ const POINTER_SIZE: u64 = size_of::<u64>() as u64;
 /// writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Where the bytes are, relative to the start of the buffer.
+    /// The offset of the bytes from the start of the buffer.
     pub(crate) at: usize,
-    /// The address in the sender's memory of what is copied or replaced.
+    /// The address in the sender's memory of the bytes that are copied or replaced.
     pub(crate) source: u64,
     pub(crate) length: usize,
 }
@@ -71,8 +71,8 @@ impl Block {
         })
     }
 
-    /// Whether a gap is allowed at a place. An empty gap may be anywhere behind the cursor, because
-    /// it takes no bytes.
+    /// Returns whether a gap is allowed at a place. An empty gap may be anywhere behind the cursor,
+    /// because it takes no bytes.
     fn admits(&self, offset: u64, size: u64) -> bool {
         let is_inside = offset
             .checked_add(size)
@@ -84,9 +84,9 @@ impl Block {
 /// The part of a buffer that receives copies of the blocks to which pointers point.
 ///
 /// Its functions fail with `EINVAL` if an object does not fit: no room is left for it, or its place
-/// is not allowed; with `ENOMEM`; and if the function that copies fails.
+/// is not allowed. They also fail with `ENOMEM`, and if the function that copies fails.
 pub(crate) struct PointerArea {
-    /// Where the next block goes.
+    /// The offset of the next block.
     next: usize,
     end: usize,
     /// The latest block and its ancestors, the outermost first.

@@ -15,7 +15,7 @@
 //! make its thread more urgent. A real-time caller counts as real-time only for nodes that inherit
 //! it; for other nodes it counts as nice 0, as on Android's kernels.
 
-/// How a task is scheduled, in one word, so that two priorities are compared at once:
+/// The scheduling of a task, in one word, so that two priorities are compared at once:
 ///
 /// ```text
 ///   31       24 23          16 15        9      8       7       0
@@ -120,18 +120,18 @@ impl Priority {
         }
     }
 
-    /// Whether it is one of a task whose children do not inherit it, if that has been read.
+    /// Returns whether it is one of a task whose children do not inherit it, if that has been read.
     pub(crate) const fn resets_on_fork(self) -> bool {
         self.0 & Self::RESET_ON_FORK != 0
     }
 
-    /// Whether tasks of the two priorities are scheduled in the same way.
+    /// Returns whether tasks of the two priorities are scheduled in the same way.
     pub(crate) const fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::RESET_ON_FORK == 0
     }
 
-    /// Whether a task of this priority is more urgent than one of `other`. A task with a deadline
-    /// counts by its nice value. Of two equal ones, the one without time slices is.
+    /// Returns whether a task of this priority is more urgent than one of `other`. A task with a
+    /// deadline counts by its nice value. Of two equal ones, the one without time slices is.
     pub(crate) fn is_more_urgent_than(self, other: Self) -> bool {
         // The kernel's own scale: the lower the number, the more urgent.
         let rank = |of: Self| match of.is_real_time() {
@@ -156,11 +156,11 @@ impl Priority {
         }
     }
 
-    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this:
-    /// a real-time priority up to the limit, or up to the one that the task has already; without
-    /// either, the most urgent fair priority that is permitted.
+    /// Returns the priority that a task of priority `own` gets if it should be scheduled like this.
+    /// That is a real-time priority up to the limit, or up to the one that the task has already.
+    /// Without either, it is the most urgent fair priority that is permitted.
     ///
-    /// `limits` says how urgent the task may become, in a word of `rust/kernel/sched.rs`: any
+    /// `limits` is the upper limit of the task's priority, in a word of `rust/kernel/sched.rs`: any
     /// priority with `CAP_SYS_NICE`, otherwise as its resource limits allow.
     pub(crate) fn within(self, limits: u32, own: Self) -> Self {
         let [lowest_nice, highest, ..] = limits.to_le_bytes();
@@ -185,8 +185,9 @@ impl Priority {
         own.as_urgent_as(Self(u32::from(priority) << 24 | policy))
     }
 
-    /// Returns the change that makes a task as urgent as its process is by default. One that is
-    /// real-time, whoever made it so, gets the default's policy, too, unless that is a deadline.
+    /// Returns the change that makes a task as urgent as its process is by default. A real-time
+    /// task gets the default's policy, too, however it became real-time, unless that policy is a
+    /// deadline.
     pub(crate) fn to_default(self, default: Self) -> Option<Self> {
         let own = match default.policy() {
             policy::FIFO | policy::ROUND_ROBIN | policy::DEADLINE => self,
@@ -258,8 +259,8 @@ impl NodePriority {
         }
     }
 
-    /// Whether a thread with priority `own` can serve a call of `caller` without a change. `false`
-    /// means only that [`Self::to_serve_call`] has to decide.
+    /// Returns whether a thread with priority `own` can serve a call of `caller` without a change.
+    /// `false` means only that [`Self::to_serve_call`] has to decide.
     pub(crate) const fn is_served_unchanged(&self, caller: Priority, own: Priority) -> bool {
         caller.0 == own.0 && caller.0 >> 16 < self.as_caller_below as u32
     }

@@ -2,8 +2,9 @@
 
 //! A few ranges, kept in an array in the order of their offsets.
 //!
-//! What is searched and shifted (`spans`) is small and separate from what is only read and written
-//! (`slots`). In the usual case, with one or two ranges in use, all of it is one cache line.
+//! The part that is searched and shifted (`spans`) is small and separate from the part that is only
+//! read and written (`slots`). In the usual case, with one or two ranges in use, all of it is one
+//! cache line.
 
 use super::{Claim, Label, Range, ReserveError, State};
 use core::mem::{self, ManuallyDrop};
@@ -23,7 +24,7 @@ pub(super) struct Array<T, const N: usize> {
     len: u32,
     used: u32,
     spans: [Span; N],
-    /// Dropped by the array itself, which knows those that are in use.
+    /// The array itself drops those that are in use.
     slots: ManuallyDrop<[ArraySlot<T>; N]>,
 }
 
@@ -144,8 +145,8 @@ impl<T, const N: usize> Array<T, N> {
         let entry = self.slots.get_mut(slot)?;
         entry.sender = claim.oneway_sender.unwrap_or(0);
         entry.label = claim.label;
-        // The state of an unused slot has no payload, but the compiler cannot know that, and would
-        // look for one to drop.
+        // The state of an unused slot has no payload. The compiler cannot prove that, and would add
+        // code to drop one.
         mem::forget(mem::replace(&mut entry.state, State::Reserved));
         self.slots_used |= 1 << slot;
 

@@ -11,18 +11,18 @@
 //!   gaps           (40, 24)                                    (4000, 96)
 //! ```
 //!
-//! So that freeing never allocates, each entry has the memory of the gap behind it: it is a node of
-//! `gaps`, or kept by the entry if there is no gap. All other memory is passed to the allocator
-//! ([`SpareMemory`]) and returned by it ([`UnusedMemory`]), so that it never allocates or frees
-//! under its lock.
+//! Each entry has the memory of the gap behind it, so that freeing never allocates: a node of
+//! `gaps`, or memory kept by the entry if there is no gap. The caller passes all other memory to
+//! the allocator ([`SpareMemory`]) and receives it back ([`UnusedMemory`]). So the allocator never
+//! allocates or frees under its lock.
 
 use super::{Array, Claim, Holding, Label, MoreRanges, Range, ReserveError, State, FEW};
 use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
-/// The nodes of how many ranges are kept for the next requests, and allocated when none is left: if
-/// many ranges are reserved one after the other, few calls have to allocate.
+/// The number of ranges whose nodes are kept for the next requests, and allocated when none is
+/// left. If many ranges are reserved one after the other, few calls have to allocate.
 const IDLE_NODES: usize = 4;
 
 /// Size and offset of a gap: the best fit is the first key that is not less than `(size, 0)`, and
@@ -100,7 +100,7 @@ impl<T> Tree<T> {
     ) -> Result<Self, ReserveError> {
         let is_oneway = |range: &Range<'_, T>| range.oneway_sender.is_some();
         let senders = array.iter().filter(is_oneway).count();
-        // One more range is the entry without size, and the rest is what `reserve` wants next for
+        // One more range is the entry without size. The rest is for the next step of `reserve`, for
         // the range that has no slot in the array. After this, nothing below fails.
         spare.require(array.len() + 1 + IDLE_NODES, senders + 1)?;
         let mut tree = Self {
@@ -310,11 +310,11 @@ impl<T> Tree<T> {
 ///
 /// An empty one costs nothing, and nearly all calls leave it empty.
 pub(crate) struct SpareMemory<T, const FEW_RANGES: usize = FEW> {
-    /// How many nodes of ranges are missing.
+    /// The number of nodes of ranges that are missing.
     ranges: u32,
-    /// How many nodes of accounts are.
+    /// The number of nodes of accounts that are missing.
     accounts: u32,
-    /// Whether [`MoreRanges`] are.
+    /// True if [`MoreRanges`] are missing.
     is_more_missing: bool,
     pieces: Option<KBox<Pieces<T, FEW_RANGES>>>,
 }
@@ -335,8 +335,8 @@ impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
         pieces: None,
     };
 
-    /// Allocates that for which the last [`ReserveError::NeedSpare`] was returned. May sleep if
-    /// `flags` say so.
+    /// Allocates the memory for which the last [`ReserveError::NeedSpare`] was returned. May sleep
+    /// if `flags` permit it.
     pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
         let nothing = Pieces {
             ranges: KVec::new(),

@@ -77,7 +77,7 @@ static const char *const binder_return_strings[] = {
 #define KEPT_NAMES 16
 
 static char kept_names[KEPT_NAMES][BINDERFS_MAX_NAME + 1];
-/* Taken by whoever traces, who may be preempted nowhere. */
+/* Taken by tasks that trace, with preemption disabled. */
 static DEFINE_RAW_SPINLOCK(kept_names_lock);
 
 /* A copy of a device's name that stays; names beyond the first few share one. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The trace events. To those who read traces the names, fields, sizes and print
- * formats of the C driver's are an interface, so these are the same, and so are
- * the names of the event classes, by which BPF programs find the types of
- * records. What the events are given differs: plain values, because the objects
- * that they are about are Rust's.
+ * The trace events. The names, fields, sizes and print formats of the C
+ * driver's events are an interface to readers of traces, so these are the same.
+ * So are the names of the event classes, by which BPF programs find the types
+ * of records. The arguments of the events differ: they are plain values,
+ * because the objects are Rust's.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM binder

@@ -5,7 +5,7 @@
  * A program opens a device and exchanges two streams with the driver through
  * BINDER_WRITE_READ: commands (BC_*) go in, returns (BR_*) come out. An element
  * of either stream is a 32-bit number followed at once by its payload. The
- * number is made like an ioctl number, so it tells the size of the payload.
+ * number is made like an ioctl number, so it contains the size of the payload.
  *
  * Addresses and sizes take 64 bits whatever the word size of the program. There
  * is one protocol for 32-bit and 64-bit programs, and nothing to convert.
@@ -28,8 +28,8 @@ typedef __u64 binder_size_t;
 #define B_TYPE_LARGE	0x85
 
 /*
- * What may be embedded in the data of a transaction. The offsets array that
- * goes with the data says where objects start; each begins with its type.
+ * The objects that may be embedded in the data of a transaction. The offsets
+ * array of the data has the start of each object; each begins with its type.
  */
 enum {
 	/* A node of the process that sends it. */
@@ -45,7 +45,7 @@ enum {
 	BINDER_TYPE_FDA		= B_PACK_CHARS('f', 'd', 'a', B_TYPE_LARGE),
 };
 
-/* How all of them begin. */
+/* The start of each object. */
 struct binder_object_header {
 	__u32	type;
 };
@@ -215,16 +215,16 @@ enum binder_driver_command_protocol {
 	BC_RELEASE			= _IOW('c', 6, __u32),
 	BC_DECREFS			= _IOW('c', 7, __u32),
 
-	/* The owner's word that it has taken the count it was asked for. */
+	/* The owner confirms that it has taken the requested count. */
 	BC_INCREFS_DONE			= _IOW('c', 8, struct binder_ptr_cookie),
 	BC_ACQUIRE_DONE			= _IOW('c', 9, struct binder_ptr_cookie),
 
-	/* Be told when the owner of a node dies. */
+	/* Request notification when the owner of a node dies. */
 	BC_REQUEST_DEATH_NOTIFICATION	= _IOW('c', 14, struct binder_handle_cookie),
 	BC_CLEAR_DEATH_NOTIFICATION	= _IOW('c', 15, struct binder_handle_cookie),
 	BC_DEAD_BINDER_DONE		= _IOW('c', 16, binder_uintptr_t),
 
-	/* Be told when the owner of a node is frozen or thawed. */
+	/* Request notification when the owner of a node is frozen or thawed. */
 	BC_REQUEST_FREEZE_NOTIFICATION	= _IOW('c', 19, struct binder_handle_cookie),
 	BC_CLEAR_FREEZE_NOTIFICATION	= _IOW('c', 20, struct binder_handle_cookie),
 	BC_FREEZE_NOTIFICATION_DONE	= _IOW('c', 21, binder_uintptr_t),
@@ -292,7 +292,7 @@ struct binder_version {
 	__s32	protocol_version;
 };
 
-/* Asks for the node after @ptr in the caller's address order; 0 ends the walk. */
+/* The node after @ptr in the caller's address order; 0 ends the walk. */
 struct binder_node_debug_info {
 	binder_uintptr_t	ptr;
 	binder_uintptr_t	cookie;
@@ -338,7 +338,7 @@ enum {
 	BINDER_SET_MAX_THREADS		= _IOW('b', 5, __u32),
 	BINDER_THREAD_EXIT		= _IOW('b', 8, __s32),
 
-	/* Whoever does this is handle 0 to all others of the device. */
+	/* The caller becomes handle 0 to all other processes of the device. */
 	BINDER_SET_CONTEXT_MGR		= _IOW('b', 7, __s32),
 	BINDER_SET_CONTEXT_MGR_EXT	= _IOW('b', 13, struct flat_binder_object),
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * How a program asks for one more device in a binderfs mount: it opens the
- * mount's binder-control and issues BINDER_CTL_ADD.
+ * A program creates another device in a binderfs mount: it opens the mount's
+ * binder-control and issues BINDER_CTL_ADD.
  */
 #ifndef _UAPI_LINUX_BINDERFS_H
 #define _UAPI_LINUX_BINDERFS_H
