@@ -13,7 +13,7 @@ _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 _UNSAFE_TABLE = "docs/architecture.md"
-_CALLED = "docs/stock-kernels.md"
+_CALLED = "docs/patches.md"
 
 _FENCE = re.compile(r"^```(\w*)$(.*?)^```$", re.M | re.S)
 _MAKE = re.compile(r"^(?:\$ )?make (?=[a-z])([\w-]+)", re.M)
@@ -102,7 +102,7 @@ def without_schedstats():
 
 def _called():
     """What the driver calls of the kernel and the document does not say what for. The rest is the compiler's, the architecture's or a debugging option's."""
-    text = (ROOT / _CALLED).read_text().partition("## What the module calls of the kernel")[2].partition("\n## ")[0]
+    text = (ROOT / _CALLED).read_text().partition("## Kernel functions")[2].partition("\n## ")[0]
     named = [*re.findall(r"`([\w*?]+)`", text), "_R*", "rust_*", "__asan_*", "lock_[ar]*", "*lockdep_*", "__might_*", "preempt_*", "__list_*", "__kasan_*",
              "__srcu_*", "refcount_*", "should_fail_usercopy", "warn_*", "task_size", "um*"]
     symbols = proc.output("nm", "-u", module.build(kernel.build("um"))).split()[1::2]
@@ -201,7 +201,7 @@ def commands(root=ROOT):
     """Fences without a language in README and the documents, and commands in them that make does not have."""
     targets = {"help"} | {word for line in _TARGETS.findall((root / "Makefile").read_text()) for word in line.split()}
     wrong = []
-    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
+    for path in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
         text = path.read_text()
         for fence in _FENCE.finditer(text):
             place = f"{path.relative_to(root)}:{text.count(chr(10), 0, fence.start()) + 1}"
@@ -216,7 +216,7 @@ def _names():
     """Files, and functions of files, that the docs and litmus tests name and that are not there: `calls/send.rs:call` is both."""
     sources = _files("drivers/**/*", "rust/**/*", "tools/**/*", "tests/**/*", "include/**/*", "configs/*")
     wrong = []
-    for path in _files("*.md", "docs/*.md", "tests/litmus/*"):
+    for path in _files("*.md", "docs/**/*.md", "tests/litmus/*"):
         named = re.findall(r"`([\w./-]+\.(?:rs|[ch]|py|toml)):([A-Za-z_]\w*)`", path.read_text())
         for file, name in named:
             places = [p for p in sources if f"/{p.relative_to(ROOT)}".endswith("/" + file)]

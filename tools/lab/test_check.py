@@ -58,7 +58,7 @@ def test_a_place_that_is_not_there_once_is_told(text, name, words):
         marked.replaced(text, name, "new\n")
 
 
-@pytest.mark.parametrize("document", sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]), ids=lambda path: path.name)
+@pytest.mark.parametrize("document", sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]), ids=lambda path: path.name)
 def test_each_place_has_a_beginning_and_an_end_and_is_there_once(document):
     found = re.findall(r"<!-- (begin|end): (.*) -->", document.read_text())
     names = [name for mark, name in found if mark == "begin"]
