@@ -13,9 +13,9 @@ _SKIPPED = {"build", "target", ".git"}
 # Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 _UNSAFE_TABLE = "docs/architecture.md"
-_CALLED = "docs/stock-kernels.md"
+_CALLED = "docs/patches.md"
 # What cites rules of the contract.
-_CITING = ("drivers/**/*.rs", "rust/**/*.rs", "tests/**/*.rs", "tests/*.toml", "tools/**/*.rs", "docs/*.md")
+_CITING = ("drivers/**/*.rs", "rust/**/*.rs", "tests/**/*.rs", "tests/*.toml", "tools/**/*.rs", "docs/**/*.md")
 
 _FENCE = re.compile(r"^```(\w*)$(.*?)^```$", re.M | re.S)
 _MAKE = re.compile(r"^(?:\$ )?make (?=[a-z])([\w-]+)", re.M)
@@ -104,7 +104,7 @@ def without_schedstats():
 
 def _called():
     """What the driver calls of the kernel and the document does not say what for. The rest is the compiler's, the architecture's or a debugging option's."""
-    text = (ROOT / _CALLED).read_text().partition("## What the module calls of the kernel")[2].partition("\n## ")[0]
+    text = (ROOT / _CALLED).read_text().partition("## Kernel functions")[2].partition("\n## ")[0]
     named = [*re.findall(r"`([\w*?]+)`", text), "_R*", "rust_*", "__asan_*", "lock_[ar]*", "*lockdep_*", "__might_*", "preempt_*", "__list_*", "__kasan_*",
              "__srcu_*", "refcount_*", "should_fail_usercopy", "warn_*", "task_size", "um*"]
     symbols = proc.output("nm", "-u", module.build(kernel.build("um"))).split()[1::2]
