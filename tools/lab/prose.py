@@ -43,7 +43,7 @@ def _sources(root):
 
 def sentences(name, lines):
     """The lines of a document, or the comments in lines of source, in their places. Code in them is a word, and other lines are empty.
-    An item of a list ends the sentence before it."""
+    An item of a list, or an empty line, ends the sentence before it."""
     found, fenced = [], False
     for line in lines:
         if not name.endswith(".md"):
@@ -52,10 +52,10 @@ def sentences(name, lines):
         fenced ^= bool(_FENCE.match(line))
         if fenced or _FENCE.match(line) or line.lstrip().startswith(_NO_SENTENCE) or name.endswith(".md") and line.startswith("    "):
             line = ""
-        if item := _ITEM.match(line):
-            line = line[item.end():]
-            if found and found[-1] and found[-1][-1] not in ".:!?":
-                found[-1] += "."
+        item = _ITEM.match(line)
+        if (item or not line) and found and found[-1] and found[-1][-1] not in ".!?":
+            found[-1] += "."
+        line = line[item.end():] if item else line
         found.append(re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "x", line)).strip())
     return found
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a page is that is present, and the slot that holds it.
+//! A present page, and the slot that holds it.
 //!
 //! ```text
 //!             fill              mapped         set(UNUSABLE)           take_leaving
