@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A thread that has its CPU to itself and counts as long as it runs: who looks at the count before and after knows whether
-//! it ran in between, by no clock.
+//! A thread that has its CPU to itself and counts as long as it runs. Two readings of the count
+//! show whether the thread ran in between, without a clock.
 
 use crate::actor::Actor;
 use crate::arena::{counter_at, Arena};
@@ -23,7 +23,7 @@ pub fn on_all_cpus() {
     allow(Pid::from_raw(0), &[0, 1]);
 }
 
-/// Where a thread counts, and where it is told to stop.
+/// The places of a thread's count and of the flag that stops it.
 #[derive(Clone, Copy)]
 pub struct Count {
     /// The count.
@@ -38,7 +38,7 @@ impl Count {
         Self { counter: arena.reserve(8), stop: arena.reserve(8) }
     }
 
-    /// What notes the count before and after a step.
+    /// A watch of the count before and after a step.
     pub fn watch(&self, arena: &Arena) -> Watch {
         Watch { counter: self.counter, seen: arena.reserve(16) }
     }
@@ -55,12 +55,12 @@ impl Count {
         until("a thread that is to count runs", || is_counting().then_some(()));
     }
 
-    /// Tells who counts to stop.
+    /// Stops the thread that counts.
     pub fn stop(&self) {
         counter_at(self.stop).store(1, Relaxed);
     }
 
-    /// The same, and waits until it has.
+    /// Stops the thread, and waits until it has stopped.
     pub fn end(&self, actor: &Actor) {
         self.stop();
         actor.finish();

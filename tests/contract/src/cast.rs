@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who is there when priorities travel with a call: a server with a node that demands something, and a
-//! client that holds it.
+//! The actors of tests in which priorities travel with a call: a server whose node demands
+//! something, and a client that holds the node.
 
 use crate::actor::Actor;
 use crate::port::{empty, introduce, Port};
@@ -78,7 +78,7 @@ impl Cast {
         self.server.wait_call()
     }
 
-    /// Has the server reply, and the client hear it.
+    /// Has the server reply, and the client receive it.
     pub fn answer(&self) {
         self.server.reply(&empty());
         self.client.wait_reply();

@@ -49,8 +49,8 @@ pub const IOCTLS: &[&str] = &[
     "GET_EXTENDED_ERROR",
 ];
 
-/// The rows of the contract's table of objects that have tests of their own; as rules, `OBJ-` and the
-/// name. Nodes and handles are told of by the `NODE` rules.
+/// The rows of the contract's table of objects that have tests of their own; as rules, `OBJ-` and
+/// the name. The `NODE` rules cover nodes and handles.
 pub const OBJECTS: &[&str] = &["FD", "FDA", "PTR"];
 
 /// Why a rule has no test.
@@ -70,9 +70,9 @@ pub const REASONS: &[(&str, &str)] = &[
 pub struct Lesson {
     /// Its number; a test that is named `lesson_` and this guards against it.
     pub id: &'static str,
-    /// What went wrong.
+    /// The fault.
     pub fault: &'static str,
-    /// What guards against it where no test has its name.
+    /// The check that guards against the fault, where no test has the lesson's name.
     pub reason: &'static str,
 }
 

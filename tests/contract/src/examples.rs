@@ -49,9 +49,9 @@ type Players = Vec<(&'static str, Port)>;
 /// Makes a scene in a mount namespace of its own, and looks at it.
 pub fn run(args: &ExampleArgs) -> anyhow::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("a mount namespace")?;
-    // What the guest has there would be listed beside what is mounted over it.
+    // A listing of mounts would show the guest's own beside the one over it.
     let _ = umount2("/dev/binderfs", MntFlags::MNT_DETACH);
-    // Which driver it is, nobody asks.
+    // No scene depends on the driver.
     let t = Stage::new(Driver::C, Path::new("/dev"), GlobalPids::new());
     t.mount_with_logs();
     let (players, result) = match &args.what {
@@ -71,7 +71,7 @@ pub fn run(args: &ExampleArgs) -> anyhow::Result<()> {
     result
 }
 
-/// Runs a program that is told each thread's number.
+/// Runs a program with each thread's number in its environment.
 fn look(program: &[String], players: &Players) -> anyhow::Result<()> {
     let who = players.iter().map(|(name, port)| (name, port.actor.tid().to_string()));
     let status = Command::new(&program[0]).args(&program[1..]).envs(who).status()?;

@@ -57,7 +57,7 @@ impl Freezer {
         self.port.actor.start(Op::Ioctl { slot: self.port.slot, number: ioctl::BINDER_FREEZE, argument });
     }
 
-    /// What came of that.
+    /// Waits for the result of [`Self::begin`].
     pub fn finish(&self) -> nix::Result<()> {
         match self.port.actor.finish() {
             Answer::Argument(_) => Ok(()),
@@ -71,7 +71,7 @@ impl Freezer {
         self.port.ioctl(ioctl::BINDER_FREEZE, self.request(0, 0)).map(drop)
     }
 
-    /// What `BINDER_GET_FROZEN_INFO` says of calls and of oneway calls.
+    /// The answer of `BINDER_GET_FROZEN_INFO` about calls and about oneway calls.
     pub fn info(&self) -> nix::Result<(u32, u32)> {
         let question = BinderFrozenStatusInfo { pid: self.pid, ..Default::default() };
         let info = self.port.ioctl(ioctl::BINDER_GET_FROZEN_INFO, question)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Random streams of commands, right and wrong, whose outcome must be the same on any driver.
 //!
-//! A seed decides everything: who is next, what it writes, and with it what everybody is told. Nobody
-//! waits and nobody runs at the same time as another, so the outcome depends on the driver alone. What
-//! comes back goes into a trace from which all is left out that may differ: pids are roles, buffers are
-//! numbered as they come. A digest of the trace is printed for each seed; `make torture ONLY=fuzz` compares those of
+//! A seed decides everything: the order of the roles, their writes, and so their returns. Nobody
+//! waits, and one role runs at a time, so the outcome depends on the driver alone. The returns go
+//! into a trace without what may differ: pids are roles, buffers are numbered in their order. The
+//! program prints a digest of the trace for each seed; `make torture ONLY=fuzz` compares those of
 //! two drivers, and the traces where they differ.
 
 use crate::child::caught;
@@ -162,8 +162,8 @@ impl Play {
         writeln!(self.trace, "  error {error:x?}").expect("a string");
     }
 
-    /// A role freezes a process or lets it run again, perhaps itself, or asks about it. None is frozen twice: the C driver
-    /// thaws without notice if that fails.
+    /// A role freezes or thaws a process, perhaps itself, or reads its frozen state. None is frozen
+    /// twice: the C driver thaws without notice if that fails.
     fn freeze(&mut self) {
         let [by, of] = [0; 2].map(|_| self.random.random_range(0..self.roles.len()));
         let freezer = Freezer::by(self.roles[by].port.clone(), self.roles[of].pid);
@@ -291,7 +291,7 @@ impl Play {
         };
     }
 
-    /// Notes what a role was told.
+    /// Adds a role's return to the trace.
     fn received(&mut self, role: usize, item: &Return) {
         let name = self.roles[role].name;
         match item {

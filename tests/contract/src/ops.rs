@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a conductor can tell an actor to do, and what the actor answers.
+//! The orders of a conductor to an actor, and the actor's answers.
 //!
 //! An operation is about one system call. Payloads lie in the arena; only addresses travel.
 
 use binder_sys::Commands;
 use serde::{Deserialize, Serialize};
 
-/// A device opened by an actor's process: all threads of the process know it by this number.
+/// A device opened by an actor's process: its number for all threads of the process.
 pub type Slot = usize;
 
 /// Every field of a `BINDER_WRITE_READ`, right or wrong.
@@ -15,17 +15,17 @@ pub struct WriteReadOp {
     /// The commands.
     #[serde(with = "serde_bytes")]
     pub commands: Vec<u8>,
-    /// What to claim as their size, if not the truth.
+    /// The size to claim for them, if not the true one.
     pub write_size: Option<u64>,
-    /// How much of them to claim as consumed.
+    /// The number of bytes to claim as consumed.
     pub write_consumed: u64,
     /// An address for the commands, if not the true one.
     pub write_buffer: Option<u64>,
     /// Room for returns.
     pub room: usize,
-    /// What to claim as that room, if not the truth.
+    /// The room to claim, if not the true one.
     pub read_size: Option<u64>,
-    /// How much of it to claim as filled.
+    /// The number of bytes to claim as filled.
     pub read_consumed: u64,
     /// An address for the returns, if not the true one.
     pub read_buffer: Option<u64>,
@@ -40,7 +40,7 @@ impl WriteReadOp {
     }
 }
 
-/// A counter in the arena, and where in the arena to write what it said: two numbers of 64 bits.
+/// A counter in the arena, and where in the arena to write two readings of it, of 64 bits each.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Watch {
     pub counter: u64,
@@ -105,7 +105,7 @@ pub enum Op {
     IoctlAt { slot: Slot, number: u32, address: u64 },
     /// Poll a slot. Answers the events, 0 after the timeout.
     Poll { slot: Slot, timeout_ms: u16 },
-    /// Make an epoll set of one slot, which tells of what is there, or only of what has come. Answers its number.
+    /// Make an epoll set of one slot, level- or edge-triggered. Answers its number.
     EpollCreate { slot: Slot, edge: bool },
     /// Wait for an epoll set. Answers the events, 0 after the timeout.
     EpollWait { set: usize, timeout_ms: u16 },
@@ -133,8 +133,8 @@ pub enum Op {
     InTwin { op: Box<Op> },
     /// Become another user.
     SetUser { uid: u32 },
-    /// Whether a system call that a signal interrupts is begun anew, where its driver allows that:
-    /// `SA_RESTART`.
+    /// Restart a system call that a signal interrupts, if the driver allows it (`SA_RESTART`), or
+    /// do not.
     RestartCalls { on: bool },
     /// Answers how many signals have interrupted the process.
     CountSignals,
@@ -161,7 +161,7 @@ pub enum Op {
     Exit,
 }
 
-/// What came of it.
+/// The result of an operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// A number: a slot, an address, a pid.
@@ -177,7 +177,7 @@ pub enum Answer {
         #[serde(with = "serde_bytes")]
         returns: Vec<u8>,
     },
-    /// Whether a step of the operation was made to fail, and what came of it.
+    /// The result of an operation, and whether a step of it was made to fail.
     Injected { fired: bool, answer: Box<Answer> },
     /// The answers to several operations.
     All(Vec<Answer>),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Processes as the initial pid namespace knows them, which is how some ioctls want them named.
+//! The pids of processes in the initial pid namespace, which some ioctls take.
 
 use crate::kernel_namespaces;
 use nix::sched::CloneFlags;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// How deep below the initial namespace a test runs, where there are others.
+/// The depth of a test's namespace below the initial one, where there are others.
 const DEPTH: usize = 1;
 
 /// The runner's own `/proc`, kept open by a test that has another. Nothing if the kernel has one namespace alone.
@@ -26,7 +26,7 @@ impl GlobalPids {
         Self::among(&root, pid)
     }
 
-    /// The same of a thread of a process.
+    /// The tid of a thread of a process in the initial pid namespace.
     pub fn of_thread(&self, pid: i32, tid: i32) -> u32 {
         let Some(root) = self.root() else { return tid as u32 };
         Self::among(&root.join(format!("{}/task", self.of(pid))), tid)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Pointers whose top byte is a tag, as arm64 has them: system calls take them from a thread that asks for it, and where memory has tags,
-//! too (MTE), the processor compares the two.
+//! Pointers whose top byte is a tag, as arm64 has them: system calls take them from a thread that
+//! has enabled this. If the memory has tags too (MTE), the processor compares the two.
 
 use nix::errno::Errno;
 use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};

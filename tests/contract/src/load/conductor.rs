@@ -28,10 +28,10 @@ const ROOT: &str = "/tmp/binderfs";
 const LOGS: &str = "/tmp/binderfs/binder_logs";
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// How long anything may take that is to end, and all calls may go unanswered.
+/// The time within which everything must end, and some call must be answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How much longer than it was told a load may go on for what has not happened yet.
+/// The time beyond its limit that a load may wait for events that have not happened yet.
 const MORE: Duration = Duration::from_secs(120);
 
 /// Milliseconds that BINDER_FREEZE waits for calls to end.
@@ -64,7 +64,7 @@ impl Group {
     }
 }
 
-/// How a process is frozen.
+/// The ways to freeze a process.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
     Binder,
@@ -161,7 +161,7 @@ impl Crowd<'_> {
         Ok(Member { id, pid, state: Condition::Running })
     }
 
-    /// What was done until now.
+    /// The results until now.
     fn outcome(&self) -> String {
         serde_json::to_string(self.shared.totals).expect("plain data")
     }
@@ -171,7 +171,7 @@ impl Crowd<'_> {
     }
 
     fn live(&mut self) -> anyhow::Result<String> {
-        self.wait("all processes know each other", Self::are_published)?;
+        self.wait("all processes have each other's handles", Self::are_published)?;
         self.shared.totals.phase.set(GO);
         let mut helpers = Vec::new();
         if self.args.read_logs {
@@ -224,7 +224,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// What a load of this kind must have had, and has not.
+    /// The events that a load of this kind needs, and that have not happened.
     fn untried(&self) -> Vec<&'static str> {
         let args = self.args;
         let wanted = [
@@ -275,8 +275,8 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// How often a process is frozen and thawed each time. On the other drivers a second freeze that fails thaws it without
-    /// notice.
+    /// The number of times that a process is frozen and thawed in a row. Other drivers thaw a
+    /// process without notice if a second freeze fails.
     fn times(&self, slot: usize) -> u32 {
         1 + u32::from(self.members[slot].id % 3 == 0 && self.args.driver == Driver::Rust)
     }
@@ -424,7 +424,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Has all callers rest, freezes every second process meanwhile, and fails if anything is lost.
+    /// Has all callers rest, freezes every second process then, and fails if anything is lost.
     fn settle(&mut self) -> anyhow::Result<()> {
         for slot in 0..self.members.len() {
             self.thaw(slot)?;
@@ -496,7 +496,7 @@ impl Crowd<'_> {
                 0 => deaths == 0 && freezes + thaws > 0 && is_frozen == record.is_frozen.get(),
                 _ => deaths == 1,
             };
-            // The first notification tells the state in which the process was.
+            // The first notification carries the current state of the process.
             (!is_right || freezes + thaws > frozen + thawed + 1).then(|| {
                 format!(
                     "the process in slot {watcher} was notified of {deaths} deaths, {freezes} freezes and {thaws} thaws of \
@@ -523,7 +523,7 @@ impl Crowd<'_> {
         for slot in (0..self.members.len()).filter(|slot| *slot != last) {
             self.members[slot] = self.start(slot)?;
         }
-        self.wait("all processes know each other", Self::are_published)
+        self.wait("all processes have each other's handles", Self::are_published)
     }
 
     /// Ends all processes, which must have been alive until then, and waits until the driver has nothing left.
@@ -539,7 +539,8 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Whether the driver has nothing left, but for nodes that C never frees: their owners ended while a call of them was copied.
+    /// Returns whether nothing is left, but for C's nodes whose owner ended while a call was
+    /// copied.
     fn is_empty(&self) -> anyhow::Result<bool> {
         let state = State::read(&Path::new(LOGS).join("state"), Mode::Strict)?;
         let stats = Stats::read(&Path::new(LOGS).join("stats"), Mode::Strict)?;
@@ -557,7 +558,7 @@ impl Crowd<'_> {
     }
 }
 
-/// What the driver says of a state that fails.
+/// The driver's log files about a state that fails.
 fn driver_state() -> String {
     let files = ["state", "stats"]
         .map(|name| std::fs::read_to_string(Path::new(LOGS).join(name)).unwrap_or_default());
@@ -590,7 +591,7 @@ fn start_reader(shared: &'static Shared) -> Pid {
     })
 }
 
-/// Reads every file in a folder and in those below. The file of a process may go meanwhile.
+/// Reads every file in a folder and in those below. The file of a process may disappear.
 fn read_all(folder: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

@@ -97,7 +97,7 @@ struct Caller<'a> {
     worker: Worker,
     number: u32,
     random: SmallRng,
-    /// How many oneway calls it has sent to each process.
+    /// The number of oneway calls sent to each process.
     sent: HashMap<u32, u64>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Whether a call of or by a process is left out because it is about to be frozen, as nearly all are.
+    /// Returns whether to skip a call of or by a process that is about to be frozen: mostly yes.
     fn leaves_out(&mut self, id: u32) -> bool {
         self.shared.record(id).is_hushed.get() != 0 && self.random.random_range(0..HUSHED) > 0
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A thread that calls and serves, and checks every byte that it gets.
 //!
-//! A message is a header, random bytes, and the sum of both; some have an object behind that. The answer to a call follows from
-//! the sum, and its length from the code, so each side knows what is right. The object of a call is called back before
-//! the call is answered; that of an answer is called by its receiver.
+//! A message is a header, random bytes, and the sum of both; some have an object behind that. The
+//! answer to a call follows from the sum, and its length from the code, so each side can check it.
+//! The server calls a call's object before it answers; the caller calls the answer's object.
 //!
 //! Some calls bring the end of a pipe, in an array of descriptors: the server writes into it, and the driver closes it with the
 //! buffer. The caller sees that nothing has kept it.
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bits of a code; those below say how long the answer is.
+/// Bits of a code; those below are the length of the answer.
 const WITH_OBJECT: u32 = 1 << 31;
 const WITH_FILE: u32 = 1 << 30;
 const RELAY: u32 = 1 << 29;
@@ -43,7 +43,7 @@ pub const NODE: u64 = 0x1000;
 /// A node's cookie is its pointer with these bits changed, except that of the context manager.
 const COOKIE: u64 = 0x5555;
 
-/// Where in its block the descriptor of a file lies.
+/// The offset of a file's descriptor in its block.
 const FILE_AT: u64 = 4;
 
 /// Objects that a process holds at a time until their owners die.
@@ -53,7 +53,7 @@ const MOST_KEPT: usize = 64;
 /// processes are ids, and have no number.
 const NUMBER: u64 = 1 << 32;
 
-/// What every message begins with.
+/// The start of every message.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Header {
@@ -74,7 +74,7 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
-/// Whether the last bytes of a message are the sum of the others.
+/// Returns whether the last bytes of a message are the sum of the others.
 fn is_whole(message: &[u8]) -> bool {
     let parts = message.split_at_checked(message.len().wrapping_sub(SUM));
     parts.is_some_and(|(bytes, end)| sum(bytes).to_ne_bytes() == end)
@@ -156,12 +156,12 @@ impl Process {
         Ok(())
     }
 
-    /// What this process was notified of about the process in a slot.
+    /// The notifications of this process about the process in a slot.
     fn link(&self, slot: u64) -> &'static Link {
         &self.shared.links(self.shared.record(self.id).slot.get())[slot as usize]
     }
 
-    /// Those it knows.
+    /// The process in a slot, if this one has a handle for it.
     pub fn peer(&self, slot: u64) -> Option<Arc<Remote>> {
         lock(&self.known).get(&slot).cloned()
     }
@@ -284,8 +284,8 @@ impl Worker {
         }
     }
 
-    /// Calls a process by one of its handles, and serves meanwhile what comes to this thread. Gives the answer, unless the
-    /// process is dead or frozen, or the call is refused.
+    /// Calls a process by one of its handles, and serves what comes to this thread until the
+    /// answer. Returns the answer, unless the process is dead or frozen, or the call is refused.
     pub fn call(
         &mut self,
         (handle, id): (u32, u32),
@@ -330,7 +330,7 @@ impl Worker {
         }
     }
 
-    /// Makes a oneway call. Whether the driver takes it.
+    /// Makes a oneway call. Returns whether the driver takes it.
     pub fn call_oneway(&mut self, to: &Remote, parcel: &Parcel) -> anyhow::Result<bool> {
         let (record, totals) = (self.process.shared.record(to.id), self.process.shared.totals);
         record.tried.add();
@@ -387,7 +387,7 @@ impl Worker {
             return Ok(());
         }
         let mut parcel = Parcel::new();
-        // What the answer passes on must live until it is sent.
+        // An object that the answer passes on must live until the answer is sent.
         let mut found = None;
         match object {
             Some(handle) if call.code & PUBLISH != 0 => {
@@ -419,7 +419,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Checks what the driver says of the sender of a call, if it has a record. A sender that has died has no pid.
+    /// Checks the sender of a call, if it has a record. A sender that has died has no pid.
     fn check_sender(&self, call: &BinderTransactionData, header: &Header) -> anyhow::Result<()> {
         if header.id == 0 {
             return Ok(());
@@ -494,7 +494,7 @@ impl Worker {
         }
     }
 
-    /// A call of a process that brings the end of a pipe. Whether it was answered.
+    /// Makes a call that brings the end of a pipe. Returns whether it was answered.
     fn call_with_file(&mut self, to: (u32, u32), mut parcel: Parcel) -> anyhow::Result<bool> {
         let (ours, theirs) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let mut block = [0; 16];
@@ -534,7 +534,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Calls a process in one of several ways, and checks the answer. Whether there was one.
+    /// Calls a process in one of several ways, and checks the answer. Returns whether one came.
     pub fn varied_call(
         &mut self,
         to: (u32, u32),
@@ -556,7 +556,7 @@ impl Worker {
         self.call_checked(to, code, &parcel, random.random_range(0..=largest))
     }
 
-    /// Calls a process, and checks the answer, which has so many bytes. Whether there was one.
+    /// Calls a process, and checks the answer of so many bytes. Returns whether there was one.
     pub fn call_checked(
         &mut self,
         to: (u32, u32),
@@ -625,10 +625,10 @@ impl Worker {
             self.out.dead_binder_done(cookie);
             return Ok(());
         };
-        ensure!(!kept.is_told, "the death {cookie:#x} is told twice");
+        ensure!(!kept.is_told, "the death {cookie:#x} is returned twice");
         ensure!(
             is_dead(self.process.shared.record(kept.owner)),
-            "an object of process {} is told dead, and it lives",
+            "an object of process {} is reported dead, and it lives",
             kept.owner
         );
         kept.is_told = true;
@@ -646,7 +646,7 @@ impl Worker {
 
     fn link_ended(&mut self, cookie: u64) -> anyhow::Result<()> {
         if let Some(kept) = lock(&self.process.kept).remove(&cookie) {
-            ensure!(kept.is_clearing, "the end of link {cookie:#x} is told before it is asked for");
+            ensure!(kept.is_clearing, "link {cookie:#x} is cleared without a request");
             self.out.release(cookie as u32);
         }
         Ok(())
@@ -679,12 +679,12 @@ impl Worker {
     fn process_died(&mut self, id: u32) -> anyhow::Result<()> {
         let shared = self.process.shared;
         let record = shared.record(id);
-        ensure!(is_dead(record), "process {id} is told dead, and it lives");
+        ensure!(is_dead(record), "process {id} is reported dead, and it lives");
         let slot = record.slot.get();
         let mut known = lock(&self.process.known);
         ensure!(
             known.get(&slot).is_some_and(|remote| remote.id == id),
-            "the death of process {id} is told twice"
+            "the death of process {id} is returned twice"
         );
         let remote = known.remove(&slot).expect("it is known");
         self.out.dead_binder_done(id.into()).clear_freeze(remote.handle, id.into());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What else is to be said of how a thread is scheduled than nice values and real-time priorities: deadlines, bounds of
-//! its need of CPU (`uclamp`), a slice of its own, and whether children inherit any of it. None of this travels with
-//! calls, and a thread has it all after a call as it had it before.
+//! Scheduling attributes other than nice values and real-time priorities: deadlines, utilization
+//! bounds (`uclamp`), a slice of its own, and whether children inherit any of it. None of this
+//! travels with calls, and a thread has all of it after a call as before.
 
 use super::*;
 use crate::cast::{cast, inheriting, node, FIFO, INHERIT};
@@ -52,7 +52,7 @@ case!(deadline_is_not_inherited, ["TXN-31"], inheriting, |t, cast| {
     }
 });
 
-// Whoever calls, and whatever the node demands: nothing is more urgent than a deadline.
+// A deadline stays with any caller and any demand of the node: nothing is more urgent.
 case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
     let mut cast = cast(t, INHERIT);
     cast.server.park();
@@ -150,7 +150,7 @@ case!(flag_is_not_inherited, ["TXN-31"], |t| {
     }
 });
 
-// Who waits for calls becomes what the opener was, but for the flag.
+// A thread that waits for calls gets the opener's priority, and keeps its own flag.
 case!(pool_keeps_its_flag, ["LOOP-7"], Stage::server, |t, server| {
     for policy in [libc::SCHED_OTHER, libc::SCHED_RR] {
         let priority = i32::from(policy == libc::SCHED_RR);

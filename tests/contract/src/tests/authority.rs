@@ -49,11 +49,11 @@ fn unless_invisible<T>(result: nix::Result<T>) -> String {
     }
 }
 
-/// What a process of a column acts on.
+/// The objects on which a process of a column acts.
 struct Scene<'a> {
     t: &'a Stage,
     debugfs: PathBuf,
-    /// The owner's number as `BINDER_FREEZE` wants it, and its log.
+    /// The owner's pid for `BINDER_FREEZE`, and its log.
     pid: u32,
     log: PathBuf,
     /// An empty directory.
@@ -95,7 +95,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The same when nothing is left to happen: the device of the last attempt ends a little later.
+    /// The log once it stays the same: the device of the last attempt ends a little later.
     fn settled_log(&self) -> Vec<String> {
         loop {
             let log = self.log_at_any_time();
@@ -106,7 +106,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What the driver says of the owner, without what changes by itself.
+    /// The words of the owner's log, without those that change with time.
     fn log_at_any_time(&self) -> Vec<String> {
         let text = read_to_string(&self.log).expect("a log");
         text.split_whitespace().filter(|word| !word.ends_with("ms")).map(String::from).collect()
@@ -301,7 +301,7 @@ case!(each_of_them_has_a_row, ["ABI-1"], |t| {
     let parameters = t.driver.parameter("").read_dir().expect("parameters").flatten();
     let parameters = parameters.map(|entry| entry.file_name().into_string().expect("text"));
     let files = names(t.root()).into_iter().filter(|name| !name.ends_with("binder"));
-    let groups = binder_family().expect("ask").into_iter().flat_map(|family| family.groups);
+    let groups = binder_family().expect("look it up").into_iter().flat_map(|family| family.groups);
     let all = ioctls.chain(commands).chain(parameters).chain(files).chain(groups.map(|(name, _)| name));
     let missing: Vec<_> = all.filter(|name| name != "mutant" && !listed.contains(&&**name)).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -85,7 +85,7 @@ case!(lesson_s23_features_say_what_there_is, ["BFS-11"], |t| {
     for name in names(&t.device("features")) {
         let text = std::fs::read_to_string(t.device("features").join(&name)).expect("read a feature");
         // Reports travel by netlink.
-        let is_there = name != "transaction_report" || binder_family().expect("ask").is_some();
+        let is_there = name != "transaction_report" || binder_family().expect("look it up").is_some();
         assert_eq!(text, if is_there { "1\n" } else { "0\n" }, "{name}");
     }
 });

@@ -9,7 +9,7 @@ use crate::shrinker::Shrinker;
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
 
-/// What a cgroup may be charged for in advance, or late, because each CPU counts by itself: two take 64 pages at once.
+/// The error of a cgroup's charge: each CPU charges in advance, or late, 64 pages at a time.
 fn slack() -> u64 {
     150 * page() as u64
 }
@@ -54,7 +54,7 @@ case!(receiver_pays, ["ALLOC-5"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager(), t.client());
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
     let before = (receiver.charged(), sender.charged());
-    // What the sender has to pay for is the source, which is written by the conductor.
+    // The sender pays only for the source, which the conductor writes.
     send_unread(&client, &manager, &pattern(240 * PIECE, 1));
     let after = (receiver.charged(), sender.charged());
     assert!(after.0 >= before.0 + 240 * PIECE as u64, "{before:?} {after:?}");
@@ -94,8 +94,8 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
     needs_charging(t);
     let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
     let cgroup = Cgroup::of(t, &manager);
-    // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
-    // too small for the third.
+    // Of three calls that lie behind each other the middle one stays. The space of the first one is
+    // idle then, and too small for the third.
     let first = client.call(&manager, 0, 0, &bytes(&pattern(350 * PIECE, 1)));
     other.start_call(0, 0, &bytes(b"in between"));
     let helper = manager.looper();

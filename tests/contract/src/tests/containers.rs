@@ -111,7 +111,7 @@ fn add(path: &Path, count: usize) {
     }
 }
 
-/// Mounts, and adds devices until no more can be had; says how many there are then.
+/// Mounts, and adds devices until that fails; returns the number of devices.
 fn fill(path: &Path) -> usize {
     match mount_at(path, None) {
         Err(Errno::ENOSPC) => return 0,
@@ -244,7 +244,7 @@ case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
     assert_eq!(stat(&t.device("renamed")).1, 9);
     let beyond = chown(place.join("renamed"), Some(1010), None);
     assert_eq!(beyond.map_err(|error| error.raw_os_error()), Err(Some(Errno::EOVERFLOW as i32)));
-    // A device whose owner has no number in the mapped mount can be used there by nobody but root, as its mode says.
+    // A device whose owner is not mapped in the mount is for root alone: its mode is 0600.
     chown(t.device("renamed"), Some(5000), None).expect("chown");
     assert_eq!(stat(&place.join("renamed")).1, 65534);
     child::run(|| {

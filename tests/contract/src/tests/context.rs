@@ -124,7 +124,7 @@ pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
     next
 }
 
-// That node is the manager's, with the cookie that it has.
+// The known node becomes the manager's, with its own cookie.
 case!(node_that_is_known_becomes_it, ["CTX-1", "NODE-1"], manager_with_a_known_node, |t, next| {
     next.enter_looper();
     let client = t.client();

@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 /// The receiver's space.
 const SPACE: usize = 64 << 10;
 
-/// Whom a request can be sent to.
+/// The targets of requests.
 pub(super) struct World {
     pub(super) manager: Port,
     pub(super) client: Port,
@@ -49,10 +49,10 @@ fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
     handle
 }
 
-/// What is sent.
+/// A request.
 pub(super) struct Request {
     pub(super) data: BinderTransactionData,
-    /// Room for what pointers point to, if it is said.
+    /// Room for what pointers point to, where it is not left out.
     buffers_size: Option<u64>,
 }
 
@@ -223,7 +223,7 @@ case!(
             let row = ("the manager through another file", other, Return::FailedReply, EINVAL);
             check(t, &world.managers_other, false, &row);
         }
-        // What failed held on to nothing: the whole space is there, and the target is unharmed.
+        // The failed requests hold nothing: the whole space is free, and the target is unharmed.
         let everything = vec![7; SPACE];
         world.client.round_trip(0, &world.manager, &bytes(&everything), &empty());
         world.client.round_trip(world.good, &world.servers[0], &bytes(b"question"), &empty());
@@ -240,7 +240,7 @@ case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"]
     check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
     for (name, request, answer, errno) in wrong_content(&world.manager) {
         world.manager.free(&world.client.call(&world.manager, 0, 0, &empty()));
-        // The one who replies is done, whatever came of it. What is behind waits until it has read so.
+        // A failed reply ends the service, too. Commands behind it wait for its completion.
         let mut commands = request.commands(true);
         let first = commands.len();
         commands.increfs(NO_HANDLE);
@@ -317,7 +317,7 @@ case!(unread_record_is_not_overwritten_by_a_reply, ["TXN-25", "IOCTL-GET_EXTENDE
     world.client.send(|c| c.transaction(&data));
     world.client.start_read();
     assert_eq!(world.client.wait_refusal(), Return::FailedReply);
-    // Its record says why it may not call now; that a reply fails is told, but not recorded.
+    // The record has the reason why a call may not be made now. A failed reply is returned only.
     world.manager.wait_call();
     let unreadable = BinderTransactionData { data_size: 8, buffer: world.manager.arena.end(), ..data };
     world.manager.reply_with(&unreadable);

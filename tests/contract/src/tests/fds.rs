@@ -43,14 +43,14 @@ impl Line {
         assert!(self.is_cut_within(patience()), "{what}: somebody still has the file");
     }
 
-    /// The same once the actor that has it has closed it.
+    /// Closes the actor's copy, and checks that all other copies are closed.
     #[track_caller]
     pub fn expect_cut_after(&self, port: &Port, what: &str) {
         port.actor.close_file(self.theirs);
         self.expect_cut(what);
     }
 
-    /// Whether nobody has the writing end any more, within some time.
+    /// Returns whether all copies of the writing end are closed within some time.
     pub fn is_cut_within(&self, time: Duration) -> bool {
         let mut fds = [PollFd::new(self.ours.as_fd(), PollFlags::empty())];
         poll(&mut fds, PollTimeout::try_from(time).expect("a short time")) == Ok(1)
@@ -282,7 +282,7 @@ case!(only_a_path, ["OBJ-FD"], file_pair, |t, (server, client)| {
 case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)| {
     let line = Line::to(&client);
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
-    // That is asked before whether there is such a file; and the call's own flag is for the reply.
+    // The flag is checked before the descriptor, and the call's own flag is for the reply.
     assert_eq!(refused(&client, &file_parcel(999)), failed(Errno::EPERM));
     let flags = TransactionFlags::ACCEPT_FDS.bits();
     let data = client.place(0, 0, &file_parcel(line.theirs));
@@ -322,7 +322,7 @@ case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], pair, |t, (server, 
 });
 
 case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, client)| {
-    // That the node takes files says nothing of replies.
+    // The node's flag does not apply to replies.
     let line = Line::to(&server);
     server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
@@ -427,7 +427,7 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, c
     server.actor.expect_blocked();
     assert_eq!(server.actor.open_files(), before);
     line.expect_cut_after(&client, "the undeliverable call's");
-    // What needs no number gets through, and then what does.
+    // A call without files still gets through; later, one with a file does, too.
     client.round_trip(0, &server, &bytes(b"none"), &empty());
     server.actor.unlimit_files();
     let line = Line::to(&client);
@@ -468,7 +468,7 @@ case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t,
 });
 
 impl Port {
-    /// Whether the caller comes back from its call, which upstream's driver does not let it (R19).
+    /// Returns whether the caller returns from its call; with upstream's driver it does not (R19).
     fn known_to_return(&self, t: &Stage) -> bool {
         let returns = !self.actor.is_blocked();
         t.known_difference(Driver::Upstream, "the caller waits for ever", returns)

@@ -85,7 +85,7 @@ case!(node_debug_info_walks_own_nodes_upwards, ["IOCTL-GET_NODE_DEBUG_INFO"], pa
             assert_eq!(info, BinderNodeDebugInfo::default());
             break;
         }
-        assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1), "both were told before the reply");
+        assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1), "both were returned before the reply");
         found.push((info.ptr, info.cookie));
         last = info.ptr;
     }
@@ -103,7 +103,7 @@ fn counts_of(port: &Port, handle: u32) -> nix::Result<(u32, u32)> {
     let question = BinderNodeInfoForRef { handle, ..Default::default() };
     let info = port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, question)?;
     let BinderNodeInfoForRef { strong_count, weak_count, .. } = info;
-    assert_eq!(info, BinderNodeInfoForRef { strong_count, weak_count, ..question }, "nothing else is told");
+    assert_eq!(info, BinderNodeInfoForRef { strong_count, weak_count, ..question }, "no other field is set");
     Ok((strong_count, weak_count))
 }
 
@@ -117,7 +117,7 @@ case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (mana
     manager.free(&call);
     expect((1, 0), "the manager's own counts keep it");
     manager.answer(&owner, &empty());
-    expect((2, 1), "the owner was asked to take a count of each kind, and has not said so");
+    expect((2, 1), "the owner has read a request for each count, and not confirmed it");
     owner.send(|c| c.increfs_done(0x10, 0));
     expect((2, 0), "it has taken the weak one");
     owner.send(|c| c.acquire_done(0x10, 0));
@@ -131,7 +131,7 @@ case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (mana
     assert!(counts_of(&manager, handle).is_err(), "the handle is gone");
 });
 
-/// What the manager is told of a node, exactly.
+/// Checks the counts that the manager reads of a node.
 #[track_caller]
 fn counted(t: &Stage, manager: &Port, handle: u32, counts: (u32, u32), why: &str) {
     let seen = counts_of(manager, handle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The tests, one module a group. What several of them need is here.
+//! The tests, one module a group, and the helpers that several groups need.
 
 use crate::actor::{patience, Actor};
 use crate::bystander::{needs_two_cpus, on_all_cpus};
@@ -128,7 +128,7 @@ fn pair(t: &Stage) -> (Port, Port) {
     (t.manager(), t.client())
 }
 
-/// The same, where calls may carry files.
+/// A pair whose calls may carry files.
 fn file_pair(t: &Stage) -> (Port, Port) {
     (t.file_manager(), t.client())
 }

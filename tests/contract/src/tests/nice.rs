@@ -58,7 +58,7 @@ case!(plain_node_demands_zero, ["TXN-31"], |t| {
 });
 
 case!(minimum_is_not_signed, ["TXN-31"], |t| {
-    // What user space means by 0xec is -20; what it gets is no demand at all.
+    // In user space 0xec means -20; here it is no demand at all.
     let cast = cast(t, 0xec);
     for nice in [10, 0, -3] {
         cast.served_at(t, nice, nice);
@@ -194,7 +194,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7"], usual, |t, cast| {
     cast.server.actor.set_schedule(Nice(9));
     cast.server.park();
     expect(t, &cast.server, 0);
-    // Where it waits nobody resets it: the next call begins from there.
+    // Nothing resets a thread that waits: the next call begins from this value.
     cast.server.actor.set_schedule(Nice(11));
     cast.call(Nice(-4));
     expect(t, &cast.server, -4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Nodes: what an owner is told about those who hold its objects, and in which order.
+//! Nodes: the notifications of an owner about the holders of its objects, and their order.
 
 use super::*;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! In whose name the security module is asked: that of whoever opened the device, whatever the process
-//! has become since.
+//! The subject of the security module's checks: the credentials of the device's opener, whatever
+//! the process has become since.
 //!
-//! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
-//! question that Binder asks; the runner loads it if told to, once and for all.
+//! The module refuses nothing until it has a policy. `policy.conf` has a type of task for each
+//! check of Binder; with an option, the runner loads it once.
 
 use super::messages::Log;
 use super::*;
@@ -100,7 +100,7 @@ case!(replies_are_not_asked_about, ["LSM-1", "TXN-9"], needs_policy, |t, ()| {
 case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], needs_policy, |t, ()| {
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
-    assert_eq!(errno, Errno::EACCES, "what the module says");
+    assert_eq!(errno, Errno::EACCES, "the module's errno");
     let taken = opened_as(t, ALL, "may_not_manage");
     assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
 });

@@ -66,7 +66,7 @@ fn tell(client: &Port, data: &BinderTransactionData) -> Return {
 }
 
 case!(family_and_group, ["NL-1"], |_t| {
-    let family = binder_family().expect("ask for the family").expect("the family");
+    let family = binder_family().expect("look the family up").expect("the family");
     assert_eq!((family.version, family.header_size, family.has_operations), (1, 0, false));
     let names: Vec<_> = family.groups.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["report"]);
@@ -102,7 +102,7 @@ case!(of_refused_calls, ["NL-2", "NL-3"], |t| {
     listener.news();
     for row in failures::wrong_target(&world) {
         let (_, request, answer, errno) = &row;
-        // What is found out about the target before anything else.
+        // The report names the target if the driver looks it up before the failure.
         let wanted = match (request.data.target as u32, *errno) {
             (_, libc::EINVAL) => lost(t, &world.client, &request.data, *answer),
             (0, _) => refused(t, &world.client, &world.manager, &request.data, *answer),
@@ -114,7 +114,7 @@ case!(of_refused_calls, ["NL-2", "NL-3"], |t| {
         let wanted = refused(t, &world.client, &world.manager, &row.1.data, row.2);
         check(&world.client, &listener, false, &row, wanted);
     }
-    // What the application says is passed on as it is.
+    // The report has the values of the request as they are.
     let strange = BinderTransactionData {
         code: 0xdead_beef,
         flags: TransactionFlags::ACCEPT_FDS.bits() | 0x8000_0000,
@@ -212,7 +212,7 @@ case!(spam_unasked_for, ["NL-3", "ALLOC-7"], |t| {
         assert_eq!(tell(&client, &data), Return::TransactionComplete);
     }
     assert_eq!(listener.news(), []);
-    // The sender has not asked to be told, and is not.
+    // The sender has not enabled detection, and reads no suspicion.
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
     let wanted = refused(t, &client, &server, &data, Return::OnewaySpamSuspect);
     assert_eq!(listener.news(), [wanted]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
-//! become other programs. Nothing that was on its way is lost.
+//! Other events of tasks that use the driver: they are stopped, traced, frozen, forked, and become
+//! other programs. Nothing that was on its way is lost.
 
 use super::*;
 use nix::sys::ptrace;
@@ -44,7 +44,7 @@ fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
     call.unwrap_or_else(|| server.wait_call())
 }
 
-/// The same for a reply.
+/// The reply that a client reads after a disturbance.
 fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
     match told_after_a_disturbance(client).last() {
         Some(Return::Reply(reply)) => *reply,
@@ -124,7 +124,7 @@ impl Drop for Freezer {
     }
 }
 
-/// A server is held while it waits; a call comes meanwhile.
+/// A server is held while it waits; a call comes during that.
 fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     let (server, client) = (t.manager(), t.client());
     let holder = how(&server);
@@ -139,7 +139,7 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
     }
 }
 
-/// A client is held while it waits; the reply comes meanwhile.
+/// A client is held while it waits; the reply comes during that.
 fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     let (server, client) = (t.manager(), t.client());
     let holder = how(&client);
@@ -304,8 +304,8 @@ case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], Stage::opened, |t, opener|
     }
 });
 
-// Who has the number of a context manager that has ended, but whose device is open, is not that, and hears that
-// it is dead.
+// A process has the pid of a context manager that has ended, but whose device is open. The driver
+// does not take it for the manager: its call fails with `BR_DEAD_REPLY`.
 case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     let (heir, _keeper, _) = heir_of(t, t.manager());
     let port = t.open_by(heir);
@@ -316,7 +316,7 @@ case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     t.known_difference(Driver::C, why, told == [Return::Noop, Return::DeadReply]);
 });
 
-// What another has said whose number was the same is not taken back.
+// A call supersedes none of an earlier process with the same pid.
 case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sender)| {
     let freezer = crate::freezer::Freezer::of(t, &manager);
     let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
@@ -325,7 +325,7 @@ case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sende
         port.wait_for(Return::TransactionPendingFrozen);
     };
     assert_eq!(freezer.freeze(0), Ok(()));
-    // What is superseded waits behind another one.
+    // The superseded call waits behind another one.
     say(&sender, b"ahead");
     say(&sender, b"first");
     let (heir, _keeper, _) = heir_of(t, sender);

@@ -134,7 +134,7 @@ case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], pair, |t, (manager, client
     for index in 0..2 {
         absent.provide(index, b"for whom?");
     }
-    // Whether the call still comes through is not promised, but it ends: refused, or waiting for a reply.
+    // The call may come through or not, but it ends: refused, or waiting for a reply.
     client.actor.is_blocked();
     let arrived = manager.drain().into_iter().find_map(|item| match item {
         Return::Transaction(call) => Some(call),
@@ -158,7 +158,7 @@ case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], two_clients, |t, (manager, cl
     send_absent(&client, &absent, 4);
     client.kill();
     shrinker.squeeze();
-    // What it had reserved is free again.
+    // The space that it had reserved is free again.
     other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * page(), 1)), &empty());
 });
 
@@ -197,7 +197,7 @@ case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], Logs::of, |t, 
         holder.wait_for(Return::DeadBinder(7));
         assert!(manager.actor.answered(Duration::from_secs(2)), "closing does not wait for that");
         assert!(file.exists(), "the file is still to go");
-        assert_eq!(std::fs::read(&file).expect("its log"), b"", "it says nothing of who has ended");
+        assert_eq!(std::fs::read(&file).expect("its log"), b"", "it shows no process that has ended");
     }
     drop(listing);
     manager.actor.finish();

@@ -19,7 +19,7 @@ impl<T> Arc<T> {
         Ok(Self(ManuallyDrop::new(std::sync::Arc::new(value))))
     }
 
-    /// Whether both are of the same value.
+    /// Returns whether both are of the same value.
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         std::sync::Arc::ptr_eq(&this.0, &other.0)
     }
@@ -116,7 +116,7 @@ impl<T> SpinLock<T> {
     }
 }
 
-/// What holds a lock.
+/// The guards of locks.
 pub mod lock {
     use std::{
         marker::PhantomData,
@@ -156,7 +156,7 @@ impl<T> ArcBorrow<'_, T> {
     ///
     /// # Safety
     ///
-    /// The pointer comes from `into_raw`, and no reference is made of it again meanwhile.
+    /// The pointer comes from `into_raw`, and no `Arc` takes it back while this one lives.
     #[allow(unsafe_code)]
     pub unsafe fn from_raw(raw: *const T) -> Self {
         // SAFETY: As the caller promises; this one is never dropped.
@@ -196,7 +196,7 @@ pub mod atomic {
     /// After what precedes.
     pub struct Release;
 
-    /// How an access is ordered. Here all are alike, in an order that all threads agree on.
+    /// The order of an access. Here all are alike, in an order that all threads agree on.
     pub trait Order {}
     impl Order for Relaxed {}
     impl Order for Acquire {}
@@ -208,7 +208,7 @@ pub mod atomic {
             Self(Mutex::new(value))
         }
 
-        /// Where it is, for who knows that nothing writes it meanwhile.
+        /// Its address, for a caller that excludes writes during its use.
         pub fn as_ptr(&self) -> *mut T {
             &raw mut *self.0.lock().unwrap()
         }
@@ -249,7 +249,7 @@ pub mod atomic {
     }
 }
 
-/// What keeps accesses in order. Here turns do, where threads take turns.
+/// Barriers that keep accesses in order. Here turns do, where threads take turns.
 pub mod barrier {
     /// Of what is read.
     pub struct Read;

@@ -41,7 +41,7 @@ pub fn forgets_the_dead() -> Result<String> {
         let service = Service::start("phoenix", 1).with_context(|| format!("life {life}"))?;
         ensure!(service.workshop.pid()? == service.process.pid(), "an earlier life answers");
         service.process.signal(Signal::SIGKILL)?;
-        eventually("the manager has heard of the death", || Ok(hub::check_service("phoenix").is_none()))?;
+        eventually("the manager has read of the death", || Ok(hub::check_service("phoenix").is_none()))?;
     }
     Ok("5 lives under one name".into())
 }

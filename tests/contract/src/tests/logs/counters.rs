@@ -68,7 +68,7 @@ case!(sums_keep_what_the_dead_have_done, ["LOG-12"], logged_pair, |t, (logs, ser
     client.round_trip(0, &server, &empty(), &empty());
     let pid = t.global_pid(&client) as i32;
     client.kill();
-    until("it is forgotten", || {
+    until("it is freed", || {
         let stats = logs.stats();
         stats.processes.iter().all(|process| process.pid != pid).then_some(())
     });
@@ -87,7 +87,7 @@ case!(sums_of_threads_that_have_exited, ["LOG-12", "TREL-1"], logged_pair, |t, (
 
 case!(objects_of_all, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     known(&client);
-    // What earlier tests have left may end meanwhile, but nobody else begins anything.
+    // Objects of earlier tests may end during this, but nobody else creates any.
     let total = |kind: &str| logs.stats().total.objects(kind).1;
     let kinds = ["proc", "thread", "node", "ref", "death", "transaction", "transaction_complete", "freeze"];
     let before = kinds.map(total);

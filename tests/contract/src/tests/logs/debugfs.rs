@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The log files in debugfs, which are those for devices without binderfs: they say what those of a mount say.
+//! The log files in debugfs, for devices without binderfs: equal to those of a mount.
 
 use super::files::{expect_hidden_pointers, expect_names_and_modes};
 use super::*;

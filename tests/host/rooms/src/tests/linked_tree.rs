@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::cell::Cell;
 
 thread_local! {
-    /// How many keys were looked at.
+    /// The number of keys that were looked at.
     static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -429,7 +429,7 @@ fn objects_of_one_key_without_numbers_are_all_there() {
     }
 }
 
-/// Who knows where the objects are does not know which is above which: with another secret half of the pairs are the other way round.
+/// Addresses do not reveal an object's weight: another secret turns half of the pairs round.
 #[test]
 fn addresses_alone_do_not_tell_weights() {
     let objects = 0..256u64;

@@ -27,7 +27,7 @@ mod range_rules;
 use kernel::testing::live_allocations;
 use proptest::test_runner::Config;
 
-/// How many random sequences the tests of places in objects try: few in Miri, which takes much longer.
+/// The number of random sequences of places in objects: few in Miri, which takes much longer.
 fn config() -> Config {
     Config {
         cases: if cfg!(miri) { 3 } else { 400 },

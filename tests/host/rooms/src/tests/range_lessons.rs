@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What only the host can tell of the range allocator: whether memory was allocated, what happens when
-//! there is none, and what comes of real threads.
+//! Properties of the range allocator that only the host can check: allocations, their failures, and
+//! real threads.
 
 use super::range_rules::{oneway, release, reserve, SYNC};
 use crate::range_alloc::{Label, RangeAllocator, ReserveError, SpareMemory, FEW, FIRST};
@@ -35,8 +35,8 @@ fn accounts_of_senders_go_with_them() {
     assert_eq!(live_allocations(), before);
 }
 
-/// Whatever is freed goes out with what the caller drops later: also when the ranges move back to the array
-/// while there is more to give back.
+/// Freed memory goes out with the value that the caller drops later, also when the ranges move back
+/// to the array while there is more to give back.
 #[test]
 fn lesson_s12_nothing_is_freed_under_the_lock() {
     let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The range allocator next to a model so simple that it can be checked by reading: an entry for each granule of the space, which
-//! has the range that begins there. After each step, everything that can be observed is compared: in all that can happen to a very
-//! small space, and in long random sequences.
+//! The range allocator, compared with a model that can be checked by reading: an entry for each
+//! granule of the space, with the range that begins there. After each step all observable values
+//! are compared: in all that can happen to a very small space, and in long random sequences.
 
 use super::range_rules::{oneway, try_reserve, within_quota, SYNC};
 use crate::range_alloc::{CallKind, RangeAllocator, Reserved, State};
@@ -71,7 +71,7 @@ impl Model {
         self.size / 2 - oneway.map(|(_, range)| range.size).sum::<usize>()
     }
 
-    /// How many oneway ranges a sender has, and their sum.
+    /// The number of oneway ranges of a sender, and their sum.
     fn held_by(&self, sender: i32) -> (usize, usize) {
         let its = self
             .used()
@@ -391,8 +391,8 @@ fn walk<const FIRST: usize, const FEW: usize>(
     both.finish();
 }
 
-/// A walk for each way to keep the ranges (lesson R05): `FEW` of 0 is always the tree, 64 is always an array here, and what is between
-/// goes to and fro. `FIRST` says how many are in the allocator itself.
+/// A walk for each way to keep the ranges (lesson R05): with `FEW` of 0 always the tree, with 64
+/// always an array, in between both in turn. The allocator itself has `FIRST` ranges.
 fn walk_everywhere(seed: u64, steps: usize, space: usize, largest: usize) {
     walk::<0, 0>(seed, steps, space, largest);
     walk::<1, 1>(seed, steps, space, largest);

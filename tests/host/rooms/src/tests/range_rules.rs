@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rules of the contract, and lessons from faults of other drivers, wherever the ranges are kept: in the tree alone (`FEW` of 0), in
-//! the larger array, in the first array alone (64), and in what is between.
+//! Rules of the contract, and lessons from faults of other drivers, for each place of the ranges:
+//! the tree alone (`FEW` of 0), the larger array, the first array alone (64), and mixtures.
 
 use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, SpareMemory};
 use kernel::alloc::flags::GFP_KERNEL;
@@ -46,7 +46,7 @@ pub(super) fn reserve<T, const FIRST: usize, const FEW: usize>(
     try_reserve(allocator, size, kind).unwrap()
 }
 
-/// Whether a oneway range of sender 1 makes it a suspect.
+/// Returns whether a oneway range of sender 1 makes it a suspect.
 fn is_suspect<const FIRST: usize, const FEW: usize>(
     allocator: &mut Allocator<FIRST, FEW>,
     size: usize,
