@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The conductor's side of an actor: give an order, wait for what came of it, see whether it blocks.
+//! The conductor's side of an actor: give an order, wait for its answer, check that it blocks.
 
 use crate::agent::{install_wake_up_handler, receive, send, serve};
 use crate::kernel_namespaces;
@@ -71,7 +71,7 @@ impl CloneArguments {
     ///
     /// As for `fork(2)`: the calling process has one thread, and the numbers to be set are still there.
     pub unsafe fn fork(&self) -> nix::Result<ForkResult> {
-        // SAFETY: the kernel reads the arguments; the child goes on in a copy of this process's memory.
+        // SAFETY: the kernel reads the arguments; the child runs in a copy of this memory.
         let result = unsafe { libc::syscall(libc::SYS_clone3, &raw const *self, size_of_val(self)) };
         Ok(match nix::errno::Errno::result(result)? {
             0 => ForkResult::Child,
@@ -94,8 +94,7 @@ impl Actor {
         Self::forked(unsafe { fork() }.expect("fork"), channel, flags)
     }
 
-    /// Forks a process that has these numbers, which nobody has any more: in its pid namespace, and in those
-    /// around that.
+    /// Forks a process that has these unused numbers: in its pid namespace, and in those around it.
     pub fn with_numbers(numbers: &[i32]) -> Self {
         kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
         let channel = channel();
@@ -292,7 +291,7 @@ impl Actor {
         nix::errno::Errno::result(result).expect("send a signal");
     }
 
-    /// Has system calls of the process that a signal interrupts begin anew, where that is allowed.
+    /// Has system calls of the process restart after a signal, where that is allowed.
     pub fn restart_calls(&self) {
         self.number(Op::RestartCalls { on: true }).expect("install a handler");
     }
@@ -325,7 +324,7 @@ impl Actor {
         None
     }
 
-    /// Lets the process end by itself.
+    /// Makes the process end by itself.
     pub fn exit(&self) {
         self.start(Op::Exit);
         self.wait_dead();
@@ -359,7 +358,7 @@ impl Actor {
         given.expect("a descriptor")
     }
 
-    /// Lets the process close a descriptor.
+    /// Makes the process close a descriptor.
     #[track_caller]
     pub fn close_file(&self, fd: i32) {
         self.number(Op::CloseFile { fd }).expect("close a descriptor");
@@ -371,7 +370,7 @@ impl Actor {
         Some(link.to_str().expect("a name of text").to_string())
     }
 
-    /// The flags of an open descriptor, as `/proc` has them: those of `open(2)`.
+    /// The flags of an open descriptor, in terms of `open(2)`, from `/proc`.
     pub fn file_flags(&self, fd: i32) -> i32 {
         let info =
             std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.pid)).expect("an open number");
@@ -389,7 +388,7 @@ impl Actor {
         numbers
     }
 
-    /// Lets the process have only so many more descriptors: the lowest free ones.
+    /// Limits the process to so many more descriptors: the lowest free ones.
     pub fn limit_files(&self, more: usize) {
         let open = self.open_files();
         let mut free = (0..).filter(|number| !open.contains(number));
@@ -397,7 +396,7 @@ impl Actor {
         self.set_file_limit(limit);
     }
 
-    /// Lets the process have no other descriptor, whichever it closes.
+    /// Limits the process to its present descriptors, even if it closes some.
     pub fn limit_all_files(&self) {
         self.set_file_limit(0);
     }

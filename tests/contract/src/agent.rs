@@ -31,7 +31,7 @@ static EPOLLS: Mutex<Vec<Arc<Epoll>>> = Mutex::new(Vec::new());
 /// The number of signals in the handler.
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
 
-/// Lets `SIGUSR1` interrupt a system call, be counted, and do nothing else.
+/// Makes `SIGUSR1` interrupt a system call and be counted, and do nothing else.
 pub fn install_wake_up_handler(flags: SaFlags) {
     extern "C" fn count(_: i32) {
         SIGNALS.fetch_add(1, Relaxed);
@@ -121,7 +121,7 @@ fn fork_agent(op: &Op, channel: OwnedFd, parent: &OwnedFd) -> Option<Answer> {
     }
 }
 
-/// Replaces the program by itself; goes on in [`serve_after_exec`], or answers why not.
+/// Replaces the program by itself; continues in [`serve_after_exec`], or answers the errno.
 fn exec(channel: &OwnedFd, slot: Option<Slot>) -> Answer {
     let kept = slot.and_then(|slot| device(slot).ok()).and_then(|device| device.duplicate().ok());
     let mut words = vec![c"contract".to_owned(), c"agent".to_owned()];
@@ -183,7 +183,7 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         Op::BindMemory { node } => {
             let nodes: libc::c_ulong = 1 << node;
             let bits = libc::c_ulong::BITS + 1;
-            // SAFETY: the kernel reads as many bits behind the pointer, but for the last, which it takes for one too many.
+            // SAFETY: the kernel reads all bits behind the pointer but the last of the count.
             Errno::result(unsafe {
                 libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, &raw const nodes, bits)
             })?;
@@ -292,7 +292,7 @@ fn errno_of(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// Has another process do it, which has this one's memory, and for which this thread waits.
+/// Does an operation in another process with this one's memory; this thread waits for it.
 fn in_twin(op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
     let (mut op, mut answer) = (Some(op), None);
     let mut act = || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Asynchronous I/O of the kernel's own, of which the only thing that a device of Binder can do is to be polled.
+//! The kernel's asynchronous I/O. Binder devices support one of its operations: poll.
 //!
 //! The kernel polls in the calling thread first. When the device wakes its waiters, the kernel
 //! polls again from a thread of its own.

@@ -18,7 +18,7 @@ pub fn needs_two_cpus(t: &Stage) {
     t.needs("two CPUs", online.starts_with("0-"));
 }
 
-/// Lets this process, and those that it starts from now on, run on both CPUs, for tests of a group that has one.
+/// Lets this process and its later children run on both CPUs, in a group whose tests have one.
 pub fn on_all_cpus() {
     allow(Pid::from_raw(0), &[0, 1]);
 }
@@ -28,7 +28,7 @@ pub fn on_all_cpus() {
 pub struct Count {
     /// The count.
     pub counter: u64,
-    /// Not zero once it is to stop.
+    /// Not zero once the thread has to stop.
     pub stop: u64,
 }
 
@@ -67,7 +67,7 @@ impl Count {
     }
 }
 
-/// The count before the step of the first watch, and after that of the second.
+/// The count before the first watch's step, and after the second's.
 pub fn counted(first: Watch, second: Watch) -> (u64, u64) {
     (counter_at(first.seen).load(Relaxed), counter_at(second.seen + 8).load(Relaxed))
 }

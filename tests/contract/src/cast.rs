@@ -25,7 +25,7 @@ pub struct Cast {
 pub const INHERIT_RT: u32 = 0x800;
 /// Node flags: the minimum is a nice value of 19, so there is none.
 pub const NO_MINIMUM: u32 = 19;
-/// Node flags: whatever the caller has is inherited.
+/// Node flags that inherit any priority of the caller.
 pub const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 /// Node flags: the minimum is one of this policy.
 pub const FIFO: u32 = 1 << 9;
@@ -42,7 +42,7 @@ pub fn cast(t: &Stage, flags: u32) -> Cast {
     cast_with(t, t.server(), flags)
 }
 
-/// A client that holds a node which inherits whatever its caller has.
+/// A client that holds a node which inherits any priority of its caller.
 pub fn inheriting(t: &Stage) -> Cast {
     cast(t, INHERIT)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! All rules of the contract and all lessons, and why some have no test of their own.
 //!
-//! A rule or a lesson that has neither a test nor a reason is a mistake. A reason is printed only as long as there is no test.
+//! A rule or a lesson without a test needs a reason, which is printed as long as there is no test.
 
 use crate::suite;
 use std::collections::HashSet;
@@ -192,7 +192,7 @@ pub fn lessons_of(test: &str) -> impl Iterator<Item = &str> {
     words.take_while(|word| LESSONS.iter().any(|lesson| lesson.id == *word))
 }
 
-/// The mistakes in these lists and in the rules of tests. `host`: the names of the host's tests about lessons.
+/// The mistakes in these lists and in tests' rules. `host`: the host tests that name lessons.
 pub fn mistakes(host: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut expect = |holds: bool, wrong: String| found.extend((!holds).then_some(wrong));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Containers as podman and systemd-nspawn set them up: namespaces of their own, ids that are mapped to
-//! others, and a root directory from which nothing else can be reached.
+//! Containers as podman and systemd-nspawn set them up: namespaces of their own, mapped ids, and a
+//! root directory from which nothing else can be reached.
 
 use crate::child;
 use crate::kernel_namespaces;
@@ -53,7 +53,7 @@ pub fn enter(users: Users) {
     become_user(0);
 }
 
-/// A process that keeps a user namespace with this map until the descriptor of the namespace is dropped.
+/// Starts a process that keeps a user namespace with this map as long as the returned descriptor.
 pub fn namespace(users: Users) -> std::fs::File {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let holder = child::ready(|ready| {
@@ -81,8 +81,8 @@ pub fn become_user(user: u32) {
     nix::sys::prctl::set_dumpable(true).expect("be dumpable");
 }
 
-/// Runs a closure as the first process of a container, whose root directory has `/proc` and `/binderfs`, both
-/// of its own; nothing is mounted on the latter yet.
+/// Runs a closure as the first process of a container. Its root directory has `/proc` and an empty
+/// `/binderfs` of its own.
 pub fn run(place: &Path, users: Users, what: impl FnOnce(&Path)) {
     child::run(|| {
         enter(users);

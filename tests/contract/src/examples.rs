@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Scenes to look at: processes that use a driver are brought into a state and kept there, while a program runs that
-//! looks at them as an administrator does, in the initial pid namespace, with the logs in `/dev/binderfs/binder_logs`.
+//! Scenes to look at. Processes that use a driver are kept in a state while a program looks at them
+//! as an administrator does: in the initial pid namespace, with logs below `/dev/binderfs`.
 //!
 //! The worked examples of `docs/observability.md` are run in them, and the logs of two drivers are compared.
 
@@ -30,7 +30,7 @@ pub struct ExampleArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Print all logs of a scene that has something of everything, without what differs from run to run
+    /// Print all logs of a scene with something of every kind, without values that differ
     Logs,
     /// Run a program in the scene of a question; who takes part is in its environment
     Of {

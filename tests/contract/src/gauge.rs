@@ -10,8 +10,8 @@ pub fn bytes() -> i64 {
     kernel_memory::bytes().expect("the kernel's memory") as i64
 }
 
-/// Waits until the kernel uses no more than `limit` bytes more than `before`: some of what ends is freed
-/// a little later. Gives how much more it is.
+/// Waits until the kernel uses at most `limit` bytes more than `before`, since some memory is freed
+/// late. Returns the difference.
 pub fn settle(before: i64, limit: i64) -> i64 {
     let deadline = Instant::now() + patience();
     loop {

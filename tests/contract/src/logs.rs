@@ -26,12 +26,12 @@ impl<'a> Logs<'a> {
         Self::mounted(t)
     }
 
-    /// Those of a binderfs that is mounted with them.
+    /// The logs of a binderfs that is mounted with them.
     pub fn mounted(t: &'a Stage) -> Self {
         Self { t, directory: t.device("binder_logs") }
     }
 
-    /// Those of another directory, about the same processes.
+    /// The logs in another directory, about the same processes.
     pub fn at(t: &'a Stage, directory: PathBuf) -> Self {
         Self { t, directory }
     }

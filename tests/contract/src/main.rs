@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The contract of the Binder driver, as tests that run in a guest against whichever driver is loaded.
+//! The contract of the Binder driver, as tests that run in a guest against the loaded driver.
 //!
 //! The layers of a test, from the outside in:
 //!
 //! - [`runner`] puts each test into namespaces of its own, with a time limit;
 //! - [`stage`] gives it a fresh binderfs and memory that all its processes share;
 //! - the test conducts [`actor`]s, processes and threads that execute one system call at a time and
-//!   report what came of it, so that a test reads from top to bottom whatever runs in parallel;
+//!   report its result, so that a test reads from top to bottom although actors run in parallel;
 //! - [`port`] is an actor's opened device, with the moves of the protocol;
 //! - [`inbox`] fails a test whose driver returns something that the test did not expect.
 //!
@@ -77,7 +77,7 @@ enum Command {
         #[arg(long)]
         update: Option<std::path::PathBuf>,
     },
-    /// Random streams of commands, and a digest of what came of each
+    /// Random streams of commands, and a digest of the results of each
     Fuzz(fuzz::FuzzArgs),
     /// The program that an actor becomes by `exec`
     #[command(hide = true)]

@@ -105,7 +105,7 @@ pub fn binder_family() -> io::Result<Option<Family>> {
     family(&generic_socket()?)
 }
 
-/// The attributes of a message by their numbers, which go up to `last` and have to come in their order.
+/// The attributes of a message by their numbers, at most `last`, which have to ascend.
 #[track_caller]
 fn by_number<'a>(bytes: &'a [u8], last: u16) -> impl Fn(u16) -> Option<&'a [u8]> {
     let attributes: Vec<_> = attributes(bytes).collect();

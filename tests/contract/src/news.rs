@@ -5,7 +5,7 @@ use crate::port::Port;
 use binder_sys::{Commands, Return};
 
 impl Port {
-    /// Answers the owner's pending count requests, the only thing that there is to read.
+    /// Answers the owner's pending count requests; nothing else may be there to read.
     #[track_caller]
     pub fn settle_counts(&self) {
         let items = self.answer_counts();
@@ -15,7 +15,7 @@ impl Port {
         assert!(items.iter().all(is_request), "{items:?}");
     }
 
-    /// Answers counts, which may have gone up or down, the only thing that there is to read.
+    /// Answers counts, which may have gone up or down; nothing else may be there to read.
     #[track_caller]
     pub fn hear_counts(&self) {
         let items = self.answer_counts();

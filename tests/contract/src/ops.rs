@@ -62,9 +62,9 @@ pub enum Op {
     Unmap { address: u64, length: usize },
     /// Change a range's protection.
     Protect { address: u64, length: usize, protection: i32 },
-    /// Map new memory of its own in place of whatever is in a range.
+    /// Map new private memory over a range.
     Cover { address: u64, length: usize },
-    /// Move a mapping to wherever there is room. Answers the new address.
+    /// Move a mapping to a free place. Answers the new address.
     Move { address: u64, length: usize },
     /// `madvise(2)` for a range.
     Advise { address: u64, length: usize, advice: i32 },
@@ -72,7 +72,7 @@ pub enum Op {
     Fill { address: u64, length: usize, byte: u8 },
     /// Have faults in a range reported to a userfaultfd. Answers its number.
     Watch { address: u64, length: usize, mode: u64, features: u64 },
-    /// Have system calls take pointers with tags from this thread, or no more, and the processor check them.
+    /// Switch tagged pointers of this thread for system calls, and the processor's check of tags.
     TakeTags { on: bool, check: bool },
     /// Map new memory that has this tag. Answers the address, without it.
     TaggedMemory { length: usize, tag: u8 },
@@ -86,11 +86,11 @@ pub enum Op {
     SpinAfter { op: Box<Op>, counter: u64, stop: u64 },
     /// Do these one after another, without a word in between. Answers with [`Answer::All`].
     InTurn { ops: Vec<Op> },
-    /// Put the pages of a range into a pipe, which keeps them. Answers the number of the end to read from.
+    /// Put the pages of a range into a pipe, which keeps them. Answers the number of its read end.
     IntoPipe { address: u64, length: usize },
     /// Copy memory into the arena.
     Copy { from: u64, to: u64, length: usize },
-    /// `BINDER_WRITE_READ`. Answers what came of it.
+    /// `BINDER_WRITE_READ`. Answers its results.
     WriteRead { slot: Slot, args: WriteReadOp },
     /// Any other ioctl with its argument. Answers the argument afterwards.
     Ioctl {
@@ -121,8 +121,8 @@ pub enum Op {
     Fork,
     /// Fork into a new pid namespace. Answers the pid as the parent sees it.
     ForkPidNamespace,
-    /// Become another program, this one anew, whose only slot is the descriptor to be kept, if any.
-    /// Answers that slot. Shared memory is gone afterwards.
+    /// Execute this program again; its only slot is the descriptor to be kept, if any. Answers that
+    /// slot. Shared memory is gone afterwards.
     Exec { slot: Option<Slot> },
     /// Go into new namespaces.
     Unshare { flags: i32 },
@@ -152,8 +152,8 @@ pub enum Op {
     GiveFile { fd: i32 },
     /// Close the descriptor of this number.
     CloseFile { fd: i32 },
-    /// Make this number a descriptor of the slot's device, whatever it was before. Answers the slot
-    /// by which the device is known under that number.
+    /// Make this number a descriptor of the slot's device, in place of any other. Answers the slot
+    /// of the device under that number.
     DeviceAs { slot: Slot, fd: i32 },
     /// End this thread.
     EndThread,

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 /// The depth of a test's namespace below the initial one, where there are others.
 const DEPTH: usize = 1;
 
-/// The runner's own `/proc`, kept open by a test that has another. Nothing if the kernel has one namespace alone.
+/// The runner's own `/proc`, kept open by a test with another one. None without pid namespaces.
 pub struct GlobalPids(Option<File>);
 
 impl GlobalPids {
-    /// Takes hold of what is mounted on `/proc`; to be called before that is hidden by another.
+    /// Opens the mount on `/proc`; to be called before another mount hides it.
     pub fn new() -> Self {
         let is_another = kernel_namespaces::has(CloneFlags::CLONE_NEWPID);
         Self(is_another.then(|| File::open("/proc").expect("open the runner's /proc")))

@@ -323,7 +323,7 @@ impl Port {
         self.inbox.left();
     }
 
-    /// Reads without waiting, until nothing is left; what was there.
+    /// Reads without waiting, until nothing is left; returns all that was there.
     #[must_use]
     pub fn drain(&self) -> Vec<Return> {
         let mut found: Vec<Return> = std::iter::from_fn(|| self.inbox.next()).collect();

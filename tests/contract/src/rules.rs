@@ -61,7 +61,7 @@ fn lessons(host: &[String]) -> String {
     out
 }
 
-/// The names of the host tests that are about lessons, as `file::function`. Called in the folder of this crate.
+/// The names of the host tests about lessons, as `file::function`. Runs in this crate's folder.
 fn host_lessons() -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("../host/rooms/src")];
@@ -101,7 +101,7 @@ fn replaced(document: &str, name: &str, table: &str) -> anyhow::Result<String> {
     Ok(format!("{before}{begin}\n{table}\n{end}{after}"))
 }
 
-/// The document with its tables made anew. Fails if the catalogue of rules and lessons has a mistake.
+/// The document with new tables. Fails if the catalogue of rules and lessons has a mistake.
 pub fn updated(document: &str) -> anyhow::Result<String> {
     let host = host_lessons()?;
     let mistakes = catalogue::mistakes(&host);

@@ -213,7 +213,7 @@ pub fn in_new_namespaces(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> anyhow::
     std::process::exit(0)
 }
 
-/// Runs a load in namespaces of its own; gives its words, or why it failed.
+/// Runs a load in namespaces of its own; returns its output, or the reason of its failure.
 pub fn in_namespaces(load: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
     let (from, to) = pipe()?;
     in_new_namespaces(to, |pipe| {
@@ -241,7 +241,7 @@ fn reap_until(child: Pid) {
     }
 }
 
-/// Ends the children of this process, and whoever becomes one by that.
+/// Ends the children of this process, and their orphans.
 fn end_all_children() {
     loop {
         children_of(getpid()).for_each(|pid| {

@@ -16,7 +16,7 @@ pub enum Schedule {
     Nice(i32),
     /// It does not, and runs until it waits.
     Fifo(i32),
-    /// It takes turns with those of its priority.
+    /// It takes turns with others of its priority.
     RoundRobin(i32),
 }
 
@@ -147,7 +147,7 @@ impl Actor {
         self.number(crate::ops::Op::SetUser { uid: 1000 }).expect("become another user");
     }
 
-    /// Lets the process's threads choose nice values from `nice` on, where they have no right to choose any.
+    /// Permits the process's threads to choose nice values from `nice` on, without other rights.
     pub fn limit_nice(&self, nice: i32) {
         self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
     }
@@ -167,7 +167,7 @@ pub fn pin(thread: Pid, cpu: usize) {
     allow(thread, &[cpu]);
 }
 
-/// Lets a thread run on these CPUs only. One that sleeps stays where it is until it is woken.
+/// Restricts a thread to these CPUs. A sleeping thread stays where it is until it is woken.
 pub fn allow(thread: Pid, cpus: &[usize]) {
     let mut only = CpuSet::new();
     for cpu in cpus {

@@ -100,7 +100,7 @@ pub fn array_fds(bytes: &[u8]) -> Vec<i32> {
 }
 
 impl Port {
-    /// The object of any kind that is at this place among those of a transaction.
+    /// The object of any kind at this place in a transaction.
     pub fn any_object<T: zerocopy::FromBytes>(&self, call: &BinderTransactionData, index: u64) -> T {
         let offset: u64 = self.read_object(call.offsets + 8 * index);
         self.read_object(call.buffer + offset)

@@ -38,7 +38,7 @@ const BINDERFS: &str = "a driver with binderfs";
 /// The devices of a C driver that was configured without binderfs, as Debian's is.
 const DEVICES: &str = "/dev";
 
-/// Lays files of these devices into a directory, as binderfs would have them: a test may remove them, or change their modes.
+/// Makes files of these devices in a directory, which a test may remove or change, as in binderfs.
 fn make_devices(directory: &Path) {
     for name in ["binder", "hwbinder", "vndbinder"] {
         let Ok(device) = std::fs::metadata(Path::new(DEVICES).join(name)) else { continue };
@@ -60,8 +60,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver that has none, all tests use
-    /// the same devices, one after another, each by files of its own.
+    /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver without
+    /// binderfs all tests use the same devices, one after another, each by files of its own.
     pub fn new(driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
@@ -88,18 +88,18 @@ impl Stage {
         &self.root
     }
 
-    /// Needs devices of a binderfs made for this test: nobody managed their contexts before, and nobody will.
+    /// Needs devices of a new binderfs, whose contexts no other test manages.
     pub fn needs_new_devices(&self) {
         self.needs(BINDERFS, self.has_binderfs);
     }
 
-    /// Needs a driver that is a module which nothing but this stage uses, so that the test may take it away.
+    /// Needs a driver that is a module which only this stage uses, so that the test may unload it.
     pub fn needs_driver_alone(&self) {
         // The mount is the one user.
         self.needs("a driver that is loaded for it alone", loading::users(self.driver) == Some(1));
     }
 
-    /// Mounts binderfs anew, with its logs.
+    /// Mounts binderfs again, with its logs.
     pub fn mount_with_logs(&self) {
         self.unmount();
         fs::mount_at(self.root(), Some("stats=global")).expect("mount binderfs");
@@ -120,7 +120,7 @@ impl Stage {
         self.pids.of(actor.pid())
     }
 
-    /// The number by which the driver lets a process of the test's own pid namespace freeze one of that.
+    /// The pid by which a process of the test's own namespace can freeze one of that namespace.
     pub fn pid_to_freeze(&self, actor: &Actor) -> u32 {
         if self.driver == Driver::Rust {
             actor.pid() as u32
@@ -234,7 +234,7 @@ impl Stage {
         self.known_difference(self.driver, why, holds)
     }
 
-    /// Ends the test, which is then reported as skipped, unless the guest has what it means nothing without.
+    /// Ends the test, which is then reported as skipped, unless the guest has what it needs.
     pub fn needs(&self, what: &str, is_there: bool) {
         if !is_there {
             self.lacks(what);
@@ -246,7 +246,7 @@ impl Stage {
         panic!("{NEEDS}{what}");
     }
 
-    /// Needs a kernel without KASAN: there what is freed goes into quarantine first, and time goes into the shadow of memory.
+    /// Needs a kernel without KASAN, which delays the reuse of freed memory, and costs time.
     pub fn needs_no_kasan(&self) {
         self.needs("a kernel without KASAN", !self.has_kasan());
     }

@@ -75,8 +75,8 @@ impl Test {
     }
 }
 
-/// Declares a test: its name, the rules that it checks, who takes part if that is not up to the test, and what it does. The linker
-/// puts all of them in a row.
+/// Declares a test: its name, the rules that it checks, a function that makes its actors, if there
+/// is one, and its body. The linker puts all tests in a row.
 #[macro_export]
 macro_rules! case {
     ($name:ident, [$($rule:literal),* $(,)?], $run:expr $(,)?) => {
@@ -110,8 +110,8 @@ extern "C" {
 /// All tests, in the order of their modules and lines.
 pub fn all() -> impl Iterator<Item = &'static Test> {
     let (first, end) = ((&raw const FIRST).cast::<&Test>(), (&raw const END).cast::<&Test>());
-    // SAFETY: the linker defines both symbols, one at the beginning and one behind the end of the section, in which there is
-    // nothing but the references that `case!` puts there.
+    // SAFETY: the linker defines both symbols, at the start and the end of the section. The section
+    // has only the references that `case!` puts there.
     let row = unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) };
     let mut tests = row.to_vec();
     tests.sort_by_key(|test| test.place);

@@ -99,7 +99,7 @@ impl Recorder {
         self.set("tracing_on", "1");
     }
 
-    /// Records what the task that conducts the scene traces, too.
+    /// Records the events of the conducting task, too.
     fn with_conductor(&mut self, t: &Stage) {
         self.cast.push((t.own_pid(), "conductor".to_string()));
     }
@@ -397,8 +397,8 @@ fn reclaim(t: &Stage, record: &mut Recorder) {
     record.stop();
 }
 
-/// On our driver alone: the C driver's event has a pointer that may lead nowhere when the trace is read, and
-/// the kernel warns of that.
+/// On our driver alone: the C driver's event has a pointer that may be stale when the trace is
+/// read, and the kernel warns of that.
 fn report(t: &Stage, record: &mut Recorder) {
     if t.driver != Driver::Rust {
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Memory that is not there until a test provides it, by `userfaultfd(2)`: whoever touches it sleeps.
+//! Memory that is missing until a test provides it, by `userfaultfd(2)`: an access to it sleeps.
 
 use crate::actor::{patience, Actor};
 use crate::ops::Op;
@@ -114,7 +114,7 @@ impl Absent {
         content[..bytes.len()].copy_from_slice(bytes);
         let to = self.start + (index * page()) as u64;
         let mut copy = Copy { to, from: content.as_ptr() as u64, length: page() as u64, mode: 0, copied: 0 };
-        // SAFETY: the kernel reads the page and writes the structure; what it fills was not there before.
+        // SAFETY: the kernel reads the page, writes the structure, and fills missing memory.
         unsafe { uffdio_copy(self.faults.as_raw_fd(), &mut copy) }.expect("provide a page");
         assert_eq!(copy.copied, page() as i64);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Our UAPI headers, name by name and byte by byte: next to the system's, to the contract and to binder-sys.
+//! Our UAPI headers, compared in each name and byte with the system's, the contract and binder-sys.
 //!
 //! The C compiler reads the headers: a generated C program prints a line for each constant, struct
 //! and member.
@@ -20,8 +20,8 @@ static OURS: LazyLock<Abi> = LazyLock::new(|| {
     Abi::probed("ours", headers, &["-I", headers])
 });
 
-/// The headers that the machine's C library comes with. Outside of the kernel nothing defines the macro by which one of
-/// them packs a struct.
+/// The headers of the machine's C library. Only the kernel defines the macro by which one of them
+/// packs a struct.
 static SYSTEM: LazyLock<Abi> =
     LazyLock::new(|| Abi::probed("system", "/usr/include", &["-D__packed=__attribute__((packed))"]));
 

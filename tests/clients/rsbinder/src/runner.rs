@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Seconds that a test may take; most take milliseconds, debug kernels and emulated machines on busy ones longer.
+/// The limit of a test, in seconds. Most take milliseconds, but slow and busy machines need more.
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// A test: its results, or the reason of its failure.
@@ -52,7 +52,7 @@ fn in_own_process(name: &str) -> Result<String> {
         .spawn()?;
     let group = Pid::from_raw(child.id().cast_signed());
     let ended = within(child, LIMIT, group);
-    // Kills what the test left behind. Nothing left is an error here.
+    // Kills all that the test left behind. Nothing left is an error here.
     let _ = killpg(group, Signal::SIGKILL);
     ended
 }

@@ -48,8 +48,8 @@ struct All {
 }
 
 impl All {
-    /// Finds all tasks and numbers. The numbers come in the order of the two transaction logs, which is that of time; then
-    /// process by process.
+    /// Finds all tasks and numbers. The numbers come in the order of the two transaction logs,
+    /// which is their order in time; then process by process.
     fn number(&mut self) {
         let threads = self.state.processes.iter().flat_map(|process| &process.threads);
         let unnamed: BTreeSet<_> = threads.map(|thread| thread.id).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Starts, kills, freezes and thaws the processes of a load, and judges what came of it.
+//! Starts, kills, freezes and thaws the processes of a load, and checks the results.
 
 use super::peer;
 use super::shared::{Link, Record, Shared, GO, REST};
@@ -37,7 +37,7 @@ const MORE: Duration = Duration::from_secs(120);
 /// Milliseconds that BINDER_FREEZE waits for calls to end.
 const TIMEOUTS: [u32; 3] = [0, 20, 100];
 
-/// Bits of `sync_recv` and `async_recv`: a call came to a frozen process; one was in progress when it was frozen.
+/// Bits of `sync_recv` and `async_recv`: a call came while frozen, or was in progress before.
 const RECEIVED: u32 = 1;
 const PENDING: u32 = 2;
 
@@ -76,9 +76,9 @@ enum How {
 #[derive(Clone, Copy, PartialEq)]
 enum Condition {
     Running,
-    /// It is to be frozen at that time.
+    /// It will be frozen at that time.
     Hushed(Instant, How),
-    /// It is to be thawed at that time.
+    /// It will be thawed at that time.
     Frozen(Instant, How),
 }
 
@@ -196,7 +196,7 @@ impl Crowd<'_> {
         Ok(words)
     }
 
-    /// Lets all of them work for a time, and on a busy machine for longer, until everything has happened.
+    /// Runs all of them for a time, and longer on a busy machine, until every event has happened.
     fn rampage(&mut self) -> anyhow::Result<()> {
         let (start, time) = (Instant::now(), Duration::from_secs(self.args.seconds));
         let (mut answered, mut moved) = (0, start);
@@ -285,7 +285,7 @@ impl Crowd<'_> {
         Instant::now() + Duration::from_millis(self.random.random_range(milliseconds))
     }
 
-    /// Does what is due, and chooses a process that is to be frozen.
+    /// Does all that is due, and chooses the next process to freeze.
     fn freeze_and_thaw(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         for slot in 0..self.members.len() {
@@ -460,7 +460,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Waits until all oneway calls to a process have arrived. One whose sender was killed may not have been counted.
+    /// Waits until all oneway calls to a process have arrived; killed senders' may be missing.
     fn wait_oneway(&self, slot: usize) -> anyhow::Result<()> {
         let of = self.record(slot);
         self.wait("all oneway calls have arrived", |_| of.delivered.get() >= of.accepted.get())
@@ -470,7 +470,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Waits until all processes were notified of all deaths, and of the last freeze or thaw of those that live.
+    /// Waits until all processes were notified of all deaths, and of the last change of the living.
     fn wait_notified(&self) -> anyhow::Result<()> {
         self.wait("all notifications have come", |crowd| crowd.misinformed().is_none())
             .with_context(|| self.misinformed().unwrap_or_default())
@@ -508,7 +508,7 @@ impl Crowd<'_> {
         })
     }
 
-    /// Kills all but one, which must then hold nothing of theirs, nor they of its; and starts the others again.
+    /// Kills all but one, which then shares nothing with the dead, and starts the others again.
     fn leave_one(&mut self) -> anyhow::Result<()> {
         let last = self.random.random_range(0..self.members.len());
         for slot in (0..self.members.len()).filter(|slot| *slot != last) {
@@ -526,7 +526,7 @@ impl Crowd<'_> {
         self.wait("all processes have each other's handles", Self::are_published)
     }
 
-    /// Ends all processes, which must have been alive until then, and waits until the driver has nothing left.
+    /// Ends all processes, which must still be alive, and waits until the driver has nothing left.
     fn end(&mut self) -> anyhow::Result<()> {
         (0..self.members.len()).try_for_each(|slot| self.kill(slot))?;
         child::end(self.manager)?;
@@ -565,8 +565,8 @@ fn driver_state() -> String {
     files.concat()
 }
 
-/// Starts a process that has idle pages taken back, again and again: by the driver's shrinker, or, where debugfs does not
-/// show it, by all of the kernel's.
+/// Starts a process that makes reclaim run all the time: by the driver's shrinker, or, where
+/// debugfs does not show it, by all shrinkers.
 fn start_squeezer() -> anyhow::Result<Pid> {
     let debugfs = Path::new("/tmp/debugfs");
     std::fs::create_dir_all(debugfs)?;

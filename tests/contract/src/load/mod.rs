@@ -6,7 +6,7 @@
 //! process. Processes can be killed, frozen and thawed, memory taken back, and log files be read.
 //!
 //! The checks while it runs, in [`worker`]:
-//! - every message arrives whole, from the process that sent it, and every answer is that of its call;
+//! - every message arrives whole, from the right sender, and every answer belongs to its call;
 //! - oneway calls of a thread arrive once and in order;
 //! - a call fails only if its peer is dead or frozen, or, for a oneway call, if its space is full;
 //! - a death is notified once, and only of a process that is dead.
@@ -58,7 +58,7 @@ pub struct LoadArgs {
     /// Oneway calls, percent
     #[arg(long, default_value_t = 67)]
     oneway: u32,
-    /// Other calls that bring an object or a file, have one in their answer, are passed on, or change links, percent
+    /// Other calls that bring or return an object or a file, are passed on, or change links, %
     #[arg(long, default_value_t = 50)]
     objects: u32,
     /// Microseconds from one call of a thread to its next: the same work for all drivers that keep up
@@ -84,7 +84,7 @@ pub struct LoadArgs {
     tolerate: bool,
 }
 
-/// Runs a load in namespaces of its own, and prints what came of it as JSON.
+/// Runs a load in namespaces of its own, and prints the results as JSON.
 pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
     ensure!(!args.pairs || args.processes % 2 == 0, "--pairs needs an even number of processes");
     let words = runner::in_namespaces(|| conductor::run(args));

@@ -50,7 +50,7 @@ pub struct Record {
     pub is_dead: Count,
     /// Not zero while calls to it may be refused because it is frozen.
     pub may_refuse: Count,
-    /// Not zero while it should make and get few calls: a process with a call in progress cannot be frozen.
+    /// Not zero while it should take part in few calls: a call in progress prevents freezing.
     pub is_hushed: Count,
     pub freezes_tried: Count,
     pub freezes_done: Count,
@@ -92,7 +92,7 @@ pub struct Totals {
     pub sync_refused: Count,
     pub ended_by_death: Count,
     pub ended_by_freezing: Count,
-    /// Oneway calls: those the driver took, those that arrived, those it refused, those that waited for a frozen process.
+    /// Oneway calls: accepted ones, those that arrived, refused ones, those for a frozen process.
     pub accepted: Count,
     pub delivered: Count,
     pub oneway_refused: Count,
@@ -170,7 +170,7 @@ impl Shared {
 /// `T` must consist of [`Count`]s alone.
 unsafe fn zeros<T>(arena: &Arena, count: usize) -> &'static [T] {
     let address = arena.reserve(count * size_of::<T>());
-    // SAFETY: the arena has just cut these bytes off, aligned to 16 and filled with zeros. `T` consists of `Count`s, of which
-    // zeros are a valid value, and which all processes access atomically. The arena is never unmapped.
+    // SAFETY: the arena has just cut these bytes off, aligned to 16 and zeroed. `T` is made of
+    // `Count`s: zeros are valid, and all accesses are atomic. The arena is never unmapped.
     unsafe { std::slice::from_raw_parts(address as *const T, count) }
 }

@@ -5,8 +5,8 @@
 //! answer to a call follows from the sum, and its length from the code, so each side can check it.
 //! The server calls a call's object before it answers; the caller calls the answer's object.
 //!
-//! Some calls bring the end of a pipe, in an array of descriptors: the server writes into it, and the driver closes it with the
-//! buffer. The caller sees that nothing has kept it.
+//! Some calls bring the end of a pipe, in an array of descriptors. The server writes into it, and
+//! the driver closes it with the buffer. The caller checks that nothing has kept it.
 
 use super::shared::{Link, Record, Shared};
 use anyhow::{anyhow, bail, ensure, Context};
@@ -29,9 +29,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const WITH_OBJECT: u32 = 1 << 31;
 const WITH_FILE: u32 = 1 << 30;
 const RELAY: u32 = 1 << 29;
-/// To the manager: the object of this call is that of its sender.
+/// To the manager: this call brings the sender's object.
 pub const PUBLISH: u32 = 1 << 28;
-/// To the manager: the answer shall have the object of the process in the slot that the rest of the code names.
+/// To the manager: the answer shall have the object of the process in the slot in the code's rest.
 pub const FIND: u32 = 1 << 27;
 const LENGTH: u32 = (1 << 24) - 1;
 
@@ -40,7 +40,7 @@ pub const SUM: usize = 8;
 
 /// The node of a process that others find; nodes that come with calls have higher pointers.
 pub const NODE: u64 = 0x1000;
-/// A node's cookie is its pointer with these bits changed, except that of the context manager.
+/// A node's cookie is its pointer with these bits changed; the context manager's differs.
 const COOKIE: u64 = 0x5555;
 
 /// The offset of a file's descriptor in its block.
@@ -49,8 +49,8 @@ const FILE_AT: u64 = 4;
 /// Objects that a process holds at a time until their owners die.
 const MOST_KEPT: usize = 64;
 
-/// Cookies of death links to objects that came with calls: a number, and the handle in the lower half. Those of links to
-/// processes are ids, and have no number.
+/// Cookies of death links to objects that came with calls: a number, and the handle in the lower
+/// half. Links to processes have the process's id as cookie, without a number.
 const NUMBER: u64 = 1 << 32;
 
 /// The start of every message.
@@ -166,7 +166,7 @@ impl Process {
         lock(&self.known).get(&slot).cloned()
     }
 
-    /// Writes down what it has that others gave it, and what others have of it.
+    /// Records the objects that it has of others, and whether others have any of its own.
     pub fn take_stock(&self) -> nix::Result<()> {
         let own = self.shared.record(self.id);
         own.kept.set(lock(&self.kept).len() as u64);
@@ -461,7 +461,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Calls a process with a higher slot before it answers: no circle of processes waits for each other.
+    /// Calls a process with a higher slot before it answers, so that no circle of calls arises.
     fn relay(&mut self, number: u64) -> anyhow::Result<()> {
         let shared = self.process.shared;
         let slot = shared.record(self.process.id).slot.get();
@@ -481,8 +481,8 @@ impl Worker {
         let (block, _) = BinderBufferObject::read_from_prefix(&bytes[at..]).expect("a whole object");
         let number = self.process.space.read(block.buffer + FILE_AT, 4);
         let number = i32::from_ne_bytes(number.try_into().expect("four bytes"));
-        // SAFETY: the driver installed the descriptor for this process, and closes it when the buffer is freed, which `serve`
-        // does after this function has returned.
+        // SAFETY: the driver installed the descriptor for this process, and closes it with the
+        // buffer, which `serve` frees after this function has returned.
         let file = unsafe { BorrowedFd::borrow_raw(number) };
         match nix::unistd::write(file, &answer(message, SUM)) {
             // The sender was killed.
@@ -516,8 +516,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// A thread of its own withdraws a death link, calls a process, and leaves. It reads nothing: the call is served then, or it leaves
-    /// the end of the link, a completion, and an answer or a refusal behind.
+    /// A thread of its own clears a death link, calls a process, and exits without a read. The call
+    /// is served, or the thread leaves the clear, a completion, and an answer or a refusal behind.
     fn leave(&self, (handle, _): (u32, u32), random: &mut SmallRng) -> anyhow::Result<()> {
         let mut leaver = Worker::new(&self.process, self.thread);
         let parcel = leaver.message(random, 64, 0);
@@ -582,7 +582,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Links to the context manager's death, or withdraws that, or takes a weak reference, or gives one up.
+    /// Requests or clears the context manager's death, or takes or gives up a weak reference.
     fn change_mind(&mut self, random: &mut SmallRng) {
         let cookie = random.random_range(1..=3u64) * NUMBER;
         match random.random_range(0..24) {
@@ -652,8 +652,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Holds the object of a process that came in a buffer, and links to its death and its freezing. Not while the process
-    /// before it in its slot is not known to be dead.
+    /// Holds the object of a process that came in a buffer, and links to its death and its
+    /// freezing, unless the slot's former process is not yet known to be dead.
     pub fn hold(&self, id: u32, handle: u32) -> anyhow::Result<bool> {
         let shared = self.process.shared;
         let (record, process) = (shared.record(id), self.process.clone());
@@ -674,8 +674,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// A process is dead: the link to its freezing is withdrawn before the handle is given back, because another thread may be
-    /// about to confirm a notification.
+    /// After a process's death, clears the link to its freezing before the handle goes, because
+    /// another thread may be about to confirm a notification.
     fn process_died(&mut self, id: u32) -> anyhow::Result<()> {
         let shared = self.process.shared;
         let record = shared.record(id);

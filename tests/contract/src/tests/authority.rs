@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The table of `docs/security.md`: what a process may do to another one. Each column is a process that tries each row.
+//! The table of `docs/security.md`: rights of a process over another. A column is a process.
 
 use super::binderfs::{names, remount};
 use super::log_files::Debugfs;
@@ -148,7 +148,7 @@ impl Scene<'_> {
             _ => {
                 let (code, _) = COMMANDS.iter().find(|(_, known)| *known == name).expect("a command");
                 let before = self.settled_log();
-                // Its number as a handle, a pointer, a cookie or an address: those of the owner.
+                // The owner's number as a handle, a pointer, a cookie or an address.
                 let payload = [NUMBER; 32];
                 let size = binder_sys::ioctl::size_of_number(*code);
                 let _ = write(&device, |c| c.command(*code, &payload.as_bytes()[..size]));
@@ -166,7 +166,7 @@ fn oneway() -> BinderTransactionData {
     empty().to_handle(0, 1, TransactionFlags::ONE_WAY)
 }
 
-/// Writes commands, and reads what is there then.
+/// Writes commands, and reads all returns then.
 fn write(device: &Device, build: impl FnOnce(&mut Commands) -> &mut Commands) -> nix::Result<Vec<Return>> {
     let mut buffer = [0; 512];
     let io = match device.write_read(stream(build).as_bytes(), &mut buffer) {
@@ -201,7 +201,7 @@ fn read_all(path: &Path) -> nix::Result<()> {
     files.try_for_each(|entry| read_all(&entry.path()))
 }
 
-/// Has the process of a column try each row. The closure becomes that process, and is given what it does then with its device.
+/// Has the process of a column try each row. The closure becomes it, and passes its device on.
 fn try_column(t: &Stage, column: &str, become_it: impl FnOnce(&dyn Fn(&Path))) {
     t.mount_with_logs();
     set_permissions(t.device("binder"), Permissions::from_mode(0o666)).expect("chmod");
@@ -230,7 +230,7 @@ fn try_column(t: &Stage, column: &str, become_it: impl FnOnce(&dyn Fn(&Path))) {
                     }
                     let mut result = scene.attempt(what, name, own);
                     if result != line[index] {
-                        // The end of an earlier attempt's device may have shown in this one.
+                        // The end of an earlier attempt's device may have shown in this log.
                         std::thread::sleep(Duration::from_millis(500));
                         result = scene.attempt(what, name, own);
                     }

@@ -69,7 +69,7 @@ case!(owners_modes_and_inodes, ["BFS-2", "BFS-8"], |t| {
     assert!(feature.ino() > (1 << 20) + 3);
 });
 
-// As what is read with pread and lseek, which some programs do.
+// Some programs read with pread and lseek.
 case!(features_are_read_at_any_offset, ["BFS-11"], |t| {
     let file = std::fs::File::open(t.device("features/extended_error")).expect("open a feature");
     let at = |offset| {

@@ -124,7 +124,7 @@ case!(best_fit, ["ALLOC-1"], |t| {
 });
 
 case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], pair, |t, (server, client)| {
-    // Small buffers share pages, whoever comes and goes beside them.
+    // Small buffers share pages with neighbours that come and go.
     let kept: Vec<_> = (0..24).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
     for (i, call) in kept.iter().enumerate().skip(1).step_by(2) {
         server.free(call);

@@ -6,7 +6,7 @@
 use super::*;
 use crate::shrinker::Shrinker;
 
-/// Of which the sizes of calls are multiples, whatever the size of a page.
+/// The unit of the sizes of calls, for any size of a page.
 const PIECE: usize = 4096;
 
 /// The error of a cgroup's charge: each CPU charges in advance, or late, 64 pages at a time.
@@ -82,14 +82,14 @@ case!(reclaim_of_one_cgroup, ["ALLOC-5"], needs_charging, |t, ()| {
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 1)), &empty());
     let full = shrinker.pages();
     for _ in 0..8 {
-        // Fails when there is not as much to be had.
+        // Fails when there is less to reclaim.
         let _ = std::fs::write(cgroup.0.join("memory.reclaim"), "1M");
     }
     shrinker.expect_less(full, 180 * PIECE);
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 2)), &empty());
 });
 
-// At the limit, pages that a space needs come from its own that are idle, where there are no others.
+// At the limit, a space takes new pages from its own idle ones, where there are no others.
 case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "lesson S17"], |t| {
     needs_charging(t);
     let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
@@ -110,7 +110,7 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
 });
 
-// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
+// A page may be available and its page table not: nobody in the receiver's cgroup is killed then.
 case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);

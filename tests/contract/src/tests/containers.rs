@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! binderfs in containers, as podman sets them up for an ordinary user and systemd-nspawn for root: what works
-//! in one, and what one does to others.
+//! binderfs in containers, as podman sets them up for an ordinary user and systemd-nspawn for root:
+//! its functions in one, and the effects of one on others.
 
 use super::binderfs::names;
 use super::limits::Limit;
@@ -274,7 +274,7 @@ case!(mapped_mount_in_a_container, ["BFS-1", "BFS-2"], |t| {
     });
 });
 
-// Each place fails once; what was made until then is given back, or the limit is reached before long.
+// Each place fails once. All devices made until then are given back, or the limit is soon reached.
 case!(mounted_without_memory, ["BFS-1", "BFS-6"], |t| {
     super::faults::can_fail(t);
     let is_ours = t.driver == Driver::Rust;

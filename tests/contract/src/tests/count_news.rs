@@ -128,7 +128,7 @@ case!(lesson_s02_nodes_turn_strong_one_by_one, ["NODE-6", "NODE-14"], |t| {
     drop(manager);
 });
 
-// A call that fails takes back what it gave, also on a node whose owner is dead.
+// A failed call takes its counts back, also on a node whose owner is dead.
 case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let manager = t.manager();
     let (server, owner) = (t.server(), t.server());
@@ -137,7 +137,7 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
     const DEATH: u64 = 0xdead;
     manager.send(|c| c.request_death(handle, DEATH));
     owner.kill();
-    // The C driver ends what is killed in a work queue.
+    // The C driver ends a killed process in a work queue.
     manager.wait_for(Return::DeadBinder(DEATH));
     manager.send(|c| c.dead_binder_done(DEATH).clear_death(handle, DEATH));
     manager.wait_for(Return::ClearDeathNotificationDone(DEATH));
@@ -250,8 +250,8 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     is_held
 }
 
-// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
-// another thread sleeps and has been woken for it.
+// A oneway call waits for the one before. When that has ended, the first thread that comes gets it,
+// even though another thread sleeps and has been woken for it.
 case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let (server, client) = (t.manager(), t.client());

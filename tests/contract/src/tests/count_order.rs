@@ -18,7 +18,7 @@ fn weak(id: BinderPtrCookie) -> FlatBinderObject {
     FlatBinderObject::weak_binder(id.ptr, id.cookie)
 }
 
-/// An owner's threads, and whom they send their nodes.
+/// An owner's threads, and the manager that gets their nodes.
 struct Scene {
     manager: Port,
     x: Port,
@@ -48,7 +48,7 @@ impl Scene {
         self.sends_all(sender, &[object])
     }
 
-    /// The manager keeps what it was sent, and its node is ready for the next call.
+    /// The manager keeps the objects of a call, and its node is ready for the next call.
     fn keeps(&self, call: &BinderTransactionData) -> u32 {
         let object = self.manager.object(call);
         match object.kind == ObjectType::HANDLE {

@@ -45,7 +45,7 @@ case!(weak_handle_cannot_turn_strong, ["NODE-9", "TXN-7"], |t| {
     holder.send(|c| c.acquire(handle));
     assert!(!callable(&holder, &owner, handle));
     assert_eq!(owner.drain(), []);
-    // The handle is what it was.
+    // The handle is unchanged.
     holder.send(|c| c.decrefs(handle));
     assert_eq!(owner.drain(), []);
     holder.send(|c| c.acquire(handle).increfs(handle));
@@ -100,7 +100,7 @@ case!(weak_count_keeps_the_handle, ["NODE-10", "NODE-9"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
     let other = FlatBinderObject::binder(0x100, 0);
     assert_ne!(introduce(&manager, &owner, other, &holder), handle);
-    // Sent strongly anew, it is the same handle, and strong.
+    // If the node is sent strongly again, its handle stays, and is strong.
     let same = FlatBinderObject::binder(0x10, 0x20);
     assert_eq!(introduce(&manager, &owner, same, &holder), handle);
     owner.settle_counts();

@@ -342,7 +342,7 @@ case!(deaths_are_for_whoever_comes, ["DN-2"], five, |t, (scene, _)| {
     assert_eq!(other.read_once(), [DeadBinder(1)]);
     assert_eq!(scene.holder.read_once(), [DeadBinder(2)]);
     assert_eq!(other.drain(), [3, 4, 5].map(DeadBinder));
-    // Any thread may confirm a death that one of them has read.
+    // Any thread may confirm any death that has been read.
     scene.holder.send(|c| c.dead_binder_done(5).dead_binder_done(1));
     other.send(|c| c.dead_binder_done(2).clear_death(NO_HANDLE, 1));
     silent(&other);

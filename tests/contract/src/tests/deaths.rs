@@ -151,8 +151,8 @@ case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
     }
 });
 
-// A process serves a call back from the process that it calls. It reads of that one's death after
-// its own reply.
+// A process serves a call back from the process that it calls, which dies. It reads of the death
+// after its own reply.
 case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);

@@ -142,8 +142,8 @@ impl Partner<'_> {
         self.party.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
     }
 
-    /// At full depth: how long a call to a third process takes, inside the ioctl that makes it; then waits until
-    /// somebody lets it go on.
+    /// At full depth, measures the time of a call to a third process, inside the ioctl that makes
+    /// it. Then waits for the order to unwind.
     fn measure(&mut self) {
         let call = Parcel::new().to_handle(0, CODE_NOTHING, TransactionFlags::empty());
         let commands = stream(|c| c.transaction(&call));
@@ -174,7 +174,7 @@ impl Party {
 
 const MS: u64 = 1_000_000;
 
-/// The steps that are compared, each with a margin: shorter times cannot be distinguished from the scheduler's.
+/// The compared steps, each with a margin for the scheduler.
 const STEPS: [(&str, u64); 5] = [
     ("nesting", 20 * MS),
     ("a call to a third process", MS / 2),
@@ -283,8 +283,8 @@ fn costs_at(t: &Stage, arena: &Arena, depth: u64) -> Costs {
 
 /// The first step whose cost has grown as if with the square of the depth, if there is one.
 fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
-    // Eight times as much where it grows with the depth, 64 times where with its square, less where both do. More at
-    // eight times the depth misses the caches, which takes up to two and a half times as long.
+    // A cost grows eight times with the depth, 64 times with its square, or less. Cache misses at
+    // eight times the depth add up to two and a half times.
     let is_wrong = |step: &usize| deep[*step] > 30 * once[*step] + STEPS[*step].1;
     let wrong = (0..STEPS.len()).find(is_wrong)?;
     let (what, once, deep) = (STEPS[wrong].0, once[wrong], deep[wrong]);
@@ -292,8 +292,8 @@ fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
 }
 
 case!(lesson_s06_costs_grow_no_faster_than_the_depth, ["TXN-11", "TREL-1"], |t| {
-    // The C driver ends what is killed in a work queue, where its time is not seen here, and the test does not end
-    // in time with it. `make growth` counts its instructions.
+    // The C driver ends a killed process in a work queue, out of sight of these clocks, and later
+    // than the test. `make growth` counts its instructions.
     if t.driver == Driver::C {
         return;
     }

@@ -70,7 +70,7 @@ pub(super) fn faulty(port: &Port, nth: u32, op: Op) -> (Answer, bool) {
     }
 }
 
-/// An operation whose answer is a number: what it answered, and whether a place failed.
+/// An operation whose answer is a number: that number, and whether a place failed.
 fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
     match faulty(port, nth, op) {
         (Answer::Number(number), is_hit) => (Ok(number), is_hit),
@@ -80,8 +80,8 @@ fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
     }
 }
 
-/// Writes commands and reads what is there at once, with one place failing. The errno, and whether a
-/// place failed; an errno of its own choice is a failure of the test.
+/// Writes commands and reads at once, with one place failing. Returns the errno, and whether a
+/// place failed. The test fails on an errno that no rule has.
 fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno, bool) {
     let args = WriteReadOp { room, ..WriteReadOp::of(commands) };
     port.may_acknowledge(commands);
@@ -110,7 +110,7 @@ struct Cast {
 }
 
 impl Cast {
-    /// Ends whatever is under way between the two, and sees that calls work.
+    /// Ends all calls between the two, and checks that calls work.
     fn recover(&self, nth: u32) {
         // A call that was sent is received, so that nobody mistakes it for one that follows.
         while !self.server.drain().is_empty() {}
@@ -185,7 +185,7 @@ case!(lesson_r23_open, ["lesson R23", "OPEN-1"], |t| {
             matches!(opened, Ok(_) | Err(Errno::ENOMEM | Errno::EFAULT | Errno::ENFILE)),
             "{opened:?} with place {nth} failing"
         );
-        // The device has no process too many: this one can be its manager.
+        // The driver has no process left of the failed open: this one can be the manager.
         serve_one(t, t.manager());
         is_hit
     });

@@ -52,7 +52,7 @@ case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t
     let outcome = port.finish_raw();
     assert_eq!(outcome.errno, Errno::from_raw(0));
     assert!(outcome.returns().iter().all(|item| *item == Return::Noop), "{:?}", outcome.returns());
-    // The process goes on as before.
+    // The process works as before.
     port.park();
     port.actor.interrupt();
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
@@ -66,7 +66,7 @@ case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], pair, |t, (manage
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
-/// A stranger's ioctls are either those of a thread of the process (as the C driver has it), or refused.
+/// A stranger's ioctls are refused, or, in the C driver, count as those of a thread of the process.
 fn stranger(t: &Stage, port: &Port, manager: &Port) {
     let result = port.ioctl(BINDER_SET_MAX_THREADS, 1u32);
     assert_eq!(result.is_err(), t.driver == Driver::Rust, "our driver is strict");

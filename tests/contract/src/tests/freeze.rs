@@ -497,7 +497,7 @@ case!(one_of_two_freezers_gives_up, ["FRZ-2"], pair, |t, (server, client)| {
     assert_eq!(one.finish(), Ok(()));
     client.wait_reply();
     other.start_call(0, 0, &empty());
-    // In C the one that gives up thaws the process; the other notices only that his time is over.
+    // In C the one that gives up thaws the process; the other one returns only after its timeout.
     let why = "a process is thawed by one freezer and another believes it frozen";
     if t.known_difference(Driver::C, why, !other.actor.is_blocked()) {
         assert_eq!(other.wait_refusal(), Return::FrozenReply);

@@ -253,7 +253,7 @@ case!(lesson_r09_handle_goes_before_it_is_confirmed, ["NODE-10", "FRZN-3"], |t| 
 
 case!(lesson_r09_the_last_notification_is_the_final_state, ["FRZN-2", "FRZN-3"], |t| {
     let (_server, holder, freezer) = linked(t);
-    // Each way to read, confirm or do neither between changes; `told` is what was read last.
+    // Each way to read, confirm or do neither between changes; `told` is the last state read.
     for plan in 0..64u32 {
         let (mut told, mut owes) = (0, false);
         let mut listen = |read: bool, confirm: bool| {

@@ -55,7 +55,7 @@ impl Drop for Opener {
     }
 }
 
-/// A process that opens devices as one and goes on as another.
+/// A process that opens devices as one user and continues as another.
 fn opener(paths: &[&Path], before: Users, after: Users) -> Opener {
     Opener(child::ready(|ready| {
         let [real, effective, saved] = before.map(Uid::from_raw);
@@ -121,7 +121,7 @@ case!(by_the_users_at_present, ["IOCTL-FREEZE"], |t| {
     let path = t.device("binder");
     chown(&path, Some(1000), None).expect("chown");
     let risen = opener(&[&path], [1000, 1000, 0], ROOT);
-    // The first thread of this one is gone, and a second one has the device.
+    // The first thread of this process has ended, and a second one has the device.
     let headless = child::ready(|ready| {
         let device = open(&path);
         setresuid(Uid::from_raw(1000), Uid::from_raw(1000), Uid::from_raw(1000)).expect("become a user");

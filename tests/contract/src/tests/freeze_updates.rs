@@ -206,7 +206,7 @@ fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
 case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], Stage::needs_no_kasan, |t, ()| {
     let (_server, client, _freezer, _call) = busy(t);
     (0..20_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
-    // In turn, so that what disturbs one of them disturbs the other; the shortest of many tries, for a busy host disturbs most.
+    // In turn, so that a disturbance meets both; the shortest of many tries, for a busy host.
     let tries =
         (0..160).map(|_| [TransactionFlags::ONE_WAY, UPDATE].map(|flags| time_of_sending(&client, flags)));
     let [call, update] = tries.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]).expect("some tries");

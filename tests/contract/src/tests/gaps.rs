@@ -80,7 +80,7 @@ case!(lesson_s03_middle_dies_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], 
     }
     assert_eq!(a.wait_refusal(), Return::DeadReply);
     absent.provide(0, b"back");
-    // It does not come back for more: the call is for whoever does.
+    // It does not read again: the call is for the next thread that does.
     assert_eq!(second.wait_call().code, 3);
     assert_eq!(c.data(&second.answer(&c, &bytes(b"from the pool"))), b"from the pool");
     c.reply(&bytes(b"to nobody"));
@@ -248,7 +248,7 @@ fn completes_first(t: &Stage, manager: &Port, a: &Port) {
     assert!(complete.is_some() && dead.is_none_or(|dead| complete < Some(dead)), "{told:?}");
 }
 
-/// Completion first: who reads the outcome of its outer call takes that for the end of what it does.
+/// The completion comes first: the outcome of the outer call would be taken for the reply's end.
 #[track_caller]
 fn completes_before_the_outcome(manager: &Port, a: &Port) {
     let told = all_until(a, Return::DeadReply);
@@ -365,8 +365,8 @@ case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, 
     client.wait_reply();
 });
 
-/// A read whose buffer is that page, for which the driver waits once it has something else to write than a first code: it
-/// writes that before it looks for anything.
+/// A read whose buffer is that page. The driver waits for the page before it looks for work, if it
+/// has to write more than a first code.
 pub(super) fn start_read_into(port: &Port, absent: &Absent) {
     let (read_buffer, read_size) = (Some(absent.start), Some(ROOM as u64));
     port.start_raw(WriteReadOp { read_buffer, read_size, read_consumed: FIRST_CODE, ..Default::default() });

@@ -123,7 +123,7 @@ case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], needs_the_stage, |t, 
     }
 });
 
-// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
+// A oneway call has no waiting caller, but its node may demand a priority, before the wakeup.
 case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
@@ -191,7 +191,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     let watches = [(); 2].map(|()| count.watch(arena));
     let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
     client.actor.start(Op::InTurn { ops });
-    // If a server is kept from running, it goes on when the bystander has ended.
+    // If a server is kept from running, it runs when the bystander has ended.
     let _ = client.actor.answered(Duration::from_millis(300));
     count.end(bystander);
     let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
@@ -203,8 +203,8 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     counted(watches[0], watches[1])
 }
 
-// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
-// if another one sleeps.
+// A thread that has replied is no longer urgent, and may take long to come back. The next call goes
+// to another one that sleeps.
 case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
     for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
         let why =
@@ -220,8 +220,8 @@ case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], needs_the
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 });
 
-// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
-// CPU gets its part, and what it does then ends the call.
+// The real-time limit throttles a server that serves an urgent caller and never sleeps, like any
+// thread of its priority: an ordinary thread gets its part of the CPU, and then ends the call.
 case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     let microseconds = PathBuf::from("/proc/sys/kernel/sched_rt_runtime_us");
     t.needs("a limit of real-time threads that may be set", microseconds.exists());
@@ -238,7 +238,7 @@ case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     of_server.begin(&cast.server.actor);
     let seen = cast.server.actor.schedule();
     t.ours_alone(&format!("{seen:?} instead of Fifo(50): no inheritance"), seen == Fifo(50));
-    // A server that had the CPU to itself would not let it begin.
+    // A server that had the CPU to itself would prevent this.
     of_other.begin(&other);
     of_other.end(&other);
     of_server.end(&cast.server.actor);

@@ -259,7 +259,7 @@ case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, 
     );
 });
 
-/// `ioctl(2)` by the gate of 32-bit tasks, which 64-bit ones have as well. The argument lies where a 32-bit task could have it.
+/// `ioctl(2)` by the gate of 32-bit tasks, which 64-bit tasks have, too; the argument is low.
 #[cfg(target_arch = "x86_64")]
 fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: &mut u32) -> Result<(), i32> {
     use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
@@ -271,8 +271,8 @@ fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: 
     // SAFETY: the mapping is ours alone, has room for the number, and is aligned to a page.
     unsafe { place.write(*argument) };
     let mut result = NUMBER;
-    // SAFETY: the call reads and writes at most the number. The compiler keeps RBX for itself, so its content is put back. The gate
-    // clears the registers that are named as lost.
+    // SAFETY: the call reads and writes at most the number. The compiler reserves RBX, so its
+    // content is put back. The gate clears the registers that are named as lost.
     unsafe {
         std::arch::asm!("xchg {fd}, rbx", "int 0x80", "xchg {fd}, rbx", fd = inout(reg) device.as_raw_fd() as u64 => _,
             inout("rax") result, in("rcx") u64::from(command), in("rdx") place.as_ptr() as u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads that leave, poll or make calls of their own with work unread.
 //!
-//! A thread that waits is woken for something and has no room to read of it. Our driver has given it the
-//! work by then; in C it may still lie where any thread can take it.
+//! A thread that waits is woken for work and has no room to read it. Our driver has given it the
+//! work by then; in C any thread may still take it.
 
 use super::*;
 use crate::cast::{INHERIT_RT, NO_MINIMUM};
@@ -154,7 +154,7 @@ impl Event {
     }
 }
 
-/// There is to be another manager.
+/// Ends the manager, so that there can be another one.
 fn end(scene: &Scene) {
     let _ = kill(Pid::from_raw(scene.manager.actor.pid()), Signal::SIGKILL);
 }
@@ -193,7 +193,7 @@ case!(exit_with_a_oneway_call, ["TREL-2", "TXN-22"], |t| {
     assert!(heard.len() <= 2, "{heard:?}");
 });
 
-// Another thread that waits already takes what is left.
+// Another thread that waits takes the remaining work.
 case!(exit_wakes_who_waits, ["TREL-2", "POLL-4"], |t| {
     for event in [DEATH, WITHDRAWN_DEATH, FROZEN, WITHDRAWN_FREEZE, RELEASED, RELEASED_WEAKLY] {
         let scene = event.unread(t);
@@ -382,7 +382,7 @@ case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], ended, |t, (ma
     assert_eq!(a.drain(), []);
 });
 
-// The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
+// The error goes with the thread, and the thread with the error: our driver prints leaks at unload.
 case!(death_with_an_error_unread, ["TREL-1", "REL-2"], Stage::manager, |t, manager| {
     let port = t.client();
     for _ in 0..3 {

@@ -104,7 +104,7 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
         assert_eq!(other.finish_raw().errno, Errno::from_raw(0));
         client.free(&manager.answer(&client, &empty()));
     }
-    // Each was freed once: what is free is one piece, no more and no less.
+    // Each was freed once: the free space is exactly one piece.
     let call = client.call(&manager, 0, 0, &bytes(&vec![1; 2 * page()]));
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
@@ -142,7 +142,7 @@ case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], pair, |t
     let (address, length) = manager.space.expect("a space");
     let protection = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).bits();
     assert_eq!(manager.actor.number(Op::Protect { address, length, protection }), Err(Errno::EACCES));
-    // ... nor by anybody with rights on his memory: not through /proc, not as a debugger.
+    // ... nor by anybody with rights on its memory: not through /proc, not as a debugger.
     let path = format!("/proc/{}/mem", manager.actor.pid());
     let memory = std::fs::OpenOptions::new().write(true).open(path).expect("open the memory");
     assert!(memory.write_at(&[0xff; 8], call.buffer).is_err(), "written through /proc");
@@ -186,7 +186,7 @@ impl Drop for Trace {
     }
 }
 
-// Others wait for the end of a process. So it does not take place in the task that closes the device, whatever CPU time that has.
+// Others wait for a process's end, so it must not depend on the CPU time of the closing task.
 case!(lesson_t04_who_closes_a_device_does_not_end_the_process, ["REL-1", "REL-2"], pair, |t,
                                                                                           (
     server,

@@ -223,7 +223,7 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (ma
         sender.round_trip(0, &manager, &bytes(b"no objects"), &empty());
     }
     assert_eq!(give(&manager, &owner, 2), handles[1], "no other handle is needed");
-    // Nor is one for what is the receiver's own.
+    // The receiver's own objects need no handle either.
     manager.free(&owner.call(&manager, 0, 0, &empty()));
     let reply = manager.answer(&owner, &object(node(100)));
     let of_manager = owner.object(&reply).handle();

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 /// The number of holders of the node with many holders.
 const HOLDERS: usize = 36;
 
-/// Mounts the stage's binderfs anew, with its logs; the path of those.
+/// Mounts the stage's binderfs again, with its logs; returns their path.
 pub(super) fn with_logs(t: &Stage) -> PathBuf {
     t.unmount();
     mount_at(t.root(), Some("stats=global")).expect("mount binderfs");
@@ -187,8 +187,8 @@ case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], with_logs, |t, logs| 
     until("its file goes", || names().is_empty().then_some(()));
 });
 
-/// A node that [`HOLDERS`] processes hold: its manager, its owner and the holders. Its pointer is the owner's pid, because the dead
-/// nodes of other tests may be in the log, too.
+/// A node that [`HOLDERS`] processes hold: its manager, its owner and the holders. The owner's pid
+/// is its pointer, because the dead nodes of other tests may be in the log, too.
 fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
     let (manager, owner) = (t.manager(), t.server());
     let holders: Vec<_> = (0..HOLDERS).map(|_| t.client()).collect();

@@ -34,7 +34,7 @@ case!(first_read_of_a_new_thread, ["IOCTL-3"], Stage::client, |t, port| {
     let thread = port.used_by(Rc::new(port.actor.thread()));
     thread.start_read();
     if !thread.actor.is_blocked() {
-        // C lets the first read of a thread return at once; never the second.
+        // In C the first read of a thread may return at once, but never the second.
         assert_eq!(thread.finish_raw().returns(), [Return::Noop]);
         thread.park();
     }
@@ -119,7 +119,7 @@ case!(registering_after_entering_is_misuse, ["LOOP-2", "LOOP-3", "LOOP-4"], |t| 
     assert!(serve_one(&manager, &client));
     let helper = manager.thread();
     helper.send(|c| c.enter_looper().register_looper().enter_looper());
-    // A thread that entered by itself does not answer the request; only upstream lets it.
+    // A thread that entered by itself does not answer the request, except in upstream's driver.
     let answered = {
         manager.thread().send(|c| c.register_looper());
         serve_one(&manager, &client)

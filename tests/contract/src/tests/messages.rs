@@ -14,7 +14,7 @@ const DEFAULT: u32 = 7;
 /// In this time a kernel prints no more than ten messages for one limit.
 pub(super) const WINDOW: Duration = Duration::from_secs(5);
 
-/// The mask of what is logged, set back at the end of the test.
+/// The mask of messages, set back at the end of the test.
 fn mask_of(driver: Driver) -> Limit {
     Limit::of(driver.parameter("debug_mask"))
 }
@@ -83,8 +83,8 @@ impl Log {
     }
 }
 
-/// Checks that something is logged with a bit of the mask and not without any. The limit is not what
-/// silences it, for after the silence it speaks again.
+/// Checks that something is logged with a bit of the mask and not without any. Later messages show
+/// that the rate limit was not the cause.
 fn logged_with(t: &Stage, bit: u32, what: impl Fn()) {
     let (mask, mut log) = (mask_of(t.driver), Log::open());
     mask.change(1 << bit);

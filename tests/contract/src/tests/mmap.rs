@@ -178,7 +178,7 @@ case!(moved_target, ["MMAP-7"], pair, |t, (manager, client)| {
     expect_unreachable(t, &client);
 });
 
-// Advice about a part of it makes several mappings of one, which are where that one was.
+// Advice about a part of the mapping splits it into several.
 case!(mapping_in_parts, ["MMAP-7"], pair, |t, (manager, client)| {
     let (address, _) = manager.space.expect("a space");
     let (part, advice) = (address + page() as u64, libc::MADV_RANDOM);

@@ -97,7 +97,7 @@ mod userfault;
 mod wakeups;
 mod write_read;
 
-/// Beginnings of the names of tests with two CPUs: their threads race in the driver, or they are about the CPU of a thread. All
+/// Beginnings of the names of tests with two CPUs: their threads race, or they are about CPUs. All
 /// other tests order one step at a time, and a second CPU would only spin on locks of the first.
 pub const TWO_CPUS: &[&str] = &[
     "count_news::lesson_s22_",

@@ -144,8 +144,9 @@ case!(devices_between_commas, ["BFS-13"], |t| {
     assert_eq!(devices_of(&path), set([&longest, "z"]));
 });
 
-// Waydroid takes the last of `anbox-binder`, `puddlejumper`, `bonder` and `binder` that is there when it is set up; redroid those
-// of Android. A host with Binder services of its own gives a container devices of other names.
+// Waydroid takes the last available of `anbox-binder`, `puddlejumper`, `bonder` and `binder`;
+// redroid takes Android's names. A host with own Binder services gives a container devices of other
+// names.
 case!(devices_that_android_in_containers_looks_for, ["BFS-13"], |t| {
     let names = ["anbox-binder", "anbox-hwbinder", "anbox-vndbinder"];
     let options = [("devices", &*names.join(":")), ("mode", "666")];

@@ -63,7 +63,7 @@ case!(acknowledgement_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11"
     assert_eq!(but_counts(&a), [DeadReply]);
 });
 
-/// All that there is to be read, except that who has died holds the reader's nodes no longer.
+/// All unread returns, except that a dead process holds the reader's nodes no longer.
 fn but_counts(port: &Port) -> Vec<Return> {
     let mut told = port.drain();
     told.retain(|item| !matches!(item, Release(_) | Decrefs(_)));
@@ -288,7 +288,7 @@ case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t|
     assert_eq!(owner.drain(), [Release(other), Decrefs(other)]);
 });
 
-// A freed buffer lets the node go that was called, and then its objects.
+// A freed buffer releases the node that was called, and then its objects.
 case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));

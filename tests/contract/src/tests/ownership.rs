@@ -66,7 +66,7 @@ case!(directory_can_be_given_away, ["BFS-9"], |t| {
         fails(std::fs::rename(t.device("binder-control"), &renamed), Errno::EPERM);
         fails(std::fs::remove_file(t.device("features/extended_error")), Errno::EACCES);
     });
-    // In a directory that is for everybody, what is somebody else's stays.
+    // In a directory for everybody, a user cannot remove another user's devices.
     chown(t.root(), Some(0), None).expect("chown");
     chmod(t.root(), 0o1777).expect("chmod");
     child::run(|| {

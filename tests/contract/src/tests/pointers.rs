@@ -193,8 +193,8 @@ case!(deep, ["OBJ-4"], with_parcel, |t, (server, client, mut parcel)| {
     finish(&server, &client, &call);
 });
 
-// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
-// piece.
+// The blocks are nested so deep that the records of the open ones exceed the kernel's largest
+// contiguous allocation.
 case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
     const BLOCKS: u64 = 65_600;
     let (server, client) = (t.manager_with(4 << 20), t.client());

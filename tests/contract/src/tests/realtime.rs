@@ -198,7 +198,7 @@ case!(exit_of_the_server_restores, ["TREL-1"], inheriting, |t, cast| {
     expect(t, &cast.server, Nice(0));
 });
 
-// A thread that serves a call while another one closes the device goes on, and is no longer as urgent as the caller.
+// A serving thread, whose device another one closes, loses its caller's priority.
 case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], inheriting, |t, cast| {
     let other = cast.server.thread();
     cast.call(Fifo(5));
@@ -229,7 +229,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], Stage::server, |t, ordi
     expect(t, &urgent, RoundRobin(3));
 });
 
-// A thread that was real-time for a oneway call shares the CPU afterwards as who opened the device does.
+// After a oneway call a thread that was real-time gets the priority of the device's opener.
 case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], pair, |t, (manager, client)| {
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let server = opened_after(t, |actor| actor.set_policy(policy, 0));
@@ -243,7 +243,7 @@ case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], pair, |t, (manage
     }
 });
 
-// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
+// While it serves, a thread's policy reads as on Android's kernels: with the flag that keeps it
 // from children.
 case!(lesson_s15_policy_is_inherited_by_one_thread_alone, ["TXN-31"], inheriting, |t, cast| {
     for (caller, policy) in [(Fifo(5), libc::SCHED_FIFO), (RoundRobin(6), libc::SCHED_RR)] {
@@ -313,8 +313,8 @@ case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     t.ours_alone(&why, sent == received);
 });
 
-// Between being chosen for a call and getting it the server is woken by something else, and ends if it
-// can.
+// A signal wakes the server between its choice for a call and the call. The server then exits, if
+// it can.
 case!(signals_do_not_come_between, ["TXN-31", "WR-7"], inheriting, |t, cast| {
     cast.client.actor.set_schedule(Fifo(20));
     for _ in 0..t.tries(300) {

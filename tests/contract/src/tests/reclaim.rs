@@ -84,7 +84,7 @@ case!(found_on_its_node, ["ALLOC-5"], |t| {
             .expect("the share of a node that is kept");
     }
     for _ in 0..3 {
-        // As many are not to be had, which is an error.
+        // So many are not available, which is an error.
         let _ = std::fs::write(reclaim, "256M");
     }
     let after = pages_on(&manager, 1);
@@ -100,7 +100,7 @@ case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, c
     answer(&client, &manager);
 });
 
-// The kernel is offered no page that cannot be had back, and looks at none again and again.
+// The driver offers the kernel only pages that it can give back, and none again and again.
 case!(pages_in_use_are_not_offered, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let (data, few, all) = (pattern(64 * PIECE, 1), pages_of(4 * PIECE), pages_of(60 * PIECE));
     let before = shrinker.pages();

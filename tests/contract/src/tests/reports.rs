@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Reports over netlink: one for each call or reply that fails, for each oneway call that is suspected
-//! of spam, and for each that has to wait for a frozen process.
+//! Reports over netlink: one for each call or reply that fails, for each oneway call that is
+//! suspected of spam, and for each that has to wait for a frozen process.
 //!
-//! Numbers of processes are those of the initial pid namespace, whatever namespaces a test runs in.
+//! Pids in reports are those of the initial pid namespace, in any namespace of the test.
 
 use super::failures::{self, Row};
 use super::nested::couple;
@@ -27,7 +27,7 @@ fn joined() -> Listener {
     Listener::join().expect("join the group")
 }
 
-/// The report of a call that failed before it was known whom it was for.
+/// The report of a call that failed before its target was looked up.
 pub(super) fn lost(t: &Stage, from: &Port, data: &BinderTransactionData, answer: Return) -> Report {
     let pid = t.global_pid(from);
     Report {
@@ -88,7 +88,7 @@ case!(not_in_other_namespaces, ["NL-1"], |t| {
     here.only();
 });
 
-/// Sends a request that fails, and compares what is reported of it.
+/// Sends a request that fails, and compares its report.
 #[track_caller]
 fn check(port: &Port, listener: &Listener, is_reply: bool, row: &Row, wanted: Report) {
     let (name, request, answer, _) = row;

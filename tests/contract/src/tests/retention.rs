@@ -104,8 +104,8 @@ const KEEPERS: [(&str, Deed); 6] = [
     ("nothing", |_, _| ()),
 ];
 
-/// One process after the other dies in a namespace of its own, of which there may be so many: each namespace goes with its
-/// process, whatever others keep.
+/// One process after the other dies in a namespace of its own, of which there may be so many: each
+/// namespace goes with its process, and no reference keeps it.
 fn short_lives(
     t: &Stage,
     path: &'static str,
@@ -121,7 +121,7 @@ fn short_lives(
     for (what, leave) in KEEPERS {
         let maker = Actor::new();
         let deadline = Instant::now() + patience();
-        // A namespace goes a little later than whoever was in it.
+        // A namespace goes a little later than its processes.
         while let Err(errno) = maker.number(Op::Unshare { flags: flags.bits() }) {
             assert_eq!(errno, Errno::ENOSPC);
             assert!(Instant::now() < deadline, "{before} keeps a namespace");
@@ -147,7 +147,7 @@ case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
     short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
 });
 
-// Each sends a oneway call that nobody reads, and whose sender has closed its device. KASAN keeps a part of what was freed.
+// Each sends a oneway call that nobody reads, and closes its device. KASAN keeps freed memory.
 case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], |t| {
     let calls = i64::from(t.tries(1000));
     let limit = if t.has_kasan() { 7 << 10 } else { 512 };
@@ -206,8 +206,8 @@ case!(lesson_s21_what_reclaim_takes_is_free_at_once, ["ALLOC-5", "lesson S21"], 
     }
 });
 
-// More is received, by one living process after the other, than the guest has memory: each is idle when the next
-// one is called.
+// Living processes receive more, one after the other, than the guest has memory: each is idle when
+// the next one is called.
 case!(lesson_s21_idle_processes_make_room_for_others, ["ALLOC-5", "lesson S21"], |t| {
     const SIZE: usize = 3_900_000;
     t.needs_no_kasan();

@@ -2,8 +2,8 @@
 //! Oneway spam: a sender that fills a receiver's oneway space reads a suspicion, if it has enabled
 //! them, and its calls are still delivered.
 //!
-//! Suspicion begins when less than a tenth of the receiver's space is left for oneway calls. A sender is suspected that
-//! had more than fifty buffers before, or more than a quarter of the space.
+//! Suspicion begins when oneway calls have less than a tenth of the receiver's space left. A
+//! suspect had more than fifty buffers before, or more than a quarter of the space.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn is_suspected(sender: &Port, length: usize) -> bool {
     acknowledged(sender)
 }
 
-/// Sends until suspected: how many calls that took, this one included.
+/// Sends until suspected; returns the number of calls, the last one included.
 #[track_caller]
 fn until_suspected(sender: &Port, length: usize) -> usize {
     (1..=100).find(|_| is_suspected(sender, length)).expect("a suspicion")
@@ -102,7 +102,7 @@ case!(told_again_after_there_was_space, ["ALLOC-7"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     consume(&server, 10);
-    // This one sees that there is space.
+    // This call comes while there is space.
     assert!(!is_suspected(&sender, LENGTH));
     assert_eq!(until_suspected(&sender, LENGTH), 9);
 });

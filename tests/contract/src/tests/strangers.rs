@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Threads in every looper state poll and send commands; being in the pool is no condition for anything
-//! but to be chosen for work.
+//! Threads in every looper state poll and send commands; only the choice for work requires to be in
+//! the pool.
 
 use super::*;
 use crate::kernel_namespaces;

@@ -52,7 +52,7 @@ fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
     }
 }
 
-/// Someone who can be held and let go again.
+/// A process that can be held and released again.
 trait Hold {
     fn hold(&self, port: &Port);
     fn let_go(&self, port: &Port);
@@ -241,7 +241,7 @@ case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     assert_eq!(manager.wait_call().code, 9);
 });
 
-// A thread that executes a program goes on by the number of its group's leader, which ends. So it has the record of that one.
+// A thread that executes a program gets its group leader's tid, and the leader's record with it.
 case!(another_program_by_a_second_thread, ["TREL-1", "FORK-1"], pair, |t, (manager, first)| {
     let second = first.thread();
     for thread in [&first, &second] {
@@ -281,7 +281,7 @@ case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], pair, |t, (manager, c
     other.round_trip(0, &manager, &empty(), &empty());
 });
 
-/// Ends a process whose device somebody keeps, and has another one come that is known by the same numbers.
+/// Ends a process whose device is kept open, and starts another one with the same numbers.
 pub(super) fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
     let keeper = Actor::new();
     let numbers = [port.actor.pid(), t.global_pid(&port) as i32];

@@ -103,7 +103,7 @@ case!(exit_leaves_the_others_alone, ["TREL-1"], pair, |t, (server, client)| {
     assert_eq!(other.data(&helper.answer(&other, &bytes(b"fine"))), b"fine");
 });
 
-// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
+// More threads than a driver may have quick access to come and go: each has its own errors.
 case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)| {
     let mut threads: Vec<Port> = (0..40).map(|_| client.thread()).collect();
     for round in 0..3u8 {

@@ -214,7 +214,7 @@ case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], Stage::needs_driver
     assert!(!debugfs.logs().exists());
 });
 
-/// A log of all processes and one of a process are opened, and read when everybody else has left the driver.
+/// Opens a log of all processes and one of a process, and reads them as the driver's last user.
 fn hold_logs(t: &Stage, logs: &Path) {
     let port = t.client();
     let its = format!("proc/{}", t.global_pid(&port));

@@ -75,7 +75,7 @@ fn woken<Scene>(
         event(&scene);
         let items = way.end(&waiting);
         assert!(told(&items), "{way:?}: {items:?}");
-        // There is to be another manager; this one may have died already.
+        // The next round needs another manager; this one may have died already.
         let _ = kill(Pid::from_raw(manager.actor.pid()), Signal::SIGKILL);
     }
 }
@@ -89,7 +89,7 @@ struct Held {
     freezer: Freezer,
 }
 
-/// A holder, whose thread of the pool is to wait, and what else is there.
+/// A holder, whose thread of the pool will wait, and the other actors.
 fn held(t: &Stage, manager: Port) -> (Port, Held) {
     let (owner, holder) = (t.server(), t.server());
     let handle = introduce(&manager, &owner, NODE, &holder);
@@ -202,8 +202,8 @@ case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
     woken(t, scene, event, |told| *told == [news(0)]);
 });
 
-/// An owner whose node the manager got in a call that has not been freed, and who has confirmed his counts
-/// or not.
+/// An owner whose node the manager got in a call that has not been freed. The owner has confirmed
+/// its counts or not.
 fn given(
     t: &Stage,
     manager: Port,
@@ -281,7 +281,7 @@ case!(weak_handle_released, ["NODE-7", "POLL-4"], |t| {
 });
 
 case!(holder_dies, ["NODE-7", "REL-2", "POLL-4"], |t| {
-    // Of a strong handle C lets go in two steps, between which one may read.
+    // C releases a strong handle in two steps, between which the owner may read.
     woken(t, |t, manager| owned(t, manager, true), |(holder, _)| holder.kill(), |told| *told == LET_GO[1..]);
 });
 

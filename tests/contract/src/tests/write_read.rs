@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `BINDER_WRITE_READ`: how far it gets, and what it leaves for the next time.
+//! `BINDER_WRITE_READ`: how far it gets, and the work that it leaves for the next one.
 
 use super::*;
 use binder_sys::codes::*;
@@ -227,7 +227,7 @@ case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], pai
     }
 });
 
-// A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
+// A write buffer that would end behind the last address has no commands: a size of -1 is invalid.
 case!(commands_beyond_the_last_address, ["WR-2"], Stage::client, |t, port| {
     let commands = stream(|c| c.enter_looper().command(0xdead_beef, &0u32));
     let outcome = port.raw(WriteReadOp { write_size: Some(u64::MAX), ..WriteReadOp::of(&commands) });
@@ -268,8 +268,8 @@ case!(small_read_room_keeps_the_work, ["WR-8"], Stage::client, |t, port| {
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
 });
 
-// Each is read without work and with work: from which offset on, how much of it is filled then, and which error there is if
-// there is work. C writes its items where there is no room for them (lesson C17); after that its thread is stuck if it cannot.
+// Rows: the offset, the filled size, and the error with work. Each is read without and with work. C
+// writes items without room for them (lesson C17), or its thread is stuck after that.
 case!(odd_numbers_of_a_read, ["WR-4", "WR-6", "WR-7", "WR-8"], Stage::server, |t, port| {
     let top = u64::MAX;
     let odd = [

@@ -182,7 +182,7 @@ impl<T> KBox<T> {
 }
 
 impl<T> KBox<T> {
-    /// Gives the memory up to whoever holds the pointer.
+    /// Gives the memory up to the holder of the pointer.
     pub fn into_raw(mut this: Self) -> *mut T {
         Box::into_raw(this.inner.take().expect("the box is whole"))
     }

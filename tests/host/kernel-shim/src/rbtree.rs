@@ -231,7 +231,7 @@ impl<K: Ord + Clone, V> CursorMut<'_, K, V> {
         self.tree.remove_node(&key)
     }
 
-    /// Takes out what is here, and goes to what comes next, or else to what was before.
+    /// Removes the entry here, and goes to the next, or else to the one before.
     pub fn remove_current(self) -> (Option<Self>, RBTreeNode<K, V>) {
         let goes_to = self.tree.after(&self.key);
         let goes_to = goes_to.or_else(|| self.tree.before(&self.key));

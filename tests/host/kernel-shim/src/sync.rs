@@ -29,7 +29,7 @@ impl<T> Arc<T> {
         std::sync::Arc::as_ptr(&this.0)
     }
 
-    /// Gives the reference up to whoever holds the pointer.
+    /// Gives the reference up to the holder of the pointer.
     pub fn into_raw(self) -> *const T {
         let this = ManuallyDrop::new(self);
         std::sync::Arc::as_ptr(&this.0)
@@ -96,7 +96,7 @@ impl<T> Arc<T> {
     }
 }
 
-/// A lock, with what it guards in it.
+/// A lock, with its data.
 pub struct SpinLock<T>(std::sync::Mutex<T>);
 
 impl<T> SpinLock<T> {
@@ -225,7 +225,7 @@ pub mod atomic {
     }
 
     impl<T: Copy + PartialEq> Atomic<T> {
-        /// Writes it if it is `old`. Gives what it was, and whether that was `old`.
+        /// Writes it if it is `old`. Returns the previous value, and whether it was `old`.
         pub fn cmpxchg(&self, old: T, new: T, _: impl Order) -> Result<T, T> {
             in_turn(|| {
                 let mut number = self.0.lock().unwrap();
@@ -238,7 +238,7 @@ pub mod atomic {
     }
 
     impl Atomic<u64> {
-        /// Adds to it; gives what it was.
+        /// Adds to it; returns the previous value.
         pub fn fetch_add(&self, value: u64, _: impl Order) -> u64 {
             in_turn(|| {
                 let mut number = self.0.lock().unwrap();
@@ -251,10 +251,10 @@ pub mod atomic {
 
 /// Barriers that keep accesses in order. Here turns do, where threads take turns.
 pub mod barrier {
-    /// Of what is read.
+    /// Orders reads.
     pub struct Read;
 
-    /// Of what is written.
+    /// Orders writes.
     pub struct Write;
 
     /// Keeps accesses before it before those after it.

@@ -47,7 +47,7 @@ pub fn freed_in_atomic() -> usize {
     FREED_IN_ATOMIC.get()
 }
 
-/// Lets `count` more allocations of this thread succeed and the next one fail, once.
+/// Makes `count` more allocations of this thread succeed and the next one fail, once.
 pub fn fail_after(count: usize) {
     UNTIL_FAILURE.set(Some(count));
 }
@@ -125,7 +125,7 @@ struct Turns {
     changed: Condvar,
 }
 
-/// The number of a thread that takes turns; whoever is done leaves the others its turns.
+/// The number of a thread that takes turns; a thread that has ended leaves its turns to the others.
 struct Turn(Arc<Turns>, usize);
 
 impl Turn {

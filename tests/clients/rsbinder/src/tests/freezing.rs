@@ -26,7 +26,7 @@ fn freeze(service: &Service, enable: bool) -> Result<()> {
 
 pub fn a_frozen_service() -> Result<String> {
     let service = Service::start("cold", 1)?;
-    // The driver stops nobody by itself: Android freezes the process too, once Binder lets it.
+    // The driver stops no process: Android freezes it as well, after Binder has.
     freeze(&service, true)?;
     service.process.stop()?;
     let Err(call) = service.workshop.echo("hello") else { bail!("a frozen process answered") };

@@ -56,7 +56,7 @@ pub fn there_is_one_for_each_device() -> Result<String> {
         let (listed, names) = service_tool(&["--device", "spare", "list"])?;
         ensure!(listed && names == "manager", "on the spare device: {names}");
         drop(manager);
-        // The driver lets go of a dead manager a moment later.
+        // The driver releases a dead manager a moment later.
         eventually("the manager is gone", || Ok(!service_tool(&["--device", "spare", "list"])?.0))?;
     }
     std::fs::remove_file("/dev/binderfs/spare")?;

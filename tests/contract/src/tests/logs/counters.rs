@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `stats`: how much there is, and how often what was done.
+//! `stats`: the numbers of objects, of commands and of returns.
 
 use super::*;
 use binder_logs::{Counters, Pages, ReferenceCounts, RequestedThreads};
@@ -134,7 +134,7 @@ case!(threads_of_a_process, ["LOG-12", "LOOP-5"], logged_pair, |t, (logs, manage
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
 });
 
-// As a signed number, whatever it is.
+// Any limit is shown as a signed number.
 case!(most_threads_of_a_process, ["LOG-12", "IOCTL-SET_MAX_THREADS"], logged_client, |t, (logs, client)| {
     for number in [0, 15, i32::MAX as u32, 1 << 31, u32::MAX] {
         client.ioctl(BINDER_SET_MAX_THREADS, number).expect("a number of threads");

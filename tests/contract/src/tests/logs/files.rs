@@ -49,13 +49,13 @@ case!(none_without_the_option, ["LOG-1", "BFS-12"], Stage::client, |t, _client| 
 
 case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], logged_pair, |t, (logs, server, client)| {
     client.call(&server, 0, 0, &empty());
-    // Both logs are to find it asleep.
+    // Both logs must find it asleep.
     client.actor.expect_blocked();
     for port in [&server, &client] {
         let name = format!("proc/{}", t.global_pid(port));
         assert_eq!(logs.path(&name).metadata().expect("its file").permissions().mode() & 0o7777, 0o444);
         let mut there = only(logs.file_of(port));
-        // Time goes on between two looks.
+        // Time passes between two reads.
         let mut wanted = logs.process(port);
         for process in [&mut there, &mut wanted] {
             process.threads.iter_mut().flat_map(|thread| &mut thread.stack).for_each(|entry| {
@@ -193,7 +193,7 @@ pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
     // The manager's own is at nothing, which hides nothing.
     assert!(logs.node(&manager, 0).ptr.is_null());
     let _ = owner.answer_counts();
-    // Nodes are listed in the other one as long as oneway calls are queued at them.
+    // `transactions` lists nodes as long as oneway calls are queued at them.
     tell(&holder, 0, b"one");
     tell(&holder, 0, b"two");
     let transactions: binder_logs::Transactions = logs.read("transactions_hashed");

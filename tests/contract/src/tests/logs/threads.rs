@@ -23,7 +23,7 @@ case!(looper_states, ["LOG-2", "LOOP-1"], Logs::of, |t, logs| {
     manager.finish_raw();
     manager.send(|c| c.exit_looper());
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::EXITED);
-    // Nobody has asked for this one.
+    // The driver has not requested this thread.
     let helper = manager.thread();
     helper.send(|c| c.register_looper());
     assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);

@@ -104,7 +104,7 @@ case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], Logs::of, |t, lo
     freezer.thaw().expect("thaw");
     server.free(&server.wait_call());
     client.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 1u32).expect("enable detection");
-    // The second takes less than a tenth of the space out of what is left, and the first is more than a quarter.
+    // The second leaves less than a tenth of the space, and the first is more than a quarter.
     tell(&client, 0, &vec![0; page() * 3200 / 4096]);
     client.send(|c| c.transaction(&oneway(&client, 0, &vec![0; page() * 100 / 4096])));
     assert_eq!(logs.thread(&client).work, [Work::Unknown(4)]);

@@ -8,7 +8,7 @@ use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::atomic;
 use proptest::prelude::*;
 
-/// A call that the thread serves, or what came of one that it has made: a number.
+/// A call that the thread serves, or the outcome of one that it has made: a number.
 type Transaction = u32;
 
 #[derive(Clone, Copy, Debug)]

@@ -43,7 +43,7 @@ enum Claim {
     Good,
     /// It was completed by the other.
     Done,
-    /// Somebody thawed the process, or began anew.
+    /// Somebody thawed the process, or began again.
     Void,
 }
 

@@ -220,7 +220,7 @@ fn check(counts: &NodeCounts, world: &World) {
     );
 }
 
-/// Lets go of everything: the node has to be forgotten in the end.
+/// Drops everything: the node has to be freed in the end.
 fn wind_up(mut counts: NodeCounts, mut world: World) {
     let order = [
         Step::Weaken,

@@ -23,9 +23,9 @@ struct History {
     told_clear_done: bool,
     /// The handle went with the request still on it.
     dropped: bool,
-    /// The node was dead before the user withdrew his request or dropped the handle.
+    /// The node was dead before the user cleared the request or dropped the handle.
     died_before: bool,
-    /// The death was queued when the user withdrew his request.
+    /// The death was queued when the user cleared the request.
     queued_before: bool,
 }
 
@@ -33,7 +33,7 @@ struct History {
 struct Link {
     state: DeathState,
     history: History,
-    /// On the node's list, where its owner finds it when he ends.
+    /// On the node's list, on which its ending owner finds it.
     is_on_node: bool,
     /// Off that list, and its death not yet announced.
     is_being_announced: bool,
@@ -214,8 +214,7 @@ impl World {
         }
     }
 
-    /// Takes all steps that are due, with the user's answers, and checks that he has read all that
-    /// he must.
+    /// Takes all steps that are due, with the user's answers, and checks that no return is missing.
     fn wind_up(mut self) {
         loop {
             let at_once = steps().find(|step| {

@@ -3,8 +3,8 @@
 //! The returns that a process reads of another's freezing, enumerated.
 //!
 //! Announcements are made in one order and arrive in any; in between user space reads, confirms,
-//! withdraws, or drops its handle. After each order everything is brought to its end, and what was
-//! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
+//! clears, or drops its handle. After each order all remaining steps are taken, and the returns are
+//! compared with the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
 
 use crate::pure::freeze_state::FreezeEvent;
 use crate::pure::notification_state::{FreezeNotificationState, Message};
@@ -85,7 +85,7 @@ impl World {
                 self.arrive(self.on_their_way.len() - 1)
             }
             Step::Read if self.queued > 0 => self.read(),
-            // User space can confirm only what is among the unconfirmed.
+            // User space can confirm only an unconfirmed state.
             Step::Confirm if self.owes && !self.is_dropped => {
                 self.owes = false;
                 self.queued += u32::from(self.link.confirm());

@@ -30,7 +30,7 @@ enum Writer {
     Gap(u64),
 }
 
-/// The receiver's memory, which lets no byte be written twice.
+/// The receiver's memory, in which no byte may be written twice.
 struct Memory {
     bytes: Vec<Writer>,
 }
@@ -188,7 +188,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
     (taken, memory, blocks)
 }
 
-/// Both take the same objects; what was taken is complete, and nothing else was touched.
+/// Both take the same objects; their blocks are complete, and nothing else was touched.
 fn check(list: &[Sent], room: usize) -> usize {
     let mut model = Model::default();
     let wanted = list

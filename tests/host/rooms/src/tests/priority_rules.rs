@@ -321,13 +321,13 @@ fn a_task_keeps_its_flag_whatever_it_becomes() {
         let flagged = priority.resetting_on_fork_if(true);
         assert!(flagged.resets_on_fork());
         assert_eq!(Task::of(flagged), own);
-        // The flag is not taken away from one who is to have it.
+        // A task that must have the flag keeps it.
         assert_eq!(flagged.resetting_on_fork_if(false), flagged);
         assert_eq!(priority.resetting_on_fork_if(false), priority);
     }
 }
 
-/// A oneway call is served by a real-time thread if its node demands that, whoever serves it.
+/// A oneway call is served at a real-time priority if its node demands that, by any thread.
 #[test]
 fn loop_7_a_node_demands_real_time_for_all_calls_or_for_none() {
     for flags in every_flags() {

@@ -16,7 +16,7 @@ const PAGE: usize = 4096;
 
 type Allocator<const FIRST: usize, const FEW: usize> = RangeAllocator<&'static str, FIRST, FEW>;
 
-/// Senders come and go, each with a range or two: what is kept for them goes with them.
+/// Senders come and go, each with a range or two: their accounts go with them.
 #[test]
 fn accounts_of_senders_go_with_them() {
     let before = live_allocations();
@@ -135,8 +135,8 @@ fn many_ranges_in_a_steady_state_never_allocate() {
     assert_eq!(total_allocations(), before);
 }
 
-/// Lets one allocation after the other fail of those that are necessary for a fifth range. Returns how
-/// many there were.
+/// Makes one after the other of the allocations fail that a fifth range needs. Returns how many
+/// there were.
 fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
     let before = live_allocations();
     let mut failures = 0;
@@ -155,7 +155,7 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
         let was_enough = failure_is_pending();
         assert_eq!(result, if was_enough { Ok(()) } else { Err(AllocError) });
         failures += usize::from(result.is_err());
-        // With or without the failure, the next attempt goes on from here.
+        // With or without the failure, the next attempt continues from here.
         offsets.push(reserve(&mut allocator, 8, SYNC).offset);
         assert_eq!(offsets, [0, 8, 16, 24, 32]);
         for offset in offsets {

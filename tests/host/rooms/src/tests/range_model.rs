@@ -123,7 +123,7 @@ impl Model {
         is_report
     }
 
-    /// Changes the phase of the range at an offset, if that is one of those. Returns what it was.
+    /// Changes the phase of the range at an offset, if there is one. Returns the previous phase.
     fn step(
         &mut self,
         offset: usize,
@@ -270,7 +270,7 @@ fn run<const FIRST: usize, const FEW: usize>(space: usize, steps: &[Step]) -> Bo
     both
 }
 
-/// Visits each state that the model can reach, tries everything in each of them, valid or not, and returns how many there are.
+/// Visits each state of the model, tries everything in it, valid or not, and returns their number.
 fn explore<const FIRST: usize, const FEW: usize>(space: usize, kinds: &[CallKind]) -> usize {
     let sizes = (1..=space / GRANULE + 1).map(|size| size * GRANULE);
     let mut steps: Vec<_> = sizes
@@ -311,7 +311,7 @@ fn explore<const FIRST: usize, const FEW: usize>(space: usize, kinds: &[CallKind
     paths.len()
 }
 
-/// Explores a space wherever the ranges are kept: there are as many states, and so many that they mean something.
+/// Explores a space for each place of the ranges: all have the same number of states, and enough.
 fn explore_all<const FEW: usize>(space: usize, kinds: &[CallKind]) {
     let states = explore::<0, 0>(space, kinds);
     assert!(states > 1000, "{states} states");
@@ -407,7 +407,7 @@ fn walk_everywhere(seed: u64, steps: usize, space: usize, largest: usize) {
 fn long_walks() {
     let before = live_allocations();
     for seed in 1..50 {
-        // Few large ranges: much is refused, gaps are tight. Then many small ones: the limits of arrays are passed in both directions.
+        // Few large ranges: many refusals, tight gaps. Many small ones: arrays fill and empty.
         walk_everywhere(seed, 3000, 256, 160);
         walk_everywhere(seed, 5000, 512, 24);
         // A space whose size is no multiple of anything helpful.

@@ -152,8 +152,8 @@ in_every_backend! {
     }
 
     fn alloc_7_fifty_one_ranges_are_one_too_many<FIRST, FEW>() {
-        // The budget is 120 granules, of which the other sender takes 47; fewer than 24 left means low. A quarter of the space is 60
-        // granules, so that the number of ranges decides.
+        // The budget is 120 granules. The other sender takes 47; fewer than 24 left means low. A
+        // quarter of the space is 60 granules, so that the number of ranges decides.
         let mut allocator = Allocator::<FIRST, FEW>::new(240 * 8);
         reserve(&mut allocator, 47 * 8, oneway(2));
         let before = (0..).take_while(|_| !is_suspect(&mut allocator, 8)).count();
@@ -171,7 +171,7 @@ in_every_backend! {
         assert_eq!(again, [false, false, true]);
     }
 
-    /// A tree is made of the array and moved back to it as ranges are reserved and freed, with the same ranges before and after.
+    /// A tree is made of the array, and an array of the tree, without a change of the ranges.
     fn ranges_move_without_losing_one<FIRST, FEW>() {
         let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
         for _ in 0..3 {
