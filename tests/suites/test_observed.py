@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What drivers show of themselves, and what reads it: trace events, logs, netlink, binderctl."""
+"""The outputs of drivers, and their readers: trace events, logs, netlink, binderctl."""
 
 import difflib
 
@@ -28,7 +28,7 @@ def test_trace_events_next_to_c(tally):
 
 @stage(*TRACE, takes=18)
 def test_trace_events_read_by_trace_cmd(tally):
-    """Whether trace-cmd reads a recorded run, whichever driver's."""
+    """trace-cmd reads a recorded run of each driver."""
     for driver in ("c", "rust"):
         title = f"trace events read by trace-cmd {UM} {driver}"
         result = run(title, UM, tracing.read_by_trace_cmd(driver))
@@ -52,7 +52,7 @@ def test_trace_events_recorded_by_perfetto(tally):
 
 @stage(*TRACE, "tools/lab/bpftrace.py", "docs/observability.md", takes=150, torture=True)
 def test_one_liners_for_bpftrace(tally):
-    """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
+    """The documents' one-liners for bpftrace print their results on each driver."""
     for driver in ("c", "rust"):
         title = f"one-liners for bpftrace {bpftrace.GUEST} {driver}"
         result = run(title, bpftrace.GUEST, bpftrace.job(driver))
@@ -65,7 +65,7 @@ def test_one_liners_for_bpftrace(tally):
 
 @stage(*TRACE, takes=13)
 def test_tracer_that_outlives_the_driver(tally):
-    """Whether a tracer can stay while the driver is taken away and comes back."""
+    """A tracer can stay while the driver is unloaded and loaded again."""
     title = f"trace events of a driver that comes and goes {UM}"
     result = run(title, UM, tracing.reloading())
     if not result.good:
@@ -108,7 +108,7 @@ def test_worked_examples(tally):
 
 @stage("drivers/android/ffi/mod.rs", "drivers/android/common/netlink.rs", takes=6)
 def test_netlink_tool(tally):
-    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers."""
+    """`tools/net/ynl` of the kernel's tree prints equal reports of both drivers."""
     first = None
     for driver in ("c", "rust"):
         title = f"group report in the kernel's netlink tool um {driver}"
@@ -131,7 +131,7 @@ def test_netlink_family_that_is_taken(tally):
 
 @stage(*LOGS, "tests/logs/", takes=4)
 def test_names_of_log_files_that_are_taken(tally):
-    """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
+    """A device can be opened while another module has the names of its log files in debugfs."""
     _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
         "directory taken: no log of the process", "files taken: no log of the process",
         "nothing taken: a log of the process that says context binder"])
@@ -139,7 +139,7 @@ def test_names_of_log_files_that_are_taken(tally):
 
 @stage("drivers/android/rust_binderfs.c", "drivers/android/entry/", "tools/lab/guest/beside", takes=14)
 def test_beside_another_driver(tally):
-    """Whether our driver is used beside another one in the same kernel, by another name."""
+    """Our driver works beside another one in one kernel, under another name."""
     for other in ("c", "upstream"):
         title = f"beside {other} um"
         name = guest.MODULES[other]

@@ -59,7 +59,7 @@ class Machine:
         return subprocess.CompletedProcess(running.args, running.returncode, stderr=said)
 
     def state(self):
-        """What it has left."""
+        """The files that it has left."""
         return sorted(path.name for path in (self.root / STATE).iterdir())
 
     def refusal(self, release=RELEASE):

@@ -86,7 +86,7 @@ impl Freezer {
     }
 
     /// Waits until the driver does not find the process, and has released all that it left. Our
-    /// driver finds it until then. C finds it no longer at once, and ends one after the other.
+    /// driver finds it until then. C does not find it from the start, and ends one after the other.
     #[track_caller]
     pub fn wait_released(&self, t: &Stage) {
         self.wait_gone();

@@ -110,7 +110,7 @@ impl Inbox {
             _ => (weak && !strong, (false, strong)),
         };
         if !fits {
-            self.fault(item, &format!("after notifications of weak counts: {weak}, of strong ones: {strong}"));
+            self.fault(item, &format!("after notifications of weak: {weak}, of strong: {strong}"));
         }
         TOLD.with_borrow_mut(|told| told.insert(key, next));
     }

@@ -34,7 +34,7 @@ enum Scene {
     Cycle,
     /// CALLER waits for MIDDLE on one device, and MIDDLE for CALLER on another
     Crossed,
-    /// A cycle of processes, with idle threads on another device and on a namesake elsewhere
+    /// A cycle of processes with idle threads on another device and in another instance
     Beside,
     /// A cycle until CALLER had another thread, which serves MIDDLE
     Joined,

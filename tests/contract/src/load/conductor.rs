@@ -508,7 +508,7 @@ impl Crowd<'_> {
         })
     }
 
-    /// Kills all but one, which then shares nothing with the dead, and starts the others again.
+    /// Kills all but one, which must share nothing with the dead then, and restarts the others.
     fn leave_one(&mut self) -> anyhow::Result<()> {
         let last = self.random.random_range(0..self.members.len());
         for slot in (0..self.members.len()).filter(|slot| *slot != last) {

@@ -3,7 +3,7 @@
 //!
 //! Each process is client and server of every other one. Its callers choose peers at random and
 //! make calls and oneway calls; some bring objects or files, or make the server call a third
-//! process. Processes can be killed, frozen and thawed, memory taken back, and log files be read.
+//! process. Processes can be killed, frozen and thawed, memory be reclaimed, and log files be read.
 //!
 //! The checks while it runs, in [`worker`]:
 //! - every message arrives whole, from the right sender, and every answer belongs to its call;

@@ -40,7 +40,7 @@ pub const SUM: usize = 8;
 
 /// The node of a process that others find; nodes that come with calls have higher pointers.
 pub const NODE: u64 = 0x1000;
-/// A node's cookie is its pointer with these bits changed; the context manager's differs.
+/// A node's cookie is its pointer with these bits changed, except the context manager's.
 const COOKIE: u64 = 0x5555;
 
 /// The offset of a file's descriptor in its block.

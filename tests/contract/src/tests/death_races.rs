@@ -290,7 +290,7 @@ fn quarrel(path: &Path, confirmed: &AtomicU64) {
         }
     });
     confirmed.fetch_add(told.load(Ordering::SeqCst), Ordering::SeqCst);
-    assert!(told.load(Ordering::SeqCst) <= cleared.load(Ordering::SeqCst), "more clears were confirmed than requested");
+    assert!(told.load(Ordering::SeqCst) <= cleared.load(Ordering::SeqCst), "more confirmed than requested");
 }
 
 case!(lesson_c05_holders_and_owner_die_together, ["REL-2", "DN-2"], |t| {

@@ -283,8 +283,8 @@ fn costs_at(t: &Stage, arena: &Arena, depth: u64) -> Costs {
 
 /// The first step whose cost has grown as if with the square of the depth, if there is one.
 fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
-    // A cost grows eight times with the depth, 64 times with its square, or less. Cache misses at
-    // eight times the depth add up to two and a half times.
+    // Linear costs grow eight times, quadratic ones 64 times. At the larger depth cache misses add
+    // a factor of up to two and a half.
     let is_wrong = |step: &usize| deep[*step] > 30 * once[*step] + STEPS[*step].1;
     let wrong = (0..STEPS.len()).find(is_wrong)?;
     let (what, once, deep) = (STEPS[wrong].0, once[wrong], deep[wrong]);

@@ -259,7 +259,7 @@ case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, 
     );
 });
 
-/// `ioctl(2)` by the gate of 32-bit tasks, which 64-bit tasks have, too; the argument is low.
+/// `ioctl(2)` by the gate of 32-bit tasks, for a 64-bit task; the argument lies below 2 GiB.
 #[cfg(target_arch = "x86_64")]
 fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: &mut u32) -> Result<(), i32> {
     use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Threads in every looper state poll and send commands; only the choice for work requires to be in
-//! the pool.
+//! Threads in every looper state poll and send commands. The state matters for the choice of a
+//! thread for work, and for nothing else.
 
 use super::*;
 use crate::kernel_namespaces;
