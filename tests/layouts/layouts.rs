@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Whether Rust sees the kernel's structs as C does.
+//! Compares Rust's view of the kernel's structs with C's.
 //!
-//! The driver asks that itself when it is loaded, and does not stay otherwise (lesson S18). This module
-//! asks the same, and does nothing else: for a kernel that is not to be trusted with a driver yet.
+//! The driver compares them when it is loaded, and its init fails if they differ (lesson S18). This
+//! module does the comparison and nothing else, for a kernel without a proven driver.
 
 use kernel::prelude::*;
 

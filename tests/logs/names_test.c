@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Has names in debugfs that the driver wants as long as it is loaded: that of
- * its directory or, with a driver that has it, those of the files of processes.
+ * Takes names in debugfs that the driver needs as long as it is loaded: that of its directory or,
+ * with a driver that has it, those of the files of processes.
  */
 
 #include <linux/debugfs.h>
@@ -66,5 +66,5 @@ static void __exit names_test_exit(void)
 
 module_init(names_test_init);
 module_exit(names_test_exit);
-MODULE_DESCRIPTION("Has names in debugfs that the driver wants");
+MODULE_DESCRIPTION("Has names in debugfs that the driver needs");
 MODULE_LICENSE("GPL");

@@ -25,5 +25,5 @@ static void __exit family_test_exit(void)
 
 module_init(family_test_init);
 module_exit(family_test_exit);
-MODULE_DESCRIPTION("Has the netlink family that the driver wants");
+MODULE_DESCRIPTION("Has the netlink family that the driver needs");
 MODULE_LICENSE("GPL");

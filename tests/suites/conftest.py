@@ -142,7 +142,7 @@ class Reporter:
             say.note(f"{name}: {passed} passed, {failed} failed ({report.duration:.0f} s)")
 
     def pytest_testnodedown(self, node):
-        """What one of the processes that run stages, which choose alike, has said at its end."""
+        """Takes the output of a process that ran stages; all choose alike."""
         self.skipped = getattr(node, "workeroutput", {}).get("skipped", self.skipped)
 
     def pytest_report_teststatus(self, report):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a stage of `make test` is: a pytest function that takes a `tally`, with its inputs and its length.
+"""A stage of `make test`: a pytest function that takes a `tally`, with its inputs and its length.
 
 `@stage(*inputs)` names what the result depends on, as paths from the root of the tree; `make test SINCE=REF` runs the
 stages with an input that has changed since. A stage that boots guests counts many tests, so it adds them to its tally.
@@ -10,7 +10,7 @@ import pytest
 # The driver as a whole. A stage about one part of it names that part's folder.
 DRIVER = ("drivers/", "rust/", "include/")
 CONTRACT = ("tests/contract/", "tools/binder-sys/", "tools/binder-logs/")
-# What every stage depends on.
+# The files on which every stage depends.
 EVERYWHERE = ("versions.toml", "configs/", ".ci/", "tests/suites/conftest.py", "tests/suites/stages.py",
               *(f"tools/lab/{name}" for name in ("cache.py", "contract.py", "emulator.py", "guest.py", "guest/init", "kernel.py",
                                                  "kmsg.py", "module.py", "proc.py", "programs.py", "run.py", "toolchain.py")))
@@ -23,6 +23,6 @@ def stage(*inputs, takes=0, both_cpus=False, torture=False):
 
 
 def affected(inputs, changed):
-    """Whether a change of these files can change the result of a stage with these inputs. A folder ends with a slash; "" is the whole tree."""
+    """Returns whether a change of these files can change the result of a stage with these inputs. A folder ends with a slash; "" is the whole tree."""
     wanted = (*inputs, *EVERYWHERE)
     return any(path == name or (name.endswith("/") or not name) and path.startswith(name) for path in changed for name in wanted)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Binder clients that others wrote, on the C driver and on ours, which must make them print the same."""
+"""Binder clients of other projects: they must print the same on the C driver and on ours."""
 
 import difflib
 

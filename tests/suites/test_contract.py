@@ -6,16 +6,16 @@ from lab import contract, kunit, stock
 from stages import CONTRACT, DRIVER, stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
-# What a kernel does otherwise with a driver that is part of it: it starts it, and lets it use what modules cannot.
+# Groups that differ in a built-in driver: the kernel starts it, and it may use all functions.
 BUILTIN = ("sync::", "binderfs::", "ioctl::", "mmap::", "security::", "nice::", "realtime::", "reclaim::", "quota::")
-# What a machine does otherwise than User Mode Linux: memory of users and of its nodes, tasks and signals, time and priorities; and
-# what KASAN would weigh along.
+# Groups in which a machine differs from User Mode Linux: memory of users and of its nodes, tasks
+# and signals, time and priorities; and measurements of memory that KASAN would falsify.
 MACHINE_GROUPS = ("buffers::", "charging::", "death_races::", "depth::", "faults::", "fds::", "gaps::", "inversion::", "ioctl::", "lessons::",
                   "limits::", "many::", "mmap::", "nice::", "placement::", "pointers::", "poll::", "quota::", "realtime::", "reclaim::",
                   "retention::", "signals::", "sync::", "tags::", "tasks::", "threads::", "userfault::", "wakeups::", "write_read::")
 # Debian's C driver has one device and no binderfs. None of our own kernels has asynchronous I/O.
 STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wakes_asynchronous_io")
-# Where a part of the driver differs between architectures, or works on several CPUs at once.
+# The parts of the driver that differ between architectures, or work on several CPUs at once.
 MACHINE = ("rust/", "drivers/android/entry/", "drivers/android/rust_binderfs.c", *CONTRACT)
 
 

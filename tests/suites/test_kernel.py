@@ -7,7 +7,7 @@ from stages import CONTRACT, DRIVER, stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
 GUESTS = (UM, DEBIAN)
-# How often the driver is loaded and unloaded.
+# The number of times that the driver is loaded and unloaded.
 CYCLES = {UM: 25, DEBIAN: 50}
 
 

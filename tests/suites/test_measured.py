@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What our driver takes next to C, counted on Debian's kernel: instructions, locked operations, memory, cache lines, growth."""
+"""The costs of our driver and of C, counted on Debian's kernel: instructions, locked operations, memory, cache lines, growth."""
 
 import pytest
 from lab import gate, growth, guest, inversion, programs
@@ -33,7 +33,7 @@ def test_inversion(tally):
 @pytest.mark.parametrize("driver", ("c", "rust"))
 @stage("tools/binder-bench/", takes=10)
 def test_binder_bench_with_a_driver(tally, driver):
-    """Whether binder-bench's workloads run with a driver loaded, and its errors."""
+    """binder-bench's workloads run with a driver loaded, and its errors are right."""
     files = {"/lab/binder-bench": programs.build("tools/binder-bench"), "/lab/guest.sh": ROOT / "tools/binder-bench/tests/guest.sh"}
     job = guest.Job(argv=["/bin/sh", "/lab/guest.sh", "/lab/binder-bench"], driver=driver, files=files, cpus=1, timeout=300)
     title = f"binder-bench um {driver}"

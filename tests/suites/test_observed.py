@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What drivers show of themselves, and what reads it: trace events, logs, netlink, binderctl."""
+"""The outputs of drivers, and their readers: trace events, logs, netlink, binderctl."""
 
 import difflib
 
@@ -16,7 +16,7 @@ LOGS = ("drivers/android/logs/", "tools/binder-logs/")
 
 @stage(*TRACE, *CONTRACT, takes=16)
 def test_trace_events_next_to_c(tally):
-    """Whether the trace events have the C driver's formats, and say of the same scenes what the C driver's say."""
+    """The trace events have the C driver's formats, and equal the C driver's in the same scenes."""
     title = f"trace events next to C's {UM}"
     results = [run(f"{title}, {driver}", UM, tracing.job(driver)) for driver in ("c", "rust")]
     judged, wrong = tracing.judge(*(result.output for result in results))
@@ -28,7 +28,7 @@ def test_trace_events_next_to_c(tally):
 
 @stage(*TRACE, takes=18)
 def test_trace_events_read_by_trace_cmd(tally):
-    """Whether trace-cmd reads a recorded run, whichever driver's."""
+    """trace-cmd reads a recorded run of each driver."""
     for driver in ("c", "rust"):
         title = f"trace events read by trace-cmd {UM} {driver}"
         result = run(title, UM, tracing.read_by_trace_cmd(driver))
@@ -39,7 +39,7 @@ def test_trace_events_read_by_trace_cmd(tally):
 
 @stage(*TRACE, "tools/lab/perfetto.py", takes=19)
 def test_trace_events_recorded_by_perfetto(tally):
-    """Whether Perfetto records a run, and what it wrote says of each event all that its schema has, whichever driver's."""
+    """Perfetto records a run on each driver, and its trace has all fields of each event's schema."""
     for driver in ("c", "rust"):
         title = f"trace events recorded by Perfetto {perfetto.GUEST} {driver}"
         result = run(title, perfetto.GUEST, perfetto.job(driver))
@@ -52,7 +52,7 @@ def test_trace_events_recorded_by_perfetto(tally):
 
 @stage(*TRACE, "tools/lab/bpftrace.py", "docs/logs-and-traces.md", takes=150, torture=True)
 def test_one_liners_for_bpftrace(tally):
-    """Whether the documents' one-liners for bpftrace print what they are to, whichever driver is loaded."""
+    """The documents' one-liners for bpftrace print their results on each driver."""
     for driver in ("c", "rust"):
         title = f"one-liners for bpftrace {bpftrace.GUEST} {driver}"
         result = run(title, bpftrace.GUEST, bpftrace.job(driver))
@@ -65,7 +65,7 @@ def test_one_liners_for_bpftrace(tally):
 
 @stage(*TRACE, takes=13)
 def test_tracer_that_outlives_the_driver(tally):
-    """Whether a tracer can stay while the driver is taken away and comes back."""
+    """A tracer can stay while the driver is unloaded and loaded again."""
     title = f"trace events of a driver that comes and goes {UM}"
     result = run(title, UM, tracing.reloading())
     if not result.good:
@@ -75,7 +75,7 @@ def test_tracer_that_outlives_the_driver(tally):
 
 @stage(*LOGS, *CONTRACT, takes=8)
 def test_logs_alike(tally):
-    """Whether all logs of one scene say the same on the C driver and on ours, but for what differs from run to run."""
+    """All logs of one scene are equal on the C driver and on ours, but for values that differ from run to run."""
     said = {}
     for driver in ("c", "rust"):
         title = f"logs of a scene um {driver}"
@@ -94,7 +94,7 @@ def test_logs_alike(tally):
 
 @stage(*LOGS, "docs/start/debian.md", "docs/binderfs.md", "docs/logs-and-traces.md", "tools/binderctl/", takes=12)
 def test_worked_examples(tally):
-    """Whether the worked examples of the docs print what the docs say."""
+    """The worked examples of the docs print what the docs show."""
     files = examples.tools()
     for driver in examples.DRIVERS:
         for name, scene in examples.blocks(examples.text(), driver).items():
@@ -108,7 +108,7 @@ def test_worked_examples(tally):
 
 @stage("drivers/android/ffi/mod.rs", "drivers/android/common/netlink.rs", takes=6)
 def test_netlink_tool(tally):
-    """Whether `tools/net/ynl` of the kernel's tree prints the same report of both drivers."""
+    """`tools/net/ynl` of the kernel's tree prints equal reports of both drivers."""
     first = None
     for driver in ("c", "rust"):
         title = f"group report in the kernel's netlink tool um {driver}"
@@ -123,7 +123,7 @@ def test_netlink_tool(tally):
 
 @stage("drivers/android/ffi/mod.rs", "tests/netlink/", takes=4)
 def test_netlink_family_that_is_taken(tally):
-    """Whether our driver does without its netlink family while somebody else has it, and says so."""
+    """Our driver loads without its netlink family while another module has it, and logs that."""
     _taken(tally, "a netlink family that is taken", "netlink", "family_test.ko", ["/lab/taken"], [
         "transaction_report 0", "transaction_report 1",
         "binder_rust: no reports over netlink (-17): another driver has the family: unload it, or set name=ANOTHER here"])
@@ -131,7 +131,7 @@ def test_netlink_family_that_is_taken(tally):
 
 @stage(*LOGS, "tests/logs/", takes=4)
 def test_names_of_log_files_that_are_taken(tally):
-    """Whether a device can be opened while somebody else has the names of its log files in debugfs."""
+    """A device can be opened while another module has the names of its log files in debugfs."""
     _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
         "directory taken: no log of the process", "files taken: no log of the process",
         "nothing taken: a log of the process that says context binder"])
@@ -139,7 +139,7 @@ def test_names_of_log_files_that_are_taken(tally):
 
 @stage("drivers/android/rust_binderfs.c", "drivers/android/entry/", "tools/lab/guest/beside", takes=14)
 def test_beside_another_driver(tally):
-    """Whether our driver is used beside another one in the same kernel, by another name."""
+    """Our driver works beside another one in one kernel, under another name."""
     for other in ("c", "upstream"):
         title = f"beside {other} um"
         name = guest.MODULES[other]
@@ -152,7 +152,7 @@ def test_beside_another_driver(tally):
 
 
 def _taken(tally, title, folder, made, argv, wanted):
-    """What a script prints that loads our driver beside a module of tests/`folder`, which has what the driver wants."""
+    """The output of a script that loads our driver beside a module of tests/`folder`, which has a name that the driver needs."""
     path = module.build(kernel.build(UM), ROOT / "tests" / folder, folder, made)
     result = run(f"{title} um", UM, guest.Job(argv=argv, load=False, cpus=1, files={f"/lab/{made}": path}))
     good = result.good and result.output.splitlines() == wanted
@@ -164,7 +164,7 @@ def _taken(tally, title, folder, made, argv, wanted):
 @pytest.mark.parametrize("driver", ("c", "upstream", "rust"))
 @stage("tools/binderctl/", *LOGS, takes=8)
 def test_binderctl(tally, driver):
-    """What each command of binderctl says, and how it exits, with a driver loaded and processes that are in trouble."""
+    """The output and the status of each binderctl command, with a driver loaded and processes in trouble."""
     files = {"/lab/binderctl": programs.build("tools/binderctl"), "/lab/contract": programs.build("tests/contract"),
              "/lab/guest.sh": ROOT / "tools/binderctl/tests/guest.sh"}
     argv = ["/bin/sh", "/lab/guest.sh", "/lab/binderctl", "/lab/contract", driver]

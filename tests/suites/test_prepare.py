@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What packaging/dkms/prepare says of kernels that there cannot be a module for, and what rust-headers makes and refuses."""
+"""The messages of packaging/dkms/prepare for unsuitable kernels, and the output and refusals of rust-headers."""
 
 import os
 import re
@@ -59,11 +59,11 @@ class Machine:
         return subprocess.CompletedProcess(running.args, running.returncode, stderr=said)
 
     def state(self):
-        """What it has left."""
+        """The files that it has left."""
         return sorted(path.name for path in (self.root / STATE).iterdir())
 
     def refusal(self, release=RELEASE):
-        """What it says, and leaves for who asks later."""
+        """Its output, and the record that it leaves."""
         done = self.prepare(release)
         assert done.returncode == 77, done.stderr
         kept = (self.root / f"{STATE}/{release}.problem").read_text()
@@ -170,7 +170,7 @@ def test_links_to_devices(machine):
     run("unlink")
     assert links() == before
     run("link")
-    assert "bar" in links(), "what was asked for stays until the module goes"
+    assert "bar" in links(), "a requested link stays until the module goes"
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What needs no guest: checks of the sources, host tests, litmus tests, the patch series."""
+"""Stages without a guest: checks of the sources, host tests, litmus tests, the patch series."""
 
 import pytest
 from lab import check, host_tests, litmus, patch_suite

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does one thing of which the kernel has to complain, by default like a
- * driver that lets user space choose the size of an allocation.
+ * Does one thing of which the kernel has to complain, by default like a driver in which user space
+ * chooses the size of an allocation.
  */
 
 #include <linux/gfp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The conductor's side of an actor: give an order, wait for what came of it, see whether it blocks.
+//! The conductor's side of an actor: give an order, wait for its answer, check that it blocks.
 
 use crate::agent::{install_wake_up_handler, receive, send, serve};
 use crate::kernel_namespaces;
@@ -23,7 +23,7 @@ pub fn set_patience(time: Duration) {
     PATIENCE_MS.store(time.as_millis() as u64, Relaxed);
 }
 
-/// How long an actor may take over one operation before the test gives up.
+/// The time for one operation of an actor, after which the test gives up.
 pub fn patience() -> Duration {
     Duration::from_millis(PATIENCE_MS.load(Relaxed))
 }
@@ -33,9 +33,9 @@ pub struct Actor {
     channel: OwnedFd,
     pid: Pid,
     tid: Pid,
-    /// What it has been told and not yet answered.
+    /// The order that the actor has not answered yet.
     busy: RefCell<Option<Op>>,
-    /// Whether the conductor must reap it.
+    /// The conductor must reap it.
     child: Cell<bool>,
 }
 
@@ -43,7 +43,7 @@ fn channel() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).expect("a socket pair")
 }
 
-/// What `clone3` is told, as far as its second version knows; the C library of 32-bit tasks has no such struct.
+/// The arguments of `clone3`, second version; the C library of 32-bit tasks has no such struct.
 #[repr(C)]
 #[derive(Default)]
 pub struct CloneArguments {
@@ -71,7 +71,7 @@ impl CloneArguments {
     ///
     /// As for `fork(2)`: the calling process has one thread, and the numbers to be set are still there.
     pub unsafe fn fork(&self) -> nix::Result<ForkResult> {
-        // SAFETY: the kernel reads the arguments; the child goes on in a copy of this process's memory.
+        // SAFETY: the kernel reads the arguments; the child runs in a copy of this memory.
         let result = unsafe { libc::syscall(libc::SYS_clone3, &raw const *self, size_of_val(self)) };
         Ok(match nix::errno::Errno::result(result)? {
             0 => ForkResult::Child,
@@ -86,7 +86,7 @@ impl Actor {
         Self::in_namespaces(CloneFlags::empty())
     }
 
-    /// The same, in new namespaces (not a pid namespace, see [`Actor::fork_pid_namespace`]).
+    /// Forks one in new namespaces (not a pid namespace, see [`Actor::fork_pid_namespace`]).
     pub fn in_namespaces(flags: CloneFlags) -> Self {
         kernel_namespaces::need(flags);
         let channel = channel();
@@ -94,8 +94,7 @@ impl Actor {
         Self::forked(unsafe { fork() }.expect("fork"), channel, flags)
     }
 
-    /// Forks a process that has these numbers, which nobody has any more: in its pid namespace, and in those
-    /// around that.
+    /// Forks a process that has these unused numbers: in its pid namespace, and in those around it.
     pub fn with_numbers(numbers: &[i32]) -> Self {
         kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
         let channel = channel();
@@ -177,12 +176,12 @@ impl Actor {
         self.post(op, None);
     }
 
-    /// Whether an order is out.
+    /// Returns whether an order is out.
     pub fn is_busy(&self) -> bool {
         self.busy.borrow().is_some()
     }
 
-    /// Whether the answer to the order that is out comes within a time.
+    /// Returns whether the answer to the order that is out comes within a time.
     pub fn answered(&self, limit: Duration) -> bool {
         let mut fds = [PollFd::new(self.channel.as_fd(), PollFlags::POLLIN)];
         let limit = PollTimeout::try_from(limit).expect("a short time");
@@ -221,10 +220,10 @@ impl Actor {
         }
     }
 
-    /// Whether the order that is out has put the thread to sleep, rather than come to an end.
+    /// Returns whether the order that is out sleeps; `false` if the actor has answered it.
     ///
-    /// Who waits calls itself asleep before it looks a last time for what it waits for, and an order that has not
-    /// been taken is one such thing. So it must have taken the order, and have left its CPU.
+    /// A waiting thread is in state S before it checks its condition a last time. Such a condition
+    /// is an order in the socket. So the thread must have taken the order, and have left its CPU.
     pub fn is_blocked(&self) -> bool {
         assert!(self.is_busy(), "nothing was ordered");
         let deadline = Instant::now() + patience();
@@ -240,23 +239,23 @@ impl Actor {
         panic!("the actor neither sleeps nor answers: {:?}", self.state());
     }
 
-    /// Whether the thread has taken all orders and then come to a kind of sleep, by its letter in `/proc`.
+    /// Returns whether the thread has taken all orders and is in a state, by its letter in `/proc`.
     fn sleeps(&self, kind: char) -> bool {
         self.has_taken_orders() && self.has_left_its_cpu() && self.state() == Some(kind)
     }
 
-    /// Whether the thread is off its CPU, and not only about to be.
+    /// Returns whether the thread has left its CPU, rather than be about to.
     fn has_left_its_cpu(&self) -> bool {
         let call = std::fs::read_to_string(format!("/proc/{}/task/{}/syscall", self.pid, self.tid));
         call.is_ok_and(|call| !call.starts_with("running"))
     }
 
-    /// Whether nothing of what was sent to the thread is still in the socket.
+    /// Returns whether the socket to the thread is empty.
     fn has_taken_orders(&self) -> bool {
         let mut unread: libc::c_int = 0;
         // SAFETY: the request writes one int.
         let result = unsafe { libc::ioctl(self.channel.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
-        nix::errno::Errno::result(result).expect("ask the socket");
+        nix::errno::Errno::result(result).expect("query the socket");
         unread == 0
     }
 
@@ -292,12 +291,12 @@ impl Actor {
         nix::errno::Errno::result(result).expect("send a signal");
     }
 
-    /// Has system calls of the process that a signal interrupts begin anew, where that is allowed.
+    /// Has system calls of the process restart after a signal, where that is allowed.
     pub fn restart_calls(&self) {
         self.number(Op::RestartCalls { on: true }).expect("install a handler");
     }
 
-    /// How many signals have interrupted the process.
+    /// The number of signals that have interrupted the process.
     pub fn signals(&self) -> u64 {
         self.number(Op::CountSignals).expect("a number")
     }
@@ -308,7 +307,7 @@ impl Actor {
         self.wait_dead();
     }
 
-    /// Waits for the process's end; says which signal ended it, if one did.
+    /// Waits for the process's end; returns the signal that ended it, if one did.
     pub fn wait_dead(&self) -> Option<Signal> {
         *self.busy.borrow_mut() = None;
         if self.child.replace(false) {
@@ -325,7 +324,7 @@ impl Actor {
         None
     }
 
-    /// Lets the process end by itself.
+    /// Makes the process end by itself.
     pub fn exit(&self) {
         self.start(Op::Exit);
         self.wait_dead();
@@ -340,7 +339,7 @@ impl Actor {
     }
 }
 
-/// What an actor's process has open.
+/// The descriptors of an actor's process.
 impl Actor {
     /// Gives the process a descriptor of a file; returns the number.
     pub fn give(&self, file: &impl AsRawFd) -> i32 {
@@ -359,19 +358,19 @@ impl Actor {
         given.expect("a descriptor")
     }
 
-    /// Lets the process close a descriptor.
+    /// Makes the process close a descriptor.
     #[track_caller]
     pub fn close_file(&self, fd: i32) {
         self.number(Op::CloseFile { fd }).expect("close a descriptor");
     }
 
-    /// What a number stands for, as `/proc` has it; `None` if it is not open.
+    /// The file of a descriptor, by its link in `/proc`; `None` if the number is not open.
     pub fn file_name(&self, fd: i32) -> Option<String> {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", self.pid)).ok()?;
         Some(link.to_str().expect("a name of text").to_string())
     }
 
-    /// The flags of an open descriptor, as `/proc` has them: those of `open(2)`.
+    /// The flags of an open descriptor, in terms of `open(2)`, from `/proc`.
     pub fn file_flags(&self, fd: i32) -> i32 {
         let info =
             std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.pid)).expect("an open number");
@@ -389,7 +388,7 @@ impl Actor {
         numbers
     }
 
-    /// Lets the process have only so many more descriptors: the lowest free ones.
+    /// Limits the process to so many more descriptors: the lowest free ones.
     pub fn limit_files(&self, more: usize) {
         let open = self.open_files();
         let mut free = (0..).filter(|number| !open.contains(number));
@@ -397,7 +396,7 @@ impl Actor {
         self.set_file_limit(limit);
     }
 
-    /// Lets the process have no other descriptor, whichever it closes.
+    /// Limits the process to its present descriptors, even if it closes some.
     pub fn limit_all_files(&self) {
         self.set_file_limit(0);
     }

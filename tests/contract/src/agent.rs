@@ -28,10 +28,10 @@ const MESSAGE: usize = 192 << 10;
 static DEVICES: Mutex<Vec<Option<Arc<Device>>>> = Mutex::new(Vec::new());
 static EPOLLS: Mutex<Vec<Arc<Epoll>>> = Mutex::new(Vec::new());
 
-/// How many signals the handler has seen.
+/// The number of signals in the handler.
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
 
-/// Lets `SIGUSR1` interrupt a system call, be counted, and do nothing else.
+/// Makes `SIGUSR1` interrupt a system call and be counted, and do nothing else.
 pub fn install_wake_up_handler(flags: SaFlags) {
     extern "C" fn count(_: i32) {
         SIGNALS.fetch_add(1, Relaxed);
@@ -67,7 +67,7 @@ fn receive_into(channel: &OwnedFd, room: &mut [u8]) -> Option<(Vec<u8>, Option<O
         }
     };
     let fd = message.cmsgs().ok()?.find_map(|control| match control {
-        // SAFETY: the kernel has just installed this descriptor for us, and nobody else knows of it.
+        // SAFETY: the kernel has just installed this descriptor for us, and nobody else uses it.
         ControlMessageOwned::ScmRights(fds) => Some(unsafe { OwnedFd::from_raw_fd(*fds.first()?) }),
         _ => None,
     });
@@ -121,7 +121,7 @@ fn fork_agent(op: &Op, channel: OwnedFd, parent: &OwnedFd) -> Option<Answer> {
     }
 }
 
-/// Replaces the program by itself; goes on in [`serve_after_exec`], or answers why not.
+/// Replaces the program by itself; continues in [`serve_after_exec`], or answers the errno.
 fn exec(channel: &OwnedFd, slot: Option<Slot>) -> Answer {
     let kept = slot.and_then(|slot| device(slot).ok()).and_then(|device| device.duplicate().ok());
     let mut words = vec![c"contract".to_owned(), c"agent".to_owned()];
@@ -136,7 +136,7 @@ fn exec(channel: &OwnedFd, slot: Option<Slot>) -> Answer {
     }
 }
 
-/// The other side of [`Op::Exec`]: tells the conductor that it is there, and takes orders.
+/// The other side of [`Op::Exec`]: reports to the conductor, and takes orders.
 pub fn serve_after_exec(channel: i32, device: Option<i32>) {
     // SAFETY: the descriptors were left open for this program, which has just begun.
     let (channel, device) = unsafe {
@@ -183,7 +183,7 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
         Op::BindMemory { node } => {
             let nodes: libc::c_ulong = 1 << node;
             let bits = libc::c_ulong::BITS + 1;
-            // SAFETY: the kernel reads as many bits behind the pointer, but for the last, which it takes for one too many.
+            // SAFETY: the kernel reads all bits behind the pointer but the last of the count.
             Errno::result(unsafe {
                 libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, &raw const nodes, bits)
             })?;
@@ -292,7 +292,7 @@ fn errno_of(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// Has another process do it, which has this one's memory, and for which this thread waits.
+/// Does an operation in another process with this one's memory; this thread waits for it.
 fn in_twin(op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Answer> {
     let (mut op, mut answer) = (Some(op), None);
     let mut act = || {
@@ -313,8 +313,8 @@ fn fail_nth(nth: u32, op: Op, pass: &mut Option<Arc<Device>>) -> nix::Result<Ans
     Ok(Answer::Injected { fired, answer: Box::new(answer) })
 }
 
-/// Has the kernel fail at the n-th chance to while the calling thread does something, and says whether it came
-/// to that.
+/// Makes the n-th possible failure in the calling thread happen during a closure. Returns whether
+/// there were so many.
 pub fn with_a_failure<T>(nth: u32, act: impl FnOnce() -> T) -> nix::Result<(T, bool)> {
     use std::os::unix::fs::FileExt;
     let mut options = std::fs::OpenOptions::new();
@@ -322,7 +322,7 @@ pub fn with_a_failure<T>(nth: u32, act: impl FnOnce() -> T) -> nix::Result<(T, b
     control.write_all_at(nth.to_string().as_bytes(), 0).map_err(errno_of)?;
     let result = act();
     let mut left = [0; 16];
-    // What is left is 0 once the chance was taken. Reading it is one more chance.
+    // The counter reads 0 once the failure has happened. Reading it is one more chance to fail.
     let fired = control.read_at(&mut left, 0).is_ok_and(|length| left[..length].trim_ascii() == b"0");
     while control.write_all_at(b"0", 0).is_err() {}
     Ok((result, fired))
@@ -345,7 +345,7 @@ fn memory(op: Op) -> nix::Result<Answer> {
             let protection = ProtFlags::from_bits_retain(protection);
             // The type is 32 bits wide for 32-bit tasks.
             let offset = offset as libc::off_t;
-            // SAFETY: the conductor never asks for a fixed address, so nothing is replaced.
+            // SAFETY: the conductor never passes a fixed address, so nothing is replaced.
             let mapped = unsafe {
                 mmap(None, length, protection, MapFlags::from_bits_retain(flags), &*device(slot)?, offset)?
             };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Asynchronous I/O of the kernel's own, of which the only thing that a device of Binder can do is to be polled.
+//! The kernel's asynchronous I/O. Binder devices support one of its operations: poll.
 //!
-//! The kernel polls in the calling thread first. When it is told that something may have changed, it looks again
-//! from a thread of its own.
+//! The kernel polls in the calling thread first. When the device wakes its waiters, the kernel
+//! polls again from a thread of its own.
 
 use binder_sys::Device;
 use nix::errno::Errno;
@@ -58,7 +58,7 @@ impl Drop for Context {
     }
 }
 
-/// Whether the kernel has it.
+/// Returns whether the kernel has it.
 pub fn is_there() -> bool {
     Context::new().err() != Some(Errno::ENOSYS)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A thread that has its CPU to itself and counts as long as it runs: who looks at the count before and after knows whether
-//! it ran in between, by no clock.
+//! A thread that has its CPU to itself and counts as long as it runs. Two readings of the count
+//! show whether the thread ran in between, without a clock.
 
 use crate::actor::Actor;
 use crate::arena::{counter_at, Arena};
@@ -18,17 +18,17 @@ pub fn needs_two_cpus(t: &Stage) {
     t.needs("two CPUs", online.starts_with("0-"));
 }
 
-/// Lets this process, and those that it starts from now on, run on both CPUs, for tests of a group that has one.
+/// Lets this process and its later children run on both CPUs, in a group whose tests have one.
 pub fn on_all_cpus() {
     allow(Pid::from_raw(0), &[0, 1]);
 }
 
-/// Where a thread counts, and where it is told to stop.
+/// The places of a thread's count and of the flag that stops it.
 #[derive(Clone, Copy)]
 pub struct Count {
     /// The count.
     pub counter: u64,
-    /// Not zero once it is to stop.
+    /// Not zero once the thread has to stop.
     pub stop: u64,
 }
 
@@ -38,7 +38,7 @@ impl Count {
         Self { counter: arena.reserve(8), stop: arena.reserve(8) }
     }
 
-    /// What notes the count before and after a step.
+    /// A watch of the count before and after a step.
     pub fn watch(&self, arena: &Arena) -> Watch {
         Watch { counter: self.counter, seen: arena.reserve(16) }
     }
@@ -55,19 +55,19 @@ impl Count {
         until("a thread that is to count runs", || is_counting().then_some(()));
     }
 
-    /// Tells who counts to stop.
+    /// Stops the thread that counts.
     pub fn stop(&self) {
         counter_at(self.stop).store(1, Relaxed);
     }
 
-    /// The same, and waits until it has.
+    /// Stops the thread, and waits until it has stopped.
     pub fn end(&self, actor: &Actor) {
         self.stop();
         actor.finish();
     }
 }
 
-/// The count before the step of the first watch, and after that of the second.
+/// The count before the first watch's step, and after the second's.
 pub fn counted(first: Watch, second: Watch) -> (u64, u64) {
     (counter_at(first.seen).load(Relaxed), counter_at(second.seen + 8).load(Relaxed))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who is there when priorities travel with a call: a server with a node that demands something, and a
-//! client that holds it.
+//! The actors of tests in which priorities travel with a call: a server whose node demands
+//! something, and a client that holds the node.
 
 use crate::actor::Actor;
 use crate::port::{empty, introduce, Port};
@@ -25,7 +25,7 @@ pub struct Cast {
 pub const INHERIT_RT: u32 = 0x800;
 /// Node flags: the minimum is a nice value of 19, so there is none.
 pub const NO_MINIMUM: u32 = 19;
-/// Node flags: whatever the caller has is inherited.
+/// Node flags that inherit any priority of the caller.
 pub const INHERIT: u32 = INHERIT_RT | NO_MINIMUM;
 /// Node flags: the minimum is one of this policy.
 pub const FIFO: u32 = 1 << 9;
@@ -42,7 +42,7 @@ pub fn cast(t: &Stage, flags: u32) -> Cast {
     cast_with(t, t.server(), flags)
 }
 
-/// A client that holds a node which inherits whatever its caller has.
+/// A client that holds a node which inherits any priority of its caller.
 pub fn inheriting(t: &Stage) -> Cast {
     cast(t, INHERIT)
 }
@@ -78,7 +78,7 @@ impl Cast {
         self.server.wait_call()
     }
 
-    /// Has the server reply, and the client hear it.
+    /// Has the server reply, and the client receive it.
     pub fn answer(&self) {
         self.server.reply(&empty());
         self.client.wait_reply();

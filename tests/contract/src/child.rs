@@ -17,7 +17,7 @@ pub fn run(what: impl FnOnce()) {
     }
 }
 
-/// Runs a closure in a child, and says how it ended.
+/// Runs a closure in a child, and returns how it ended.
 pub fn try_run(what: impl FnOnce()) -> Result<(), String> {
     let (from, to) = nix::unistd::pipe().expect("a pipe");
     let child = spawn(|| {
@@ -43,7 +43,7 @@ pub fn spawn(what: impl FnOnce()) -> Pid {
     }
 }
 
-/// Forks a child that runs a closure, and waits until that says that it is ready.
+/// Forks a child that runs a closure, and waits until the child reports that it is ready.
 pub fn ready(what: impl FnOnce(Box<dyn FnOnce()>)) -> Pid {
     let (from, to) = nix::unistd::pipe().expect("a pipe");
     let mut to = Some(to);

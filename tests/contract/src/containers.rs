@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Containers as podman and systemd-nspawn set them up: namespaces of their own, ids that are mapped to
-//! others, and a root directory from which nothing else can be reached.
+//! Containers as podman and systemd-nspawn set them up: namespaces of their own, mapped ids, and a
+//! root directory from which nothing else can be reached.
 
 use crate::child;
 use crate::kernel_namespaces;
@@ -11,10 +11,10 @@ use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{chdir, chroot, getpid, pivot_root, setgroups, setresgid, setresuid, Gid, Uid};
 use std::path::Path;
 
-/// Which users of the machine a container has.
+/// The machine's users in a container.
 #[derive(Clone, Copy, Debug)]
 pub struct Users {
-    /// Who makes it.
+    /// Its creator.
     pub maker: u32,
     /// The lines of its map: a number inside, one outside, how many.
     pub map: &'static str,
@@ -23,7 +23,7 @@ pub struct Users {
 /// As podman maps it for an ordinary user, with the subordinate ids of that user.
 pub const ROOTLESS: Users = Users { maker: 1000, map: "0 1000 1\n1 100000 65535\n" };
 
-/// The same for another user.
+/// As podman maps it for another ordinary user.
 pub const ROOTLESS_OTHER: Users = Users { maker: 1001, map: "0 1001 1\n1 200000 65535\n" };
 
 /// As systemd-nspawn maps it: root makes it, and is not in it.
@@ -47,13 +47,13 @@ pub fn enter(users: Users) {
     });
     become_user(users.maker);
     unshare(namespaces).expect("unshare");
-    nix::unistd::write(&to, b"u").expect("say that it is done");
+    nix::unistd::write(&to, b"u").expect("report that it is done");
     assert_eq!(waitpid(root_of_the_machine, None), Ok(WaitStatus::Exited(root_of_the_machine, 0)));
     setgroups(&[]).expect("drop other groups");
     become_user(0);
 }
 
-/// A process that keeps a user namespace with this map until the descriptor of the namespace is dropped.
+/// Starts a process that keeps a user namespace with this map as long as the returned descriptor.
 pub fn namespace(users: Users) -> std::fs::File {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let holder = child::ready(|ready| {
@@ -81,8 +81,8 @@ pub fn become_user(user: u32) {
     nix::sys::prctl::set_dumpable(true).expect("be dumpable");
 }
 
-/// Runs a closure as the first process of a container, whose root directory has `/proc` and `/binderfs`, both
-/// of its own; nothing is mounted on the latter yet.
+/// Runs a closure as the first process of a container. Its root directory has `/proc` and an empty
+/// `/binderfs` of its own.
 pub fn run(place: &Path, users: Users, what: impl FnOnce(&Path)) {
     child::run(|| {
         enter(users);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Scenes to look at: processes that use a driver are brought into a state and kept there, while a program runs that
-//! looks at them as an administrator does, in the initial pid namespace, with the logs in `/dev/binderfs/binder_logs`.
+//! Scenes to look at. Processes that use a driver are kept in a state while a program looks at them
+//! as an administrator does: in the initial pid namespace, with logs below `/dev/binderfs`.
 //!
 //! The worked examples of `docs/logs-and-traces.md` are run in them, and the logs of two drivers are compared.
 
@@ -30,7 +30,7 @@ pub struct ExampleArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Print all logs of a scene that has something of everything, without what differs from run to run
+    /// Print all logs of a scene with something of every kind, without values that differ
     Logs,
     /// Run a program in the scene of a question; who takes part is in its environment
     Of {
@@ -49,9 +49,9 @@ type Players = Vec<(&'static str, Port)>;
 /// Makes a scene in a mount namespace of its own, and looks at it.
 pub fn run(args: &ExampleArgs) -> anyhow::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("a mount namespace")?;
-    // What the guest has there would be listed beside what is mounted over it.
+    // A listing of mounts would show the guest's own beside the one over it.
     let _ = umount2("/dev/binderfs", MntFlags::MNT_DETACH);
-    // Which driver it is, nobody asks.
+    // No scene depends on the driver.
     let t = Stage::new(Driver::C, Path::new("/dev"), GlobalPids::new());
     t.mount_with_logs();
     let (players, result) = match &args.what {
@@ -71,7 +71,7 @@ pub fn run(args: &ExampleArgs) -> anyhow::Result<()> {
     result
 }
 
-/// Runs a program that is told each thread's number.
+/// Runs a program with each thread's number in its environment.
 fn look(program: &[String], players: &Players) -> anyhow::Result<()> {
     let who = players.iter().map(|(name, port)| (name, port.actor.tid().to_string()));
     let status = Command::new(&program[0]).args(&program[1..]).envs(who).status()?;

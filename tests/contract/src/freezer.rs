@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Somebody who freezes a process and lets it run again, and has nothing else to do with it.
+//! A process that freezes and thaws another one, and does nothing else.
 
 use crate::logs::until;
 use crate::ops::{Answer, Op};
@@ -14,18 +14,18 @@ pub const LONG: u32 = 60_000;
 
 /// One who can freeze a process.
 pub struct Freezer {
-    /// The device of his own through which he does it.
+    /// Its own device, on which it does that.
     pub port: Port,
     pid: u32,
 }
 
 impl Freezer {
-    /// A new process that is to freeze the one of `target`.
+    /// A new process that can freeze the one of `target`.
     pub fn of(t: &Stage, target: &Port) -> Self {
         Self { port: t.opened(), pid: t.pid_to_freeze(&target.actor) }
     }
 
-    /// Any port that is to freeze this pid.
+    /// Any port, to freeze this pid.
     pub fn by(port: Port, pid: u32) -> Self {
         Self { port, pid }
     }
@@ -46,7 +46,7 @@ impl Freezer {
         self.port.actor.expect_blocked();
     }
 
-    /// Begins to let the process run again.
+    /// Begins to thaw the process.
     pub fn start_to_thaw(&self) {
         self.begin(false, 0);
     }
@@ -57,7 +57,7 @@ impl Freezer {
         self.port.actor.start(Op::Ioctl { slot: self.port.slot, number: ioctl::BINDER_FREEZE, argument });
     }
 
-    /// What came of that.
+    /// Waits for the result of [`Self::begin`].
     pub fn finish(&self) -> nix::Result<()> {
         match self.port.actor.finish() {
             Answer::Argument(_) => Ok(()),
@@ -66,12 +66,12 @@ impl Freezer {
         }
     }
 
-    /// Lets the process run again.
+    /// Thaws the process.
     pub fn thaw(&self) -> nix::Result<()> {
         self.port.ioctl(ioctl::BINDER_FREEZE, self.request(0, 0)).map(drop)
     }
 
-    /// What `BINDER_GET_FROZEN_INFO` says of calls and of oneway calls.
+    /// The answer of `BINDER_GET_FROZEN_INFO` about calls and about oneway calls.
     pub fn info(&self) -> nix::Result<(u32, u32)> {
         let question = BinderFrozenStatusInfo { pid: self.pid, ..Default::default() };
         let info = self.port.ioctl(ioctl::BINDER_GET_FROZEN_INFO, question)?;
@@ -85,8 +85,8 @@ impl Freezer {
         until("the process goes", || (self.info() == Err(Errno::EINVAL)).then_some(()));
     }
 
-    /// Waits until the process is not found any more, and what it leaves behind has been seen to. Ours is found until the end of
-    /// that. C does it with one process after the other, each of which is not found from the beginning.
+    /// Waits until the driver does not find the process, and has released all that it left. Our
+    /// driver finds it until then. C does not find it from the start, and ends one after the other.
     #[track_caller]
     pub fn wait_released(&self, t: &Stage) {
         self.wait_gone();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Random streams of commands, right and wrong, whose outcome must be the same on any driver.
 //!
-//! A seed decides everything: who is next, what it writes, and with it what everybody is told. Nobody
-//! waits and nobody runs at the same time as another, so the outcome depends on the driver alone. What
-//! comes back goes into a trace from which all is left out that may differ: pids are roles, buffers are
-//! numbered as they come. A digest of the trace is printed for each seed; `make torture ONLY=fuzz` compares those of
+//! A seed decides everything: the order of the roles, their writes, and so their returns. Nobody
+//! waits, and one role runs at a time, so the outcome depends on the driver alone. The returns go
+//! into a trace without what may differ: pids are roles, buffers are numbered in their order. The
+//! program prints a digest of the trace for each seed; `make torture ONLY=fuzz` compares those of
 //! two drivers, and the traces where they differ.
 
 use crate::child::caught;
@@ -81,7 +81,7 @@ const HANDLES: u32 = 6;
 const NEARLY_FULL: u64 = 100;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
 
-/// One of the cast, and what it has received.
+/// A role, and its received buffers.
 struct Role {
     name: char,
     port: Port,
@@ -89,7 +89,7 @@ struct Role {
     pid: u32,
     buffers: Vec<u64>,
     is_frozen: bool,
-    /// A part of its space is elsewhere: what it receives cannot be read.
+    /// A part of its space is elsewhere: its buffers cannot be read.
     is_moved: bool,
     /// Its thread has read all that it could at its last step.
     is_drained: bool,
@@ -162,8 +162,8 @@ impl Play {
         writeln!(self.trace, "  error {error:x?}").expect("a string");
     }
 
-    /// A role freezes a process or lets it run again, perhaps itself, or asks about it. None is frozen twice: the C driver
-    /// thaws without notice if that fails.
+    /// A role freezes or thaws a process, perhaps itself, or reads its frozen state. None is frozen
+    /// twice: the C driver thaws without notice if that fails.
     fn freeze(&mut self) {
         let [by, of] = [0; 2].map(|_| self.random.random_range(0..self.roles.len()));
         let freezer = Freezer::by(self.roles[by].port.clone(), self.roles[of].pid);
@@ -196,8 +196,8 @@ impl Play {
         writeln!(self.trace, "{} moves a page: {moved}", self.roles[role].name).expect("a string");
     }
 
-    /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served, and work that came since it
-    /// last read everything. The C driver drops counts that the thread has not read.
+    /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served,
+    /// and unread work. The C driver drops counts that the thread has not read.
     fn leave(&mut self) {
         let Role { name, port, is_drained, .. } = &self.roles[self.random.random_range(0..self.roles.len())];
         if !is_drained {
@@ -205,7 +205,7 @@ impl Play {
         }
         writeln!(self.trace, "{name} leaves {:?}", port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32))
             .expect("a string");
-        // The first read of a thread returns at once with the C driver only. This one has no room for work.
+        // In C the first read of a thread returns at once. This read has no room for work.
         port.raw(WriteReadOp { room: 4, ..Default::default() });
     }
 
@@ -291,7 +291,7 @@ impl Play {
         };
     }
 
-    /// Notes what a role was told.
+    /// Adds a role's return to the trace.
     fn received(&mut self, role: usize, item: &Return) {
         let name = self.roles[role].name;
         match item {
@@ -338,7 +338,7 @@ impl Play {
         }
     }
 
-    /// Notes what is left in the end.
+    /// Adds the role's nodes and handles at the end to the trace.
     fn survey(&mut self, role: usize) {
         let port = &self.roles[role].port;
         let mut ptr = 0;

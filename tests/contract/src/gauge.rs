@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How much memory the kernel uses for itself: what is neither free nor anybody's nor a file's.
+//! The memory that the kernel uses for itself: neither free, nor a process's, nor a file's.
 
 use crate::actor::patience;
 use binder_sys::kernel_memory;
@@ -10,12 +10,12 @@ pub fn bytes() -> i64 {
     kernel_memory::bytes().expect("the kernel's memory") as i64
 }
 
-/// Waits until the kernel uses no more than `limit` bytes more than `before`: some of what ends is freed
-/// a little later. Gives how much more it is.
+/// Waits until the kernel uses at most `limit` bytes more than `before`, since some memory is freed
+/// late. Returns the difference.
 pub fn settle(before: i64, limit: i64) -> i64 {
     let deadline = Instant::now() + patience();
     loop {
-        // Slabs keep what was freed for the next who asks.
+        // Slabs keep freed objects for the next allocation.
         kernel_memory::shrink_slabs();
         let more = bytes() - before;
         if more <= limit || Instant::now() > deadline {

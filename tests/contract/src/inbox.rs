@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a thread has been told, and whether the test has asked for it.
+//! The returns that a thread has read, and whether the test has looked at them.
 //!
-//! A return that a test neither waits for nor looks at is a failure of the test, for the driver said
-//! what nobody expected. Three kinds need not be asked for, since what the test itself did asks for
-//! them; how often and in which order they may come is checked instead:
+//! A return that a test neither waits for nor looks at fails the test: the driver returned
+//! something unexpected. Three kinds need no look, since they follow from what the test did. Their
+//! number and their order are checked instead:
 //!
 //! - `BR_NOOP`;
 //! - the acknowledgement of a call or reply: one for each that was written, and before its outcome;
@@ -24,13 +24,13 @@ pub struct Inbox {
     queue: RefCell<VecDeque<Return>>,
     /// Looked at by who waited there for something else.
     passed: RefCell<Vec<(Return, &'static Location<'static>)>>,
-    /// How many calls and replies were written whose acknowledgement has not been read.
+    /// The number of calls and replies without an acknowledgement yet.
     unacknowledged: Cell<u32>,
-    /// What was told although it could not be.
+    /// The returns that the contract forbids at their place.
     faults: RefCell<Vec<String>>,
 }
 
-/// What the owner of a node has been told: of weak counts, of strong ones.
+/// The counts that a node's owner was notified of: weak, strong.
 type Told = HashMap<(i32, usize, u64), (bool, bool)>;
 
 thread_local! {
@@ -64,7 +64,7 @@ impl Inbox {
         }
     }
 
-    /// The thread has left the driver: what it was to be told is gone.
+    /// The thread has left the driver: its unread acknowledgements are gone.
     pub fn left(&self) {
         self.unacknowledged.set(0);
     }
@@ -94,7 +94,7 @@ impl Inbox {
         }
     }
 
-    /// Whether news of counts follow from what was told before.
+    /// Checks that a notification of counts follows from those before it.
     fn read_news(&self, item: &Return) {
         let (Return::Increfs(node) | Return::Acquire(node) | Return::Release(node) | Return::Decrefs(node)) =
             item
@@ -110,7 +110,7 @@ impl Inbox {
             _ => (weak && !strong, (false, strong)),
         };
         if !fits {
-            self.fault(item, &format!("when told of weak counts: {weak}, of strong ones: {strong}"));
+            self.fault(item, &format!("after notifications of weak: {weak}, of strong: {strong}"));
         }
         TOLD.with_borrow_mut(|told| told.insert(key, next));
     }
@@ -139,7 +139,7 @@ impl Inbox {
         self.passed.take().into_iter().map(|(item, _)| item).collect()
     }
 
-    /// What is wrong with all that the thread was told.
+    /// The faults in all that the thread has read, and the returns that the test did not look at.
     pub fn complaints(&self) -> Vec<String> {
         let mut complaints = self.faults.take();
         let needs_asking = |item: &Return| {
@@ -157,14 +157,14 @@ impl Inbox {
     }
 }
 
-/// Fails if any thread was told what the test has not asked for.
+/// Fails if any thread has read a return that the test did not expect.
 pub fn expect_nothing_unasked() {
     for inbox in ALL.with_borrow(|all| all.clone()) {
         let complaints = inbox.complaints();
         let (process, thread, _) = inbox.who;
         assert!(
             complaints.is_empty(),
-            "thread {thread} of {process} was told unasked: {}",
+            "thread {thread} of {process} read unexpected returns: {}",
             complaints.join(", ")
         );
     }

@@ -11,7 +11,7 @@ const KINDS: [(CloneFlags, &str); 3] = [
     (CloneFlags::CLONE_NEWIPC, "ipc"),
 ];
 
-/// Whether the kernel has these.
+/// Returns whether the kernel has these.
 pub fn has(flags: CloneFlags) -> bool {
     let is_there = |name| Path::new("/proc/self/ns").join(name).exists();
     KINDS.iter().all(|(kind, name)| !flags.contains(*kind) || is_there(name))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A file whose end takes as long as a test wants, and a directory that nothing leaves meanwhile.
+//! A file whose end takes as long as a test needs, and a directory whose entries stay as long.
 //!
-//! The end of a file that an epoll set knows waits for the set's lock, and whoever reads the set's events holds
-//! that lock while it writes them into memory. If that memory is not there, it sleeps. So it is with the entries of
-//! a directory, and the lock of that.
+//! The end of a file in an epoll set waits for the set's lock. `epoll_wait()` holds that lock while
+//! it writes events into memory, and sleeps if that memory is not there. In the same way, a reader
+//! of a directory's entries holds the directory's lock.
 
 use crate::pages::page;
 use crate::userfault::Absent;
@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-/// What keeps such a file from its end, or such a directory as it is. Ends when it is dropped.
+/// Delays the end of such a file, or keeps such a directory as it is, until it is dropped.
 pub struct Lingering {
     absent: Absent,
     reader: Option<JoinHandle<()>>,
@@ -34,7 +34,7 @@ impl Lingering {
         Ok((file, lingering))
     }
 
-    /// What keeps the entries of a directory in it. Fails if the kernel has no userfaultfd.
+    /// Keeps the entries of a directory in it. Fails if the kernel has no userfaultfd.
     pub fn in_directory(path: &Path) -> nix::Result<Self> {
         let directory = File::open(path).expect("open a directory");
         Self::reading(move |memory| {

@@ -26,7 +26,7 @@ pub fn unload(driver: Driver) -> nix::Result<()> {
         .map(drop)
 }
 
-/// The same, once nothing uses it any more: the kernel ends some files later than their last descriptor.
+/// Unloads the driver once nothing uses it: the kernel ends some files after their last descriptor.
 pub fn unload_at_last(driver: Driver) -> nix::Result<()> {
     let deadline = Instant::now() + patience();
     loop {
@@ -37,12 +37,12 @@ pub fn unload_at_last(driver: Driver) -> nix::Result<()> {
     }
 }
 
-/// Whether the driver is a module that is loaded.
+/// Returns whether the driver is a module that is loaded.
 pub fn is_loaded(driver: Driver) -> bool {
     Path::new("/sys/module").join(driver.module()).join("refcnt").exists()
 }
 
-/// How many files and mounts use the driver. `None` if it cannot be taken away.
+/// The number of files and mounts that use the driver. `None` if it cannot be unloaded.
 pub fn users(driver: Driver) -> Option<usize> {
     let count = Path::new("/sys/module").join(driver.module()).join("refcnt");
     std::fs::read_to_string(count).ok()?.trim().parse().ok()

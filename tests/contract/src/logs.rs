@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The log files of the driver as a test reads them: to the last word, as whoever knows the C driver's expects them.
+//! The log files of the driver, read strictly: readers of the C driver's files expect this form.
 //!
-//! They are about all that the driver has, and what earlier tests have left may still be going. So a test
-//! looks only at what its own processes have.
+//! They list all that the driver has, and processes of earlier tests may still be ending. So a test
+//! reads only about its own processes.
 
 use crate::actor::patience;
 use crate::port::Port;
@@ -26,12 +26,12 @@ impl<'a> Logs<'a> {
         Self::mounted(t)
     }
 
-    /// Those of a binderfs that is mounted with them.
+    /// The logs of a binderfs that is mounted with them.
     pub fn mounted(t: &'a Stage) -> Self {
         Self { t, directory: t.device("binder_logs") }
     }
 
-    /// Those of another directory, about the same processes.
+    /// The logs in another directory, about the same processes.
     pub fn at(t: &'a Stage, directory: PathBuf) -> Self {
         Self { t, directory }
     }
@@ -41,32 +41,32 @@ impl<'a> Logs<'a> {
         self.directory.join(name)
     }
 
-    /// What a file says.
+    /// Reads a file.
     #[track_caller]
     pub fn read<T: Log>(&self, name: &str) -> T {
         T::read(&self.path(name), Mode::Strict).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// What `state` says.
+    /// Reads `state`.
     #[track_caller]
     pub fn state(&self) -> State {
         self.read("state")
     }
 
-    /// What `state` says of a port's process and the stage's first device.
+    /// The part of `state` about a port's process and the stage's first device.
     #[track_caller]
     pub fn process(&self, port: &Port) -> Process {
         only(self.blocks(self.state().processes, port))
     }
 
-    /// What `transactions` says of it, if anything.
+    /// The part of `transactions` about it, if there is one.
     #[track_caller]
     pub fn transactions(&self, port: &Port) -> Option<Process> {
         let transactions: Transactions = self.read("transactions");
         self.blocks(transactions.processes, port).pop()
     }
 
-    /// What `proc/<pid>` says of a port's process, for each of its devices.
+    /// `proc/<pid>` of a port's process, for each of its devices.
     #[track_caller]
     pub fn file_of(&self, port: &Port) -> Vec<Process> {
         self.read::<ProcessState>(&format!("proc/{}", self.t.global_pid(port))).processes
@@ -77,27 +77,27 @@ impl<'a> Logs<'a> {
         processes.into_iter().filter(|block| block.pid == pid && block.context == "binder").collect()
     }
 
-    /// What `state` says of a port's thread.
+    /// The part of `state` about a port's thread.
     #[track_caller]
     pub fn thread(&self, port: &Port) -> binder_logs::Thread {
         let task = self.t.task_of(port);
         only(self.process(port).threads.into_iter().filter(|thread| thread.id == task.thread).collect())
     }
 
-    /// What `state` says of the node that a port's process knows by this number.
+    /// The part of `state` about a node of a port's process, by the owner's pointer.
     #[track_caller]
     pub fn node(&self, port: &Port, ptr: u64) -> Node {
         let is_wanted = |node: &Node| node.ptr == binder_logs::Pointer::Value(ptr);
         only(self.process(port).nodes.into_iter().filter(is_wanted).collect())
     }
 
-    /// What `stats` says of all.
+    /// Reads `stats`.
     #[track_caller]
     pub fn stats(&self) -> Stats {
         self.read("stats")
     }
 
-    /// What `stats` says of a port's process.
+    /// The part of `stats` about a port's process.
     #[track_caller]
     pub fn stats_of(&self, port: &Port) -> ProcessStats {
         let pid = self.t.global_pid(port) as i32;
@@ -105,13 +105,13 @@ impl<'a> Logs<'a> {
         only(all.filter(|process| process.pid == pid && process.context == "binder").collect())
     }
 
-    /// What `transaction_log` says.
+    /// Reads `transaction_log`.
     #[track_caller]
     pub fn log(&self) -> TransactionLog {
         self.read("transaction_log")
     }
 
-    /// What `failed_transaction_log` says.
+    /// Reads `failed_transaction_log`.
     #[track_caller]
     pub fn failed(&self) -> TransactionLog {
         self.read("failed_transaction_log")

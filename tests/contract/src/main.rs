@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The contract of the Binder driver, as tests that run in a guest against whichever driver is loaded.
+//! The contract of the Binder driver, as tests that run in a guest against the loaded driver.
 //!
-//! How a test is built, from the outside in:
+//! The layers of a test, from the outside in:
 //!
 //! - [`runner`] puts each test into namespaces of its own, with a time limit;
 //! - [`stage`] gives it a fresh binderfs and memory that all its processes share;
 //! - the test conducts [`actor`]s, processes and threads that execute one system call at a time and
-//!   report what came of it, so that a test reads from top to bottom whatever runs in parallel;
+//!   report its result, so that a test reads from top to bottom although actors run in parallel;
 //! - [`port`] is an actor's opened device, with the moves of the protocol;
-//! - [`inbox`] fails a test whose driver says what the test has not asked for.
+//! - [`inbox`] fails a test whose driver returns something that the test did not expect.
 //!
 //! The tests are in [`tests`], one module a group. Each names the rules that it checks.
 
@@ -76,9 +76,9 @@ enum Command {
         #[arg(long)]
         update: std::path::PathBuf,
     },
-    /// Random streams of commands, and a digest of what came of each
+    /// Random streams of commands, and a digest of the results of each
     Fuzz(fuzz::FuzzArgs),
-    /// What an actor becomes that executes another program
+    /// The program that an actor becomes by `exec`
     #[command(hide = true)]
     Agent {
         /// The descriptor of its channel
@@ -90,7 +90,7 @@ enum Command {
     Load(load::LoadArgs),
     /// Put processes into a certain state, and run a program that looks at them
     Scene(scenes::SceneArgs),
-    /// Play scenes with the driver's trace events on, and print what they say
+    /// Play scenes with the driver's trace events on, and print those events
     Trace(traced::TraceArgs),
     /// Make the scenes of the worked examples, and look at them
     Example(examples::ExampleArgs),

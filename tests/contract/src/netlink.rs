@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Whoever listens to the reports of a Binder driver over generic netlink.
+//! A listener to the reports of a Binder driver over generic netlink.
 
 use nix::errno::Errno;
 use nix::sys::socket::{recv, send, socket, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
@@ -24,7 +24,7 @@ const TYPE_MASK: u16 = libc::NLA_TYPE_MASK as u16;
 const HEADER: usize = 16;
 const GENERIC_HEADER: usize = 4;
 
-/// What the kernel says of a family.
+/// The kernel's description of a family.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Family {
     pub id: u16,
@@ -100,12 +100,12 @@ impl Listener {
     }
 }
 
-/// What the kernel says of Binder's family; none where no driver has registered it.
+/// The kernel's description of Binder's family; none where no driver has registered it.
 pub fn binder_family() -> io::Result<Option<Family>> {
     family(&generic_socket()?)
 }
 
-/// The attributes of a message by their numbers, which go up to `last` and have to come in their order.
+/// The attributes of a message by their numbers, at most `last`, which have to ascend.
 #[track_caller]
 fn by_number<'a>(bytes: &'a [u8], last: u16) -> impl Fn(u16) -> Option<&'a [u8]> {
     let attributes: Vec<_> = attributes(bytes).collect();
@@ -138,7 +138,7 @@ fn generic_socket() -> nix::Result<OwnedFd> {
     socket(AddressFamily::Netlink, SockType::Raw, flag, protocol)
 }
 
-/// Asks for Binder's family.
+/// Looks Binder's family up.
 fn family(socket: &OwnedFd) -> io::Result<Option<Family>> {
     let name = [FAMILY.as_bytes(), &[0]].concat();
     let attribute = attribute(libc::CTRL_ATTR_FAMILY_NAME as u16, &name);
@@ -185,7 +185,7 @@ fn group(bytes: &[u8]) -> (String, u32) {
     (name, number)
 }
 
-/// One message; none if there is none and the flags say not to wait.
+/// Receives one message; with `MSG_DONTWAIT`, none if there is none.
 fn receive(socket: &OwnedFd, flags: MsgFlags) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; 8192];
     match recv(socket.as_raw_fd(), &mut bytes, flags) {

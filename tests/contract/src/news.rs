@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The owner's side of counts: reads what it is told of its nodes, and confirms it.
+//! The owner's side of counts: reads the notifications of its nodes, and confirms them.
 
 use crate::port::Port;
 use binder_sys::{Commands, Return};
 
 impl Port {
-    /// Answers the owner's pending count requests, the only thing that there is to read.
+    /// Answers the owner's pending count requests; nothing else may be there to read.
     #[track_caller]
     pub fn settle_counts(&self) {
         let items = self.answer_counts();
@@ -15,7 +15,7 @@ impl Port {
         assert!(items.iter().all(is_request), "{items:?}");
     }
 
-    /// Answers counts, which may have gone up or down, the only thing that there is to read.
+    /// Answers counts, which may have gone up or down; nothing else may be there to read.
     #[track_caller]
     pub fn hear_counts(&self) {
         let items = self.answer_counts();
@@ -26,7 +26,7 @@ impl Port {
         assert!(items.iter().all(is_news), "{items:?}");
     }
 
-    /// Answers counts until the process has no node left that anybody needs; nothing else comes meanwhile.
+    /// Answers counts until the process has no node left that anybody needs; nothing else may come.
     #[track_caller]
     pub fn expect_forgotten(&self) {
         let deadline = std::time::Instant::now() + crate::actor::patience();
@@ -46,7 +46,7 @@ impl Port {
         self.answer_counts_by(self)
     }
 
-    /// The same, answered by another thread of the process.
+    /// Answers the owner's pending count requests by another thread of the process.
     #[must_use]
     pub fn answer_counts_by(&self, answering: &Port) -> Vec<Return> {
         let mut items = self.passed();

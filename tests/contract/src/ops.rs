@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a conductor can tell an actor to do, and what the actor answers.
+//! The orders of a conductor to an actor, and the actor's answers.
 //!
 //! An operation is about one system call. Payloads lie in the arena; only addresses travel.
 
 use binder_sys::Commands;
 use serde::{Deserialize, Serialize};
 
-/// A device opened by an actor's process: all threads of the process know it by this number.
+/// A device opened by an actor's process: its number for all threads of the process.
 pub type Slot = usize;
 
 /// Every field of a `BINDER_WRITE_READ`, right or wrong.
@@ -15,17 +15,17 @@ pub struct WriteReadOp {
     /// The commands.
     #[serde(with = "serde_bytes")]
     pub commands: Vec<u8>,
-    /// What to claim as their size, if not the truth.
+    /// The size to claim for them, if not the true one.
     pub write_size: Option<u64>,
-    /// How much of them to claim as consumed.
+    /// The number of bytes to claim as consumed.
     pub write_consumed: u64,
     /// An address for the commands, if not the true one.
     pub write_buffer: Option<u64>,
     /// Room for returns.
     pub room: usize,
-    /// What to claim as that room, if not the truth.
+    /// The room to claim, if not the true one.
     pub read_size: Option<u64>,
-    /// How much of it to claim as filled.
+    /// The number of bytes to claim as filled.
     pub read_consumed: u64,
     /// An address for the returns, if not the true one.
     pub read_buffer: Option<u64>,
@@ -40,7 +40,7 @@ impl WriteReadOp {
     }
 }
 
-/// A counter in the arena, and where in the arena to write what it said: two numbers of 64 bits.
+/// A counter in the arena, and where in the arena to write two readings of it, of 64 bits each.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Watch {
     pub counter: u64,
@@ -62,9 +62,9 @@ pub enum Op {
     Unmap { address: u64, length: usize },
     /// Change a range's protection.
     Protect { address: u64, length: usize, protection: i32 },
-    /// Map new memory of its own in place of whatever is in a range.
+    /// Map new private memory over a range.
     Cover { address: u64, length: usize },
-    /// Move a mapping to wherever there is room. Answers the new address.
+    /// Move a mapping to a free place. Answers the new address.
     Move { address: u64, length: usize },
     /// `madvise(2)` for a range.
     Advise { address: u64, length: usize, advice: i32 },
@@ -72,7 +72,7 @@ pub enum Op {
     Fill { address: u64, length: usize, byte: u8 },
     /// Have faults in a range reported to a userfaultfd. Answers its number.
     Watch { address: u64, length: usize, mode: u64, features: u64 },
-    /// Have system calls take pointers with tags from this thread, or no more, and the processor check them.
+    /// Switch tagged pointers of this thread for system calls, and the processor's check of tags.
     TakeTags { on: bool, check: bool },
     /// Map new memory that has this tag. Answers the address, without it.
     TaggedMemory { length: usize, tag: u8 },
@@ -86,11 +86,11 @@ pub enum Op {
     SpinAfter { op: Box<Op>, counter: u64, stop: u64 },
     /// Do these one after another, without a word in between. Answers with [`Answer::All`].
     InTurn { ops: Vec<Op> },
-    /// Put the pages of a range into a pipe, which keeps them. Answers the number of the end to read from.
+    /// Put the pages of a range into a pipe, which keeps them. Answers the number of its read end.
     IntoPipe { address: u64, length: usize },
     /// Copy memory into the arena.
     Copy { from: u64, to: u64, length: usize },
-    /// `BINDER_WRITE_READ`. Answers what came of it.
+    /// `BINDER_WRITE_READ`. Answers its results.
     WriteRead { slot: Slot, args: WriteReadOp },
     /// Any other ioctl with its argument. Answers the argument afterwards.
     Ioctl {
@@ -105,7 +105,7 @@ pub enum Op {
     IoctlAt { slot: Slot, number: u32, address: u64 },
     /// Poll a slot. Answers the events, 0 after the timeout.
     Poll { slot: Slot, timeout_ms: u16 },
-    /// Make an epoll set of one slot, which tells of what is there, or only of what has come. Answers its number.
+    /// Make an epoll set of one slot, level- or edge-triggered. Answers its number.
     EpollCreate { slot: Slot, edge: bool },
     /// Wait for an epoll set. Answers the events, 0 after the timeout.
     EpollWait { set: usize, timeout_ms: u16 },
@@ -121,8 +121,8 @@ pub enum Op {
     Fork,
     /// Fork into a new pid namespace. Answers the pid as the parent sees it.
     ForkPidNamespace,
-    /// Become another program, this one anew, whose only slot is the descriptor to be kept, if any.
-    /// Answers that slot. Shared memory is gone afterwards.
+    /// Execute this program again; its only slot is the descriptor to be kept, if any. Answers that
+    /// slot. Shared memory is gone afterwards.
     Exec { slot: Option<Slot> },
     /// Go into new namespaces.
     Unshare { flags: i32 },
@@ -133,8 +133,8 @@ pub enum Op {
     InTwin { op: Box<Op> },
     /// Become another user.
     SetUser { uid: u32 },
-    /// Whether a system call that a signal interrupts is begun anew, where its driver allows that:
-    /// `SA_RESTART`.
+    /// Restart a system call that a signal interrupts, if the driver allows it (`SA_RESTART`), or
+    /// do not.
     RestartCalls { on: bool },
     /// Answers how many signals have interrupted the process.
     CountSignals,
@@ -152,8 +152,8 @@ pub enum Op {
     GiveFile { fd: i32 },
     /// Close the descriptor of this number.
     CloseFile { fd: i32 },
-    /// Make this number a descriptor of the slot's device, whatever it was before. Answers the slot
-    /// by which the device is known under that number.
+    /// Make this number a descriptor of the slot's device, in place of any other. Answers the slot
+    /// of the device under that number.
     DeviceAs { slot: Slot, fd: i32 },
     /// End this thread.
     EndThread,
@@ -161,7 +161,7 @@ pub enum Op {
     Exit,
 }
 
-/// What came of it.
+/// The result of an operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// A number: a slot, an address, a pid.
@@ -177,7 +177,7 @@ pub enum Answer {
         #[serde(with = "serde_bytes")]
         returns: Vec<u8>,
     },
-    /// Whether a step of the operation was made to fail, and what came of it.
+    /// The result of an operation, and whether a step of it was made to fail.
     Injected { fired: bool, answer: Box<Answer> },
     /// The answers to several operations.
     All(Vec<Answer>),

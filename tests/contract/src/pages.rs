@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-/// How large a page is here.
+/// The size of a page here.
 pub fn page() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {
@@ -12,7 +12,7 @@ pub fn page() -> usize {
     })
 }
 
-/// How many whole pages so many bytes are.
+/// The number of whole pages of so many bytes.
 pub fn pages_of(bytes: usize) -> u64 {
     (bytes / page()) as u64
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Processes as the initial pid namespace knows them, which is how some ioctls want them named.
+//! The pids of processes in the initial pid namespace, which some ioctls take.
 
 use crate::kernel_namespaces;
 use nix::sched::CloneFlags;
@@ -7,14 +7,14 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// How deep below the initial namespace a test runs, where there are others.
+/// The depth of a test's namespace below the initial one, where there are others.
 const DEPTH: usize = 1;
 
-/// The runner's own `/proc`, kept open by a test that has another. Nothing if the kernel has one namespace alone.
+/// The runner's own `/proc`, kept open by a test with another one. None without pid namespaces.
 pub struct GlobalPids(Option<File>);
 
 impl GlobalPids {
-    /// Takes hold of what is mounted on `/proc`; to be called before that is hidden by another.
+    /// Opens the mount on `/proc`; to be called before another mount hides it.
     pub fn new() -> Self {
         let is_another = kernel_namespaces::has(CloneFlags::CLONE_NEWPID);
         Self(is_another.then(|| File::open("/proc").expect("open the runner's /proc")))
@@ -26,7 +26,7 @@ impl GlobalPids {
         Self::among(&root, pid)
     }
 
-    /// The same of a thread of a process.
+    /// The tid of a thread of a process in the initial pid namespace.
     pub fn of_thread(&self, pid: i32, tid: i32) -> u32 {
         let Some(root) = self.root() else { return tid as u32 };
         Self::among(&root.join(format!("{}/task", self.of(pid))), tid)

@@ -2,8 +2,8 @@
 //! An actor's opened device, with the moves of the protocol.
 //!
 //! Moves that end in `start` or begin with `start_` leave the actor inside the driver; the next
-//! `wait_*` picks up what it came back with. Returns that a wait was not looking for are kept, and the
-//! test fails in the end unless it asks for them with [`Port::passed`] (see [`crate::inbox`]).
+//! `wait_*` takes its returns. A wait keeps the returns that it was not looking for. The test fails
+//! in the end unless it takes them with [`Port::passed`] (see [`crate::inbox`]).
 
 use crate::actor::Actor;
 use crate::arena::Arena;
@@ -34,14 +34,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What was read, decoded.
+    /// The decoded returns.
     pub fn returns(&self) -> Vec<Return> {
         let bytes = &self.buffer[..self.read_consumed as usize];
         Returns::new(bytes).map(|item| item.expect("whole items")).collect()
     }
 }
 
-/// What a `BINDER_WRITE_READ` that is out writes, from where on, and from where on it reads.
+/// The `BINDER_WRITE_READ` that is out: its commands, and where its write and its read begin.
 struct UnderWay {
     commands: Vec<u8>,
     write_consumed: u64,
@@ -57,7 +57,7 @@ pub struct Port {
     pub arena: Rc<Arena>,
     /// The device's number in its process.
     pub slot: Slot,
-    /// Where its space is mapped, and how long it is.
+    /// The address and the length of its mapping.
     pub space: Option<(u64, usize)>,
     inbox: Rc<Inbox>,
     /// The `BINDER_WRITE_READ` that is out.
@@ -78,14 +78,14 @@ impl Port {
         Self { actor, arena: arena.clone(), slot, space: None, inbox, under_way: Rc::default() }
     }
 
-    /// Makes the driver know the thread, so that its first read may block: where the contract allows
-    /// a first call to return at once (IOCTL-3), this is it.
+    /// Makes the driver record the thread, so that its first read may block. The contract allows
+    /// the thread's first call to return at once (IOCTL-3); this is that call.
     fn settled(self) -> Self {
         let _ = self.ioctl(ioctl::BINDER_VERSION, BinderVersion::default());
         self
     }
 
-    /// The same device used by a new thread of the same process.
+    /// This device used by a new thread of its process.
     pub fn thread(&self) -> Self {
         let actor = Rc::new(self.actor.thread());
         let space = self.space;
@@ -99,7 +99,7 @@ impl Port {
         port
     }
 
-    /// The same device used by another actor, whose process has it at the same number.
+    /// This device used by another actor, whose process has it at the same number.
     pub fn used_by(&self, actor: Rc<Actor>) -> Self {
         Self::at(actor, &self.arena, self.slot)
     }
@@ -162,7 +162,7 @@ impl Port {
         self.manage(ioctl::BINDER_SET_CONTEXT_MGR, 0i32)
     }
 
-    /// `BINDER_SET_CONTEXT_MGR_EXT`, likewise.
+    /// `BINDER_SET_CONTEXT_MGR_EXT`.
     pub fn set_context_manager_ext(&self, node: FlatBinderObject) -> nix::Result<()> {
         self.manage(ioctl::BINDER_SET_CONTEXT_MGR_EXT, node)
     }
@@ -195,7 +195,7 @@ impl Port {
         self.ioctl(ioctl::BINDER_GET_NODE_DEBUG_INFO, info).expect("look at a node")
     }
 
-    /// `BINDER_GET_EXTENDED_ERROR`: what the sender was told, and the errno.
+    /// `BINDER_GET_EXTENDED_ERROR`: the return that the sender read, and the errno.
     pub fn extended_error(&self) -> (u32, i32) {
         let error = self.ioctl(ioctl::BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default());
         let error = error.expect("the extended error");
@@ -222,7 +222,7 @@ impl Port {
         }
     }
 
-    /// Has the inbox know what was written and read.
+    /// Passes what was written and read to the inbox.
     fn note(&self, outcome: &Outcome) {
         let Some(before) = self.under_way.take() else { return };
         let written = before.write_consumed as usize..outcome.write_consumed as usize;
@@ -231,7 +231,7 @@ impl Port {
         }
         let read = before.read_consumed as usize..outcome.read_consumed as usize;
         if let Some(told) = outcome.buffer.get(read) {
-            // A test of the stream itself says what is wrong with one that is cut.
+            // A test of the stream itself checks a stream that is cut.
             self.inbox.read(&Returns::new(told).map_while(Result::ok).collect::<Vec<_>>());
         }
     }
@@ -250,7 +250,7 @@ impl Port {
         assert_eq!(outcome.write_consumed as usize, commands.len(), "stopped early");
     }
 
-    /// Writes commands without reading, and says how that ended.
+    /// Writes commands without reading, and returns how that ended.
     pub fn try_write(&self, commands: &Commands) -> Outcome {
         self.raw(WriteReadOp::of(commands))
     }
@@ -271,7 +271,7 @@ impl Port {
         self.start_raw(WriteReadOp { room: ROOM, ..WriteReadOp::of(commands) });
     }
 
-    /// The same, with an eye on a counter before and after.
+    /// Orders to write commands and then read, and reads a counter before and after.
     pub fn start_watching(&self, commands: &Commands, watch: Watch) {
         self.start_raw(WriteReadOp { room: ROOM, watch: Some(watch), ..WriteReadOp::of(commands) });
     }
@@ -288,22 +288,22 @@ impl Port {
         self.actor.expect_blocked();
     }
 
-    /// Orders a read without room for anything but `BR_NOOP`, and makes sure that it blocks: a thread that is
-    /// woken for work then has it, and has not told it.
+    /// Orders a read without room for anything but `BR_NOOP`, and makes sure that it blocks. A
+    /// thread that is woken for work then has the work, and cannot return it.
     #[track_caller]
     pub fn park_without_room(&self) {
         self.start_raw(WriteReadOp { room: 40, ..Default::default() });
         self.actor.expect_blocked();
     }
 
-    /// That read has come back, and told nothing.
+    /// Checks that the read of [`Self::park_without_room`] returned nothing.
     #[track_caller]
     pub fn expect_no_room(&self) {
         let outcome = self.finish_raw();
         assert_eq!((outcome.errno, outcome.returns()), (Errno::from_raw(0), vec![Return::Noop]));
     }
 
-    /// One read that has something to tell, without `BR_NOOP`.
+    /// One read that returns something; `BR_NOOP` is left out.
     #[track_caller]
     pub fn read_once(&self) -> Vec<Return> {
         let outcome = self.raw(WriteReadOp { room: ROOM, ..Default::default() });
@@ -313,17 +313,17 @@ impl Port {
         items
     }
 
-    /// The thread has written these by another way than those of this type, and may be told of them.
+    /// The test has written these without this type's moves: acknowledgements of them may come.
     pub fn may_acknowledge(&self, commands: &Commands) {
         self.inbox.wrote(commands.as_bytes());
     }
 
-    /// What the thread was to be told of its calls is lost, so that the next is acknowledged alone.
+    /// The thread's unread acknowledgements are lost, so that the next call is acknowledged alone.
     pub fn forgets_acknowledgements(&self) {
         self.inbox.left();
     }
 
-    /// Reads without waiting, until nothing is left; what was there.
+    /// Reads without waiting, until nothing is left; returns all that was there.
     #[must_use]
     pub fn drain(&self) -> Vec<Return> {
         let mut found: Vec<Return> = std::iter::from_fn(|| self.inbox.next()).collect();
@@ -404,7 +404,7 @@ impl Port {
         self.wait(&format!("{wanted:?}"), |item| (*item == wanted).then_some(()));
     }
 
-    /// Says that the test does not care about what was set aside.
+    /// Drops what was set aside: the test does not need it.
     pub fn ignore_passed(&self) {
         self.inbox.take_passed();
     }
@@ -441,7 +441,7 @@ impl Port {
         }
     }
 
-    /// The same, oneway.
+    /// A oneway call with this content.
     pub fn place_oneway(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
         BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..self.place(handle, code, parcel) }
     }
@@ -477,7 +477,7 @@ impl Port {
         self.start(&commands);
     }
 
-    /// Sends a call that is refused; returns what the driver says.
+    /// Sends a call that is refused; returns the refusal.
     #[track_caller]
     pub fn refused(&self, data: &BinderTransactionData) -> Return {
         self.start_transaction(data);
@@ -678,8 +678,8 @@ pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) ->
     handle
 }
 
-/// Has a process ask the context manager for an object, and returns the handle that it gets for it. It
-/// has one strong count of its own.
+/// Has a process call the context manager for an object, and returns the handle that it gets for
+/// it. The handle has one strong count of its own.
 #[track_caller]
 pub fn give_in_a_reply(manager: &Port, asking: &Port, given: FlatBinderObject) -> u32 {
     manager.free(&asking.call(manager, 0, 0, &empty()));

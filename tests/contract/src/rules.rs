@@ -71,7 +71,7 @@ fn summary(tests: &[String]) -> String {
     out
 }
 
-/// The names of the host tests that are about lessons, as `file::function`. Called in the folder of this crate.
+/// The names of the host tests about lessons, as `file::function`. Runs in this crate's folder.
 fn host_lessons() -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("../host/rooms/src")];
@@ -127,7 +127,7 @@ fn mistakes(known: &HashSet<&str>, host: &[String]) -> Vec<String> {
     found
 }
 
-/// The document with the tests of each entry. Fails if an entry has neither a test nor another check, or a test names what has no text.
+/// The document with the tests of each entry. Fails if an entry has neither a test nor another check, or if a test names an entry without text.
 pub fn updated(document: &str) -> anyhow::Result<String> {
     let host = host_lessons()?;
     let tests = tests_by_entry(&host);

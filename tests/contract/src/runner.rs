@@ -28,14 +28,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Where a test finds a private, empty directory.
+/// A private, empty directory for each test.
 pub const SCRATCH: &str = "/tmp";
 
-/// How a test ended.
+/// The end of a test.
 #[derive(Clone, Serialize)]
 #[serde(tag = "result", content = "why", rename_all = "snake_case")]
 enum Verdict {
-    /// As the contract says.
+    /// As the contract demands.
     Ok,
     /// Otherwise, for this reason.
     Failed(String),
@@ -45,7 +45,7 @@ enum Verdict {
     Skipped(String),
 }
 
-/// What is written of a test's end.
+/// The record of a test's end.
 #[derive(Serialize)]
 struct Record {
     test: String,
@@ -74,7 +74,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
         crate::stage::set_near_limits();
     }
     if let Some(policy) = &args.policy {
-        // One write, for the module wants it whole.
+        // One write, because the module takes the whole policy at once.
         std::fs::write("/sys/fs/selinux/load", std::fs::read(policy)?).context("load the policy")?;
     }
     let mut records =
@@ -185,8 +185,8 @@ fn collect(pipe: OwnedFd, first: Pid, limit: Duration) -> Verdict {
     }
 }
 
-/// Runs the body as the second process of new namespaces; gives the first, which ends with the body and ends all in them. Where
-/// there are none of pids, what the body leaves behind is looked for.
+/// Runs the body as the second process of new namespaces; returns the first, which ends with the
+/// body and ends all in them. A kernel without pid namespaces needs a search for what is left.
 pub fn in_new_namespaces(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> anyhow::Result<Pid> {
     let has_pids = kernel_namespaces::has(CloneFlags::CLONE_NEWPID);
     let pids = if has_pids { CloneFlags::CLONE_NEWPID } else { CloneFlags::empty() };
@@ -213,7 +213,7 @@ pub fn in_new_namespaces(pipe: OwnedFd, body: impl FnOnce(&OwnedFd)) -> anyhow::
     std::process::exit(0)
 }
 
-/// Runs a load in namespaces of its own; gives its words, or why it failed.
+/// Runs a load in namespaces of its own; returns its output, or the reason of its failure.
 pub fn in_namespaces(load: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<String> {
     let (from, to) = pipe()?;
     in_new_namespaces(to, |pipe| {
@@ -241,7 +241,7 @@ fn reap_until(child: Pid) {
     }
 }
 
-/// Ends the children of this process, and whoever becomes one by that.
+/// Ends the children of this process, and their orphans.
 fn end_all_children() {
     loop {
         children_of(getpid()).for_each(|pid| {
@@ -287,7 +287,7 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
     let message = match result {
         Ok(()) if differences.is_empty() => "+".to_string(),
         Ok(()) => format!("~{differences}"),
-        // Whatever of the test said so, a child of its or itself.
+        // The test's process or a child of it lacks something.
         Err(why) => match why.split_once(NEEDS) {
             Some((_, what)) => format!("?needs {what}"),
             None => format!("-{why}"),
@@ -295,5 +295,5 @@ fn perform(test: &Test, driver: Driver, pipe: &OwnedFd) {
     };
     let mut pipe = std::fs::File::from(pipe.try_clone().expect("a descriptor"));
     let cut = message.char_indices().nth(4000).map_or(message.len(), |(index, _)| index);
-    pipe.write_all(&message.as_bytes()[..cut.min(4090)]).expect("tell the runner");
+    pipe.write_all(&message.as_bytes()[..cut.min(4090)]).expect("report to the runner");
 }

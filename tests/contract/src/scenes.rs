@@ -18,7 +18,7 @@ use std::process::Command;
 
 #[derive(Args)]
 pub struct SceneArgs {
-    /// What the processes do
+    /// The scene to play
     #[arg(value_enum)]
     scene: Scene,
     /// The program that looks at them, and its arguments
@@ -34,7 +34,7 @@ enum Scene {
     Cycle,
     /// CALLER waits for MIDDLE on one device, and MIDDLE for CALLER on another
     Crossed,
-    /// A cycle of processes with idle threads on another device, and on one of this name in another instance
+    /// A cycle of processes with idle threads on another device and in another instance
     Beside,
     /// A cycle until CALLER had another thread, which serves MIDDLE
     Joined,
@@ -52,9 +52,9 @@ enum Scene {
     Frozen,
 }
 
-/// Where the scene has its binderfs.
+/// The mount point of the scene's binderfs.
 const PLACE: &str = "/tmp/scene";
-/// The code of all calls, by which a test knows them.
+/// The code of all calls, by which a test finds them.
 const CODE: u32 = 0x2a;
 /// A space that few calls fill.
 const SMALL: usize = 1 << 16;
@@ -62,7 +62,7 @@ const SMALL: usize = 1 << 16;
 /// Sets the scene, and runs the program, whose exit code this gives.
 pub fn run(args: &SceneArgs) -> anyhow::Result<i32> {
     std::fs::create_dir_all(PLACE)?;
-    // What drivers do differently has no part in these scenes.
+    // Differences between drivers play no part in these scenes.
     let stage = Stage::new(Driver::C, Path::new(PLACE), GlobalPids::new());
     let cast = match args.scene {
         Scene::Chain => chain(&stage),

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How an actor's thread is scheduled, seen and changed from outside, whatever it is doing.
+//! The scheduling of an actor's thread, read and changed from outside at any time.
 
 use crate::actor::Actor;
 use nix::errno::Errno;
 use nix::sched::{sched_setaffinity, CpuSet};
 use nix::unistd::Pid;
 
-/// What the kernel adds to a policy that children do not inherit.
+/// The flag in a policy that children do not inherit.
 const RESET_ON_FORK: i32 = libc::SCHED_RESET_ON_FORK;
 
-/// How a thread is scheduled.
+/// The policy of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// It shares, with this nice value.
     Nice(i32),
     /// It does not, and runs until it waits.
     Fifo(i32),
-    /// It takes turns with those of its priority.
+    /// It takes turns with others of its priority.
     RoundRobin(i32),
 }
 
 pub use Schedule::{Fifo, Nice, RoundRobin};
 
-/// What `sched_setattr(2)` sets, in its second version; the C library of 32-bit tasks has no such struct.
+/// The argument of `sched_setattr(2)`, second version; 32-bit C libraries have no such struct.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
@@ -30,7 +30,7 @@ pub struct Attributes {
     pub size: u32,
     /// The policy, without a flag.
     pub policy: u32,
-    /// What of this is meant, and whether children inherit it.
+    /// The fields that are meant, and whether children inherit them.
     pub flags: u64,
     /// The nice value.
     pub nice: i32,
@@ -40,7 +40,7 @@ pub struct Attributes {
     pub runtime: u64,
     pub deadline: u64,
     pub period: u64,
-    /// How much of a CPU the scheduler is to believe that the thread needs: at least, and at most.
+    /// The utilization that the scheduler shall assume for the thread: at least, and at most.
     pub util_min: u32,
     pub util_max: u32,
 }
@@ -68,7 +68,7 @@ impl Actor {
         nice
     }
 
-    /// How the thread is scheduled.
+    /// The thread's policy.
     pub fn schedule(&self) -> Schedule {
         let mut parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: the kernel fills the parameter, which lives long enough.
@@ -88,7 +88,7 @@ impl Actor {
         Errno::result(policy).expect("look at the policy")
     }
 
-    /// Whether children of the thread start with an ordinary policy.
+    /// Returns whether children of the thread start with an ordinary policy.
     pub fn resets_on_fork(&self) -> bool {
         self.policy() & RESET_ON_FORK != 0
     }
@@ -121,11 +121,11 @@ impl Actor {
         Errno::result(result).expect("sched_setscheduler");
     }
 
-    /// All attributes that the kernel tells.
+    /// All attributes that the kernel returns.
     pub fn attributes(&self) -> Attributes {
         let mut seen = Attributes::default();
         let (size, none) = (size_of::<Attributes>(), 0);
-        // SAFETY: the kernel fills the struct, whose size it is told.
+        // SAFETY: the kernel fills the struct, whose size is an argument.
         let result = unsafe { libc::syscall(libc::SYS_sched_getattr, self.tid(), &raw mut seen, size, none) };
         Errno::result(result).expect("sched_getattr");
         seen
@@ -147,7 +147,7 @@ impl Actor {
         self.number(crate::ops::Op::SetUser { uid: 1000 }).expect("become another user");
     }
 
-    /// Lets the process's threads choose nice values from `nice` on, where they have no right to choose any.
+    /// Permits the process's threads to choose nice values from `nice` on, without other rights.
     pub fn limit_nice(&self, nice: i32) {
         self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
     }
@@ -167,7 +167,7 @@ pub fn pin(thread: Pid, cpu: usize) {
     allow(thread, &[cpu]);
 }
 
-/// Lets a thread run on these CPUs only. One that sleeps stays where it is until it is woken.
+/// Restricts a thread to these CPUs. A sleeping thread stays where it is until it is woken.
 pub fn allow(thread: Pid, cpus: &[usize]) {
     let mut only = CpuSet::new();
     for cpu in cpus {

@@ -7,7 +7,7 @@ use binder_sys::*;
 use nix::errno::Errno;
 use zerocopy::{Immutable, IntoBytes};
 
-/// What lies before the first object: no block may be described at offset 0 (lesson C18).
+/// The bytes before the first object: no block may be described at offset 0 (lesson C18).
 pub const LEAD: &[u8; 8] = b"in front";
 
 /// A parcel whose blocks lie in the arena.
@@ -15,7 +15,7 @@ pub const LEAD: &[u8; 8] = b"in front";
 pub struct SgParcel {
     /// The data and where the objects are in it.
     pub parcel: Parcel,
-    /// How much room the blocks need in the receiver.
+    /// The room that the blocks need in the receiver.
     pub room: u64,
 }
 
@@ -100,7 +100,7 @@ pub fn array_fds(bytes: &[u8]) -> Vec<i32> {
 }
 
 impl Port {
-    /// The object of any kind that is at this place among those of a transaction.
+    /// The object of any kind at this place in a transaction.
     pub fn any_object<T: zerocopy::FromBytes>(&self, call: &BinderTransactionData, index: u64) -> T {
         let offset: u64 = self.read_object(call.offsets + 8 * index);
         self.read_object(call.buffer + offset)
@@ -133,5 +133,5 @@ pub fn refused(client: &Port, parcel: &SgParcel) -> i32 {
     errno
 }
 
-/// As it says it where it finds the data wrong.
+/// The errno in the driver's extended error when it finds the data wrong.
 pub const EINVAL: i32 = -(Errno::EINVAL as i32);

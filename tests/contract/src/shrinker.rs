@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver's shrinker, through which the kernel takes memory back, as debugfs shows it.
 //!
-//! `count` says for each cgroup and node how many pages might be had back, `scan` has some of them
-//! looked at. Needs `CONFIG_SHRINKER_DEBUG` and root.
+//! `count` shows for each cgroup and node how many pages the driver could give back; a write to
+//! `scan` makes it look at some of them. Needs `CONFIG_SHRINKER_DEBUG` and root.
 
 use crate::pages::pages_of;
 use crate::stage::Stage;
@@ -10,8 +10,8 @@ use nix::mount::{mount, MsFlags};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How often reclaim has to come round for a page that nobody uses, whatever the driver: ours lets a
-/// page pass that was used since it came last, and once more.
+/// The number of scans after which a driver has given an unused page back: ours passes a page that
+/// was used since the last scan, and once more.
 const ROUNDS: usize = 3;
 
 /// The shrinker of whichever Binder driver is loaded.
@@ -46,7 +46,7 @@ impl Shrinker {
         text.lines().map(|line| numbers(line).ok_or(io::ErrorKind::InvalidData.into())).collect()
     }
 
-    /// How many pages might be had back.
+    /// The number of pages that the driver could give back.
     pub fn pages(&self) -> u64 {
         let counts = self.counts().expect("the shrinker's count");
         counts.iter().flat_map(|(_, nodes)| nodes).sum()
@@ -64,7 +64,7 @@ impl Shrinker {
         for (cgroup, nodes) in self.counts().expect("the shrinker's count") {
             for (node, pages) in nodes.iter().enumerate().filter(|(_, pages)| **pages != 0) {
                 let scan = |cgroup| std::fs::write(self.0.join("scan"), format!("{cgroup} {node} {pages}"));
-                // A shrinker that knows nothing of cgroups wants 0 for whatever it counts.
+                // A shrinker that ignores cgroups takes only 0.
                 if scan(cgroup).is_err() {
                     scan(0).expect("scan");
                 }
@@ -72,7 +72,7 @@ impl Shrinker {
         }
     }
 
-    /// The same, unless the driver is about to go. `false` if it is gone.
+    /// Has all pages looked at once, unless the driver is about to go. `false` if it is gone.
     pub fn try_scan(&self) -> bool {
         let Ok(counts) = self.counts() else { return false };
         for (cgroup, nodes) in counts {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a test starts with: a fresh binderfs, an arena, and the usual cast.
+//! The start of a test: a fresh binderfs, an arena, and the usual cast.
 
 use crate::actor::Actor;
 use crate::arena::Arena;
@@ -18,27 +18,27 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The size of the space that an actor maps unless a test wants another.
+/// The size of the space that an actor maps by default.
 pub const SPACE: usize = 1 << 20;
 
-/// Whether the numbers of the driver start near their ends.
+/// The numbers of the driver start near their ends.
 static NEAR_LIMITS: AtomicBool = AtomicBool::new(false);
 
-/// Says that they do.
+/// Sets [`NEAR_LIMITS`].
 pub fn set_near_limits() {
     NEAR_LIMITS.store(true, Ordering::Relaxed);
 }
 
-/// How a test's panic begins that ends it because the guest lacks something: the test is then reported as skipped.
+/// The start of a panic that reports a test as skipped, because the guest lacks something.
 pub const NEEDS: &str = "this test needs ";
 
-/// What tests of binderfs need.
+/// The need of tests of binderfs.
 const BINDERFS: &str = "a driver with binderfs";
 
-/// Where the devices of a C driver are that was configured without binderfs, as Debian's is.
+/// The devices of a C driver that was configured without binderfs, as Debian's is.
 const DEVICES: &str = "/dev";
 
-/// Lays files of these devices into a directory, as binderfs would have them: a test may remove them, or change their modes.
+/// Makes files of these devices in a directory, which a test may remove or change, as in binderfs.
 fn make_devices(directory: &Path) {
     for name in ["binder", "hwbinder", "vndbinder"] {
         let Ok(device) = std::fs::metadata(Path::new(DEVICES).join(name)) else { continue };
@@ -60,8 +60,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver that has none, all tests use
-    /// the same devices, one after another, each by files of its own.
+    /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver without
+    /// binderfs all tests use the same devices, one after another, each by files of its own.
     pub fn new(driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
@@ -82,24 +82,24 @@ impl Stage {
         }
     }
 
-    /// Where binderfs is mounted.
+    /// The mount point of binderfs.
     pub fn root(&self) -> &Path {
         self.needs(BINDERFS, self.has_binderfs);
         &self.root
     }
 
-    /// Needs devices of a binderfs made for this test: nobody managed their contexts before, and nobody will.
+    /// Needs devices of a new binderfs, whose contexts no other test manages.
     pub fn needs_new_devices(&self) {
         self.needs(BINDERFS, self.has_binderfs);
     }
 
-    /// Needs a driver that is a module which nothing but this stage uses, so that the test may take it away.
+    /// Needs a driver that is a module which only this stage uses, so that the test may unload it.
     pub fn needs_driver_alone(&self) {
-        // What uses it is the mount.
+        // The mount is the one user.
         self.needs("a driver that is loaded for it alone", loading::users(self.driver) == Some(1));
     }
 
-    /// Mounts binderfs anew, with its logs.
+    /// Mounts binderfs again, with its logs.
     pub fn mount_with_logs(&self) {
         self.unmount();
         fs::mount_at(self.root(), Some("stats=global")).expect("mount binderfs");
@@ -110,17 +110,17 @@ impl Stage {
         nix::mount::umount2(self.root(), nix::mount::MntFlags::MNT_DETACH).expect("unmount binderfs");
     }
 
-    /// The process of a port as the initial pid namespace knows it.
+    /// The pid of a port's process in the initial pid namespace.
     pub fn global_pid(&self, port: &Port) -> u32 {
         self.pid_of(&port.actor)
     }
 
-    /// The same of an actor.
+    /// The pid of an actor's process in the initial pid namespace.
     pub fn pid_of(&self, actor: &Actor) -> u32 {
         self.pids.of(actor.pid())
     }
 
-    /// The number by which the driver lets a process of the test's own pid namespace freeze one of that.
+    /// The pid by which a process of the test's own namespace can freeze one of that namespace.
     pub fn pid_to_freeze(&self, actor: &Actor) -> u32 {
         if self.driver == Driver::Rust {
             actor.pid() as u32
@@ -129,17 +129,17 @@ impl Stage {
         }
     }
 
-    /// The thread of a port, likewise.
+    /// The tid of a port's thread in the initial pid namespace.
     pub fn global_tid(&self, port: &Port) -> u32 {
         self.pids.of_thread(port.actor.pid(), port.actor.tid())
     }
 
-    /// The calling process, likewise.
+    /// The pid of the calling process in the initial pid namespace.
     pub fn own_pid(&self) -> u32 {
         self.pids.of(nix::unistd::getpid().as_raw())
     }
 
-    /// A port's thread and its process, likewise.
+    /// A port's thread and its process in the initial pid namespace.
     pub fn task_of(&self, port: &Port) -> Task {
         Task { process: self.global_pid(port) as i32, thread: self.global_tid(port) as i32 }
     }
@@ -173,7 +173,7 @@ impl Stage {
         self.client_with(SPACE)
     }
 
-    /// The same with another size of the space.
+    /// A client with another size of the space.
     pub fn client_with(&self, space: usize) -> Port {
         let mut port = self.opened();
         port.map(space).expect("map the space");
@@ -185,7 +185,7 @@ impl Stage {
         self.manager_with(SPACE)
     }
 
-    /// The same with another size of the space.
+    /// A manager with another size of the space.
     pub fn manager_with(&self, space: usize) -> Port {
         let port = self.client_with(space);
         port.set_context_manager().expect("become context manager");
@@ -198,7 +198,7 @@ impl Stage {
         self.client().managing(flags)
     }
 
-    /// The same, for a node whose calls may carry files.
+    /// A manager whose calls may carry files.
     pub fn file_manager(&self) -> Port {
         self.manager_flagged(ObjectFlags::ACCEPTS_FDS)
     }
@@ -224,7 +224,7 @@ impl Stage {
         holds
     }
 
-    /// The same for what ours alone does. On another driver the rest of the test means nothing then.
+    /// Passes if our driver alone does this. On another one the rest of the test is void then.
     #[track_caller]
     pub fn ours_alone(&self, why: &str, holds: bool) -> bool {
         if self.driver == Driver::Rust {
@@ -234,7 +234,7 @@ impl Stage {
         self.known_difference(self.driver, why, holds)
     }
 
-    /// Ends the test, which is then reported as skipped, unless the guest has what it means nothing without.
+    /// Ends the test, which is then reported as skipped, unless the guest has what it needs.
     pub fn needs(&self, what: &str, is_there: bool) {
         if !is_there {
             self.lacks(what);
@@ -246,18 +246,18 @@ impl Stage {
         panic!("{NEEDS}{what}");
     }
 
-    /// Needs a kernel without KASAN: there what is freed goes into quarantine first, and time goes into the shadow of memory.
+    /// Needs a kernel without KASAN, which delays the reuse of freed memory, and costs time.
     pub fn needs_no_kasan(&self) {
         self.needs("a kernel without KASAN", !self.has_kasan());
     }
 
-    /// Whether KASAN lays bytes around each object, and lock checks some into each lock.
+    /// Returns whether KASAN, and lock checks, enlarge each object.
     pub fn has_kasan(&self) -> bool {
         std::fs::read_to_string("/proc/kallsyms").unwrap_or_default().contains(" kasan_report\n")
     }
 
-    /// How often something is tried that goes wrong by chance, of `all` times: a quarter where the kernel watches locks
-    /// and memory. It is many times slower, and tells of a lock or an access that is wrong when it comes to it once.
+    /// The number of tries, of `all`, for a fault that shows by chance: a quarter where the kernel
+    /// checks locks and memory. Such a kernel is slow, and reports each wrong access.
     pub fn tries(&self, all: u32) -> u32 {
         if Path::new("/proc/lockdep_stats").exists() {
             all / 4
@@ -266,7 +266,7 @@ impl Stage {
         }
     }
 
-    /// Whether the numbers of the driver start near their ends.
+    /// Returns whether the numbers of the driver start near their ends.
     pub fn is_near_limits(&self) -> bool {
         NEAR_LIMITS.load(Ordering::Relaxed)
     }
@@ -276,7 +276,7 @@ impl Stage {
         self.differences.borrow().join("; ")
     }
 
-    /// Whether upstream's Rust driver is loaded, whose errno values differ in documented places.
+    /// Returns whether upstream's Rust driver is loaded, whose errno values differ as documented.
     pub fn upstream(&self) -> bool {
         self.driver == Driver::Upstream
     }

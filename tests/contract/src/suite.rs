@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a test is, and the list of all of them.
+//! The type of a test, and the list of all tests.
 
 use crate::stage::Stage;
 use crate::tests;
@@ -7,13 +7,13 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The drivers that the suite knows.
+/// The drivers that the suite can test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
     /// The C driver, which decides what is right.
     C,
-    /// Ours.
+    /// This project's driver.
     Rust,
     /// The kernel's own Rust driver.
     Upstream,
@@ -53,7 +53,7 @@ pub struct Test {
     pub short: &'static str,
     /// The rules of the contract that it checks.
     pub rules: &'static [&'static str],
-    /// What it does.
+    /// Its body.
     pub run: fn(&Stage),
 }
 
@@ -63,7 +63,7 @@ impl Test {
         self.place.0.split("::").nth(2).expect("a module of tests")
     }
 
-    /// How many CPUs it has.
+    /// The number of its CPUs.
     pub fn cpus(&self) -> usize {
         let name = self.name();
         1 + usize::from(tests::TWO_CPUS.iter().any(|beginning| name.starts_with(beginning)))
@@ -75,8 +75,8 @@ impl Test {
     }
 }
 
-/// Declares a test: its name, the rules that it checks, who takes part if that is not up to the test, and what it does. The linker
-/// puts all of them in a row.
+/// Declares a test: its name, the rules that it checks, a function that makes its actors, if there
+/// is one, and its body. The linker puts all tests in a row.
 #[macro_export]
 macro_rules! case {
     ($name:ident, [$($rule:literal),* $(,)?], $run:expr $(,)?) => {
@@ -110,8 +110,8 @@ extern "C" {
 /// All tests, in the order of their modules and lines.
 pub fn all() -> impl Iterator<Item = &'static Test> {
     let (first, end) = ((&raw const FIRST).cast::<&Test>(), (&raw const END).cast::<&Test>());
-    // SAFETY: the linker defines both symbols, one at the beginning and one behind the end of the section, in which there is
-    // nothing but the references that `case!` puts there.
+    // SAFETY: the linker defines both symbols, at the start and the end of the section. The section
+    // has only the references that `case!` puts there.
     let row = unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) };
     let mut tests = row.to_vec();
     tests.sort_by_key(|test| test.place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Pointers whose top byte is a tag, as arm64 has them: system calls take them from a thread that asks for it, and where memory has tags,
-//! too (MTE), the processor compares the two.
+//! Pointers whose top byte is a tag, as arm64 has them: system calls take them from a thread that
+//! has enabled this. If the memory has tags too (MTE), the processor compares the two.
 
 use nix::errno::Errno;
 use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
@@ -22,15 +22,15 @@ pub fn tagged(address: u64, tag: u8) -> u64 {
     address & !(0xff << 56) | u64::from(tag) << 56
 }
 
-/// Has system calls take tagged pointers from this thread and those that it starts, or no more; if `check`, the processor compares
-/// tags with those of memory. Fails with `EINVAL` where there are none.
+/// Switches tagged pointers in system calls of this thread and of those that it starts. With
+/// `check`, the processor compares tags with memory's. Fails with `EINVAL` where there are none.
 pub fn take_tags(on: bool, check: bool) -> nix::Result<()> {
     let mode = if on { PR_TAGGED_ADDR_ENABLE } else { 0 } | if check { PR_MTE_TCF_SYNC } else { 0 };
     // SAFETY: the call changes what this thread may give to system calls, and no memory.
     Errno::result(unsafe { libc::prctl(PR_SET_TAGGED_ADDR_CTRL, mode, 0usize, 0usize, 0usize) }).map(drop)
 }
 
-/// New zeroed memory that has this tag, of four bits, from end to end. Gives where it is, without the tag.
+/// New zeroed memory with this tag, of four bits, throughout. Returns its address, without the tag.
 pub fn memory(length: usize, tag: u8) -> nix::Result<u64> {
     let size = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
     let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::from_bits_retain(PROT_MTE);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What each thread of a guest is doing, for who wants to know why a test did not end.
+//! The state of each thread of a guest, for the report of a test that did not end.
 
 use std::path::{Path, PathBuf};
 
-/// A line for each thread of user space, with its kernel stack where the kernel tells (root, and
+/// A line for each thread of user space, with its kernel stack where the kernel shows it (root, and
 /// `CONFIG_STACKTRACE`).
 pub fn describe() -> String {
     let processes = directories(Path::new("/proc"));
@@ -19,7 +19,7 @@ fn directories(of: &Path) -> Vec<PathBuf> {
     entries.filter_map(Result::ok).map(|entry| entry.path()).filter(is_number).collect()
 }
 
-/// [`None`] for a kernel thread, and for one that has ended meanwhile.
+/// [`None`] for a kernel thread, and for one that has ended.
 fn describe_one(thread: &Path) -> Option<String> {
     let read = |name: &str| std::fs::read_to_string(thread.join(name)).unwrap_or_default();
     let status = read("status");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Scenes that are played while the driver's trace events are on, and what each task's events say, so that
-//! the traces of two drivers can be compared.
+//! Scenes that are played while the driver's trace events are on, and the events of each task, so
+//! that the traces of two drivers can be compared.
 //!
-//! What differs from run to run is given names: tasks are called by their parts, debug ids are numbered in the
-//! order in which they appear, and addresses of user space are left out.
+//! Values that differ from run to run get names: tasks are called by their parts, debug ids are
+//! numbered in the order in which they appear, and addresses of user space are left out.
 
 use crate::freezer::Freezer;
 use crate::netlink::Listener;
@@ -68,7 +68,7 @@ pub fn run(args: &TraceArgs) -> anyhow::Result<()> {
 /// Records the events of a scene.
 struct Recorder {
     tracing: PathBuf,
-    /// The names of the tasks, in the order in which their events are told.
+    /// The names of the tasks, in the order in which their events are printed.
     cast: Vec<(u32, String)>,
     trace: String,
 }
@@ -99,7 +99,7 @@ impl Recorder {
         self.set("tracing_on", "1");
     }
 
-    /// Records what the task that conducts the scene traces, too.
+    /// Records the events of the conducting task, too.
     fn with_conductor(&mut self, t: &Stage) {
         self.cast.push((t.own_pid(), "conductor".to_string()));
     }
@@ -145,7 +145,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What stands for numbers that differ from run to run.
+/// The names for numbers that differ from run to run.
 struct Names<'a> {
     cast: &'a [(u32, String)],
     ids: BTreeMap<String, usize>,
@@ -397,8 +397,8 @@ fn reclaim(t: &Stage, record: &mut Recorder) {
     record.stop();
 }
 
-/// On our driver alone: the C driver's event has a pointer that may lead nowhere when the trace is read, and
-/// the kernel warns of that.
+/// On our driver alone: the C driver's event has a pointer that may be stale when the trace is
+/// read, and the kernel warns of that.
 fn report(t: &Stage, record: &mut Recorder) {
     if t.driver != Driver::Rust {
         return;

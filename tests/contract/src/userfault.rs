@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Memory that is not there until a test provides it, by `userfaultfd(2)`: whoever touches it sleeps.
+//! Memory that is missing until a test provides it, by `userfaultfd(2)`: an access to it sleeps.
 
 use crate::actor::{patience, Actor};
 use crate::ops::Op;
@@ -14,7 +14,7 @@ pub const MISSING: u64 = 1 << 0;
 pub const WRITE_PROTECTED: u64 = 1 << 1;
 /// Memory that processes share may be missing, too.
 const MISSING_SHARED: u64 = 1 << 5;
-/// Let writes to write-protected pages pass, and only remember them. Then any memory may be watched.
+/// Record writes to write-protected pages, and let them pass. Then any memory may be watched.
 pub const WRITES_PASS: u64 = 1 << 15;
 
 const VERSION: u64 = 0xaa;
@@ -69,7 +69,7 @@ pub fn watch(address: u64, length: usize, mode: u64, features: u64) -> nix::Resu
     // SAFETY: the kernel reads and writes the structure and nothing else.
     unsafe { uffdio_api(fd.as_raw_fd(), &mut api)? };
     let mut register = Register { start: address, length: length as u64, mode, ioctls: 0 };
-    // SAFETY: as above. Whoever reads the range sleeps until there is something to read.
+    // SAFETY: as above. An access to the range sleeps until a page is provided.
     unsafe { uffdio_register(fd.as_raw_fd(), &mut register)? };
     Ok(fd)
 }
@@ -77,7 +77,7 @@ pub fn watch(address: u64, length: usize, mode: u64, features: u64) -> nix::Resu
 /// Pages that are missing for one process.
 pub struct Absent {
     faults: OwnedFd,
-    /// Where they begin.
+    /// Their start.
     pub start: u64,
 }
 
@@ -94,7 +94,7 @@ impl Absent {
         Ok(Self { faults: watch(start, length, MISSING, 0)?, start })
     }
 
-    /// Waits until somebody sleeps for a page. Which one it is, counted from the first.
+    /// Waits until somebody sleeps for a page. Returns its place, counted from the first.
     #[track_caller]
     pub fn wait(&self) -> usize {
         let mut fds = [PollFd::new(self.faults.as_fd(), PollFlags::POLLIN)];
@@ -114,7 +114,7 @@ impl Absent {
         content[..bytes.len()].copy_from_slice(bytes);
         let to = self.start + (index * page()) as u64;
         let mut copy = Copy { to, from: content.as_ptr() as u64, length: page() as u64, mode: 0, copied: 0 };
-        // SAFETY: the kernel reads the page and writes the structure; what it fills was not there before.
+        // SAFETY: the kernel reads the page, writes the structure, and fills missing memory.
         unsafe { uffdio_copy(self.faults.as_raw_fd(), &mut copy) }.expect("provide a page");
         assert_eq!(copy.copied, page() as i64);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Section 1 of the contract, as numbers: what our headers must say whatever the system's do.
+//! Section 1 of the contract, as numbers: the values that our headers have on any system.
 
 /// Constants by name.
 pub const CONSTANTS: &[(&str, u64)] = &[

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Our UAPI headers, name by name and byte by byte: next to the system's, to the contract and to binder-sys.
+//! Our UAPI headers, compared in each name and byte with the system's, the contract and binder-sys.
 //!
-//! The C compiler says what headers define: a C program is generated that prints a line for each constant, struct and
-//! member.
+//! The C compiler reads the headers: a generated C program prints a line for each constant, struct
+//! and member.
 
 use binder_uapi_test::{members, CONSTANTS, STRUCTS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ static OURS: LazyLock<Abi> = LazyLock::new(|| {
     Abi::probed("ours", headers, &["-I", headers])
 });
 
-/// The headers that the machine's C library comes with. Outside of the kernel nothing defines the macro by which one of
-/// them packs a struct.
+/// The headers of the machine's C library. Only the kernel defines the macro by which one of them
+/// packs a struct.
 static SYSTEM: LazyLock<Abi> =
     LazyLock::new(|| Abi::probed("system", "/usr/include", &["-D__packed=__attribute__((packed))"]));
 
@@ -40,7 +40,7 @@ struct Layout {
     fields: BTreeMap<String, Field>,
 }
 
-/// Where a struct's member lies and what fits in it.
+/// The offset of a struct's member, and its size.
 #[derive(Debug, PartialEq, Eq)]
 struct Field {
     offset: usize,
@@ -134,10 +134,10 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A program built with the system's headers and one built with ours speak the same language.
+/// Programs built with the system's headers and with our headers use one ABI.
 #[test]
 fn all_that_the_system_defines_is_the_same_here() {
-    assert!(SYSTEM.constants.len() > 60, "the system's headers were not understood");
+    assert!(SYSTEM.constants.len() > 60, "the system's headers were not parsed");
     for (name, value) in &SYSTEM.constants {
         assert_eq!(OURS.constants.get(name), Some(value), "{name}");
     }
@@ -146,7 +146,7 @@ fn all_that_the_system_defines_is_the_same_here() {
     }
 }
 
-/// What is younger than the system's headers has nothing else to be held against.
+/// Newer constants than the system's headers have are compared with the contract alone.
 #[test]
 fn all_that_the_contract_numbers_is_so_here() {
     for (name, value) in CONSTANTS {

@@ -3,8 +3,8 @@
 //!
 //! `run` starts the service manager and then each test in a process of its own ([`runner`]); a test
 //! starts the services and the other clients that it needs as processes too ([`stage`]). The service is
-//! [`workshop`], the tests are in [`tests`]. What a test saw is printed beneath its name and does not
-//! depend on times, so that the output on two drivers can be compared line by line.
+//! [`workshop`], the tests are in [`tests`]. `run` prints each test's results beneath its name.
+//! They do not depend on times, so that the output on two drivers can be compared line by line.
 
 mod roles;
 mod runner;
@@ -12,7 +12,7 @@ mod stage;
 mod tests;
 mod workshop;
 
-/// What the AIDL compiler made of `aidl/`.
+/// The AIDL compiler's output for `aidl/`.
 #[allow(clippy::all, clippy::undocumented_unsafe_blocks, dead_code, unused_imports)]
 mod workshop_aidl {
     rsbinder::include_aidl!("workshop", workshop::*);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the processes that a test starts do.
+//! The tasks of the processes that a test starts.
 
 use crate::workshop_aidl::IObserver::BnObserver;
 use crate::workshop_aidl::IWorkshop::IWorkshop;
@@ -18,7 +18,7 @@ pub enum Role {
         #[arg(long)]
         threads: u32,
     },
-    /// As another user, ask the service who calls it; prints the own pid and the answer
+    /// As another user, get the caller's pid in the service; prints the own pid and the answer
     AskCaller { service: String, uid: u32 },
     /// Give the service an object to watch, and live on
     Lend { service: String, name: String },

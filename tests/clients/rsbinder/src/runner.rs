@@ -9,10 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Seconds that a test may take; most take milliseconds, debug kernels and emulated machines on busy ones longer.
+/// The limit of a test, in seconds. Most take milliseconds, but slow and busy machines need more.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// What a test saw, or why it failed.
+/// A test: its results, or the reason of its failure.
 pub type Test = fn() -> Result<String>;
 
 /// Run the tests whose name contains `filter`; how many failed.
@@ -52,7 +52,7 @@ fn in_own_process(name: &str) -> Result<String> {
         .spawn()?;
     let group = Pid::from_raw(child.id().cast_signed());
     let ended = within(child, LIMIT, group);
-    // Whatever the test has left behind; that it left nothing is an error here.
+    // Kills all that the test left behind. Nothing left is an error here.
     let _ = killpg(group, Signal::SIGKILL);
     ended
 }
@@ -71,7 +71,7 @@ fn within(mut child: Child, limit: Duration, group: Pid) -> Result<String> {
     }
     // Its own children may still hold the other ends of the pipes.
     let _ = killpg(group, Signal::SIGKILL);
-    let ended = child.wait_with_output().context("reading what the test said")?;
+    let ended = child.wait_with_output().context("reading the test's output")?;
     match ended.status.success() {
         true => Ok(String::from_utf8_lossy(&ended.stdout).trim().to_owned()),
         false => Err(anyhow!("{}: {}", ended.status, String::from_utf8_lossy(&ended.stderr).trim())),

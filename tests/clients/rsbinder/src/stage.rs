@@ -24,11 +24,11 @@ pub fn join_binder(threads: u32) -> Result<()> {
     Ok(())
 }
 
-/// Ask until the answer is yes.
+/// Polls until the check succeeds.
 pub fn eventually(what: &str, mut check: impl FnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !check().with_context(|| what.to_owned())? {
-        ensure!(Instant::now() < deadline, "waited in vain: {what}");
+        ensure!(Instant::now() < deadline, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
@@ -111,7 +111,7 @@ impl Manager {
     }
 }
 
-/// Run rsbinder's `rsb_service`: whether it said yes, and what.
+/// Runs rsbinder's `rsb_service`; returns whether it succeeded, and its output.
 pub fn service_tool(arguments: &[&str]) -> Result<(bool, String)> {
     let ended = Command::new("rsb_service").args(arguments).output().context("starting rsb_service")?;
     Ok((ended.status.success(), String::from_utf8_lossy(&ended.stdout).trim().to_owned()))

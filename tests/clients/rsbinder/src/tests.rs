@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The tests, one module a group. Each tells what it saw; none of that depends on times or ids.
+//! The tests, one module a group. Each prints its results, without times or ids.
 
 pub mod callbacks;
 mod calls;

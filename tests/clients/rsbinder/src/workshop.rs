@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The service: does what a call says and remembers what the tests want to know afterwards.
+//! The service: carries out each call, and records what the tests read afterwards.
 
 use crate::workshop_aidl::{IObserver::IObserver, IWorkshop::BnWorkshop, IWorkshop::IWorkshop, Item::Item};
 use rsbinder::{
@@ -21,7 +21,7 @@ pub struct Workshop {
     mourned: Arc<Mutex<Vec<String>>>,
 }
 
-/// An object of a client and who is told when it dies: a link to death keeps neither alive.
+/// A client's object, and the recipient of its death: a link to death keeps neither alive.
 struct Watched {
     _object: SIBinder,
     _mourner: Arc<Mourner>,
@@ -68,7 +68,7 @@ pub fn token() -> SIBinder {
 }
 
 impl Workshop {
-    /// The object that others can call. It asks for the security context of each caller.
+    /// The object that others can call. It requests the security context of each caller.
     pub fn object() -> Strong<dyn IWorkshop> {
         let mut features = BinderFeatures::default();
         features.set_requesting_sid = true;
@@ -83,7 +83,7 @@ impl Workshop {
     }
 }
 
-/// A poisoned lock means that another call has failed already, which its caller was told.
+/// A poisoned lock means that another call has failed already, and that its caller got the error.
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -105,7 +105,7 @@ fn read_to_end(file: &ParcelFileDescriptor) -> BinderResult<String> {
     Ok(text)
 }
 
-/// How many descriptors this process has open.
+/// The number of open descriptors of this process.
 pub fn open_files() -> std::io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/fd")?.count())
 }

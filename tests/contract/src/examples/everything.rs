@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A scene with something of everything that logs tell of.
+//! A scene with something of every kind that the log files show.
 
 use super::Players;
 use crate::port::{bytes, empty, introduce, object, Port};
@@ -7,8 +7,8 @@ use crate::stage::Stage;
 use binder_sys::ioctl::{BINDER_FREEZE, BINDER_SET_MAX_THREADS};
 use binder_sys::*;
 
-/// Makes it. Whoever takes part is told of all that there is to read before the next one moves, so that what is
-/// done in which order is the same in each run.
+/// Makes it. Each actor reads all that there is before the next one moves, so that the order of
+/// events is the same in each run.
 pub fn make(t: &Stage) -> Players {
     let manager = t.manager();
     manager.ioctl(BINDER_SET_MAX_THREADS, 3u32).expect("set a limit");
@@ -42,7 +42,7 @@ fn talk(manager: &Port, port: &Port) {
     let _ = port.answer_counts();
 }
 
-/// One who is told of a death and has not said that he knows, and of a freeze; and a node whose owner is gone.
+/// A holder with an unconfirmed death and a freeze notification, and a node whose owner has ended.
 fn deaths_and_freezes(t: &Stage, manager: &Port, holder: &Port, of_server: u32) {
     let gone = t.server();
     let handle = introduce(manager, &gone, FlatBinderObject::binder(0x5000, 0), holder);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Logs without what differs from run to run and from driver to driver.
 //!
-//! Processes and threads become their rank, and the numbers of transactions, nodes and references count up from the
-//! first that is named: ours takes them in blocks. Times and addresses become 0 or 1. What a driver is free to
-//! choose is left out as well: the order of processes, and the line of its source that refused a call. So are the
-//! differences that `docs/logs-and-traces.md` lists: addresses, the priority of oneway calls, the counts of dead nodes,
-//! the number of completions.
+//! Processes and threads become their rank, and the numbers of transactions, nodes and references
+//! count up from the first: our driver takes them in blocks. Times and addresses become 0 or 1. Two
+//! free choices of a driver are left out: the order of processes, and the line of its source that
+//! refused a call. So are our driver's differences (`docs/logs-and-traces.md`): addresses, the
+//! priority of oneway calls, the counts that owners of dead nodes hold, the number of completions.
 
 use super::Players;
 use crate::logs::Logs;
@@ -41,15 +41,15 @@ struct All {
     stats: Stats,
     log: TransactionLog,
     failed: TransactionLog,
-    /// What becomes of each number.
+    /// The new number for each number.
     ranks: BTreeMap<DebugId, DebugId>,
-    /// What becomes of each task.
+    /// The new number for each task.
     tasks: BTreeMap<Pid, Pid>,
 }
 
 impl All {
-    /// Finds all tasks and numbers. The numbers come in the order of the two transaction logs, which is that of time; then
-    /// process by process.
+    /// Finds all tasks and numbers. The numbers come in the order of the two transaction logs,
+    /// which is their order in time; then process by process.
     fn number(&mut self) {
         let threads = self.state.processes.iter().flat_map(|process| &process.threads);
         let unnamed: BTreeSet<_> = threads.map(|thread| thread.id).collect();
@@ -104,7 +104,7 @@ impl Ranks {
         *id = self.ranks.get(id).copied().unwrap_or(0);
     }
 
-    /// Whoever is gone becomes -1.
+    /// A process that has ended becomes -1.
     fn pid(&self, pid: &mut Pid) {
         if *pid != 0 {
             *pid = self.tasks.get(pid).copied().unwrap_or(-1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Starts, kills, freezes and thaws the processes of a load, and judges what came of it.
+//! Starts, kills, freezes and thaws the processes of a load, and checks the results.
 
 use super::peer;
 use super::shared::{Link, Record, Shared, GO, REST};
@@ -28,16 +28,16 @@ const ROOT: &str = "/tmp/binderfs";
 const LOGS: &str = "/tmp/binderfs/binder_logs";
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// How long anything may take that is to end, and all calls may go unanswered.
+/// The time within which everything must end, and some call must be answered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How much longer than it was told a load may go on for what has not happened yet.
+/// The time beyond its limit that a load may wait for events that have not happened yet.
 const MORE: Duration = Duration::from_secs(120);
 
 /// Milliseconds that BINDER_FREEZE waits for calls to end.
 const TIMEOUTS: [u32; 3] = [0, 20, 100];
 
-/// Bits of `sync_recv` and `async_recv`: a call came to a frozen process; one was in progress when it was frozen.
+/// Bits of `sync_recv` and `async_recv`: a call came while frozen, or was in progress before.
 const RECEIVED: u32 = 1;
 const PENDING: u32 = 2;
 
@@ -64,7 +64,7 @@ impl Group {
     }
 }
 
-/// How a process is frozen.
+/// The ways to freeze a process.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
     Binder,
@@ -76,9 +76,9 @@ enum How {
 #[derive(Clone, Copy, PartialEq)]
 enum Condition {
     Running,
-    /// It is to be frozen at that time.
+    /// It will be frozen at that time.
     Hushed(Instant, How),
-    /// It is to be thawed at that time.
+    /// It will be thawed at that time.
     Frozen(Instant, How),
 }
 
@@ -161,7 +161,7 @@ impl Crowd<'_> {
         Ok(Member { id, pid, state: Condition::Running })
     }
 
-    /// What was done until now.
+    /// The results until now.
     fn outcome(&self) -> String {
         serde_json::to_string(self.shared.totals).expect("plain data")
     }
@@ -171,7 +171,7 @@ impl Crowd<'_> {
     }
 
     fn live(&mut self) -> anyhow::Result<String> {
-        self.wait("all processes know each other", Self::are_published)?;
+        self.wait("all processes have each other's handles", Self::are_published)?;
         self.shared.totals.phase.set(GO);
         let mut helpers = Vec::new();
         if self.args.read_logs {
@@ -196,7 +196,7 @@ impl Crowd<'_> {
         Ok(words)
     }
 
-    /// Lets all of them work for a time, and on a busy machine for longer, until everything has happened.
+    /// Runs all of them for a time, and longer on a busy machine, until every event has happened.
     fn rampage(&mut self) -> anyhow::Result<()> {
         let (start, time) = (Instant::now(), Duration::from_secs(self.args.seconds));
         let (mut answered, mut moved) = (0, start);
@@ -224,7 +224,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// What a load of this kind must have had, and has not.
+    /// The events that a load of this kind needs, and that have not happened.
     fn untried(&self) -> Vec<&'static str> {
         let args = self.args;
         let wanted = [
@@ -275,8 +275,8 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// How often a process is frozen and thawed each time. On the other drivers a second freeze that fails thaws it without
-    /// notice.
+    /// The number of times that a process is frozen and thawed in a row. Other drivers thaw a
+    /// process without notice if a second freeze fails.
     fn times(&self, slot: usize) -> u32 {
         1 + u32::from(self.members[slot].id % 3 == 0 && self.args.driver == Driver::Rust)
     }
@@ -285,7 +285,7 @@ impl Crowd<'_> {
         Instant::now() + Duration::from_millis(self.random.random_range(milliseconds))
     }
 
-    /// Does what is due, and chooses a process that is to be frozen.
+    /// Does all that is due, and chooses the next process to freeze.
     fn freeze_and_thaw(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         for slot in 0..self.members.len() {
@@ -424,7 +424,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Has all callers rest, freezes every second process meanwhile, and fails if anything is lost.
+    /// Has all callers rest, freezes every second process then, and fails if anything is lost.
     fn settle(&mut self) -> anyhow::Result<()> {
         for slot in 0..self.members.len() {
             self.thaw(slot)?;
@@ -460,7 +460,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Waits until all oneway calls to a process have arrived. One whose sender was killed may not have been counted.
+    /// Waits until all oneway calls to a process have arrived; killed senders' may be missing.
     fn wait_oneway(&self, slot: usize) -> anyhow::Result<()> {
         let of = self.record(slot);
         self.wait("all oneway calls have arrived", |_| of.delivered.get() >= of.accepted.get())
@@ -470,7 +470,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Waits until all processes were notified of all deaths, and of the last freeze or thaw of those that live.
+    /// Waits until all processes were notified of all deaths, and of the last change of the living.
     fn wait_notified(&self) -> anyhow::Result<()> {
         self.wait("all notifications have come", |crowd| crowd.misinformed().is_none())
             .with_context(|| self.misinformed().unwrap_or_default())
@@ -496,7 +496,7 @@ impl Crowd<'_> {
                 0 => deaths == 0 && freezes + thaws > 0 && is_frozen == record.is_frozen.get(),
                 _ => deaths == 1,
             };
-            // The first notification tells the state in which the process was.
+            // The first notification carries the current state of the process.
             (!is_right || freezes + thaws > frozen + thawed + 1).then(|| {
                 format!(
                     "the process in slot {watcher} was notified of {deaths} deaths, {freezes} freezes and {thaws} thaws of \
@@ -508,7 +508,7 @@ impl Crowd<'_> {
         })
     }
 
-    /// Kills all but one, which must then hold nothing of theirs, nor they of its; and starts the others again.
+    /// Kills all but one, which must share nothing with the dead then, and restarts the others.
     fn leave_one(&mut self) -> anyhow::Result<()> {
         let last = self.random.random_range(0..self.members.len());
         for slot in (0..self.members.len()).filter(|slot| *slot != last) {
@@ -523,10 +523,10 @@ impl Crowd<'_> {
         for slot in (0..self.members.len()).filter(|slot| *slot != last) {
             self.members[slot] = self.start(slot)?;
         }
-        self.wait("all processes know each other", Self::are_published)
+        self.wait("all processes have each other's handles", Self::are_published)
     }
 
-    /// Ends all processes, which must have been alive until then, and waits until the driver has nothing left.
+    /// Ends all processes, which must still be alive, and waits until the driver has nothing left.
     fn end(&mut self) -> anyhow::Result<()> {
         (0..self.members.len()).try_for_each(|slot| self.kill(slot))?;
         child::end(self.manager)?;
@@ -539,7 +539,8 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Whether the driver has nothing left, but for nodes that C never frees: their owners ended while a call of them was copied.
+    /// Returns whether nothing is left, but for C's nodes whose owner ended while a call was
+    /// copied.
     fn is_empty(&self) -> anyhow::Result<bool> {
         let state = State::read(&Path::new(LOGS).join("state"), Mode::Strict)?;
         let stats = Stats::read(&Path::new(LOGS).join("stats"), Mode::Strict)?;
@@ -557,15 +558,15 @@ impl Crowd<'_> {
     }
 }
 
-/// What the driver says of a state that fails.
+/// The driver's log files about a state that fails.
 fn driver_state() -> String {
     let files = ["state", "stats"]
         .map(|name| std::fs::read_to_string(Path::new(LOGS).join(name)).unwrap_or_default());
     files.concat()
 }
 
-/// Starts a process that has idle pages taken back, again and again: by the driver's shrinker, or, where debugfs does not
-/// show it, by all of the kernel's.
+/// Starts a process that makes reclaim run all the time: by the driver's shrinker, or, where
+/// debugfs does not show it, by all shrinkers.
 fn start_squeezer() -> anyhow::Result<Pid> {
     let debugfs = Path::new("/tmp/debugfs");
     std::fs::create_dir_all(debugfs)?;
@@ -590,7 +591,7 @@ fn start_reader(shared: &'static Shared) -> Pid {
     })
 }
 
-/// Reads every file in a folder and in those below. The file of a process may go meanwhile.
+/// Reads every file in a folder and in those below. The file of a process may disappear.
 fn read_all(folder: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

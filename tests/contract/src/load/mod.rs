@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Valid traffic among many processes and threads, counted and checked.
 //!
-//! Each process is client and server of every other one. Its callers choose peers at random and make calls and oneway calls;
-//! some calls bring objects or files, or make the server call a third process. Processes can be killed, frozen and thawed
-//! meanwhile, memory be taken back, and all log files be read. A seed decides all that is random.
+//! Each process is client and server of every other one. Its callers choose peers at random and
+//! make calls and oneway calls; some bring objects or files, or make the server call a third
+//! process. Processes can be killed, frozen and thawed, memory be reclaimed, and log files be read.
 //!
-//! What is checked while it runs, in [`worker`]:
-//! - every message arrives whole, from the process that sent it, and every answer is that of its call;
+//! The checks while it runs, in [`worker`]:
+//! - every message arrives whole, from the right sender, and every answer belongs to its call;
 //! - oneway calls of a thread arrive once and in order;
 //! - a call fails only if its peer is dead or frozen, or, for a oneway call, if its space is full;
 //! - a death is notified once, and only of a process that is dead.
 //!
-//! When all callers rest, in [`conductor`]:
+//! The checks when all callers rest, in [`conductor`]:
 //! - every accepted oneway call has arrived;
 //! - every death was notified, and the last notification of freezing equals the state of the process;
 //! - a process whose peers are all dead holds nothing of theirs;
@@ -58,7 +58,7 @@ pub struct LoadArgs {
     /// Oneway calls, percent
     #[arg(long, default_value_t = 67)]
     oneway: u32,
-    /// Other calls that bring an object or a file, have one in their answer, are passed on, or change links, percent
+    /// Other calls that bring or return an object or a file, are passed on, or change links, %
     #[arg(long, default_value_t = 50)]
     objects: u32,
     /// Microseconds from one call of a thread to its next: the same work for all drivers that keep up
@@ -84,7 +84,7 @@ pub struct LoadArgs {
     tolerate: bool,
 }
 
-/// Runs a load in namespaces of its own, and prints what came of it as JSON.
+/// Runs a load in namespaces of its own, and prints the results as JSON.
 pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
     ensure!(!args.pairs || args.processes % 2 == 0, "--pairs needs an even number of processes");
     let words = runner::in_namespaces(|| conductor::run(args));
@@ -92,7 +92,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a client of a test does.
+/// The calls of a client of a test.
 pub struct Work {
     /// Its threads that call.
     pub threads: usize,
@@ -102,11 +102,11 @@ pub struct Work {
     pub largest: usize,
     /// Start of its random choices.
     pub seed: u64,
-    /// Whether the server may die, and calls be lost by that.
+    /// The server may die, and calls be lost by that.
     pub tolerate_death: bool,
 }
 
-/// Is the context manager of a device until it is killed, with up to so many threads that the driver asks for.
+/// Manages a device's context until it is killed, with at most so many threads in its pool.
 pub fn serve(path: &Path, threads: u32, ready: impl FnOnce()) {
     let process = Process::open(path, SPACE, 0, Shared::alone()).expect("open the device");
     let deadline = Instant::now() + Duration::from_secs(5);

@@ -63,7 +63,7 @@ pub fn play(args: &LoadArgs, device: &Path, shared: &'static Shared, id: u32) ->
             worker.serve_for_ever();
         };
         if slot % 4 == 1 {
-            // The task that has opened the device, the leader of its group, is gone; its threads go on.
+            // The task that opened the device, its group's leader, has ended; other threads run.
             scope.spawn(serve);
             // SAFETY: The stack of the first thread is not unmapped, and nothing on it is dropped.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
@@ -97,7 +97,7 @@ struct Caller<'a> {
     worker: Worker,
     number: u32,
     random: SmallRng,
-    /// How many oneway calls it has sent to each process.
+    /// The number of oneway calls sent to each process.
     sent: HashMap<u32, u64>,
 }
 
@@ -135,12 +135,12 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Whether a call of or by a process is left out because it is about to be frozen, as nearly all are.
+    /// Returns whether to skip a call of or by a process that is about to be frozen: mostly yes.
     fn leaves_out(&mut self, id: u32) -> bool {
         self.shared.record(id).is_hushed.get() != 0 && self.random.random_range(0..HUSHED) > 0
     }
 
-    /// Waits until calls are to be made.
+    /// Waits until the conductor ends the pause.
     fn rest(&mut self) -> anyhow::Result<()> {
         self.worker.flush()?;
         let own = self.shared.record(self.process.id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the processes of a load write down, in shared memory: it outlives a process that is killed.
+//! Records of the processes of a load, in shared memory: they outlive a process that is killed.
 
 use crate::arena::Arena;
 use serde::{Serialize, Serializer};
@@ -50,7 +50,7 @@ pub struct Record {
     pub is_dead: Count,
     /// Not zero while calls to it may be refused because it is frozen.
     pub may_refuse: Count,
-    /// Not zero while it should make and get few calls: a process with a call in progress cannot be frozen.
+    /// Not zero while it should take part in few calls: a call in progress prevents freezing.
     pub is_hushed: Count,
     pub freezes_tried: Count,
     pub freezes_done: Count,
@@ -70,29 +70,29 @@ pub struct Record {
     pub is_held: Count,
 }
 
-/// What a process was notified of about another one, to which it is linked.
+/// The notifications that a process read about another one, to which it is linked.
 #[repr(C)]
 pub struct Link {
     pub id: Count,
     pub deaths: Count,
     pub freezes: Count,
     pub thaws: Count,
-    /// What the last notification of freezing said.
+    /// The state in the last freeze notification.
     pub is_frozen: Count,
 }
 
-/// What was done by all processes.
+/// Totals of all processes.
 #[derive(Serialize)]
 #[repr(C)]
 pub struct Totals {
-    /// What callers do: see [`GO`] and [`REST`].
+    /// The phase of the callers: see [`GO`] and [`REST`].
     #[serde(skip)]
     pub phase: Count,
     pub answered: Count,
     pub sync_refused: Count,
     pub ended_by_death: Count,
     pub ended_by_freezing: Count,
-    /// Oneway calls: those the driver took, those that arrived, those it refused, those that waited for a frozen process.
+    /// Oneway calls: accepted ones, those that arrived, refused ones, those for a frozen process.
     pub accepted: Count,
     pub delivered: Count,
     pub oneway_refused: Count,
@@ -105,17 +105,17 @@ pub struct Totals {
     pub deaths_told: Count,
     pub freezes_told: Count,
     pub thaws_told: Count,
-    /// How often all log files were read.
+    /// The number of times that all log files were read.
     pub passes: Count,
     pub kills: Count,
-    /// Of these, some are undone at once, because a call came meanwhile.
+    /// Includes those that are undone at once, because a call came during the freeze.
     pub freezes: Count,
     pub freezes_undone: Count,
     /// Those that failed because of a call in progress.
     pub freezes_busy: Count,
     pub cgroup_freezes: Count,
     pub thaws: Count,
-    /// Thaws of processes to which calls had come meanwhile.
+    /// Thaws of processes to which calls had come while they were frozen.
     pub missed_calls: Count,
     pub missed_oneway: Count,
 }
@@ -146,7 +146,7 @@ impl Shared {
         }
     }
 
-    /// That of a process that belongs to no load: its peers may be dead.
+    /// The record of a process that belongs to no load: its peers may be dead.
     pub fn alone() -> &'static Self {
         let shared = Box::leak(Box::new(Self::new(1)));
         shared.record(0).is_dead.set(1);
@@ -170,7 +170,7 @@ impl Shared {
 /// `T` must consist of [`Count`]s alone.
 unsafe fn zeros<T>(arena: &Arena, count: usize) -> &'static [T] {
     let address = arena.reserve(count * size_of::<T>());
-    // SAFETY: the arena has just cut these bytes off, aligned to 16 and filled with zeros. `T` consists of `Count`s, of which
-    // zeros are a valid value, and which all processes access atomically. The arena is never unmapped.
+    // SAFETY: the arena has just cut these bytes off, aligned to 16 and zeroed. `T` is made of
+    // `Count`s: zeros are valid, and all accesses are atomic. The arena is never unmapped.
     unsafe { std::slice::from_raw_parts(address as *const T, count) }
 }

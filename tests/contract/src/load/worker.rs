@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A thread that calls and serves, and checks every byte that it gets.
 //!
-//! A message is a header, random bytes, and the sum of both; some have an object behind that. The answer to a call follows from
-//! the sum, and its length from the code, so each side knows what is right. The object of a call is called back before
-//! the call is answered; that of an answer is called by its receiver.
+//! A message is a header, random bytes, and the sum of both; some have an object behind that. The
+//! answer to a call follows from the sum, and its length from the code, so each side can check it.
+//! The server calls a call's object before it answers; the caller calls the answer's object.
 //!
-//! Some calls bring the end of a pipe, in an array of descriptors: the server writes into it, and the driver closes it with the
-//! buffer. The caller sees that nothing has kept it.
+//! Some calls bring the end of a pipe, in an array of descriptors. The server writes into it, and
+//! the driver closes it with the buffer. The caller checks that nothing has kept it.
 
 use super::shared::{Link, Record, Shared};
 use anyhow::{anyhow, bail, ensure, Context};
@@ -25,13 +25,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bits of a code; those below say how long the answer is.
+/// Bits of a code; those below are the length of the answer.
 const WITH_OBJECT: u32 = 1 << 31;
 const WITH_FILE: u32 = 1 << 30;
 const RELAY: u32 = 1 << 29;
-/// To the manager: the object of this call is that of its sender.
+/// To the manager: this call brings the sender's object.
 pub const PUBLISH: u32 = 1 << 28;
-/// To the manager: the answer shall have the object of the process in the slot that the rest of the code names.
+/// To the manager: the answer shall have the object of the process in the slot in the code's rest.
 pub const FIND: u32 = 1 << 27;
 const LENGTH: u32 = (1 << 24) - 1;
 
@@ -40,20 +40,20 @@ pub const SUM: usize = 8;
 
 /// The node of a process that others find; nodes that come with calls have higher pointers.
 pub const NODE: u64 = 0x1000;
-/// A node's cookie is its pointer with these bits changed, except that of the context manager.
+/// A node's cookie is its pointer with these bits changed, except the context manager's.
 const COOKIE: u64 = 0x5555;
 
-/// Where in its block the descriptor of a file lies.
+/// The offset of a file's descriptor in its block.
 const FILE_AT: u64 = 4;
 
 /// Objects that a process holds at a time until their owners die.
 const MOST_KEPT: usize = 64;
 
-/// Cookies of death links to objects that came with calls: a number, and the handle in the lower half. Those of links to
-/// processes are ids, and have no number.
+/// Cookies of death links to objects that came with calls: a number, and the handle in the lower
+/// half. Links to processes have the process's id as cookie, without a number.
 const NUMBER: u64 = 1 << 32;
 
-/// What every message begins with.
+/// The start of every message.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Header {
@@ -74,7 +74,7 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
-/// Whether the last bytes of a message are the sum of the others.
+/// Returns whether the last bytes of a message are the sum of the others.
 fn is_whole(message: &[u8]) -> bool {
     let parts = message.split_at_checked(message.len().wrapping_sub(SUM));
     parts.is_some_and(|(bytes, end)| sum(bytes).to_ne_bytes() == end)
@@ -156,17 +156,17 @@ impl Process {
         Ok(())
     }
 
-    /// What this process was notified of about the process in a slot.
+    /// The notifications of this process about the process in a slot.
     fn link(&self, slot: u64) -> &'static Link {
         &self.shared.links(self.shared.record(self.id).slot.get())[slot as usize]
     }
 
-    /// Those it knows.
+    /// The process in a slot, if this one has a handle for it.
     pub fn peer(&self, slot: u64) -> Option<Arc<Remote>> {
         lock(&self.known).get(&slot).cloned()
     }
 
-    /// Writes down what it has that others gave it, and what others have of it.
+    /// Records the objects that it has of others, and whether others have any of its own.
     pub fn take_stock(&self) -> nix::Result<()> {
         let own = self.shared.record(self.id);
         own.kept.set(lock(&self.kept).len() as u64);
@@ -284,8 +284,8 @@ impl Worker {
         }
     }
 
-    /// Calls a process by one of its handles, and serves meanwhile what comes to this thread. Gives the answer, unless the
-    /// process is dead or frozen, or the call is refused.
+    /// Calls a process by one of its handles, and serves what comes to this thread until the
+    /// answer. Returns the answer, unless the process is dead or frozen, or the call is refused.
     pub fn call(
         &mut self,
         (handle, id): (u32, u32),
@@ -330,7 +330,7 @@ impl Worker {
         }
     }
 
-    /// Makes a oneway call. Whether the driver takes it.
+    /// Makes a oneway call. Returns whether the driver takes it.
     pub fn call_oneway(&mut self, to: &Remote, parcel: &Parcel) -> anyhow::Result<bool> {
         let (record, totals) = (self.process.shared.record(to.id), self.process.shared.totals);
         record.tried.add();
@@ -387,7 +387,7 @@ impl Worker {
             return Ok(());
         }
         let mut parcel = Parcel::new();
-        // What the answer passes on must live until it is sent.
+        // An object that the answer passes on must live until the answer is sent.
         let mut found = None;
         match object {
             Some(handle) if call.code & PUBLISH != 0 => {
@@ -419,7 +419,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Checks what the driver says of the sender of a call, if it has a record. A sender that has died has no pid.
+    /// Checks the sender of a call, if it has a record. A sender that has died has no pid.
     fn check_sender(&self, call: &BinderTransactionData, header: &Header) -> anyhow::Result<()> {
         if header.id == 0 {
             return Ok(());
@@ -461,7 +461,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Calls a process with a higher slot before it answers: no circle of processes waits for each other.
+    /// Calls a process with a higher slot before it answers, so that no circle of calls arises.
     fn relay(&mut self, number: u64) -> anyhow::Result<()> {
         let shared = self.process.shared;
         let slot = shared.record(self.process.id).slot.get();
@@ -481,8 +481,8 @@ impl Worker {
         let (block, _) = BinderBufferObject::read_from_prefix(&bytes[at..]).expect("a whole object");
         let number = self.process.space.read(block.buffer + FILE_AT, 4);
         let number = i32::from_ne_bytes(number.try_into().expect("four bytes"));
-        // SAFETY: the driver installed the descriptor for this process, and closes it when the buffer is freed, which `serve`
-        // does after this function has returned.
+        // SAFETY: the driver installed the descriptor for this process, and closes it with the
+        // buffer, which `serve` frees after this function has returned.
         let file = unsafe { BorrowedFd::borrow_raw(number) };
         match nix::unistd::write(file, &answer(message, SUM)) {
             // The sender was killed.
@@ -494,7 +494,7 @@ impl Worker {
         }
     }
 
-    /// A call of a process that brings the end of a pipe. Whether it was answered.
+    /// Makes a call that brings the end of a pipe. Returns whether it was answered.
     fn call_with_file(&mut self, to: (u32, u32), mut parcel: Parcel) -> anyhow::Result<bool> {
         let (ours, theirs) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let mut block = [0; 16];
@@ -516,8 +516,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// A thread of its own withdraws a death link, calls a process, and leaves. It reads nothing: the call is served then, or it leaves
-    /// the end of the link, a completion, and an answer or a refusal behind.
+    /// A thread of its own clears a death link, calls a process, and exits without a read. The call
+    /// is served, or the thread leaves the clear, a completion, and an answer or a refusal behind.
     fn leave(&self, (handle, _): (u32, u32), random: &mut SmallRng) -> anyhow::Result<()> {
         let mut leaver = Worker::new(&self.process, self.thread);
         let parcel = leaver.message(random, 64, 0);
@@ -534,7 +534,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Calls a process in one of several ways, and checks the answer. Whether there was one.
+    /// Calls a process in one of several ways, and checks the answer. Returns whether one came.
     pub fn varied_call(
         &mut self,
         to: (u32, u32),
@@ -556,7 +556,7 @@ impl Worker {
         self.call_checked(to, code, &parcel, random.random_range(0..=largest))
     }
 
-    /// Calls a process, and checks the answer, which has so many bytes. Whether there was one.
+    /// Calls a process, and checks the answer of so many bytes. Returns whether there was one.
     pub fn call_checked(
         &mut self,
         to: (u32, u32),
@@ -582,7 +582,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Links to the context manager's death, or withdraws that, or takes a weak reference, or gives one up.
+    /// Requests or clears the context manager's death, or takes or gives up a weak reference.
     fn change_mind(&mut self, random: &mut SmallRng) {
         let cookie = random.random_range(1..=3u64) * NUMBER;
         match random.random_range(0..24) {
@@ -625,10 +625,10 @@ impl Worker {
             self.out.dead_binder_done(cookie);
             return Ok(());
         };
-        ensure!(!kept.is_told, "the death {cookie:#x} is told twice");
+        ensure!(!kept.is_told, "the death {cookie:#x} is returned twice");
         ensure!(
             is_dead(self.process.shared.record(kept.owner)),
-            "an object of process {} is told dead, and it lives",
+            "an object of process {} is reported dead, and it lives",
             kept.owner
         );
         kept.is_told = true;
@@ -646,14 +646,14 @@ impl Worker {
 
     fn link_ended(&mut self, cookie: u64) -> anyhow::Result<()> {
         if let Some(kept) = lock(&self.process.kept).remove(&cookie) {
-            ensure!(kept.is_clearing, "the end of link {cookie:#x} is told before it is asked for");
+            ensure!(kept.is_clearing, "link {cookie:#x} is cleared without a request");
             self.out.release(cookie as u32);
         }
         Ok(())
     }
 
-    /// Holds the object of a process that came in a buffer, and links to its death and its freezing. Not while the process
-    /// before it in its slot is not known to be dead.
+    /// Holds the object of a process that came in a buffer, and links to its death and its
+    /// freezing, unless the slot's former process is not yet known to be dead.
     pub fn hold(&self, id: u32, handle: u32) -> anyhow::Result<bool> {
         let shared = self.process.shared;
         let (record, process) = (shared.record(id), self.process.clone());
@@ -674,17 +674,17 @@ impl Worker {
         Ok(true)
     }
 
-    /// A process is dead: the link to its freezing is withdrawn before the handle is given back, because another thread may be
-    /// about to confirm a notification.
+    /// After a process's death, clears the link to its freezing before the handle goes, because
+    /// another thread may be about to confirm a notification.
     fn process_died(&mut self, id: u32) -> anyhow::Result<()> {
         let shared = self.process.shared;
         let record = shared.record(id);
-        ensure!(is_dead(record), "process {id} is told dead, and it lives");
+        ensure!(is_dead(record), "process {id} is reported dead, and it lives");
         let slot = record.slot.get();
         let mut known = lock(&self.process.known);
         ensure!(
             known.get(&slot).is_some_and(|remote| remote.id == id),
-            "the death of process {id} is told twice"
+            "the death of process {id} is returned twice"
         );
         let remote = known.remove(&slot).expect("it is known");
         self.out.dead_binder_done(id.into()).clear_freeze(remote.handle, id.into());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What else is to be said of how a thread is scheduled than nice values and real-time priorities: deadlines, bounds of
-//! its need of CPU (`uclamp`), a slice of its own, and whether children inherit any of it. None of this travels with
-//! calls, and a thread has it all after a call as it had it before.
+//! Scheduling attributes other than nice values and real-time priorities: deadlines, utilization
+//! bounds (`uclamp`), a slice of its own, and whether children inherit any of it. None of this
+//! travels with calls, and a thread has all of it after a call as before.
 
 use super::*;
 use crate::cast::{cast, inheriting, node, FIFO, INHERIT};
@@ -34,7 +34,7 @@ fn expect_deadline(port: &Port, nice: i32) {
     assert_eq!(port.actor.nice(), nice);
 }
 
-// A caller with a deadline counts by the nice value that it would have without, for nodes of any kind.
+// A caller with a deadline counts by its nice value, for nodes of any kind.
 case!(deadline_is_not_inherited, ["TXN-31"], inheriting, |t, cast| {
     let object = FlatBinderObject { binder: 0x300, ..node(19) };
     let plain = introduce(&cast.manager, &cast.server, object, &cast.client);
@@ -52,7 +52,7 @@ case!(deadline_is_not_inherited, ["TXN-31"], inheriting, |t, cast| {
     }
 });
 
-// Whoever calls, and whatever the node demands: nothing is more urgent than a deadline.
+// A deadline stays with any caller and any demand of the node: nothing is more urgent.
 case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
     let mut cast = cast(t, INHERIT);
     cast.server.park();
@@ -83,7 +83,7 @@ case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
     expect_deadline(&cast.server, 0);
 });
 
-// A server with a deadline passes on its nice value, for as long as it serves that of its caller.
+// A server with a deadline passes on its nice value, which is its caller's while it serves.
 case!(chain_goes_on_from_a_deadline, ["TXN-31"], inheriting, |t, cast| {
     let last = t.server();
     let on_last = introduce(&cast.manager, &last, node(INHERIT), &cast.server);
@@ -100,7 +100,7 @@ case!(chain_goes_on_from_a_deadline, ["TXN-31"], inheriting, |t, cast| {
     expect_deadline(&cast.server, 0);
 });
 
-// Nobody but the thread itself begins or ends a deadline: one that it has got while it served stays.
+// Only the thread itself begins or ends a deadline: one that began during a service stays.
 case!(deadline_begun_while_serving_stays, ["TXN-12"], inheriting, |t, cast| {
     for caller in [Nice(4), Fifo(40)] {
         cast.server.park();
@@ -112,7 +112,7 @@ case!(deadline_begun_while_serving_stays, ["TXN-12"], inheriting, |t, cast| {
     }
 });
 
-// As it has it, a thread keeps the flag while it serves, and does not have it afterwards if it did not before.
+// A thread with the flag keeps it while it serves; a thread without it has none afterwards.
 case!(server_keeps_its_flag, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     let (flag, actor) = (libc::SCHED_RESET_ON_FORK, &cast.server.actor);
     for (policy, priority) in
@@ -150,7 +150,7 @@ case!(flag_is_not_inherited, ["TXN-31"], |t| {
     }
 });
 
-// Who waits for calls becomes what the opener was, but for the flag.
+// A thread that waits for calls gets the opener's priority, and keeps its own flag.
 case!(pool_keeps_its_flag, ["LOOP-7"], Stage::server, |t, server| {
     for policy in [libc::SCHED_OTHER, libc::SCHED_RR] {
         let priority = i32::from(policy == libc::SCHED_RR);
@@ -162,8 +162,8 @@ case!(pool_keeps_its_flag, ["LOOP-7"], Stage::server, |t, server| {
     }
 });
 
-// A oneway call that is served at a real-time priority gives its thread the flag for as long, and takes away
-// none.
+// A oneway call at a real-time priority gives its thread the flag as long as it lasts, and takes
+// none away.
 case!(flag_outlives_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
     let cast = cast(t, FIFO_30);
     let actor = &cast.server.actor;
@@ -182,8 +182,8 @@ case!(flag_outlives_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
     }
 });
 
-// The bounds are a thread's own: the kernel has no way to inherit them, and what a driver changes must leave
-// them alone.
+// The bounds are a thread's own: the kernel has no way to inherit them, and changes by a driver
+// must leave them alone.
 case!(clamps_stay_with_their_threads, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     let set = |port: &Port, util_min, util_max| {
         let flags = Attributes::CLAMPS | Attributes::KEEP_ALL;
@@ -205,8 +205,8 @@ case!(clamps_stay_with_their_threads, ["TXN-31", "TXN-12"], inheriting, |t, cast
     }
 });
 
-// A thread that shares may have asked for a slice. It has it again after a call that it served at a real-time
-// priority, and keeps it if it serves at another nice value.
+// A thread that shares may have requested a slice. It has the slice again after a call at a
+// real-time priority, and keeps it during a call at another nice value.
 case!(slice_of_its_own_is_kept, ["TXN-31", "TXN-12"], inheriting, |t, cast| {
     cast.server.park();
     let runtime = 1_700_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The table of `docs/security.md`: what a process may do to another one. Each column is a process that tries each row.
+//! The table of `docs/security.md`: rights of a process over another. A column is a process.
 
 use super::binderfs::{names, remount};
 use super::log_files::Debugfs;
@@ -64,11 +64,11 @@ fn unless_invisible<T>(result: nix::Result<T>) -> String {
     }
 }
 
-/// What a process of a column acts on.
+/// The objects on which a process of a column acts.
 struct Scene<'a> {
     t: &'a Stage,
     debugfs: PathBuf,
-    /// The owner's number as `BINDER_FREEZE` wants it, and its log.
+    /// The owner's pid for `BINDER_FREEZE`, and its log.
     pid: u32,
     log: PathBuf,
     /// An empty directory.
@@ -110,7 +110,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The same when nothing is left to happen: the device of the last attempt ends a little later.
+    /// The log once it stays the same: the device of the last attempt ends a little later.
     fn settled_log(&self) -> Vec<String> {
         loop {
             let log = self.log_at_any_time();
@@ -121,7 +121,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What the driver says of the owner, without what changes by itself.
+    /// The words of the owner's log, without those that change with time.
     fn log_at_any_time(&self) -> Vec<String> {
         let text = read_to_string(&self.log).expect("a log");
         text.split_whitespace().filter(|word| !word.ends_with("ms")).map(String::from).collect()
@@ -163,7 +163,7 @@ impl Scene<'_> {
             _ => {
                 let (code, _) = COMMANDS.iter().find(|(_, known)| *known == name).expect("a command");
                 let before = self.settled_log();
-                // Its number as a handle, a pointer, a cookie or an address: those of the owner.
+                // The owner's number as a handle, a pointer, a cookie or an address.
                 let payload = [NUMBER; 32];
                 let size = binder_sys::ioctl::size_of_number(*code);
                 let _ = write(&device, |c| c.command(*code, &payload.as_bytes()[..size]));
@@ -181,7 +181,7 @@ fn oneway() -> BinderTransactionData {
     empty().to_handle(0, 1, TransactionFlags::ONE_WAY)
 }
 
-/// Writes commands, and reads what is there then.
+/// Writes commands, and reads all returns then.
 fn write(device: &Device, build: impl FnOnce(&mut Commands) -> &mut Commands) -> nix::Result<Vec<Return>> {
     let mut buffer = [0; 512];
     let io = match device.write_read(stream(build).as_bytes(), &mut buffer) {
@@ -216,7 +216,7 @@ fn read_all(path: &Path) -> nix::Result<()> {
     files.try_for_each(|entry| read_all(&entry.path()))
 }
 
-/// Has the process of a column try each row. The closure becomes that process, and is given what it does then with its device.
+/// Has the process of a column try each row. The closure becomes it, and passes its device on.
 fn try_column(t: &Stage, column: &str, become_it: impl FnOnce(&dyn Fn(&Path))) {
     t.mount_with_logs();
     set_permissions(t.device("binder"), Permissions::from_mode(0o666)).expect("chmod");
@@ -245,7 +245,7 @@ fn try_column(t: &Stage, column: &str, become_it: impl FnOnce(&dyn Fn(&Path))) {
                     }
                     let mut result = scene.attempt(what, name, own);
                     if result != line[index] {
-                        // The end of an earlier attempt's device may have shown in this one.
+                        // The end of an earlier attempt's device may have shown in this log.
                         std::thread::sleep(Duration::from_millis(500));
                         result = scene.attempt(what, name, own);
                     }
@@ -316,7 +316,7 @@ case!(each_of_them_has_a_row, ["ABI-1"], |t| {
     let parameters = t.driver.parameter("").read_dir().expect("parameters").flatten();
     let parameters = parameters.map(|entry| entry.file_name().into_string().expect("text"));
     let files = names(t.root()).into_iter().filter(|name| !name.ends_with("binder"));
-    let groups = binder_family().expect("ask").into_iter().flat_map(|family| family.groups);
+    let groups = binder_family().expect("look it up").into_iter().flat_map(|family| family.groups);
     let all = ioctls.chain(commands).chain(parameters).chain(files).chain(groups.map(|(name, _)| name));
     let missing: Vec<_> = all.filter(|name| name != "mutant" && !listed.contains(&&**name)).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -69,7 +69,7 @@ case!(owners_modes_and_inodes, ["BFS-2", "BFS-8"], |t| {
     assert!(feature.ino() > (1 << 20) + 3);
 });
 
-// As what is read with pread and lseek, which some programs do.
+// Some programs read with pread and lseek.
 case!(features_are_read_at_any_offset, ["BFS-11"], |t| {
     let file = std::fs::File::open(t.device("features/extended_error")).expect("open a feature");
     let at = |offset| {
@@ -85,7 +85,7 @@ case!(lesson_s23_features_say_what_there_is, ["BFS-11"], |t| {
     for name in names(&t.device("features")) {
         let text = std::fs::read_to_string(t.device("features").join(&name)).expect("read a feature");
         // Reports travel by netlink.
-        let is_there = name != "transaction_report" || binder_family().expect("ask").is_some();
+        let is_there = name != "transaction_report" || binder_family().expect("look it up").is_some();
         assert_eq!(text, if is_there { "1\n" } else { "0\n" }, "{name}");
     }
 });

@@ -119,12 +119,12 @@ case!(best_fit, ["ALLOC-1"], |t| {
     let fits = keep(&server, &client, &pattern(1000, 0));
     let best = fits.buffer == holes[1].buffer;
     t.known_difference(Driver::Upstream, "a hole larger than needed is taken", best);
-    // Whatever was chosen, the largest request must still find its place.
+    // The largest request must find its place in any case.
     keep(&server, &client, &pattern(4096, 0));
 });
 
 case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], pair, |t, (server, client)| {
-    // Small buffers share pages, whoever comes and goes beside them.
+    // Small buffers share pages with neighbours that come and go.
     let kept: Vec<_> = (0..24).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
     for (i, call) in kept.iter().enumerate().skip(1).step_by(2) {
         server.free(call);

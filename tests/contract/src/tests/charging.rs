@@ -6,10 +6,10 @@
 use super::*;
 use crate::shrinker::Shrinker;
 
-/// Of which the sizes of calls are multiples, whatever the size of a page.
+/// The unit of the sizes of calls, for any size of a page.
 const PIECE: usize = 4096;
 
-/// What a cgroup may be charged for in advance, or late, because each CPU counts by itself: two take 64 pages at once.
+/// The error of a cgroup's charge: each CPU charges in advance, or late, 64 pages at a time.
 fn slack() -> u64 {
     150 * page() as u64
 }
@@ -54,7 +54,7 @@ case!(receiver_pays, ["ALLOC-5"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager(), t.client());
     let (receiver, sender) = (Cgroup::of(t, &manager), Cgroup::of(t, &client));
     let before = (receiver.charged(), sender.charged());
-    // What the sender has to pay for is the source, which is written by the conductor.
+    // The sender pays only for the source, which the conductor writes.
     send_unread(&client, &manager, &pattern(240 * PIECE, 1));
     let after = (receiver.charged(), sender.charged());
     assert!(after.0 >= before.0 + 240 * PIECE as u64, "{before:?} {after:?}");
@@ -82,20 +82,20 @@ case!(reclaim_of_one_cgroup, ["ALLOC-5"], needs_charging, |t, ()| {
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 1)), &empty());
     let full = shrinker.pages();
     for _ in 0..8 {
-        // Fails when there is not as much to be had.
+        // Fails when there is less to reclaim.
         let _ = std::fs::write(cgroup.0.join("memory.reclaim"), "1M");
     }
     shrinker.expect_less(full, 180 * PIECE);
     client.round_trip(0, &manager, &bytes(&pattern(200 * PIECE, 2)), &empty());
 });
 
-// At the limit, pages that a space needs come from its own that are idle, where there are no others.
+// At the limit, a space takes new pages from its own idle ones, where there are no others.
 case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "lesson S17"], |t| {
     needs_charging(t);
     let (manager, client, other) = (t.manager_with(4 << 20), t.client(), t.client());
     let cgroup = Cgroup::of(t, &manager);
-    // Of three calls that lie behind each other the middle one stays. What the first one leaves is idle, and
-    // too small for the third.
+    // Of three calls that lie behind each other the middle one stays. The space of the first one is
+    // idle then, and too small for the third.
     let first = client.call(&manager, 0, 0, &bytes(&pattern(350 * PIECE, 1)));
     other.start_call(0, 0, &bytes(b"in between"));
     let helper = manager.looper();
@@ -110,7 +110,7 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
     std::fs::write(cgroup.0.join("memory.max"), "max").expect("take the limit away");
 });
 
-// A page may be had and the page table for it not: nobody in the receiver's cgroup is killed for that.
+// A page may be available and its page table not: nobody in the receiver's cgroup is killed then.
 case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], needs_charging, |t, ()| {
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let cgroup = Cgroup::of(t, &manager);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! binderfs in containers, as podman sets them up for an ordinary user and systemd-nspawn for root: what works
-//! in one, and what one does to others.
+//! binderfs in containers, as podman sets them up for an ordinary user and systemd-nspawn for root:
+//! its functions in one, and the effects of one on others.
 
 use super::binderfs::names;
 use super::limits::Limit;
@@ -111,7 +111,7 @@ fn add(path: &Path, count: usize) {
     }
 }
 
-/// Mounts, and adds devices until no more can be had; says how many there are then.
+/// Mounts, and adds devices until that fails; returns the number of devices.
 fn fill(path: &Path) -> usize {
     match mount_at(path, None) {
         Err(Errno::ENOSPC) => return 0,
@@ -244,7 +244,7 @@ case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
     assert_eq!(stat(&t.device("renamed")).1, 9);
     let beyond = chown(place.join("renamed"), Some(1010), None);
     assert_eq!(beyond.map_err(|error| error.raw_os_error()), Err(Some(Errno::EOVERFLOW as i32)));
-    // A device whose owner has no number in the mapped mount can be used there by nobody but root, as its mode says.
+    // A device whose owner is not mapped in the mount is for root alone: its mode is 0600.
     chown(t.device("renamed"), Some(5000), None).expect("chown");
     assert_eq!(stat(&place.join("renamed")).1, 65534);
     child::run(|| {
@@ -274,7 +274,7 @@ case!(mapped_mount_in_a_container, ["BFS-1", "BFS-2"], |t| {
     });
 });
 
-// Each place fails once; what was made until then is given back, or the limit is reached before long.
+// Each place fails once. All devices made until then are given back, or the limit is soon reached.
 case!(mounted_without_memory, ["BFS-1", "BFS-6"], |t| {
     super::faults::can_fail(t);
     let is_ours = t.driver == Driver::Rust;

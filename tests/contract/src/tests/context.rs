@@ -112,8 +112,8 @@ case!(extended_node_is_delivered, ["CTX-1", "IOCTL-SET_CONTEXT_MGR_EXT", "TXN-29
     assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1));
 });
 
-/// A manager whose pointer is one that it has sent before, with cookie 5. It has read of that node's counts, and has not
-/// answered: so the node stays when nobody holds it any more.
+/// A manager whose pointer it has sent before, with cookie 5. It has read of that node's counts,
+/// and has not answered: so the node stays without a holder.
 pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
     let (old, next) = (t.manager(), t.client());
     let call = next.call(&old, 0, 0, &object(FlatBinderObject::binder(0, 5)));
@@ -124,7 +124,7 @@ pub(super) fn manager_with_a_known_node(t: &Stage) -> Port {
     next
 }
 
-// That node is the manager's, with the cookie that it has.
+// The known node becomes the manager's, with its own cookie.
 case!(node_that_is_known_becomes_it, ["CTX-1", "NODE-1"], manager_with_a_known_node, |t, next| {
     next.enter_looper();
     let client = t.client();
@@ -150,7 +150,7 @@ case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], pair, |t, (manag
     client.send(|c| c.acquire(0));
     manager.kill();
     let next = t.manager();
-    // Calls of handle 0 go to whoever is manager now.
+    // Calls of handle 0 go to the present manager.
     client.round_trip(0, &next, &bytes(b"to the"), &bytes(b"new one"));
     // A count on it takes the next free handle, since the old one is occupied.
     client.send(|c| c.acquire(0));

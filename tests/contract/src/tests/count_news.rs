@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an owner's threads read of counts when several of them send the same node, read it or not, and end.
+//! Count notifications of an owner whose threads send one node, read them or not, and end.
 
 use super::count_order::{ID, LOST};
 use super::*;
@@ -28,7 +28,7 @@ case!(weak_unread_then_strong_by_another, ["NODE-6", "NODE-7"], |t| {
     let (_manager, first, second) = owner_of_two(t);
     tell(&first, &object(WEAK));
     tell(&second, &object(STRONG));
-    assert_eq!(second.drain(), TOLD, "whoever makes it strong hears of it first");
+    assert_eq!(second.drain(), TOLD, "the thread that makes it strong reads of it first");
     assert_eq!(first.drain(), [Return::TransactionComplete]);
 });
 
@@ -45,7 +45,7 @@ case!(strong_unread_then_strong_by_another, ["NODE-7"], owner_of_two, |t, (_mana
     tell(&first, &object(STRONG));
     tell(&second, &object(STRONG));
     assert_eq!(second.drain(), [Return::TransactionComplete], "the receiver has it already");
-    assert_eq!(first.drain(), TOLD, "whoever made it strong hears of it");
+    assert_eq!(first.drain(), TOLD, "the thread that made it strong reads of it");
 });
 
 case!(strong_unread_then_weak_by_another, ["NODE-6", "NODE-7"], |t| {
@@ -76,7 +76,7 @@ case!(weak_unread_and_the_thread_gone_then_strong, ["NODE-7", "TREL-2"], |t| {
     assert_eq!(first.drain(), []);
 });
 
-// The news that nobody holds it waits for whoever comes, and is overtaken by the node's being sent anew.
+// An unread `BR_RELEASE` waits for the first thread that reads. Sending the node again cancels it.
 case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], owner_of_two, |t, (manager, first, second)| {
     let handle = give_in_a_call(&manager, &first, STRONG);
     assert_eq!(first.answer_counts(), TOLD);
@@ -84,7 +84,7 @@ case!(release_unread_then_strong_again, ["NODE-6", "NODE-7"], owner_of_two, |t, 
     tell(&second, &object(STRONG));
     assert_eq!(second.drain(), [Return::TransactionComplete], "it has been in use all along");
     assert_eq!(first.drain(), []);
-    // Once it has been read the owner has to be told anew, before the other news of its thread.
+    // After it was read, the owner gets `BR_ACQUIRE` again, before its thread's other returns.
     manager.free(&manager.wait_call());
     assert_eq!(first.drain(), [Return::Release(ID)]);
     tell(&second, &object(STRONG));
@@ -107,7 +107,7 @@ case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], manager_and_server,
     }
 });
 
-// Each node's news are moved within a long queue, and that does not take longer the longer it is.
+// Each node's notification moves within a long queue; the cost must not grow with its length.
 case!(lesson_s02_nodes_turn_strong_one_by_one, ["NODE-6", "NODE-14"], |t| {
     const NODES: u64 = 20_000;
     let (manager, owner) = (t.manager_with(4 << 20), t.client());
@@ -128,7 +128,7 @@ case!(lesson_s02_nodes_turn_strong_one_by_one, ["NODE-6", "NODE-14"], |t| {
     drop(manager);
 });
 
-// A call that fails takes back what it gave, also on a node whose owner is dead.
+// A failed call takes its counts back, also on a node whose owner is dead.
 case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO_FOR_REF"], |t| {
     let manager = t.manager();
     let (server, owner) = (t.server(), t.server());
@@ -137,13 +137,13 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
     const DEATH: u64 = 0xdead;
     manager.send(|c| c.request_death(handle, DEATH));
     owner.kill();
-    // The C driver ends what is killed in a work queue.
+    // The C driver ends a killed process in a work queue.
     manager.wait_for(Return::DeadBinder(DEATH));
     manager.send(|c| c.dead_binder_done(DEATH).clear_death(handle, DEATH));
     manager.wait_for(Return::ClearDeathNotificationDone(DEATH));
     let counts = || {
         let info = BinderNodeInfoForRef { handle, ..Default::default() };
-        let info = manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).expect("the manager may ask");
+        let info = manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, info).expect("the manager may call it");
         (info.strong_count, info.weak_count)
     };
     let before = counts();
@@ -163,8 +163,8 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
     assert_eq!(counts(), before);
 });
 
-// The owner is never given his own pointer between being told that nobody needs it and being told that
-// somebody does. One thread of the holder sends the handle home, another gives back the last count.
+// The owner never gets its own pointer between `BR_RELEASE` and the next `BR_ACQUIRE`. One thread
+// of the holder sends the handle home, another gives back the last count.
 case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"], |t| {
     let (owner, holder) = pair(t);
     let other = holder.thread();
@@ -199,7 +199,7 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
             if is_released {
                 break;
             }
-            assert!(Instant::now() < deadline, "neither called nor told: {seen:?}");
+            assert!(Instant::now() < deadline, "neither a call nor a notification: {seen:?}");
         }
         let _ = owner.drain();
         holder.send(|c| c.decrefs(handle));
@@ -207,8 +207,8 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
     }
 });
 
-// The news of a node wait with a thread that ends, and another thread sends the node meanwhile: it hears of
-// them before its call is acknowledged.
+// A node's notifications are queued to a thread that exits, and another thread sends the node
+// during that: it reads them before its call is acknowledged.
 case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     // Once, unless the first CPU is given to others after all, which are not to starve.
@@ -216,8 +216,8 @@ case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"],
     t.ours_alone("a thread that ends is not to keep its CPU", is_held);
 });
 
-/// Whether the thread was still ending when the other one had heard of its call. It is kept from going on by
-/// whoever hears that his call ends with it, who is urgent and does not leave the CPU.
+/// Returns whether the exiting thread was still exiting when the other had sent its call. It is
+/// preempted by a caller whose call ends with it: that caller is urgent and keeps the CPU.
 fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     const SERVICE: FlatBinderObject = FlatBinderObject::binder(0x1240, 0);
     let (manager, ending, caller) = (t.manager(), t.server(), t.client());
@@ -250,8 +250,8 @@ fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
     is_held
 }
 
-// A oneway call waits for the one before; when that has ended, whoever comes first gets it, even though
-// another thread sleeps and has been woken for it.
+// A oneway call waits for the one before. When that has ended, the first thread that comes gets it,
+// even though another thread sleeps and has been woken for it.
 case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let (server, client) = (t.manager(), t.client());
@@ -283,7 +283,7 @@ case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], nee
     assert_eq!(sleeper.data(&sleeper.wait_call()), b"six");
 });
 
-// A thread that is woken for work and has no room to be told of it leaves it to another that sleeps.
+// A thread that is woken for work without room for its return leaves it to another that sleeps.
 case!(lesson_s25_work_is_for_another_if_there_is_no_room, ["WR-8", "LOOP-6"], |t| {
     let (manager, (owner, holder)) = (t.manager(), (t.server(), t.server()));
     let cookie = 7;

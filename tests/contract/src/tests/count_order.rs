@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The order of count news over several threads of an owner: weak news told to one or still unread by it,
-//! strong ones asked for by another, and the thread gone in between.
+//! The order of count notifications over several threads of an owner: one thread has read the weak
+//! ones, or not yet; another needs the strong ones; the first exits in between.
 
 use super::*;
 use binder_sys::Return::{Acquire, Decrefs, Increfs, Release, TransactionComplete as Complete};
@@ -18,7 +18,7 @@ fn weak(id: BinderPtrCookie) -> FlatBinderObject {
     FlatBinderObject::weak_binder(id.ptr, id.cookie)
 }
 
-/// An owner's threads, and whom they send their nodes.
+/// An owner's threads, and the manager that gets their nodes.
 struct Scene {
     manager: Port,
     x: Port,
@@ -48,7 +48,7 @@ impl Scene {
         self.sends_all(sender, &[object])
     }
 
-    /// The manager keeps what it was sent, and its node is ready for the next call.
+    /// The manager keeps the objects of a call, and its node is ready for the next call.
     fn keeps(&self, call: &BinderTransactionData) -> u32 {
         let object = self.manager.object(call);
         match object.kind == ObjectType::HANDLE {
@@ -72,7 +72,7 @@ fn answer(port: &Port) {
 case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     let handle = s.keeps(&s.sends(&s.x, weak(ID)));
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
-    // Not confirmed, and not told again.
+    // Not confirmed, and not returned again.
     let call = s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
     answer(&s.z);
@@ -85,7 +85,7 @@ case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
 case!(weak_unread_by_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.sends(&s.y, strong(ID));
-    assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "who needs it is told of both");
+    assert_eq!(s.y.drain(), [Increfs(ID), Acquire(ID), Complete], "the thread that needs it reads both");
     assert_eq!(s.x.drain(), [Complete]);
 });
 
@@ -128,7 +128,7 @@ case!(strong_unread_by_one_that_exits, ["NODE-7", "TREL-2"], scene, |t, s| {
     s.sends(&s.y, weak(ID));
     let mut told = s.y.drain();
     told.sort_by_key(|item| *item == Complete);
-    // What the thread left may be read by whoever comes: by y before its own acknowledgement or after it.
+    // Any thread may read what the exited one left: y before its own acknowledgement or after it.
     t.known_difference(Driver::C, LOST, told == [Increfs(ID), Acquire(ID), Complete]);
     assert_eq!(s.x.drain(), []);
 });
@@ -150,14 +150,14 @@ case!(weak_told_to_one_that_exits, ["NODE-8", "TREL-2"], scene, |t, s| {
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
     exit(&s.x);
     s.manager.send(|c| c.decrefs(handle));
-    assert_eq!(s.y.drain(), [], "it was told, and has not confirmed it");
+    assert_eq!(s.y.drain(), [], "the count was read, and is not confirmed");
     s.y.send(|c| c.increfs_done(ID.ptr, ID.cookie));
     assert_eq!(s.y.drain(), [Decrefs(ID)]);
 });
 
 case!(sent_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
     s.manager.free(&s.sends(&s.x, strong(ID)));
-    assert_eq!(s.x.drain(), [Complete], "there is nothing to say any more");
+    assert_eq!(s.x.drain(), [Complete], "nothing is left to read");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     assert_eq!(s.y.drain(), []);
     // It can come to life again.
@@ -174,17 +174,17 @@ case!(sent_weakly_and_let_go_unread, ["NODE-6", "NODE-5"], scene, |t, s| {
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
 });
 
-// Nobody was told of the node, so nothing of it is left: the pointer may stand for another object before anybody reads.
+// The owner has read nothing of the node, so nothing of it is left: its pointer is free again.
 case!(let_go_with_what_was_to_be_told, ["NODE-1", "NODE-5", "NODE-6"], scene, |t, s| {
     s.manager.free(&s.sends(&s.x, strong(ID)));
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     let new = BinderPtrCookie { cookie: 1, ..ID };
     s.keeps(&s.sends(&s.y, weak(new)));
-    assert_eq!(s.y.drain(), [Increfs(new), Complete], "it is told of its own object, not of the other");
+    assert_eq!(s.y.drain(), [Increfs(new), Complete], "it reads of its own object, not of the other");
     assert_eq!(s.x.drain(), [Complete]);
 });
 
-// Who comes after a thread that has exited finds nothing to read.
+// After the sender has exited there is nothing to read.
 case!(let_go_after_the_sender_has_exited, ["NODE-6", "TREL-2"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     exit(&s.x);
@@ -194,7 +194,7 @@ case!(let_go_after_the_sender_has_exited, ["NODE-6", "TREL-2"], scene, |t, s| {
     assert_eq!(s.y.drain(), []);
 });
 
-/// The manager has the node strongly by one call, which is given; the owner knows and has confirmed it.
+/// The manager has the node strongly by one call, which is returned; the owner has confirmed it.
 fn told(t: &Stage) -> (Scene, BinderTransactionData) {
     let s = scene(t);
     let call = s.sends(&s.x, strong(ID));
@@ -206,7 +206,7 @@ fn told(t: &Stage) -> (Scene, BinderTransactionData) {
 case!(released_and_sent_again_unread, ["NODE-6", "NODE-7"], told, |t, (s, call)| {
     s.manager.free(&call);
     let call = s.sends(&s.y, strong(ID));
-    assert_eq!(s.y.drain(), [Complete], "it was told, and still is");
+    assert_eq!(s.y.drain(), [Complete], "the owner has its counts already");
     assert_eq!(s.x.drain(), []);
     s.manager.free(&call);
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
@@ -230,7 +230,7 @@ case!(released_to_one_and_sent_again_by_another, ["NODE-6", "NODE-7"], told, |t,
     assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
     s.manager.send(|c| c.decrefs(handle));
     s.manager.free(&call);
-    assert_eq!(s.z.drain(), [], "asked, and not confirmed");
+    assert_eq!(s.z.drain(), [], "requested, and not confirmed");
     s.z.send(|c| c.acquire_done(ID.ptr, ID.cookie));
     assert_eq!(s.x.drain(), [Release(ID), Decrefs(ID)]);
 });
@@ -261,7 +261,7 @@ case!(confirmed_by_another_than_was_told, ["NODE-8"], scene, |t, s| {
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
     exit(&s.x);
-    // One that is no thread of the pool, and has never been told anything.
+    // A thread outside the pool, which has read no return before.
     answer(&s.x.thread());
     s.manager.free(&call);
     assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
@@ -271,7 +271,7 @@ case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, strong(ID)));
     s.keeps(&s.sends(&s.x, weak(OTHER)));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete, Increfs(OTHER), Complete]);
-    // The same with the first of them taken away by another thread.
+    // Now another thread takes the first of them away.
     let first = BinderPtrCookie { ptr: 0x2000, cookie: 1 };
     let second = BinderPtrCookie { ptr: 0x3000, cookie: 2 };
     s.keeps(&s.sends(&s.x, weak(first)));
@@ -284,7 +284,7 @@ case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], scene, |t, s| {
 case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], scene, |t, s| {
     let (third, fourth) = (BinderPtrCookie { ptr: 0x2000, cookie: 1 }, BinderPtrCookie { ptr: 8, cookie: 2 });
     s.sends_all(&s.x, &[weak(ID), strong(OTHER), weak(third), strong(ID), strong(fourth), weak(OTHER)]);
-    // Who was named weakly first and strongly then is told of where it was named strongly.
+    // A node that is sent weakly and then strongly is announced at the strong object's place.
     let mut told = s.x.drain();
     assert_eq!(told.pop(), Some(Complete));
     assert_eq!(told[..3], [Increfs(OTHER), Acquire(OTHER), Increfs(third)]);
@@ -296,11 +296,11 @@ case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
     parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
     s.x.send_call(0, 0, &parcel);
     let told = s.x.drain();
-    assert_eq!(told, [Return::FailedReply], "nobody got it, so there is nothing to say of it");
+    assert_eq!(told, [Return::FailedReply], "nobody got the node, so nothing is returned of it");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
-    // With somebody who has it weakly, it is told of that alone.
+    // If the manager holds the node weakly, the owner reads the weak count alone.
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.x.send_call(0, 0, &parcel);
-    // It is needed strongly, and told anew where that is.
+    // The failed strong object has moved the notification behind the first acknowledgement.
     assert_eq!(s.x.drain(), [Complete, Increfs(ID), Return::FailedReply]);
 });

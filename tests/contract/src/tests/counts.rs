@@ -11,7 +11,7 @@ fn held(t: &Stage) -> (Port, Port, Port, u32) {
     (manager, owner, holder, handle)
 }
 
-/// Whether a call of the handle is possible at all.
+/// Returns whether a call of the handle is possible at all.
 fn callable(holder: &Port, owner: &Port, handle: u32) -> bool {
     holder.start_call(handle, 0, &empty());
     if !holder.actor.is_blocked() {
@@ -45,7 +45,7 @@ case!(weak_handle_cannot_turn_strong, ["NODE-9", "TXN-7"], |t| {
     holder.send(|c| c.acquire(handle));
     assert!(!callable(&holder, &owner, handle));
     assert_eq!(owner.drain(), []);
-    // The handle is what it was.
+    // The handle is unchanged.
     holder.send(|c| c.decrefs(handle));
     assert_eq!(owner.drain(), []);
     holder.send(|c| c.acquire(handle).increfs(handle));
@@ -100,7 +100,7 @@ case!(weak_count_keeps_the_handle, ["NODE-10", "NODE-9"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
     let other = FlatBinderObject::binder(0x100, 0);
     assert_ne!(introduce(&manager, &owner, other, &holder), handle);
-    // Sent strongly anew, it is the same handle, and strong.
+    // If the node is sent strongly again, its handle stays, and is strong.
     let same = FlatBinderObject::binder(0x10, 0x20);
     assert_eq!(introduce(&manager, &owner, same, &holder), handle);
     owner.settle_counts();
@@ -131,7 +131,7 @@ case!(many_counts, ["NODE-13"], held, |t, (_manager, owner, holder, handle)| {
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");
 });
 
-/// Whether the counts of the driver end early: see its `numbers.rs`.
+/// The end of the driver's counts near their limits: see its `numbers.rs`.
 const MOST_NEAR_LIMITS: usize = 1 << 16;
 
 /// Writes the same commands again and again, many at a time.
@@ -152,7 +152,7 @@ case!(a_full_count_is_not_taken, ["NODE-9"], |t| {
     repeat(&holder, MOST_NEAR_LIMITS - 1, |c| c.release(handle).decrefs(handle));
     assert_eq!(owner.answer_counts(), []);
     assert!(callable(&holder, &owner, handle));
-    // What was taken is given back, and what was not taken cannot be.
+    // Only counts that were taken can be given back: these are the last.
     holder.send(|c| c.release(handle).decrefs(handle));
     let seen = owner.answer_counts();
     assert!(matches!(seen[..], [Return::Release(_), Return::Decrefs(_)]), "{seen:?}");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Death links: a process asks to be told when a node dies, changes its mind, and confirms.
+//! Death links: a process requests death notifications, clears them, and confirms deaths.
 //!
-//! Each test has an owner with two nodes. The second has a link of a watcher: owners' nodes die in
-//! the order of their pointers, so when the watcher reads of the second, all that there is to say
-//! of the first has been said.
+//! Each test has an owner with two nodes. A watcher has a link to the second. An owner's nodes die
+//! in the order of their pointers: when the watcher reads of the second death, all returns about
+//! the first node have been queued.
 
 use super::faults::{faulty, sweep};
 use super::*;
@@ -67,14 +67,14 @@ case!(handle_dropped_before_the_clear_is_confirmed, ["NODE-10", "DN-3"], |t| pla
     &[Request, Kill, Clear, Drop, Dead, Done, Cleared]
 ));
 
-/// What the watcher calls his link.
+/// The cookie of the watcher's link.
 const WATCHED: u64 = 0xdead_0000;
 
-/// What the holder calls his.
+/// The cookie of the holder's link.
 const COOKIE: u64 = 0x1122_3344_5566_7788;
 const OTHER_COOKIE: u64 = 0x77;
 
-/// What happens to the link of a holder.
+/// The events of a holder's link.
 enum Step {
     Request,
     Clear,
@@ -129,7 +129,7 @@ fn scene(t: &Stage) -> Scene {
     Scene { manager, owner, holder, handle, watcher }
 }
 
-/// The same, with a link.
+/// The scene with a link.
 fn requested(t: &Stage) -> Scene {
     let scene = scene(t);
     scene.request();
@@ -250,7 +250,7 @@ case!(same_cookie_for_two_nodes, ["DN-2"], scene, |t, scene| {
     assert_eq!(scene.holder.drain(), [DeadBinder(COOKIE), DeadBinder(COOKIE)]);
     scene.holder.send(|c| c.clear_death(second, COOKIE));
     silent(&scene.holder);
-    // The first that was told is the first that is confirmed: not the one that was cleared.
+    // The first death that was read is the first that is confirmed, not the cleared one.
     scene.done();
     silent(&scene.holder);
     scene.done();
@@ -342,7 +342,7 @@ case!(deaths_are_for_whoever_comes, ["DN-2"], five, |t, (scene, _)| {
     assert_eq!(other.read_once(), [DeadBinder(1)]);
     assert_eq!(scene.holder.read_once(), [DeadBinder(2)]);
     assert_eq!(other.drain(), [3, 4, 5].map(DeadBinder));
-    // Whoever has read of it, any thread may confirm it.
+    // Any thread may confirm any death that has been read.
     scene.holder.send(|c| c.dead_binder_done(5).dead_binder_done(1));
     other.send(|c| c.dead_binder_done(2).clear_death(NO_HANDLE, 1));
     silent(&other);
@@ -467,8 +467,8 @@ case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], five, |t, (scene, h
     looper.send(|c| c.clear_death(handles[0], 1));
     scene.holder.send(|c| c.clear_death(handles[1], 2));
     scene.kill_owner();
-    // Left: a clear on a thread, another on the process, a death that is told, one that is told and
-    // cleared, and one that is queued.
+    // Left: a clear on a thread, another on the process, a death that was read, one that was read
+    // and cleared, and one that is queued.
     assert_eq!(scene.holder.wait("a death", |item| Some(*item)), Return::Noop);
     scene.holder.wait_for(ClearDone(2));
     scene.holder.wait_for(DeadBinder(3));
@@ -566,7 +566,7 @@ case!(memory_runs_out, ["DN-1", "WR-2"], scene, |t, scene| {
     let (mut attempts, mut errors) = (0, 0);
     sweep(t, |nth| {
         attempts += 1;
-        // Ours keeps what a cleared link took for the next request: this is the next.
+        // Our driver keeps the memory of a cleared link for the next request: this is the next.
         scene.holder.send(|c| c.request_death(other, OTHER_COOKIE));
         let mut commands = Commands::new();
         let request = commands.request_death(scene.handle, COOKIE).len() as u64;
@@ -583,7 +583,7 @@ case!(memory_runs_out, ["DN-1", "WR-2"], scene, |t, scene| {
             [] => 0,
             _ => panic!("{said:?}"),
         };
-        // What cannot be copied in is not done; what cannot be copied out is done all the same.
+        // A command that cannot be read has no effect; one whose result cannot be written has.
         assert!(errno == 0 && write_consumed == consumed || errno == libc::EFAULT && write_consumed == 0);
         scene.holder.send(|c| c.clear_death(other, OTHER_COOKIE));
         assert_eq!(scene.holder.drain(), [ClearDone(OTHER_COOKIE)]);

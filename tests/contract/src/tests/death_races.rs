@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Death links that are asked for, withdrawn and confirmed while the node's owner dies, by two
+//! Death links that are requested, cleared and confirmed while the node's owner dies, by two
 //! threads of each holder at once.
 //!
-//! Each request has a cookie of its own, and each holder keeps a book of what was said about it. What
-//! the order of events was, nobody knows; what must hold in any order is checked (contract DN-1 to
-//! DN-6): a death is told at most once, a clear is confirmed exactly once and never before the death
-//! that was told, and who has neither cleared nor given up his handle is told.
+//! Each request has a cookie, and each holder records the returns about it. The order of events is
+//! left to chance; the tests check the rules for any order (contract DN-1 to DN-6). A death is
+//! returned at most once. A clear is confirmed exactly once, and never before a death that was
+//! returned. A holder that has neither cleared the link nor given up its handle gets the death.
 
 use super::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// How many devices each holder opens: each is a holder of its own to the driver.
+/// The number of devices that each holder opens: each is a holder of its own to the driver.
 const OPENS: usize = 6;
 
-/// How many processes hold.
+/// The number of processes that hold.
 const HOLDERS: u64 = 3;
 
-/// How long anything may take on a slow machine.
+/// The time limit of each step on a slow machine.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// What was said about one request.
+/// The returns about one request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     /// The handle was given up, and the driver has taken note of that.
@@ -92,11 +92,11 @@ impl Holder {
 
     fn told_dead(&self, cookie: u64, before: &BTreeMap<u64, Record>) {
         let was_dropped = before.get(&cookie).is_some_and(|record| record.dropped);
-        assert!(!was_dropped, "{cookie:#x}: told after the handle was gone");
+        assert!(!was_dropped, "{cookie:#x}: returned after the handle was gone");
         let mut book = self.book();
         let record = book.get_mut(&cookie).expect("a request");
-        assert!(!record.dead, "{cookie:#x}: told twice");
-        assert!(!record.clear_done, "{cookie:#x}: told after the clear was confirmed");
+        assert!(!record.dead, "{cookie:#x}: returned twice");
+        assert!(!record.clear_done, "{cookie:#x}: returned after the clear was confirmed");
         record.dead = true;
         record.done = true;
         drop(book);
@@ -106,13 +106,13 @@ impl Holder {
     fn told_clear_done(&self, cookie: u64) {
         let mut book = self.book();
         let record = book.get_mut(&cookie).expect("a request");
-        assert!(record.cleared, "{cookie:#x}: nobody asked");
+        assert!(record.cleared, "{cookie:#x}: not requested");
         assert!(!record.clear_done, "{cookie:#x}: confirmed twice");
         assert!(record.done || !record.dead, "{cookie:#x}: confirmed before DONE");
         record.clear_done = true;
     }
 
-    /// What is still to be heard, now that the owner is dead; `None` if that is all.
+    /// The first request that lacks a return, now that the owner is dead; `None` if none does.
     fn missing(&self) -> Option<(u64, Record)> {
         let book = self.book();
         let open = book.iter().find(|(_, record)| match record {
@@ -124,7 +124,7 @@ impl Holder {
     }
 }
 
-/// What a holder does while the owner dies. The request with cookie 1 is there.
+/// The change that a holder makes while the owner dies. The request with cookie 1 is there.
 fn change(holder: &Holder, way: u64) {
     match way % 6 {
         0 => holder.clear(1),
@@ -155,7 +155,7 @@ fn read_all(holders: &[Holder]) {
         holders.iter().for_each(Holder::read);
         let missing = holders.iter().find_map(Holder::missing);
         let Some(missing) = missing else { break };
-        assert!(Instant::now() < deadline, "not heard: {missing:x?}");
+        assert!(Instant::now() < deadline, "not returned: {missing:x?}");
         std::thread::yield_now();
     }
 }
@@ -170,7 +170,7 @@ fn hold(path: &Path, seed: u64, armed: &AtomicU64, go: &AtomicU64) {
     armed.fetch_add(1, Ordering::SeqCst);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Every other of them hears of clears itself.
+            // Every second holder has a thread in the pool, so that it reads the clears itself.
             if seed % 2 == 0 {
                 holders.iter().for_each(|holder| holder.send(|c| c.enter_looper()));
             }
@@ -231,8 +231,8 @@ case!(lesson_r01_links_change_while_their_node_dies, ["DN-2", "DN-3", "DN-5", "N
     }
 });
 
-// Two threads of a process have one handle between them, and neither knows what the other does: the
-// links come and go at once.
+// Threads of a process have one handle between them, and do not synchronize: links come and go at
+// once.
 case!(lesson_r01_links_of_one_handle_come_and_go, ["DN-1", "DN-3", "DN-4", "NODE-10"], |t| {
     let path = t.device("binder");
     let arena = crate::arena::Arena::new();
@@ -290,7 +290,7 @@ fn quarrel(path: &Path, confirmed: &AtomicU64) {
         }
     });
     confirmed.fetch_add(told.load(Ordering::SeqCst), Ordering::SeqCst);
-    assert!(told.load(Ordering::SeqCst) <= cleared.load(Ordering::SeqCst), "more was confirmed than asked");
+    assert!(told.load(Ordering::SeqCst) <= cleared.load(Ordering::SeqCst), "more confirmed than requested");
 }
 
 case!(lesson_c05_holders_and_owner_die_together, ["REL-2", "DN-2"], |t| {
@@ -313,7 +313,7 @@ case!(lesson_c05_holders_and_owner_die_together, ["REL-2", "DN-2"], |t| {
             waitpid(pid, None).expect("wait");
         }
     }
-    // Whoever comes after them finds everything in order.
+    // The next processes find everything in order.
     let (manager, client) = (t.manager(), t.client());
     client.send(|c| c.acquire(0).request_death(0, 7));
     manager.kill();

@@ -54,7 +54,7 @@ case!(caller_before_delivery, ["TREL-1", "TXN-5"], pair, |t, (server, client)| {
     client.kill();
     let next = t.client();
     next.start_blocking_call(0, 4, &bytes(b"alive"));
-    // A call outlives its caller; nobody hears the answer.
+    // A call outlives its caller; nobody reads the answer.
     let call = server.wait_call();
     assert_eq!((call.code, call.sender_pid, server.data(&call)), (3, 0, b"orphan".to_vec()));
     server.reply(&empty());
@@ -107,7 +107,7 @@ fn chain(t: &Stage) -> (Port, Port, Port) {
 
 case!(middle_of_a_chain, ["TXN-26", "TREL-1"], chain, |t, (a, b, c)| {
     b.kill();
-    // C tells the start of the chain when its end replies, ours at once.
+    // C notifies the start of the chain when its end replies, our driver at once.
     if t.driver == Driver::Rust {
         assert_eq!(a.wait_refusal(), Return::DeadReply);
         c.reply(&bytes(b"to nobody"));
@@ -151,8 +151,8 @@ case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
     }
 });
 
-// Who serves a call back from the process that it has called hears of that one's death when it has
-// replied.
+// A process serves a call back from the process that it calls, which dies. It reads of the death
+// after its own reply.
 case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
@@ -196,7 +196,7 @@ case!(first_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], circle, |t, (a,
 
 case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], circle, |t, (a, b, c)| {
     c.kill();
-    // C lets b wait until a has replied to whom is dead. Told at once, b may reply before a does.
+    // In C, b waits until a has replied to the dead c. With our driver, b may reply before a does.
     let is_told_at_once = t.driver == Driver::Rust;
     if !is_told_at_once {
         a.reply(&bytes(b"to nobody"));
@@ -209,7 +209,7 @@ case!(second_partner_in_a_circle, ["TREL-1", "TXN-11", "TXN-26"], circle, |t, (a
     assert_eq!(a.data(&a.wait_reply()), b"sorry");
 });
 
-// What has not been read of a reply that had to wait goes with the thread that it waits for.
+// An unread reply that had to wait goes with the thread that it waits for.
 case!(everyone_in_a_circle, ["TREL-1", "TXN-11"], circle, |t, (a, b, c)| {
     c.kill();
     b.kill();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Calls nested thousands deep: what a step costs does not grow with those below it.
+//! Calls nested thousands deep: the cost of a step does not grow with the depth.
 //!
-//! Two processes call each other in turn. Costs at eight times the depth are compared with those at one
-//! time; the absolute figures say nothing on a machine that does other things as well.
+//! Two processes call each other in turn. The test compares costs at eight times [`DEPTH`] with
+//! those at [`DEPTH`]. Absolute costs depend on the machine's other load.
 
 use super::*;
 use crate::arena::Arena;
@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering::SeqCst;
 const DEPTH: u64 = 1000;
 const TIMES: u64 = 8;
 
-/// What is asked of the context manager.
+/// Requests to the context manager.
 const CODE_NOTHING: u32 = 0;
 const CODE_GIVE: u32 = 1 << 30;
 const CODE_ASK: u32 = 1 << 31;
 
-/// What has been seen, in nanoseconds; 0 where it has not been reached.
+/// The costs so far, in nanoseconds; 0 where a step has not been reached.
 struct Seen {
     nested: &'static AtomicU64,
     call: &'static AtomicU64,
@@ -39,7 +39,7 @@ impl Party {
         Self { device, space, out: Commands::new() }
     }
 
-    /// Writes what there is to say, and reads once.
+    /// Writes the pending commands, and reads once.
     fn turn(&mut self) -> Vec<Return> {
         let mut buffer = [0; 512];
         let io = self.device.write_read(self.out.as_bytes(), &mut buffer).expect("write and read");
@@ -69,7 +69,7 @@ impl Party {
         }
     }
 
-    /// Serves calls, as the context manager, that leave a handle with it or ask for the one left.
+    /// Serves calls, as the context manager, that leave a handle with it or fetch the one left.
     fn manage(mut self, ready: impl FnOnce()) {
         super::manage(&self.device);
         self.out.enter_looper();
@@ -104,7 +104,7 @@ struct Partner<'a> {
 }
 
 impl Partner<'_> {
-    /// Answers one return. Whether that was the reply to the first call of all.
+    /// Answers one return. Returns whether it was the reply to the first call of all.
     fn answer(&mut self, item: Return) -> bool {
         let out = &mut self.party.out;
         match item {
@@ -142,8 +142,8 @@ impl Partner<'_> {
         self.party.out.reply(&Parcel::new().to_caller(TransactionFlags::empty()));
     }
 
-    /// At full depth: how long a call to a third process takes, inside the ioctl that makes it; then waits until
-    /// somebody lets it go on.
+    /// At full depth, measures the time of a call to a third process, inside the ioctl that makes
+    /// it. Then waits for the order to unwind.
     fn measure(&mut self) {
         let call = Parcel::new().to_handle(0, CODE_NOTHING, TransactionFlags::empty());
         let commands = stream(|c| c.transaction(&call));
@@ -174,7 +174,7 @@ impl Party {
 
 const MS: u64 = 1_000_000;
 
-/// The steps that are compared, each with a margin: shorter times cannot be distinguished from the scheduler's.
+/// The compared steps, each with a margin for the scheduler.
 const STEPS: [(&str, u64); 5] = [
     ("nesting", 20 * MS),
     ("a call to a third process", MS / 2),
@@ -183,7 +183,7 @@ const STEPS: [(&str, u64); 5] = [
     ("killing the other", 10 * MS),
 ];
 
-/// What they cost, in nanoseconds.
+/// Their costs, in nanoseconds.
 type Costs = [u64; 5];
 
 fn best(one: Costs, other: Costs) -> Costs {
@@ -199,7 +199,7 @@ struct Nest {
     took: Duration,
 }
 
-/// How long the deepest may take to get there.
+/// The time in which the deepest call must be reached.
 const LIMIT: Duration = Duration::from_secs(100);
 
 fn wait_for(what: &str, cell: &AtomicU64) -> u64 {
@@ -252,7 +252,7 @@ fn nest(t: &Stage, arena: &Arena, depth: u64) -> Nest {
 }
 
 impl Nest {
-    /// Lets the deepest reply, and so all others. How long that takes.
+    /// Makes the deepest party reply, and so all others. Returns the time of that.
     fn unwind(&self) -> Duration {
         let start = Instant::now();
         self.seen.nested.store(u64::MAX, SeqCst);
@@ -281,10 +281,10 @@ fn costs_at(t: &Stage, arena: &Arena, depth: u64) -> Costs {
     [ns(again.took.min(nested.took)), call, ns(unwind), ns(kill_first), ns(kill_second)]
 }
 
-/// What has grown as if with the square of the depth, if anything has.
+/// The first step whose cost has grown as if with the square of the depth, if there is one.
 fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
-    // Eight times as much where it grows with the depth, 64 times where with its square, less where both do. More at
-    // eight times the depth misses the caches, which takes up to two and a half times as long.
+    // Linear costs grow eight times, quadratic ones 64 times. At the larger depth cache misses add
+    // a factor of up to two and a half.
     let is_wrong = |step: &usize| deep[*step] > 30 * once[*step] + STEPS[*step].1;
     let wrong = (0..STEPS.len()).find(is_wrong)?;
     let (what, once, deep) = (STEPS[wrong].0, once[wrong], deep[wrong]);
@@ -292,15 +292,15 @@ fn grown_too_fast(once: Costs, deep: Costs) -> Option<String> {
 }
 
 case!(lesson_s06_costs_grow_no_faster_than_the_depth, ["TXN-11", "TREL-1"], |t| {
-    // The C driver ends what is killed in a work queue, where its time is not seen here, and the test does not end
-    // in time with it. `make growth` counts its instructions.
+    // The C driver ends a killed process in a work queue, out of sight of these clocks, and later
+    // than the test. `make growth` counts its instructions.
     if t.driver == Driver::C {
         return;
     }
     t.needs_no_kasan();
     let arena = Arena::new();
     let (mut once, mut deep) = (costs_at(t, &arena, DEPTH), costs_at(t, &arena, TIMES * DEPTH));
-    // Who was disturbed tries again.
+    // A disturbed measurement is repeated.
     for _ in 0..5 {
         if let Some(wrong) = grown_too_fast(once, deep) {
             eprintln!("{wrong}");

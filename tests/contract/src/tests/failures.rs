@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every way in which a call or a reply fails: what is read, what errno is behind it, how much of the
-//! write buffer is done, and that nothing else has changed.
+//! Every way in which a call or a reply fails: the return, the errno behind it, the consumed part
+//! of the write buffer, and that nothing else has changed.
 //!
-//! One row of a table is one request; the conditions are those of the contract's table of failures, in
-//! its order. Failures that need a driver's memory to run out, or a security module to refuse, or that
-//! are races, have tests of their own elsewhere.
+//! One row of a table is one request; the conditions follow the contract's table of failures in its
+//! order. Three kinds of failures have tests elsewhere: a driver without memory, a security module
+//! that refuses, and races.
 
 use super::*;
 use zerocopy::IntoBytes;
@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 /// The receiver's space.
 const SPACE: usize = 64 << 10;
 
-/// Whom a request can be sent to.
+/// The targets of requests.
 pub(super) struct World {
     pub(super) manager: Port,
     pub(super) client: Port,
@@ -49,10 +49,10 @@ fn introduce_weakly(manager: &Port, owner: &Port, holder: &Port) -> u32 {
     handle
 }
 
-/// What is sent.
+/// A request.
 pub(super) struct Request {
     pub(super) data: BinderTransactionData,
-    /// Room for what pointers point to, if it is said.
+    /// Room for what pointers point to, where it is not left out.
     buffers_size: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ fn objects(first: FlatBinderObject, second: FlatBinderObject) -> Vec<u8> {
     [first.as_bytes(), second.as_bytes()].concat()
 }
 
-/// One way to be refused: its name, the request, what is read, and the errno behind it (0: none).
+/// One refusal: its name, the request, the return, and the errno behind it (0: none).
 pub(super) type Row<'a> = (&'a str, Request, Return, i32);
 
 const EINVAL: i32 = Errno::EINVAL as i32;
@@ -100,7 +100,7 @@ const EPROTO: i32 = Errno::EPROTO as i32;
 /// An address that no process can have.
 const KERNEL: u64 = u64::MAX - 4095;
 
-/// Requests whose content is wrong, wherever they go.
+/// Requests whose content is wrong, for any target.
 pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
     let node = FlatBinderObject::binder(0x1000, 0x2000);
     let other_cookie = FlatBinderObject::binder(0x1000, 0x2001);
@@ -143,7 +143,7 @@ pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
     rows.map(|(name, request, errno)| (name, request, Return::FailedReply, errno)).into()
 }
 
-/// Failures of calls that depend on whom they are for.
+/// Failures of calls that depend on their targets.
 pub(super) fn wrong_target(world: &World) -> Vec<Row<'static>> {
     use Return::{DeadReply, FailedReply};
     let to = |handle| plain(world.client.place(handle, 0, &bytes(b"data")));
@@ -223,7 +223,7 @@ case!(
             let row = ("the manager through another file", other, Return::FailedReply, EINVAL);
             check(t, &world.managers_other, false, &row);
         }
-        // What failed held on to nothing: the whole space is there, and the target is unharmed.
+        // The failed requests hold nothing: the whole space is free, and the target is unharmed.
         let everything = vec![7; SPACE];
         world.client.round_trip(0, &world.manager, &bytes(&everything), &empty());
         world.client.round_trip(world.good, &world.servers[0], &bytes(b"question"), &empty());
@@ -240,7 +240,7 @@ case!(of_replies, ["TXN-12", "TXN-25", "IOCTL-GET_EXTENDED_ERROR", "lesson R08"]
     check(t, &world.manager, true, &("a reply to nothing", nothing, Return::FailedReply, EPROTO));
     for (name, request, answer, errno) in wrong_content(&world.manager) {
         world.manager.free(&world.client.call(&world.manager, 0, 0, &empty()));
-        // The one who replies is done, whatever came of it. What is behind waits until it has read so.
+        // A failed reply ends the service, too. Commands behind it wait for its completion.
         let mut commands = request.commands(true);
         let first = commands.len();
         commands.increfs(NO_HANDLE);
@@ -317,7 +317,7 @@ case!(unread_record_is_not_overwritten_by_a_reply, ["TXN-25", "IOCTL-GET_EXTENDE
     world.client.send(|c| c.transaction(&data));
     world.client.start_read();
     assert_eq!(world.client.wait_refusal(), Return::FailedReply);
-    // Its record says why it may not call now; that a reply fails is told, but not recorded.
+    // The record has the reason why a call may not be made now. A failed reply is returned only.
     world.manager.wait_call();
     let unreadable = BinderTransactionData { data_size: 8, buffer: world.manager.arena.end(), ..data };
     world.manager.reply_with(&unreadable);
@@ -381,6 +381,6 @@ case!(rejected_commands_are_not_recorded, ["WR-3", "TXN-1"], world, |t, world| {
     assert_eq!(world.client.drain(), []);
 });
 
-/// A command without its payload. Behind it the memory of the actor goes on, so what lies there is
-/// taken for a payload by a driver that does not look at the size (WR-4): there must be none.
+/// A command without its payload. A driver that does not check the size (WR-4) takes the actor's
+/// memory behind it for a payload: there must be none.
 const BC_TRANSACTION_ALONE: u32 = codes::BC_ACQUIRE_RESULT;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Memory and user space that fail, at each place of each system call in turn.
 //!
-//! A test makes one operation again and again, and each time another place in it fails, until it has
-//! gone through without a failure. What must hold each time: the error is one of those that the
-//! contract has for it, nobody waits for ever, and what was tried works when tried again. What is leaked
-//! meanwhile shows when the driver is unloaded. Needs a kernel with fault injection (`um`).
+//! A test repeats one operation. Each time another place in it fails, until an attempt goes through
+//! without a failure. Each attempt must end with an error that the contract has for the operation,
+//! nobody may wait for ever, and a second attempt must work. Leaks show when the driver is
+//! unloaded. Needs a kernel with fault injection (`um`).
 
 use super::fds::Line;
 use super::*;
@@ -24,8 +24,8 @@ case!(reply_with_a_node, ["TXN-25", "OBJ-10"], |t| sweep_reply(t, || node(0x3000
 /// More places than any operation has.
 const MANY: u32 = 400;
 
-/// Lets each place of an operation fail. The closure is given the number of the place, and says whether
-/// the operation came that far.
+/// Makes each place of an operation fail. The closure takes the number of the place, and returns
+/// whether the operation came that far.
 pub(super) fn sweep(t: &Stage, attempt: impl FnMut(u32) -> bool) {
     can_fail(t);
     each_place(attempt);
@@ -46,7 +46,7 @@ pub(super) fn each_place(mut attempt: impl FnMut(u32) -> bool) {
     assert!(hits < MANY as usize - 1, "the operation has no end");
 }
 
-/// Lets allocations fail that could wait for memory, which the kernel spares unless told otherwise.
+/// Makes allocations fail that could wait for memory, which the kernel spares by default.
 fn spare_nothing(debugfs: &Path) -> std::io::Result<()> {
     for kind in ["failslab", "fail_page_alloc"] {
         let settings = debugfs.join(kind);
@@ -70,7 +70,7 @@ pub(super) fn faulty(port: &Port, nth: u32, op: Op) -> (Answer, bool) {
     }
 }
 
-/// An operation whose answer is a number: what it answered, and whether a place failed.
+/// An operation whose answer is a number: that number, and whether a place failed.
 fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
     match faulty(port, nth, op) {
         (Answer::Number(number), is_hit) => (Ok(number), is_hit),
@@ -80,8 +80,8 @@ fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
     }
 }
 
-/// Writes commands and reads what is there at once, with one place failing. The errno, and whether a
-/// place failed; an errno of its own choice is a failure of the test.
+/// Writes commands and reads at once, with one place failing. Returns the errno, and whether a
+/// place failed. The test fails on an errno that no rule has.
 fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno, bool) {
     let args = WriteReadOp { room, ..WriteReadOp::of(commands) };
     port.may_acknowledge(commands);
@@ -94,8 +94,8 @@ fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno,
     (errno, is_hit)
 }
 
-/// Reads what there is, with one place failing, and does not wait: what cannot be delivered need not
-/// leave anything to read. Says whether a place failed.
+/// Reads what there is, with one place failing, and does not wait, since a failed delivery may
+/// leave nothing to read. Returns whether a place failed.
 fn faulty_read(port: &Port, nth: u32) -> bool {
     port.nonblocking(true);
     let (_, is_hit) = faulty_io(port, nth, &Commands::new(), ROOM);
@@ -110,7 +110,7 @@ struct Cast {
 }
 
 impl Cast {
-    /// Ends whatever is under way between the two, and sees that calls work.
+    /// Ends all calls between the two, and checks that calls work.
     fn recover(&self, nth: u32) {
         // A call that was sent is received, so that nobody mistakes it for one that follows.
         while !self.server.drain().is_empty() {}
@@ -150,7 +150,7 @@ fn sweep_cast_of(t: &Stage, server: Port, mut attempt: impl FnMut(&Cast, u32) ->
     });
 }
 
-/// What a client may be told of a call for which memory was short or which could not be read.
+/// Checks the returns of a client for whose call memory was short, or which could not be read.
 fn check_refusal(client: &Port, nth: u32) {
     let told = client.drain();
     if told.contains(&Return::FailedReply) {
@@ -185,7 +185,7 @@ case!(lesson_r23_open, ["lesson R23", "OPEN-1"], |t| {
             matches!(opened, Ok(_) | Err(Errno::ENOMEM | Errno::EFAULT | Errno::ENFILE)),
             "{opened:?} with place {nth} failing"
         );
-        // The device has no process too many: this one can be its manager.
+        // The driver has no process left of the failed open: this one can be the manager.
         serve_one(t, t.manager());
         is_hit
     });
@@ -262,7 +262,7 @@ case!(receive_a_call, ["TXN-28", "WR-12"], |t| {
     });
 });
 
-/// A reply that is sent while one place fails. The caller hears of it either way.
+/// A reply that is sent while one place fails. The caller gets an answer in each case.
 fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
     sweep_cast(t, |cast, nth| {
         let call = cast.client.call(&cast.server, 0, 0, &empty());
@@ -270,15 +270,15 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
         let data = cast.server.place(0, 0, &parcel());
         let commands = stream(|c| c.reply(&data));
         let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
-        // The command could not be read, or there was no memory to begin with it: then the replier knows
-        // that the call is still to be answered.
+        // The command could not be read, or memory was short at its start. The replier gets an
+        // error then, and the call is still to be answered.
         let is_told = errno == Errno::EFAULT || cast.server.drain().contains(&Return::FailedReply);
         if is_told && cast.client.actor.is_blocked() {
             cast.server.reply_with(&data);
         }
         assert!(
             !cast.client.actor.is_blocked(),
-            "the caller hears nothing: {errno:?} with place {nth} failing"
+            "the caller reads nothing: {errno:?} with place {nth} failing"
         );
         let answered = |item: &Return| matches!(item, Return::Reply(_) | Return::FailedReply).then_some(());
         cast.client.wait("an answer", answered);
@@ -323,7 +323,7 @@ fn files_and_blocks(client: &Port, line: &Line) -> BinderTransactionDataSg {
     parcel.call(client)
 }
 
-/// Whoever has got the files of a call gives them back; then nobody has them.
+/// Gives the files of a received call back; then nobody has them.
 fn expect_no_files(cast: &Cast, line: Line) {
     for item in cast.server.drain() {
         if let Return::Transaction(call) = item {
@@ -354,13 +354,13 @@ case!(receive_files, ["TXN-27", "TXN-28", "TXN-32"], |t| {
         let (answer, is_hit) = faulty(&cast.server, nth, Op::WriteRead { slot: cast.server.slot, args });
         cast.server.nonblocking(false);
         let Answer::WriteRead { errno, returns, .. } = answer else { panic!("{answer:?}") };
-        // What was written there was told, even if the ioctl fails behind that.
+        // Returns in the buffer count, even if the ioctl fails behind them.
         for item in Returns::new(&returns).map_while(Result::ok) {
             if let Return::Transaction(call) = item {
                 cast.server.free(&call);
             }
         }
-        // What was not told was not installed, and what was told is closed.
+        // Files of an unwritten return were not installed, and those of a written one are closed.
         // The C driver leaves files behind (lesson C15).
         if t.driver == Driver::Rust || errno == 0 {
             // The channel of the thread before may have been closed in between.

@@ -240,7 +240,7 @@ case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], with_line, |t, (server, c
     if t.known_difference(Driver::Upstream, "the freeing thread waits and keeps the files", returned) {
         let outcome = server.finish_raw();
         assert_eq!((outcome.errno, outcome.returns()), (Errno::from_raw(0), vec![Return::Noop]));
-        // That was for once.
+        // The thread goes back only once.
         server.park();
     }
 });
@@ -249,7 +249,7 @@ case!(other_descriptors_stay, ["OBJ-11"], file_pair, |t, (server, client)| {
     let lines: [Line; 2] = lines(&client);
     let mut behind = with_array(&client, 0, &[lines[0].theirs], 0);
     let single_behind = behind.fd(lines[1].theirs);
-    // The same, with the single file before the array.
+    // Another parcel has the single file before the array.
     let mut before = SgParcel::new();
     let single_before = before.fd(lines[1].theirs);
     let parent = before.block(&client.arena, &array_bytes(&[lines[0].theirs]));
@@ -384,7 +384,7 @@ case!(must_be_aligned, ["OBJ-6", "lesson C08", "lesson R15"], with_line, |t, (se
     for offset in [1, 2, 3, 5, 7] {
         expect_wrong(&client, &block, &[(offset, 1)]);
     }
-    // The same at the sender's end.
+    // Odd addresses at the sender's end.
     for odd in [1, 2, 3] {
         let mut moved = vec![0; odd];
         moved.extend(&block);

@@ -36,21 +36,21 @@ impl Line {
         Self { ours, theirs }
     }
 
-    /// Fails if somebody still has the writing end. Files are let go of when a task goes back to user
-    /// space, which we cannot see, so this waits for the end.
+    /// Fails if somebody still has the writing end. A task drops files when it returns to user
+    /// space. The test cannot see that, so it waits for the end.
     #[track_caller]
     pub fn expect_cut(&self, what: &str) {
         assert!(self.is_cut_within(patience()), "{what}: somebody still has the file");
     }
 
-    /// The same once the actor that has it has closed it.
+    /// Closes the actor's copy, and checks that all other copies are closed.
     #[track_caller]
     pub fn expect_cut_after(&self, port: &Port, what: &str) {
         port.actor.close_file(self.theirs);
         self.expect_cut(what);
     }
 
-    /// Whether nobody has the writing end any more, within some time.
+    /// Returns whether all copies of the writing end are closed within some time.
     pub fn is_cut_within(&self, time: Duration) -> bool {
         let mut fds = [PollFd::new(self.ours.as_fd(), PollFlags::empty())];
         poll(&mut fds, PollTimeout::try_from(time).expect("a short time")) == Ok(1)
@@ -113,7 +113,7 @@ case!(arrive_oneway, ["OBJ-FD", "TXN-32"], with_line, |t, (server, client, line)
     server.free(&call);
 });
 
-/// Files of as many kinds as there are to be had.
+/// Files of all available kinds.
 fn files_of_every_kind() -> Vec<(&'static str, OwnedFd)> {
     use nix::fcntl::{open, OFlag};
     use nix::sys::epoll::{Epoll, EpollCreateFlags};
@@ -170,7 +170,7 @@ case!(of_the_device_itself, ["OBJ-FD"], file_pair, |t, (server, client)| {
     let fd = server.received_fd(&call, 0);
     assert_eq!(server.actor.file_name(fd), Some(name));
     finish(&server, &client, &call);
-    // The client's end is now the server's to delay: its file is open until both have let go.
+    // The server can now delay the client's end: its file is open until both have closed it.
     client.kill();
     server.actor.close_file(fd);
     t.client().round_trip(0, &server, &bytes(b"alive"), &empty());
@@ -282,7 +282,7 @@ case!(only_a_path, ["OBJ-FD"], file_pair, |t, (server, client)| {
 case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)| {
     let line = Line::to(&client);
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
-    // That is asked before whether there is such a file; and the call's own flag is for the reply.
+    // The flag is checked before the descriptor, and the call's own flag is for the reply.
     assert_eq!(refused(&client, &file_parcel(999)), failed(Errno::EPERM));
     let flags = TransactionFlags::ACCEPT_FDS.bits();
     let data = client.place(0, 0, &file_parcel(line.theirs));
@@ -304,7 +304,7 @@ case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], pair, |t, (server, 
     let call = client.call(&server, open_handle, 0, &parcel);
     line.expect_reached_by(&server, server.received_fd(&call, 0));
     finish(&server, &client, &call);
-    // Forgotten and sent once more: those of then count.
+    // Released and sent once more: the new flags count.
     for (ptr, handle) in [(0x20, shut_handle), (0x10, open_handle)] {
         server.send(|c| c.increfs_done(ptr, 0).acquire_done(ptr, 0));
         // It was given twice, and is held as often.
@@ -322,7 +322,7 @@ case!(flags_of_the_first_object_count, ["OBJ-FD", "NODE-1"], pair, |t, (server, 
 });
 
 case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, client)| {
-    // That the node takes files says nothing of replies.
+    // The node's flag does not apply to replies.
     let line = Line::to(&server);
     server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
@@ -423,11 +423,11 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, c
     server.actor.limit_files(0);
     client.start_call(0, 0, &file_parcel(line.theirs));
     assert_eq!(client.wait_refusal(), Return::FailedReply);
-    // The receiver has seen nothing, and goes on waiting.
+    // The receiver reads nothing, and still waits.
     server.actor.expect_blocked();
     assert_eq!(server.actor.open_files(), before);
     line.expect_cut_after(&client, "the undeliverable call's");
-    // What needs no number gets through, and then what does.
+    // A call without files still gets through; later, one with a file does, too.
     client.round_trip(0, &server, &bytes(b"none"), &empty());
     server.actor.unlimit_files();
     let line = Line::to(&client);
@@ -441,7 +441,7 @@ case!(no_number_left_for_a_oneway_call, ["TXN-27", "TXN-22"], with_line, |t, (se
     client.tell(0, 0, &file_parcel(line.theirs));
     client.tell(0, 0, &file_parcel(line.theirs));
     client.tell(0, 0, &bytes(b"behind"));
-    // Both are dropped, and the node's queue goes on.
+    // Both are dropped, and the node's queue continues.
     let call = server.wait_call();
     assert_eq!(server.data(&call), b"behind");
     server.actor.unlimit_files();
@@ -468,7 +468,7 @@ case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t,
 });
 
 impl Port {
-    /// Whether the caller comes back from its call, which upstream's driver does not let it (R19).
+    /// Returns whether the caller returns from its call; with upstream's driver it does not (R19).
     fn known_to_return(&self, t: &Stage) -> bool {
         let returns = !self.actor.is_blocked();
         t.known_difference(Driver::Upstream, "the caller waits for ever", returns)
@@ -548,7 +548,7 @@ case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], pair, 
     assert_eq!(client.raw(args).errno, Errno::EFAULT);
     let none = client.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a reply that was never delivered", none);
-    // The call has ended all the same; C has left its acknowledgement unread.
+    // The call has ended in any case; C has left its acknowledgement unread.
     let _ = client.drain();
     client.forgets_acknowledgements();
     client.round_trip(0, &server, &bytes(b"again"), &empty());

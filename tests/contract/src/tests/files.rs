@@ -52,7 +52,7 @@ case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t
     let outcome = port.finish_raw();
     assert_eq!(outcome.errno, Errno::from_raw(0));
     assert!(outcome.returns().iter().all(|item| *item == Return::Noop), "{:?}", outcome.returns());
-    // The process goes on as before.
+    // The process works as before.
     port.park();
     port.actor.interrupt();
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
@@ -66,10 +66,10 @@ case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], pair, |t, (manage
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
-/// A stranger's ioctls are either those of a thread of the process (as the C driver has it), or refused.
+/// A stranger's ioctls are refused, or, in the C driver, count as those of a thread of the process.
 fn stranger(t: &Stage, port: &Port, manager: &Port) {
     let result = port.ioctl(BINDER_SET_MAX_THREADS, 1u32);
-    assert_eq!(result.is_err(), t.driver == Driver::Rust, "ours is strict");
+    assert_eq!(result.is_err(), t.driver == Driver::Rust, "our driver is strict");
     match result {
         Err(errno) => {
             assert_eq!(errno, Errno::EINVAL);
@@ -194,13 +194,13 @@ case!(lesson_s11_devices_sent_to_each_other, ["REL-2", "OBJ-FD"], Stage::needs_n
     expect_unmanaged(t, "hwbinder");
 });
 
-// Whoever has read of a device has it open as long as he likes.
+// A receiver of a device's file has the device open as long as it keeps the file.
 case!(lesson_s11_sent_device_arrives, ["REL-2", "OBJ-FD"], file_pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &file_parcel(number_of(t, &client, "binder")));
     let arrived = manager.received_fd(&call, 0);
     assert_eq!(manager.actor.file_name(arrived), manager.actor.file_name(number_of(t, &manager, "binder")));
     finish(&manager, &client, &call);
-    // The manager asks for the death of a node of the client's, who has no device any more.
+    // The manager requests the death of a node of the client's, which closes its device.
     let handle = give_in_a_call(&manager, &client, FlatBinderObject::binder(0x10, 0));
     manager.send(|c| c.request_death(handle, 7));
     client.unmap();

@@ -16,7 +16,7 @@ fn refuses(client: &Port, handle: u32) {
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FrozenReply);
 }
 
-/// Sends a oneway call; what its sender is told.
+/// Sends a oneway call; returns its acknowledgement.
 #[track_caller]
 fn tell(client: &Port, data: &[u8]) -> Return {
     client.start_transaction(&client.place_oneway(0, 0, &bytes(data)));
@@ -294,8 +294,8 @@ case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], pair, |t, (server, client)
     assert_eq!(freezer.info(), Ok((1, 0)));
 });
 
-/// How long to let a freezer wait for what has to wake him. C does not wake him when a thread or a process
-/// ends, for one: he notices when his time is over.
+/// The time for a freezer to wait for an event that must wake it. C does not wake it at the end of
+/// a thread or a process: there the freezer checks again when its time is over.
 pub(super) fn if_woken(t: &Stage) -> u32 {
     if t.driver == Driver::Rust {
         LONG
@@ -405,7 +405,7 @@ case!(all_devices_of_the_pid, ["FRZ-1"], two_devices, |t, devices| {
     assert_eq!(freezer.thaw(), Ok(()));
     for (server, client) in &devices {
         answers(server, client);
-        // Of each device alone, whatever the others have to say.
+        // Each device has counts of its own.
         assert_eq!(freezer.freeze(0), Ok(()));
         refuses(client, 0);
         assert_eq!(freezer.info(), Ok((1, 0)));
@@ -439,7 +439,7 @@ case!(lesson_c19_all_devices_or_none, ["FRZ-1"], two_devices, |t, devices| {
     }
 });
 
-// Who thaws tells the holders of links of the first device before it comes to the second: time for another to freeze both.
+// A thaw notifies the holders of the first device before it thaws the second: time for a rival.
 case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], two_devices, |t, devices| {
     let (freezer, rival) = (Freezer::of(t, &devices[0].0), Freezer::of(t, &devices[0].0));
     let (server, holder) = (&devices[0].0, t.client());
@@ -497,7 +497,7 @@ case!(one_of_two_freezers_gives_up, ["FRZ-2"], pair, |t, (server, client)| {
     assert_eq!(one.finish(), Ok(()));
     client.wait_reply();
     other.start_call(0, 0, &empty());
-    // In C the one that gives up thaws the process; the other notices only that his time is over.
+    // In C the one that gives up thaws the process; the other one returns only after its timeout.
     let why = "a process is thawed by one freezer and another believes it frozen";
     if t.known_difference(Driver::C, why, !other.actor.is_blocked()) {
         assert_eq!(other.wait_refusal(), Return::FrozenReply);
@@ -512,7 +512,7 @@ case!(thawed_while_freezing, ["FRZ-3"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     freezer.start(2000);
     assert_eq!(rival.thaw(), Ok(()));
-    // C keeps the freezer waiting, and tells him in the end that the process is frozen.
+    // C keeps the freezer waiting, and returns in the end that the process is frozen.
     let why = "a freezer does not notice that somebody thaws the process";
     let noticed = t.known_difference(Driver::C, why, !freezer.port.actor.is_blocked());
     server.answer(&client, &empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Freeze notifications: a process is told when the owner of a node is frozen or thawed.
+//! Freeze notifications: a process is notified when the owner of a node is frozen or thawed.
 
 use super::*;
 use crate::bystander::Count;
@@ -25,7 +25,7 @@ fn cast(t: &Stage) -> (Port, Port, Freezer) {
     (server, holder, freezer)
 }
 
-/// The same with a request that was told the first state, and has confirmed it.
+/// The cast, where the holder has a request and has confirmed the first state.
 fn linked(t: &Stage) -> (Port, Port, Freezer) {
     let (server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
@@ -33,7 +33,7 @@ fn linked(t: &Stage) -> (Port, Port, Freezer) {
     (server, holder, freezer)
 }
 
-/// The holder is told exactly this, and confirms it.
+/// The holder reads exactly this state, and confirms it.
 #[track_caller]
 fn hears(holder: &Port, is_frozen: u32) {
     assert_eq!(holder.drain(), [news(COOKIE, is_frozen)]);
@@ -44,7 +44,7 @@ fn hears(holder: &Port, is_frozen: u32) {
 fn refused(port: &Port, build: impl FnOnce(&mut Commands) -> &mut Commands) {
     let mut commands = Commands::new();
     build(&mut commands);
-    // What stands behind it must not be carried out.
+    // Commands behind it must not be carried out.
     commands.acquire(0).enter_looper();
     let outcome = port.try_write(&commands);
     assert_eq!(outcome.errno, Errno::EINVAL);
@@ -131,13 +131,13 @@ case!(changes_while_unconfirmed, ["FRZN-2"], cast, |t, (_server, holder, freezer
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(freezer.thaw(), Ok(()));
     holder.send(|c| c.freeze_done(COOKIE));
-    // There and back again: it is told once more what is true now, though that is what it was told last.
+    // There and back again: the state is returned once more, though it equals the last one.
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
 });
 
 case!(thawing_the_thawed, ["FRZN-2", "FRZ-3"], linked, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.thaw(), Ok(()));
-    // C says so once more.
+    // C returns the state once more.
     let told = if t.driver == Driver::Rust { vec![] } else { vec![news(COOKIE, 0)] };
     assert_eq!(holder.drain(), told);
 });
@@ -185,7 +185,7 @@ case!(first_told_is_confirmed_first, ["FRZN-3"], trio, |t, (manager, owner, hold
     let other = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.acquire(0));
     holder.ignore_passed();
-    // The same cookie twice, told in this order.
+    // One cookie for two requests, whose notifications are read in this order.
     holder.send(|c| c.request_freeze(other, COOKIE));
     assert_eq!(holder.drain(), [news(COOKIE, 0)]);
     holder.send(|c| c.request_freeze(0, COOKIE));
@@ -253,7 +253,7 @@ case!(lesson_r09_handle_goes_before_it_is_confirmed, ["NODE-10", "FRZN-3"], |t| 
 
 case!(lesson_r09_the_last_notification_is_the_final_state, ["FRZN-2", "FRZN-3"], |t| {
     let (_server, holder, freezer) = linked(t);
-    // Each way to read, confirm or do neither between changes; `told` is what was read last.
+    // Each way to read, confirm or do neither between changes; `told` is the last state read.
     for plan in 0..64u32 {
         let (mut told, mut owes) = (0, false);
         let mut listen = |read: bool, confirm: bool| {
@@ -261,7 +261,7 @@ case!(lesson_r09_the_last_notification_is_the_final_state, ["FRZN-2", "FRZN-3"],
                 for item in holder.drain() {
                     match item {
                         Return::FrozenBinder(info) if info.cookie == COOKIE => {
-                            assert!(!owes, "told again before it was confirmed");
+                            assert!(!owes, "returned again before it was confirmed");
                             (told, owes) = (info.is_frozen, true);
                         }
                         other => panic!("{other:?}"),
@@ -314,7 +314,7 @@ case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], linked, |t, (server, hol
     for other in &others {
         other.send(|c| c.acquire(0).request_freeze(0, COOKIE));
     }
-    // Queued, told, told and more to tell, told and withdrawn; and one that is idle.
+    // One each: queued, read, read and changed again, read and cleared, and idle.
     for other in &others[1..] {
         assert_eq!(other.drain(), [news(COOKIE, 0)]);
     }
@@ -386,7 +386,7 @@ case!(every_command_from_a_stranger_to_the_pool, ["FRZN-1", "FRZN-3", "FRZN-4"],
 
 case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], linked, |t, (_server, holder, freezer)| {
     let helper = holder.looper();
-    // It is woken for the news, and has no room to read of them.
+    // It is woken for the notification, and has no room for it.
     helper.park_without_room();
     assert_eq!(freezer.freeze(0), Ok(()));
     helper.expect_no_room();
@@ -397,7 +397,7 @@ case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], linked, |t, (_server,
 });
 
 case!(all_nodes_of_an_owner, ["FRZN-2"], trio, |t, (manager, owner, holder)| {
-    // They are made in another order than that of their pointers, in which the holder is told.
+    // The nodes are not made in the order of their pointers, which is that of notifications.
     let nodes = 1..=20u64;
     for node in nodes.clone().map(|number| number * 8 % 21) {
         let handle = introduce(&manager, &owner, FlatBinderObject::binder(node << 4, node), &holder);
@@ -435,10 +435,10 @@ case!(many_holders, ["FRZN-2"], linked, |t, (_server, first, freezer)| {
     hears(&first, 1);
 });
 
-/// How often links come and go: a debug kernel on a busy machine takes its time.
+/// The number of rounds of links: a debug kernel on a busy machine takes its time.
 const ROUNDS: usize = 150;
 
-/// Orders so many commands that other things happen meanwhile.
+/// Orders so many commands that other things happen during them.
 fn begin(port: &Port, rounds: usize, build: impl Fn(&mut Commands)) {
     let mut commands = Commands::new();
     (0..rounds).for_each(|_| build(&mut commands));
@@ -504,8 +504,8 @@ case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], cast, |t, (server
     freezer.wait_gone();
 });
 
-// Who is frozen, or let run again, and ends meanwhile has died last, for whoever is told of both. There are many links, and
-// who goes through them is kept from that by an urgent bystander until the deaths are told, wherever it is.
+// An owner dies while it is frozen or thawed: a holder of both kinds of links gets the death last.
+// An urgent bystander runs on the notifying thread's CPU until all deaths are read.
 case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     for round in 0..t.tries(16) {
@@ -522,21 +522,21 @@ case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpu
             confirm_many(&holder);
         }
         owner.unmap();
-        // Whoever else is on the bystander's CPU would wait for it.
+        // Others on the bystander's CPU would wait for it.
         owner.actor.pin(1);
         holder.actor.pin(1);
         freezer.port.actor.pin(0);
         let count = Count::new(&holder.arena);
         let mut told = Told::default();
         freezer.begin(freezes, 0);
-        until("one is told", || {
+        until("one is notified", || {
             told.listen(&holder);
             (told.changes > 0).then_some(())
         });
         count.begin(&bystander);
         owner.close();
-        // C tells of deaths after the device was closed.
-        until("all deaths are told", || {
+        // C returns deaths after the device was closed.
+        until("all deaths are read", || {
             told.listen(&holder);
             (told.dead.len() == LAST.count()).then_some(())
         });
@@ -551,13 +551,13 @@ case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpu
     }
 });
 
-/// What the holder of many links was told of.
+/// The notifications that the holder of many links has read.
 #[derive(Default)]
 struct Told {
-    /// How often, that the owner is frozen, or is not.
+    /// The number of notifications of a frozen or thawed owner.
     changes: usize,
     dead: HashSet<u64>,
-    /// Of which more was told after their death.
+    /// Links that were notified of a change after their death.
     late: Vec<u64>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which processes `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO` find, and whom they let ask. C takes numbers of the initial pid
-//! namespace, from anybody.
+//! The processes that `BINDER_FREEZE` and `BINDER_GET_FROZEN_INFO` find, and their permissions. C
+//! takes pids of the initial namespace, from any caller.
 
 use super::*;
 use crate::containers::{self, become_user, OF_ROOT};
@@ -22,7 +22,7 @@ fn open(path: &Path) -> Device {
     Device::open(path).expect("open")
 }
 
-/// What both requests about a process return.
+/// The result of both requests about a process, which must be equal.
 #[track_caller]
 fn ask(device: &Device, pid: Pid) -> nix::Result<()> {
     let info = device.frozen_info(pid.as_raw() as u32).map(drop);
@@ -55,7 +55,7 @@ impl Drop for Opener {
     }
 }
 
-/// A process that opens devices as one and goes on as another.
+/// A process that opens devices as one user and continues as another.
 fn opener(paths: &[&Path], before: Users, after: Users) -> Opener {
     Opener(child::ready(|ready| {
         let [real, effective, saved] = before.map(Uid::from_raw);
@@ -71,7 +71,7 @@ const ROOT: Users = [0; 3];
 const USER: Users = [1000; 3];
 const DENIED: nix::Result<()> = Err(Errno::EPERM);
 
-/// Who asks, and whether with `CAP_KILL`; whom about; and what the driver says.
+/// The caller's users, and whether it has `CAP_KILL`; the target's users; the result.
 const ASKED: [(Users, bool, Users, nix::Result<()>); 12] = [
     (USER, false, USER, Ok(())),
     ([1001; 3], false, USER, DENIED),
@@ -87,7 +87,7 @@ const ASKED: [(Users, bool, Users, nix::Result<()>); 12] = [
     ([7, 8, 1000], false, USER, DENIED),
 ];
 
-/// Asks on a device that root has opened about processes that root has opened two devices as.
+/// Calls both ioctls by a device of root's. Root opens two devices as each target.
 fn ask_all(path: &Path, other: &Path) {
     for (caller, may_kill, users, wanted) in ASKED {
         let target = opener(&[path, other], ROOT, users);
@@ -121,7 +121,7 @@ case!(by_the_users_at_present, ["IOCTL-FREEZE"], |t| {
     let path = t.device("binder");
     chown(&path, Some(1000), None).expect("chown");
     let risen = opener(&[&path], [1000, 1000, 0], ROOT);
-    // The first thread of this one is gone, and a second one has the device.
+    // The first thread of this process has ended, and a second one has the device.
     let headless = child::ready(|ready| {
         let device = open(&path);
         setresuid(Uid::from_raw(1000), Uid::from_raw(1000), Uid::from_raw(1000)).expect("become a user");
@@ -201,7 +201,7 @@ fn opener_within(place: &Path) -> Opener {
     }))
 }
 
-/// Whether a oneway call of the context manager has to wait until that is thawed.
+/// Returns whether a oneway call of the context manager has to wait until that is thawed.
 fn is_manager_frozen(path: &Path) -> bool {
     let (device, mut buffer) = (open(path), [0; 256]);
     let _space = device.map(4096).expect("map");

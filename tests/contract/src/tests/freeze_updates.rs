@@ -46,7 +46,7 @@ fn resume(server: &Port, freezer: &Freezer, call: &BinderTransactionData) {
     server.free(call);
 }
 
-/// Everything that the server still has to hear, in this order.
+/// Reads everything that the server has still to get, in this order.
 #[track_caller]
 fn hear_all(server: &Port, words: &[&[u8]]) {
     words.iter().for_each(|word| hear(server, word));
@@ -194,19 +194,19 @@ case!(owner_dies_with_updates_waiting, ["TXN-23", "REL-2"], busy, |t, (server, c
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
-/// How long a call with these flags takes.
+/// The time of a call with these flags.
 fn time_of_sending(client: &Port, flags: TransactionFlags) -> Duration {
     let start = Instant::now();
     tell(client, 1, b"", flags);
     start.elapsed()
 }
 
-// A row of `make growth`: each send took longer by all that waited, and held up the receiver meanwhile. An update has
-// to look at all that wait, so next to one it shows whether a call does that which may supersede nothing.
+// A row of `make growth`: each send once took longer by all calls that wait, and delayed the
+// receiver. An update has to look at them. A plain call need not, so it must take less time.
 case!(oneway_calls_frozen_send_looks_at_nobody_who_waits, ["TXN-23"], Stage::needs_no_kasan, |t, ()| {
     let (_server, client, _freezer, _call) = busy(t);
     (0..20_000).for_each(|_| tell(&client, 1, b"", TransactionFlags::ONE_WAY));
-    // In turn, so that what disturbs one of them disturbs the other; the shortest of many tries, for a busy host disturbs most.
+    // In turn, so that a disturbance meets both; the shortest of many tries, for a busy host.
     let tries =
         (0..160).map(|_| [TransactionFlags::ONE_WAY, UPDATE].map(|flags| time_of_sending(&client, flags)));
     let [call, update] = tries.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]).expect("some tries");

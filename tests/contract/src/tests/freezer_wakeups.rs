@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who freezes a process is woken when the last of its calls ends, in whichever way it does.
+//! A freezer is woken when the last call of its target ends, in whichever way.
 
 use super::freeze::if_woken;
 use super::wakeups::{file, oneway_file, unwritable_read};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What one party does while a call or a reply of another is being copied or delivered.
+//! Events while a call or a reply of another party is being copied or delivered.
 //!
-//! The driver holds no lock over a copy, so whatever it found out before may be over afterwards. Here
-//! the copy waits for a page that is not there, as long as it takes somebody else to die, to freeze, to
-//! leave or to be signalled. `docs/locking.md` lists the gaps and what the driver checks again after them.
+//! The driver holds no lock over a copy, so what it checked before may be out of date afterwards.
+//! Here the copy waits for a missing page, while another party dies, freezes, leaves or gets a
+//! signal. `docs/locking.md` lists the gaps and the checks after them.
 
 use super::*;
 use crate::userfault::Absent;
@@ -30,7 +30,7 @@ pub(super) fn start_absent(port: &Port, absent: &Absent, handle: u32, code: u32)
 
 /// Everything up to a return, in order.
 fn all_until(port: &Port, last: Return) -> Vec<Return> {
-    // What was read before belongs to what was done before.
+    // Earlier returns belong to earlier moves.
     port.ignore_passed();
     let mut items = Vec::new();
     while !items.contains(&last) {
@@ -58,7 +58,7 @@ fn chain(t: &Stage) -> (Port, Port, Port, u32) {
     (a, b, c, on_a)
 }
 
-/// Whether the driver tells the start of a chain that the middle has died before the end has replied.
+/// Returns whether a chain's start gets the middle's death before the end has replied.
 fn tells_at_once(t: &Stage) -> bool {
     t.driver == Driver::Rust
 }
@@ -80,7 +80,7 @@ case!(lesson_s03_middle_dies_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], 
     }
     assert_eq!(a.wait_refusal(), Return::DeadReply);
     absent.provide(0, b"back");
-    // It does not come back for more: the call is for whoever does.
+    // It does not read again: the call is for the next thread that does.
     assert_eq!(second.wait_call().code, 3);
     assert_eq!(c.data(&second.answer(&c, &bytes(b"from the pool"))), b"from the pool");
     c.reply(&bytes(b"to nobody"));
@@ -155,8 +155,8 @@ case!(object_for_a_target_that_ends_while_it_is_read, ["REL-2", "OBJ-10"], pair,
     client.expect_forgotten();
 });
 
-// A node whose owner ends while a call of it is copied goes with the last handle on it. In C it stays until the next boot, with
-// "ls -1": `binder_node_release` sets the counts to 0, and `binder_transaction` takes off what it has added all the same.
+// A node whose owner ends while a call of it is copied goes with its last handle. In C it stays,
+// with "ls -1": `binder_node_release` clears the counts, and `binder_transaction` then lowers them.
 case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let absent = absent(t, &client, 1);
@@ -211,8 +211,8 @@ case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], trio, |t, (manager
     start_absent(&client, &absent, on_owner, 1);
     helper.send(|c| c.release(on_owner));
     absent.provide(0, b"data");
-    // Either the call counts, and its node is there, or it is refused; the owner is not called by a
-    // name that it was told to forget.
+    // Either the call counts, and its node is there, or it is refused. The owner is not called by a
+    // pointer whose release it has read.
     if client.actor.is_blocked() {
         let call = owner.wait_call();
         assert_eq!((call.target, call.cookie), (0x50, 0x51));
@@ -235,7 +235,7 @@ fn call_back(t: &Stage) -> (Port, Port, Port) {
     (manager, a, b)
 }
 
-/// The same of who is replying. C was seen to tell it nothing of the outer call, then; what it tells is in order.
+/// The check above for a replier. C sometimes returns nothing of the outer call.
 #[track_caller]
 fn completes_first(t: &Stage, manager: &Port, a: &Port) {
     if t.driver == Driver::Rust {
@@ -248,7 +248,7 @@ fn completes_first(t: &Stage, manager: &Port, a: &Port) {
     assert!(complete.is_some() && dead.is_none_or(|dead| complete < Some(dead)), "{told:?}");
 }
 
-/// Completion first: who reads the outcome of its outer call takes that for the end of what it does.
+/// The completion comes first: the outcome of the outer call would be taken for the reply's end.
 #[track_caller]
 fn completes_before_the_outcome(manager: &Port, a: &Port) {
     let told = all_until(a, Return::DeadReply);
@@ -321,7 +321,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
     }
 });
 
-// Whoever waits for a reply cannot be frozen, and the attempt does not cost it the reply.
+// A process that waits for a reply cannot be frozen, and the attempt does not cost it the reply.
 case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
@@ -365,8 +365,8 @@ case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, 
     client.wait_reply();
 });
 
-/// A read whose buffer is that page, for which the driver waits once it has something else to write than a first code: it
-/// writes that before it looks for anything.
+/// A read whose buffer is that page. The driver waits for the page before it looks for work, if it
+/// has to write more than a first code.
 pub(super) fn start_read_into(port: &Port, absent: &Absent) {
     let (read_buffer, read_size) = (Some(absent.start), Some(ROOM as u64));
     port.start_raw(WriteReadOp { read_buffer, read_size, read_consumed: FIRST_CODE, ..Default::default() });
@@ -413,7 +413,7 @@ case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| 
     completes_before_the_outcome(&manager, &a);
 });
 
-// What comes behind a reply that failed waits until the thread has read that it is done.
+// Commands behind a failed reply wait until the thread has read its completion.
 case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &empty(), &empty());
     client.call(&manager, 0, 1, &empty());
@@ -431,7 +431,7 @@ case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], pair, |t, (manag
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
 });
 
-// The news of a call that fails are taken back among others that nobody has read.
+// The acknowledgement of a call that fails is taken back from among unread ones.
 case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |t| {
     let (manager, client) = pair(t);
     let oneway = empty().to_handle(0, 1, TransactionFlags::ONE_WAY);
@@ -453,7 +453,7 @@ case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |
     }
 });
 
-// Whoever is asked for an answer holds nothing that others of the process need while he writes it.
+// An ioctl that writes its answer holds nothing that other threads of the process need.
 case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
     let (manager, client) = pair(t);
     let other = client.thread();

@@ -137,7 +137,7 @@ case!(buffer_holds_those_in_it, ["OBJ-11"], manager_and_server, |t, (manager, ow
     let handle = manager.object(&call).handle();
     manager.answer(&owner, &empty());
     owner.settle_counts();
-    // The manager takes no count of its own, and gives none back that it has not.
+    // The manager takes no count of its own, and gives none back.
     manager.round_trip(handle, &owner, &empty(), &empty());
     manager.free(&call);
     assert_eq!(manager.refused(&manager.place(handle, 0, &empty())), Return::FailedReply);
@@ -153,7 +153,7 @@ case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], manager_and_server, |t, (mana
         manager.answer(&owner, &empty());
         calls.push(call);
     }
-    // The second batch goes, and its numbers are given out anew, lowest first.
+    // The second batch goes, and its numbers are reused, lowest first.
     manager.free(&calls[1]);
     owner.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(manager.object(&manager.wait_call()).handle(), 501);

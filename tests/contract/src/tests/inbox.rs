@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The inbox itself: it has to complain of returns that break these rules, or no other test would fail of them.
+//! The inbox itself: it has to report returns that break these rules, or no other test would fail.
 
 use super::*;
 use crate::inbox::Inbox;

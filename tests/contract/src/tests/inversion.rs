@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Priority inversion: client, servers and a real-time bystander between them in urgency share one CPU. What the
-//! bystander does meanwhile is counted, and by no clock: it counts as long as it runs, and who calls looks at its count
-//! before and after.
+//! Priority inversion: a client, servers and a real-time bystander between them in urgency share
+//! one CPU. The bystander counts as long as it runs. The client reads its count before and after a
+//! call, so no clock is involved.
 
 use super::limits::Limit;
 use super::*;
@@ -11,10 +11,10 @@ use crate::ops::Watch;
 use crate::scheduling::{pin, Fifo, Nice};
 
 const FIFO_30: u32 = FIFO | 30;
-/// What a server does for a call: it copies so much.
+/// The work of a server for a call: it copies so much.
 const WORK: usize = 1 << 16;
 
-/// Whether there are two CPUs; then the conductor is on the second.
+/// Needs two CPUs; puts the conductor on the second.
 fn needs_the_stage(t: &Stage) {
     needs_two_cpus(t);
     pin(Pid::from_raw(0), 1);
@@ -26,7 +26,7 @@ fn step(port: &Port, commands: &Commands, room: usize, watch: Option<Watch>) -> 
     Op::WriteRead { slot: port.slot, args }
 }
 
-/// What a server does by itself with so many calls: it takes one, works, calls on if it is to, works again, and replies.
+/// A server serves so many calls by itself: it takes one, works, may call on, works, and replies.
 fn serve(port: &Port, calls: usize, on: Option<u32>) {
     let ops = (0..calls).flat_map(|_| service(port, on)).collect();
     port.actor.start(Op::InTurn { ops });
@@ -84,7 +84,7 @@ impl Chain {
         Self { cast, last, on_last, bystander }
     }
 
-    /// What the bystander counts from when the client calls, and to when it has its reply.
+    /// The bystander's count when the client calls, and when it has its reply.
     fn call(&self) -> (u64, u64) {
         let Self { cast, last, on_last, bystander } = self;
         let arena = &cast.client.arena;
@@ -95,7 +95,7 @@ impl Chain {
         let call = stream(|c| c.transaction(&cast.client.place(cast.handle, 0, &empty())));
         let (watch, client) = (count.watch(arena), &cast.client);
         client.actor.start(Op::InTurn { ops: vec![step(client, &call, ROOM, Some(watch))] });
-        // Where the bystander keeps a server from running, the call ends when the bystander has ended.
+        // If the bystander keeps a server from running, the call ends after the bystander.
         let _ = client.actor.answered(Duration::from_millis(300));
         count.end(bystander);
         let is_reply = |item: &Return| matches!(item, Return::Reply(_));
@@ -123,7 +123,7 @@ case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], needs_the_stage, |t, 
     }
 });
 
-// Nobody waits for a oneway call, but its node may demand a priority: the thread has it before it is woken.
+// A oneway call has no waiting caller, but its node may demand a priority, before the wakeup.
 case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
@@ -157,15 +157,15 @@ case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
     }
 });
 
-// The counterpart: if the second hop is not to inherit, it waits for the bystander, by all drivers. So the count does tell.
+// The counterpart: a second hop that does not inherit waits for the bystander, on all drivers.
 case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], needs_the_stage, |t, ()| {
     let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 });
 
-/// What the bystander counts each time that an urgent client calls twice, without a pause, a process whose threads take so
-/// many calls each.
+/// The counts of the bystander for each time that an urgent client makes two calls without a pause
+/// to a process whose threads take so many calls each.
 fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize], rounds: u32) -> Vec<(u64, u64)> {
     let cast = cast(t, INHERIT);
     let threads: Vec<_> = std::iter::once(cast.server.clone())
@@ -191,7 +191,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     let watches = [(); 2].map(|()| count.watch(arena));
     let ops = watches.map(|watch| step(client, &call, ROOM, Some(watch))).into();
     client.actor.start(Op::InTurn { ops });
-    // If a server is kept from running, it goes on when the bystander has ended.
+    // If a server is kept from running, it runs when the bystander has ended.
     let _ = client.actor.answered(Duration::from_millis(300));
     count.end(bystander);
     let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
@@ -203,8 +203,8 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     counted(watches[0], watches[1])
 }
 
-// A thread that has replied is no longer urgent, and may take long to come back. The next call does not wait for it
-// if another one sleeps.
+// A thread that has replied is no longer urgent, and may take long to come back. The next call goes
+// to another one that sleeps.
 case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
     for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
         let why =
@@ -213,15 +213,15 @@ case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], needs_the_st
     }
 });
 
-// If none sleeps, the call is for whichever comes first, and no driver knows which: the bystander runs before that. Not if
-// the kernel gives threads that share the CPU their part at that very moment, so there are several.
+// If no thread sleeps, the driver cannot raise the one that will take the call: the bystander runs
+// first. The kernel may give sharing threads their part at that moment, hence several rounds.
 case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
     let counted = counted_in_two_calls(t, &[2], 3);
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 });
 
-// A server that serves an urgent caller and never sleeps is held back like any thread of its priority: one that shares the
-// CPU gets its part, and what it does then ends the call.
+// The real-time limit throttles a server that serves an urgent caller and never sleeps, like any
+// thread of its priority: an ordinary thread gets its part of the CPU, and then ends the call.
 case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     let microseconds = PathBuf::from("/proc/sys/kernel/sched_rt_runtime_us");
     t.needs("a limit of real-time threads that may be set", microseconds.exists());
@@ -238,7 +238,7 @@ case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     of_server.begin(&cast.server.actor);
     let seen = cast.server.actor.schedule();
     t.ours_alone(&format!("{seen:?} instead of Fifo(50): no inheritance"), seen == Fifo(50));
-    // A server that had the CPU to itself would not let it begin.
+    // A server that had the CPU to itself would prevent this.
     of_other.begin(&other);
     of_other.end(&other);
     of_server.end(&cast.server.actor);

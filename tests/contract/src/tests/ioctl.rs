@@ -85,7 +85,7 @@ case!(node_debug_info_walks_own_nodes_upwards, ["IOCTL-GET_NODE_DEBUG_INFO"], pa
             assert_eq!(info, BinderNodeDebugInfo::default());
             break;
         }
-        assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1), "both were told before the reply");
+        assert_eq!((info.has_strong_ref, info.has_weak_ref), (1, 1), "both were returned before the reply");
         found.push((info.ptr, info.cookie));
         last = info.ptr;
     }
@@ -103,7 +103,7 @@ fn counts_of(port: &Port, handle: u32) -> nix::Result<(u32, u32)> {
     let question = BinderNodeInfoForRef { handle, ..Default::default() };
     let info = port.ioctl(BINDER_GET_NODE_INFO_FOR_REF, question)?;
     let BinderNodeInfoForRef { strong_count, weak_count, .. } = info;
-    assert_eq!(info, BinderNodeInfoForRef { strong_count, weak_count, ..question }, "nothing else is told");
+    assert_eq!(info, BinderNodeInfoForRef { strong_count, weak_count, ..question }, "no other field is set");
     Ok((strong_count, weak_count))
 }
 
@@ -117,7 +117,7 @@ case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (mana
     manager.free(&call);
     expect((1, 0), "the manager's own counts keep it");
     manager.answer(&owner, &empty());
-    expect((2, 1), "the owner was asked to take a count of each kind, and has not said so");
+    expect((2, 1), "the owner has read a request for each count, and not confirmed it");
     owner.send(|c| c.increfs_done(0x10, 0));
     expect((2, 0), "it has taken the weak one");
     owner.send(|c| c.acquire_done(0x10, 0));
@@ -131,7 +131,7 @@ case!(node_info_for_ref_counts, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (mana
     assert!(counts_of(&manager, handle).is_err(), "the handle is gone");
 });
 
-/// What the manager is told of a node, exactly.
+/// Checks the counts that the manager reads of a node.
 #[track_caller]
 fn counted(t: &Stage, manager: &Port, handle: u32, counts: (u32, u32), why: &str) {
     let seen = counts_of(manager, handle);
@@ -259,7 +259,7 @@ case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, 
     );
 });
 
-/// `ioctl(2)` by the gate of 32-bit tasks, which 64-bit ones have as well. The argument lies where a 32-bit task could have it.
+/// `ioctl(2)` by the gate of 32-bit tasks, for a 64-bit task; the argument lies below 2 GiB.
 #[cfg(target_arch = "x86_64")]
 fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: &mut u32) -> Result<(), i32> {
     use nix::sys::mman::{mmap_anonymous, MapFlags, ProtFlags};
@@ -271,8 +271,8 @@ fn ioctl_of_32_bits(device: &impl std::os::fd::AsRawFd, command: u32, argument: 
     // SAFETY: the mapping is ours alone, has room for the number, and is aligned to a page.
     unsafe { place.write(*argument) };
     let mut result = NUMBER;
-    // SAFETY: the call reads and writes at most the number. The compiler keeps RBX for itself, so its content is put back. The gate
-    // clears the registers that are named as lost.
+    // SAFETY: the call reads and writes at most the number. The compiler reserves RBX, so its
+    // content is put back. The gate clears the registers that are named as lost.
     unsafe {
         std::arch::asm!("xchg {fd}, rbx", "int 0x80", "xchg {fd}, rbx", fd = inout(reg) device.as_raw_fd() as u64 => _,
             inout("rax") result, in("rcx") u64::from(command), in("rdx") place.as_ptr() as u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads that leave, poll or make calls of their own with work unread.
 //!
-//! A thread that waits is woken for something and has no room to read of it. Our driver has given it the
-//! work by then; in C it may still lie where any thread can take it.
+//! A thread that waits is woken for work and has no room to read it. Our driver has given it the
+//! work by then; in C any thread may still take it.
 
 use super::*;
 use crate::cast::{INHERIT_RT, NO_MINIMUM};
@@ -45,7 +45,7 @@ fn scene(t: &Stage) -> Scene {
     Scene { manager, second, freezer, port, thread, handle }
 }
 
-/// Something that the thread is to be told of, and what it is then.
+/// An event that the thread has to read, and its returns.
 struct Event {
     name: &'static str,
     prepare: fn(&Scene),
@@ -143,7 +143,7 @@ impl Event {
         scene
     }
 
-    /// The process's other thread is told of it, once, after the thread has left.
+    /// Another thread of the process reads of it, once, after the thread has left.
     #[track_caller]
     fn outlives_the_thread(&self, t: &Stage) {
         let scene = self.unread(t);
@@ -154,7 +154,7 @@ impl Event {
     }
 }
 
-/// There is to be another manager.
+/// Ends the manager, so that there can be another one.
 fn end(scene: &Scene) {
     let _ = kill(Pid::from_raw(scene.manager.actor.pid()), Signal::SIGKILL);
 }
@@ -179,7 +179,7 @@ case!(exit_with_a_oneway_call, ["TREL-2", "TXN-22"], |t| {
     let scene = ONEWAY.unread(t);
     scene.manager.tell(scene.handle, 0, &bytes(b"next"));
     exit(&scene.thread);
-    // Whether the first is lost or heard by another, the next one is heard.
+    // The first call is lost, or another thread reads it; the next one arrives in any case.
     let mut heard = Vec::new();
     for _ in 0..2 {
         for item in scene.port.drain() {
@@ -193,7 +193,7 @@ case!(exit_with_a_oneway_call, ["TREL-2", "TXN-22"], |t| {
     assert!(heard.len() <= 2, "{heard:?}");
 });
 
-// Another thread that waits already takes what is left.
+// Another thread that waits takes the remaining work.
 case!(exit_wakes_who_waits, ["TREL-2", "POLL-4"], |t| {
     for event in [DEATH, WITHDRAWN_DEATH, FROZEN, WITHDRAWN_FREEZE, RELEASED, RELEASED_WEAKLY] {
         let scene = event.unread(t);
@@ -262,8 +262,8 @@ case!(others_take_what_comes_next, ["POLL-3", "TXN-21"], |t| {
     scene.port.answer(&scene.second, &empty());
 });
 
-/// A thread makes a call with this unread. It is told of it before the call's outcome if it has been given
-/// the work, else afterwards, and once.
+/// A thread makes a call with this unread. It reads of the event once: before the call's outcome if
+/// it has been given the work, else afterwards.
 fn call_with(t: &Stage, event: &Event) {
     let scene = event.unread(t);
     scene.thread.send_call(0, 0, &empty());
@@ -351,7 +351,7 @@ case!(death_with_everything_unread, ["REL-2", "TREL-1"], |t| {
         }
         end(&scene);
     }
-    // Whoever comes next finds everything in order.
+    // The next processes find everything in order.
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &empty(), &empty());
 });
@@ -382,7 +382,7 @@ case!(exit_with_the_outer_calls_end_unread, ["TREL-1", "TXN-26"], ended, |t, (ma
     assert_eq!(a.drain(), []);
 });
 
-// The error goes with the thread, and the thread with the error: our driver would print at unload what is left.
+// The error goes with the thread, and the thread with the error: our driver prints leaks at unload.
 case!(death_with_an_error_unread, ["TREL-1", "REL-2"], Stage::manager, |t, manager| {
     let port = t.client();
     for _ in 0..3 {

@@ -11,7 +11,7 @@ fn six(manager: &Port, owner: &Port, holder: &Port) -> [u32; 6] {
     [1, 2, 3, 4, 5, 6].map(|ptr| introduce(manager, owner, FlatBinderObject::binder(ptr * 16, 0), holder))
 }
 
-// The owner's end walks through the links on his nodes, and their holder takes them away meanwhile.
+// The owner's end walks through the links on its nodes while their holder clears them.
 case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"], |t| {
     let manager = t.manager();
     for round in 0..8u64 {
@@ -27,7 +27,7 @@ case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"]
         std::thread::sleep(Duration::from_micros(300 * (round % 8)));
         holder.write(&clear);
         owner.actor.wait_dead();
-        // Each is told to be withdrawn, once, and before that perhaps of the death.
+        // Each link reads its clear once, and before that perhaps the death.
         let (mut died, mut withdrawn) = (Vec::new(), Vec::new());
         until("all are withdrawn", || {
             for item in holder.drain() {
@@ -45,13 +45,13 @@ case!(lesson_r01_links_withdrawn_while_the_owner_dies, ["DN-2", "DN-3", "REL-2"]
         withdrawn.sort_unstable();
         assert_eq!(withdrawn, handles.map(u64::from));
         died.sort_unstable();
-        assert!(died.windows(2).all(|two| two[0] < two[1]), "a death is told twice: {died:?}");
+        assert!(died.windows(2).all(|two| two[0] < two[1]), "a death is returned twice: {died:?}");
         assert!(died.iter().all(|cookie| withdrawn.contains(cookie)));
-        assert_eq!(holder.drain(), [], "told after it was withdrawn");
+        assert_eq!(holder.drain(), [], "returned after it was cleared");
     }
 });
 
-// A link that comes too late for the owner's end to find it is told of the death all the same.
+// A link that comes too late for the owner's end to find it gets the death, too.
 case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], Stage::manager, |t, manager| {
     for round in 0..8u64 {
         let (owner, holder) = (t.server(), t.server());
@@ -64,7 +64,7 @@ case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], Stage::
         std::thread::sleep(Duration::from_micros(300 * (round % 8)));
         holder.write(&request);
         let mut died = Vec::new();
-        until("all deaths are told", || {
+        until("all deaths are read", || {
             died.extend(holder.drain());
             (died.len() >= handles.len()).then_some(())
         });
@@ -87,7 +87,7 @@ case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], Stage::client, |t, clie
         std::thread::sleep(Duration::from_micros(200 * (round % 6)));
         manager.kill();
         assert!(matches!(client.wait_refusal(), Return::DeadReply | Return::FailedReply));
-        // Nobody holds any of them, and their owner hears of it.
+        // Nobody holds any of them, and their owner reads all releases.
         client.expect_forgotten();
     }
 });
@@ -104,7 +104,7 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
         assert_eq!(other.finish_raw().errno, Errno::from_raw(0));
         client.free(&manager.answer(&client, &empty()));
     }
-    // Each was freed once: what is free is one piece, no more and no less.
+    // Each was freed once: the free space is exactly one piece.
     let call = client.call(&manager, 0, 0, &bytes(&vec![1; 2 * page()]));
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
@@ -116,7 +116,7 @@ case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], Stag
     for round in 0..8 {
         let (owner, holder) = (t.server(), t.client());
         let handles = six(&manager, &owner, &holder);
-        // News of counts are queued at the owner, read by nobody, and change while he dies.
+        // Count notifications are queued at the owner, read by nobody, and change while it dies.
         let mut commands = Commands::new();
         for handle in &handles {
             commands.increfs(*handle).acquire(*handle).release(*handle).release(*handle).decrefs(*handle);
@@ -142,7 +142,7 @@ case!(lesson_r04_received_data_cannot_be_changed, ["MMAP-2", "OBJ-11"], pair, |t
     let (address, length) = manager.space.expect("a space");
     let protection = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).bits();
     assert_eq!(manager.actor.number(Op::Protect { address, length, protection }), Err(Errno::EACCES));
-    // ... nor by anybody with rights on his memory: not through /proc, not as a debugger.
+    // ... nor by anybody with rights on its memory: not through /proc, not as a debugger.
     let path = format!("/proc/{}/mem", manager.actor.pid());
     let memory = std::fs::OpenOptions::new().write(true).open(path).expect("open the memory");
     assert!(memory.write_at(&[0xff; 8], call.buffer).is_err(), "written through /proc");
@@ -186,7 +186,7 @@ impl Drop for Trace {
     }
 }
 
-// Others wait for the end of a process. So it does not take place in the task that closes the device, whatever CPU time that has.
+// Others wait for a process's end, so it must not depend on the CPU time of the closing task.
 case!(lesson_t04_who_closes_a_device_does_not_end_the_process, ["REL-1", "REL-2"], pair, |t,
                                                                                           (
     server,

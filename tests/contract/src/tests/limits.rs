@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How much one process may have: parameters of our driver, which the others lack. Each is off unless
-//! somebody sets it; then what would exceed it fails like everything that there is no room for, nobody
-//! else notices, and what is given back can be had again.
+//! Limits of one process: parameters of our driver, which the others lack. Each is off by default.
+//! A request beyond a limit fails as if there were no room. Nobody else notices it, and all that is
+//! given back is available again.
 
 use super::*;
 
@@ -99,7 +99,7 @@ fn give(manager: &Port, owner: &Port, number: u64) -> u32 {
     handle
 }
 
-/// Gives back a handle that [`give`] gave, and lets the owner hear of it.
+/// Gives back a handle that [`give`] gave, and has the owner read the release.
 fn take_back(manager: &Port, owner: &Port, handle: u32) {
     manager.send(|c| c.release(handle));
     owner.hear_counts();
@@ -111,7 +111,7 @@ case!(nodes_of_a_process, ["NODE-14", "OBJ-10"], two_clients, |t, (manager, owne
     for _ in 0..3 {
         has_no_room(&owner, &[node(4)]);
     }
-    // What it has it can still send, and others have their own.
+    // The owner can still send the nodes it has, and others have their own.
     assert_eq!(give(&manager, &owner, 2), handles[1]);
     give(&manager, &other, 4);
     owner.round_trip(0, &manager, &bytes(b"no objects"), &empty());
@@ -135,7 +135,7 @@ case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, own
         assert_eq!(owner.failure(&refused), failed(Errno::EINVAL), "the nodes of round {number}");
         has_no_room(&owner, &[node(1), node(2), node(3)]);
     }
-    // Whom nobody hears of is not counted; whom somebody held for a while is not either.
+    // Nodes of failed calls are not counted, nor those that somebody held for a while.
     owner.settle_counts();
     for number in 0..8 {
         manager.free(&owner.call(&manager, 0, 0, &object(node(number))));
@@ -144,7 +144,7 @@ case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, own
     }
 });
 
-/// Sends all of these oneway calls at once, each by a thread of its own. How many went through.
+/// Sends these oneway calls at once, each by a thread of its own. Returns how many succeeded.
 pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
     let threads: Vec<Port> = calls.iter().map(|_| sender.thread()).collect();
     for (thread, call) in threads.iter().zip(calls) {
@@ -203,7 +203,7 @@ case!(node_of_the_manager, ["NODE-14", "CTX-1"], pair, |t, (manager, heir)| {
     let freezer = Freezer::of(t, &manager);
     manager.kill();
     freezer.wait_released(t);
-    // It has not heard yet that nobody needs its node.
+    // It has not read the release of its node yet.
     assert_eq!(heir.set_context_manager(), Err(Errno::ENOMEM));
     limit.change(2);
     heir.set_context_manager().expect("become context manager");
@@ -218,12 +218,12 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (ma
     let handles = [1, 2, 3].map(|number| give(&manager, &owner, number));
     for sender in [&owner, &other] {
         has_no_room(sender, &[node(4)]);
-        assert_eq!(sender.drain(), [], "nobody has heard of the node");
+        assert_eq!(sender.drain(), [], "nobody has got the node");
         // It harms neither of them.
         sender.round_trip(0, &manager, &bytes(b"no objects"), &empty());
     }
     assert_eq!(give(&manager, &owner, 2), handles[1], "no other handle is needed");
-    // Nor is one for what is the receiver's own.
+    // The receiver's own objects need no handle either.
     manager.free(&owner.call(&manager, 0, 0, &empty()));
     let reply = manager.answer(&owner, &object(node(100)));
     let of_manager = owner.object(&reply).handle();
@@ -246,7 +246,7 @@ case!(refs_of_a_caller, ["NODE-14", "TXN-25"], pair, |t, (manager, caller)| {
     let Some(_limit) = Limit::set(t, "max_refs", 1) else { return };
     for (number, has_room) in [(1, true), (2, false), (3, false), (1, true)] {
         manager.free(&caller.call(&manager, 0, 0, &empty()));
-        // Whoever replies is done, whatever becomes of it.
+        // The replier's service ends in both cases.
         manager.reply(&object(node(number)));
         if has_room {
             let reply = caller.wait_reply();
@@ -313,7 +313,7 @@ case!(refs_with_links, ["NODE-14", "NODE-10"], pair, |t, (manager, owner)| {
         manager.send(|c| c.release(handles[0]).release(handles[1]));
         owner.hear_counts();
     }
-    // Handles on a dead node are handles all the same.
+    // Handles on a dead node still count.
     let handle = give(&manager, &owner, 1);
     manager.send(|c| c.request_death(handle, 8));
     owner.kill();
@@ -398,7 +398,7 @@ case!(threads_that_ended, ["IOCTL-1", "TREL-1"], |t| {
     for _ in 0..4 {
         let thread = server.thread();
         assert_eq!(attempt(&thread), DONE);
-        // It serves a call, and does not say that it goes.
+        // It serves a call, and ends without `BINDER_THREAD_EXIT`.
         thread.enter_looper();
         client.call(&thread, 0, 0, &empty());
         thread.actor.start(Op::EndThread);
@@ -407,7 +407,7 @@ case!(threads_that_ended, ["IOCTL-1", "TREL-1"], |t| {
         assert!(client.actor.is_blocked());
         let next = server.thread();
         assert_eq!(attempt(&next), DONE);
-        // Who is made room for by its record's end is no longer waited for.
+        // The end of its record makes room, and ends the client's wait.
         assert_eq!(client.wait_refusal(), Return::DeadReply);
         next.ioctl(BINDER_THREAD_EXIT, 0i32).expect("leave");
     }
@@ -416,7 +416,7 @@ case!(threads_that_ended, ["IOCTL-1", "TREL-1"], |t| {
 case!(threads_are_not_asked_for_in_vain, ["LOOP-5"], |t| {
     let Some(limit) = Limit::set(t, "max_threads", 1) else { return };
     let (server, client) = (t.manager(), t.client());
-    server.ioctl(BINDER_SET_MAX_THREADS, 4u32).expect("let it ask");
+    server.ioctl(BINDER_SET_MAX_THREADS, 4u32).expect("let the driver request threads");
     let is_asked = || {
         client.round_trip(0, &server, &empty(), &empty());
         server.passed().contains(&Return::SpawnLooper)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Log files while what they are about comes and goes, and logs that are long: each line comes once. What their lines
-//! say is the subject of the group `logs`.
+//! Log files while the objects in them come and go, and logs that are long: each line comes once.
+//! The contents of their lines are the subject of the group `logs`.
 
 use super::nested::couple;
 use super::*;
@@ -10,10 +10,10 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::fs::MetadataExt;
 
-/// How many hold a node that many hold.
+/// The number of holders of the node with many holders.
 const HOLDERS: usize = 36;
 
-/// Mounts the stage's binderfs anew, with its logs; the path of those.
+/// Mounts the stage's binderfs again, with its logs; returns their path.
 pub(super) fn with_logs(t: &Stage) -> PathBuf {
     t.unmount();
     mount_at(t.root(), Some("stats=global")).expect("mount binderfs");
@@ -42,7 +42,7 @@ impl Drop for Debugfs {
     }
 }
 
-/// What an open log says.
+/// The text of an open log.
 pub(super) fn text_of(mut log: File) -> String {
     let mut text = String::new();
     log.read_to_string(&mut text).expect("read a log");
@@ -59,9 +59,9 @@ fn expect_gone(path: &Path) {
     until(&format!("{} goes", path.display()), || (!path.exists()).then_some(()));
 }
 
-/// The same of a log that names a process. The C driver's "transactions" can end before it, and without a word: where the page that
-/// seq_file begins with is full at the head of a process that has nothing to say, `print_binder_proc` takes that head back, and
-/// with it the count by which seq_file knows that a larger one is needed. Whether it is full there, the widths of its times decide.
+/// The text of a log that names a process. C's "transactions" can end early, without an error: if
+/// seq_file's first page is full at the head of a process without work, `print_binder_proc` takes
+/// that head back, and with it the count that makes seq_file allocate a larger buffer.
 fn text_with(t: &Stage, path: &Path, pid: u32) -> String {
     until(&format!("{} names {pid}", path.display()), || {
         let log = text(path);
@@ -90,7 +90,7 @@ fn numbers(lines: &[&str], text: &str, word: &str) -> Vec<u32> {
     behind.map(|number| u32::from_str_radix(number, 16).expect("a number")).collect()
 }
 
-/// The same process with another device open.
+/// A process's port with another device open.
 pub(super) fn with_another(port: &Port, path: &Path) -> Port {
     let mut other =
         Port::open(Rc::new(port.actor.thread()), &port.arena, path, 0).expect("open another device");
@@ -187,8 +187,8 @@ case!(unmounted_while_they_are_open, ["BFS-15", "BFS-12"], with_logs, |t, logs| 
     until("its file goes", || names().is_empty().then_some(()));
 });
 
-/// A node that [`HOLDERS`] processes hold: its manager, its owner and the holders. Its pointer is the owner's pid, because the dead
-/// nodes of other tests may be in the log, too.
+/// A node that [`HOLDERS`] processes hold: its manager, its owner and the holders. The owner's pid
+/// is its pointer, because the dead nodes of other tests may be in the log, too.
 fn held_by_many(t: &Stage) -> (Port, Port, Vec<Port>) {
     let (manager, owner) = (t.manager(), t.server());
     let holders: Vec<_> = (0..HOLDERS).map(|_| t.client()).collect();
@@ -209,7 +209,7 @@ fn state_with_the_dead(path: &Path, owner: u32) -> String {
     })
 }
 
-/// How a log names the node of that owner.
+/// The part of a line that names the node of that owner.
 fn name_of(owner: u32) -> String {
     format!(" u{owner:016x} c0000000000000071 ")
 }
@@ -223,8 +223,8 @@ fn node_line(log: &str, owner: u32) -> (&str, BTreeSet<u32>) {
     (line, pids.split_whitespace().map(|pid| pid.parse().expect("a pid")).collect())
 }
 
-/// Reads a log in small pieces, so that it goes on record by record, until it is among the holders of a node. Whoever
-/// is killed then is gone when the rest is read.
+/// Reads a log in small pieces, record by record, until it is among the holders of a node, and
+/// kills these processes. They are gone when the rest is read.
 fn read_while_killed(path: &Path, killed: &[&Port]) -> String {
     let mut log = Vec::new();
     let mut file = File::open(path).expect("open");
@@ -272,7 +272,7 @@ case!(holders_of_a_node_that_many_hold, ["NODE-12", "BFS-12"], with_logs, |t, lo
 });
 
 case!(long_queues, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
-    // More than ours makes room for at first.
+    // More than our driver makes room for at first.
     const COUNT: u32 = 140;
     let (manager, client) = (t.manager(), t.client());
     for code in 0..COUNT {
@@ -335,7 +335,7 @@ case!(queue_that_is_cut, ["TXN-22", "BFS-12"], with_logs, |t, logs| {
 });
 
 case!(deep_stacks, ["TXN-11", "BFS-12"], with_logs, |t, logs| {
-    // A thread has more frames than ours copies under one lock.
+    // A thread has more frames than our driver copies under one lock.
     const DEPTH: u32 = 70;
     let (_manager, a, b, on_b, on_a) = couple(t);
     for depth in 0..DEPTH {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the log files say: each test makes a scene, and reads there what it has made.
+//! The contents of the log files: each test makes a scene, and reads it there.
 
 pub mod counters;
 pub mod debugfs;
@@ -22,8 +22,8 @@ fn tell(sender: &Port, code: u32, data: &[u8]) {
     sender.tell(0, code, &bytes(data));
 }
 
-/// Makes the driver keep a record of a thread: ours has none of those that never read or write, C of all that ask for
-/// anything.
+/// Makes the driver keep a record of a thread: our driver after a first read or write, C after any
+/// ioctl.
 fn known(port: &Port) {
     assert_eq!(port.drain(), []);
 }

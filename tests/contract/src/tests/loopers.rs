@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The pool: when the driver asks for a thread, and which thread it wakes.
+//! The pool: when the driver requests a thread, and which thread it wakes.
 
 use super::*;
 use crate::port::Outcome;
 use crate::userfault::Absent;
 
-/// A manager that may ask for so many threads.
+/// A manager from which the driver may request so many threads.
 fn manager_with_pool(t: &Stage, threads: u32) -> Port {
     let manager = t.manager();
     manager.ioctl(BINDER_SET_MAX_THREADS, threads).expect("set the limit");
@@ -23,7 +23,7 @@ fn serve_one(server: &Port, client: &Port) -> bool {
     asked | server.passed().contains(&Return::SpawnLooper)
 }
 
-/// Whether a read asks for a thread, which it does in place of its `BR_NOOP`.
+/// Returns whether a read requests a thread, which it does in place of its `BR_NOOP`.
 fn asks(outcome: &Outcome) -> bool {
     let items = outcome.returns();
     assert!(!items[1..].contains(&Return::SpawnLooper), "only the first item: {items:?}");
@@ -34,7 +34,7 @@ case!(first_read_of_a_new_thread, ["IOCTL-3"], Stage::client, |t, port| {
     let thread = port.used_by(Rc::new(port.actor.thread()));
     thread.start_read();
     if !thread.actor.is_blocked() {
-        // C lets the first read of a thread return at once; never the second.
+        // In C the first read of a thread may return at once, but never the second.
         assert_eq!(thread.finish_raw().returns(), [Return::Noop]);
         thread.park();
     }
@@ -95,7 +95,7 @@ fn leave_refusal(reader: &Port) {
     assert_eq!(reader.try_write(&commands).write_consumed as usize, commands.len());
 }
 
-/// Makes the thread read without work, and says whether it was asked for another thread.
+/// Makes the thread read without work, and returns whether the driver requested another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
     reader.start(&stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty()))));
     asks(&reader.finish_raw())
@@ -119,7 +119,7 @@ case!(registering_after_entering_is_misuse, ["LOOP-2", "LOOP-3", "LOOP-4"], |t| 
     assert!(serve_one(&manager, &client));
     let helper = manager.thread();
     helper.send(|c| c.enter_looper().register_looper().enter_looper());
-    // A thread that entered by itself does not answer the request; only upstream lets it.
+    // A thread that entered by itself does not answer the request, except in upstream's driver.
     let answered = {
         manager.thread().send(|c| c.register_looper());
         serve_one(&manager, &client)
@@ -128,7 +128,7 @@ case!(registering_after_entering_is_misuse, ["LOOP-2", "LOOP-3", "LOOP-4"], |t| 
     helper.send(|c| c.exit_looper());
 });
 
-// A read into nowhere asks for no thread.
+// A read that cannot be written requests no thread.
 case!(asked_for_again_when_nothing_could_be_told, ["LOOP-5", "WR-10"], |t| {
     let manager = manager_with_pool(t, 1);
     leave_refusal(&manager);
@@ -154,8 +154,8 @@ case!(asked_for_again_when_that_could_not_be_told, ["LOOP-5", "WR-10"], |t| {
     t.ours_alone("a request that could not be told is never made again", is_asked);
 });
 
-// A thread comes unbidden while another one is about to ask for it, and cannot in the end; meanwhile a third
-// has asked for one more. That request stays.
+// A thread registers unasked while another one is about to return a request, which fails in the
+// end. In between a third thread has returned one more. That request stays.
 case!(another_is_asked_for_while_a_request_is_told, ["LOOP-5", "WR-10"], |t| {
     let manager = manager_with_pool(t, 3);
     let absent = gaps::absent(t, &manager, 2);
@@ -178,11 +178,11 @@ case!(another_is_asked_for_while_a_request_is_told, ["LOOP-5", "WR-10"], |t| {
     assert!(serve_by(&manager, &third), "now it is");
 });
 
-/// A manager that may ask for one thread, and replies with a missing page, on which the driver waits, when no other thread
-/// waits: the manager, that page, another thread of the pool, and the client.
+/// A manager that replies with a missing page while no other thread waits, and that may have one
+/// thread more: the manager, that page, another thread of the pool, and the client.
 fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     let (manager, client) = (t.manager(), t.client());
-    // Ours keeps the memory of a completion for the next one, which is queued before the reply is copied then.
+    // Our driver keeps the memory of a completion for the next, and queues that before the copy.
     client.round_trip(0, &manager, &empty(), &empty());
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
     let absent = gaps::absent(t, &manager, 1);
@@ -207,9 +207,9 @@ case!(not_asked_for_before_a_reply_is_copied, ["LOOP-5", "WR-10"], |t| {
     let next = t.client();
     next.start_blocking_call(0, 0, &empty());
     let taken = other.raw(WriteReadOp { room: ROOM, ..Default::default() });
-    assert!(asks(&taken), "none has been asked for");
+    assert!(asks(&taken), "none has been requested");
     absent.provide(0, b"reply");
-    assert!(!asks(&manager.finish_raw()), "one has been asked for");
+    assert!(!asks(&manager.finish_raw()), "one has been requested");
     client.wait_reply();
 });
 
@@ -243,7 +243,7 @@ case!(newest_waiter_is_woken, ["LOOP-6", "TXN-21"], pair, |t, (manager, client)|
     client.wait_reply();
 });
 
-// Whoever stops waiting, first, last or in between, leaves the others in their order.
+// A thread that stops waiting, first, last or in between, leaves the others in their order.
 case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], |t| {
     let (manager, client) = pair(t);
     for leaving in 0..3 {

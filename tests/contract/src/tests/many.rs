@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Many threads and processes at once, each checking what it gets.
+//! Many threads and processes at once, each checking its data.
 
 use super::*;
 use crate::load;
@@ -35,7 +35,7 @@ case!(threads_of_one_client, ["TXN-21", "TXN-13"], |t| {
 });
 
 case!(pool_grows_on_demand, ["LOOP-5", "LOOP-3"], |t| {
-    // One thread to begin with; the driver asks for the others.
+    // One thread to begin with; the driver requests the others.
     let server = start_server(t, 1);
     all_well(start_clients(t, 4, 2, 50, 100));
     end(server);
@@ -71,7 +71,7 @@ case!(clients_die_under_load, ["REL-2", "TXN-13"], |t| {
     let server = start_server(t, 4);
     for round in 0..4 {
         let clients = start_clients(t, 4, 2, 100_000, 3000);
-        // Let some calls through first: a client of another kind is served meanwhile.
+        // Some calls succeed first: a client of another kind is served at the same time.
         all_well(start_clients(t, 1, 1, 20 + round * 7, 500));
         for pid in clients {
             end(pid);

@@ -8,13 +8,13 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use zerocopy::IntoBytes;
 
-/// What the mask is when nobody has set it: user errors, failed and dead transactions.
+/// The mask's default: user errors, failed and dead transactions.
 const DEFAULT: u32 = 7;
 
-/// A kernel says no more than ten things in this time for one limit.
+/// In this time a kernel prints no more than ten messages for one limit.
 pub(super) const WINDOW: Duration = Duration::from_secs(5);
 
-/// The mask of what is logged, set back at the end of the test.
+/// The mask of messages, set back at the end of the test.
 fn mask_of(driver: Driver) -> Limit {
     Limit::of(driver.parameter("debug_mask"))
 }
@@ -58,13 +58,13 @@ impl Log {
         found
     }
 
-    /// Repeats something until the log has news: others may have used up the limit a moment ago.
+    /// Repeats something until a message comes: others may have used up the limit a moment ago.
     fn news_of(&mut self, what: impl FnMut()) -> Vec<String> {
         self.news_until(what, |_| true)
     }
 
-    /// Repeats it until a line is such a one. The C driver says several things of one error, and has a limit for each
-    /// kind: of some of them there may be room while there is none for others.
+    /// Repeats it until a certain line comes. The C driver prints several messages about one error,
+    /// and limits each kind by itself: one kind may have room while another has none.
     pub(super) fn news_until(
         &mut self,
         mut what: impl FnMut(),
@@ -83,15 +83,15 @@ impl Log {
     }
 }
 
-/// Checks that something is logged with a bit of the mask and not without any. The limit is not what
-/// silences it, for after the silence it speaks again.
+/// Checks that something is logged with a bit of the mask and not without any. Later messages show
+/// that the rate limit was not the cause.
 fn logged_with(t: &Stage, bit: u32, what: impl Fn()) {
     let (mask, mut log) = (mask_of(t.driver), Log::open());
     mask.change(1 << bit);
     assert_ne!(log.news_of(&what), [""; 0], "nothing is logged");
     mask.change(0);
     what();
-    assert_eq!(log.news(), [""; 0], "logged without being asked for");
+    assert_eq!(log.news(), [""; 0], "logged without its bit of the mask");
     mask.change(1 << bit);
     assert_ne!(log.news_of(&what), [""; 0], "nothing is logged any more");
 }
@@ -133,7 +133,7 @@ case!(lost_calls_are_logged_if_asked_for, ["PARAM-3"], pair, |t, (manager, clien
     });
 });
 
-// There is nobody who has to hear of it.
+// The sender of a oneway call reads nothing of its loss.
 case!(lost_oneway_calls_are_told_once, ["PARAM-3"], |t| {
     let (mask, mut log) = (mask_of(t.driver), Log::open());
     mask.change(1 << 2);
@@ -224,12 +224,12 @@ case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], pair, |t, (_
     assert_ne!(news, [""; 0], "nothing is logged");
     spaces.change(0);
     too_large(&client);
-    assert_eq!(log.news(), [""; 0], "logged without being asked for");
+    assert_eq!(log.news(), [""; 0], "logged without its bit of the mask");
     spaces.change(1);
     assert_ne!(log.news_of(|| too_large(&client)), [""; 0], "nothing is logged any more");
 });
 
-/// Checks that what is logged of a process's request names its thread and says all of these things.
+/// Checks that the log of a process's request names its thread and has all of these words.
 #[track_caller]
 fn explained(t: &Stage, log: &mut Log, port: &Port, what: impl Fn(), words: &[&str]) {
     let pid = t.global_pid(port);
@@ -315,7 +315,7 @@ case!(refused_ioctls_are_explained, ["IOCTL-2"], |t| {
     explained(t, &mut log, &port, unknown, &["unknown ioctl", "0x40046263", "EINVAL"]);
 });
 
-/// Starts an ioctl that asks for the version.
+/// Starts `BINDER_VERSION`.
 fn ask(port: &Port) {
     let op = Op::Ioctl { slot: port.slot, number: BINDER_VERSION, argument: vec![0; 4] };
     port.actor.start(op);
@@ -342,7 +342,7 @@ case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
     stop.change(1);
     ask(&other);
     other.actor.finish();
-    // Who makes the error stops at the end of its ioctl, and the next ones before they begin.
+    // The thread with the error stops at the end of its ioctl, and the next ones before theirs.
     start_misuse(&port);
     port.actor.expect_blocked();
     assert_eq!(stop.get(), "2");
@@ -370,7 +370,7 @@ case!(stopped_callers_heed_signals, ["PARAM-5"], |t| {
     other.actor.expect_blocked();
     other.actor.interrupt();
     assert!(matches!(other.actor.finish(), Answer::Failed(errno) if errno == Errno::EINTR as i32));
-    // What has been done already is not undone.
+    // Commands that were carried out stay so.
     port.actor.interrupt();
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::from_raw(0), 12));

@@ -28,7 +28,7 @@ case!(other_kinds_are_fine, ["MMAP-2"], |t| {
     }
 });
 
-// Whose device it is says the process, and not its memory.
+// A device belongs to its process, not to the process's memory.
 case!(process_with_the_same_memory_cannot, ["MMAP-1"], |t| {
     let mut port = t.opened();
     let (protection, flags) = (READ.bits(), MapFlags::MAP_PRIVATE.bits());
@@ -142,7 +142,7 @@ case!(lesson_r03_new_mapping_at_the_old_address_gets_nothing, ["MMAP-7"], pair, 
     client.round_trip(0, &manager, &bytes(b"secret"), &empty());
     let (address, length) = manager.space.expect("a space");
     manager.unmap();
-    // Nothing else is mapped meanwhile, so the kernel gives the same place to a mapping of that size.
+    // Nothing else is mapped in between, so the kernel gives the same place to an equal mapping.
     let path = "/dev/zero".to_string();
     let slot = manager.actor.number(Op::Open { path, flags: libc::O_RDWR }).expect("open") as usize;
     let (protection, flags) = ((READ | ProtFlags::PROT_WRITE).bits(), MapFlags::MAP_PRIVATE.bits());
@@ -178,7 +178,7 @@ case!(moved_target, ["MMAP-7"], pair, |t, (manager, client)| {
     expect_unreachable(t, &client);
 });
 
-// Advice about a part of it makes several mappings of one, which are where that one was.
+// Advice about a part of the mapping splits it into several.
 case!(mapping_in_parts, ["MMAP-7"], pair, |t, (manager, client)| {
     let (address, _) = manager.space.expect("a space");
     let (part, advice) = (address + page() as u64, libc::MADV_RANDOM);

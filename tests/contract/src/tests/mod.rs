@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The tests, one module a group. What several of them need is here.
+//! The tests, one module a group, and the helpers that several groups need.
 
 use crate::actor::{patience, Actor};
 use crate::bystander::{needs_two_cpus, on_all_cpus};
@@ -97,7 +97,7 @@ mod userfault;
 mod wakeups;
 mod write_read;
 
-/// Beginnings of the names of tests with two CPUs: their threads race in the driver, or they are about the CPU of a thread. All
+/// Beginnings of the names of tests with two CPUs: their threads race, or they are about CPUs. All
 /// other tests order one step at a time, and a second CPU would only spin on locks of the first.
 pub const TWO_CPUS: &[&str] = &[
     "count_news::lesson_s22_",
@@ -128,7 +128,7 @@ fn pair(t: &Stage) -> (Port, Port) {
     (t.manager(), t.client())
 }
 
-/// The same, where calls may carry files.
+/// A pair whose calls may carry files.
 fn file_pair(t: &Stage) -> (Port, Port) {
     (t.file_manager(), t.client())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Identities across namespaces: a sender is named as the receiver knows it.
+//! Identities across namespaces: a call's sender pid is that in the receiver's namespace.
 
 use super::*;
 
@@ -15,7 +15,7 @@ pub(super) fn inner(t: &Stage) -> Port {
     port
 }
 
-/// Who the server is told to be the caller.
+/// The sender's pid that the server reads.
 fn seen(server: &Port, client: &Port) -> i32 {
     let call = client.call(server, 0, 0, &empty());
     finish(server, client, &call);

@@ -94,7 +94,7 @@ case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], couple, |t, (manager
 case!(answers_go_in_order, ["TXN-12", "TXN-13"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
-    // What a answers now is the inner call, whatever it has in mind.
+    // A reply of a answers the inner call.
     assert_eq!(b.data(&a.answer(&b, &bytes(b"inner"))), b"inner");
     // Its own call is the top of its stack again: nothing to answer.
     a.start(&stream(|c| c.reply(&a.place(0, 0, &empty()))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Nice values travel with calls: who serves one is as nice as its caller, or as its node demands, and
-//! goes back afterwards.
+//! Nice values travel with calls: a server has its caller's nice value, or its node's demand, and
+//! its own value afterwards.
 
 use super::*;
 use crate::cast::{cast, cast_with, node, opened_at, Cast};
@@ -14,7 +14,7 @@ fn usual(t: &Stage) -> Cast {
     cast(t, ANY)
 }
 
-/// Fails if a thread is not scheduled as it should be, unless the driver cares for no priority at all.
+/// Fails if a thread has another priority than it should, unless the driver inherits none at all.
 #[track_caller]
 fn expect(t: &Stage, port: &Port, nice: i32) {
     let seen = port.actor.schedule();
@@ -58,7 +58,7 @@ case!(plain_node_demands_zero, ["TXN-31"], |t| {
 });
 
 case!(minimum_is_not_signed, ["TXN-31"], |t| {
-    // What user space means by 0xec is -20; what it gets is no demand at all.
+    // In user space 0xec means -20; here it is no demand at all.
     let cast = cast(t, 0xec);
     for nice in [10, 0, -3] {
         cast.served_at(t, nice, nice);
@@ -131,7 +131,7 @@ case!(call_back_inherits, ["TXN-31", "TXN-11"], usual, |t, cast| {
     let back = introduce(&cast.manager, &cast.client, node(ANY), &cast.server);
     cast.client.settle_counts();
     cast.call(Nice(6));
-    // In the middle of a chain somebody becomes more urgent, and takes those along that he waits for.
+    // In the middle of a chain a thread becomes more urgent, and so do the threads it waits for.
     cast.server.actor.set_schedule(Nice(-2));
     cast.server.call(&cast.client, back, 0, &empty());
     expect(t, &cast.client, -2);
@@ -194,7 +194,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7"], usual, |t, cast| {
     cast.server.actor.set_schedule(Nice(9));
     cast.server.park();
     expect(t, &cast.server, 0);
-    // Where it waits nobody resets it: the next call begins from there.
+    // Nothing resets a thread that waits: the next call begins from this value.
     cast.server.actor.set_schedule(Nice(11));
     cast.call(Nice(-4));
     expect(t, &cast.server, -4);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Nodes: what an owner is told about those who hold its objects, and in which order.
+//! Nodes: the notifications of an owner about the holders of its objects, and their order.
 
 use super::*;
 
 const NODE: FlatBinderObject = FlatBinderObject::binder(0x1230, 0x4560);
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x1230, cookie: 0x4560 };
 
-/// Sends an object to the manager; returns what arrived there, the call being answered and its buffer
-/// still held, and what the owner saw before the reply.
+/// Sends an object to the manager, and has the call answered and its buffer kept. Returns the call,
+/// the handle, and the owner's returns before the reply.
 fn give(owner: &Port, manager: &Port, node: FlatBinderObject) -> (BinderTransactionData, u32, Vec<Return>) {
     let call = owner.call(manager, 0, 0, &object(node));
     let handle = manager.object(&call).handle();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Objects in a transaction: how they are found among the bytes, and what is refused.
+//! Objects in a transaction: how the driver finds them among the bytes, and what it refuses.
 
 use super::*;
 use zerocopy::IntoBytes;

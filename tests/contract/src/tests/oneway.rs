@@ -14,7 +14,7 @@ fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
     client.place_oneway(handle, 0, &bytes(data))
 }
 
-/// Receives the next call, which has to be this one.
+/// Receives the next call, which has to have this data.
 #[track_caller]
 fn hear(server: &Port, data: &[u8]) -> BinderTransactionData {
     let call = server.wait_call();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Mount options that only our driver has: whose the entries of a mount are, who may use them, and which
-//! devices it starts with. What C has, `max` and `stats`, is in the group `binderfs`.
+//! Mount options that only our driver has: the owners and modes of a mount's entries, and the
+//! devices of a new mount. The options of C, `max` and `stats`, are in the group `binderfs`.
 
 use super::binderfs::{names, options_of, remount, set};
 use super::*;
@@ -59,7 +59,7 @@ case!(others_do_not_know_them, ["BFS-4"], |t| {
         }
         let refusal = result.expect_err("an option that there is not");
         assert_eq!((refusal.errno, refusal.option.as_deref()), (Errno::EINVAL, Some(option.0)));
-        // A program can tell from this which option it is that the driver does not have.
+        // The message names the option that the driver does not have.
         assert_eq!(refusal.messages, [format!("binder: Unknown parameter '{}'", option.0)]);
     }
 });
@@ -71,11 +71,11 @@ case!(owners_and_modes, ["BFS-2", "BFS-8", "BFS-9"], |t| {
     assert_eq!(stat(&path.join("vndbinder")), (0o664, 1000, 1001));
     assert_eq!(stat(&path.join("binder-control")), (0o640, 1000, 1001));
     assert_eq!(stat(&path), (0o755, 1000, 1001));
-    // What says what the driver can do is the driver's.
+    // The list of features belongs to the driver.
     assert_eq!(stat(&path.join("features")), (0o755, 0, 0));
     assert_eq!(stat(&path.join("features/extended_error")), (0o444, 0, 0));
     add_device(&path, "later").expect("add");
-    assert_eq!(stat(&path.join("later")), (0o664, 1000, 1001), "whoever adds it");
+    assert_eq!(stat(&path.join("later")), (0o664, 1000, 1001), "with any creator");
     crate::child::run(|| {
         containers::become_user(1000);
         add_device(&path, "own").expect("the owner has binder-control");
@@ -128,7 +128,7 @@ case!(devices_of_a_mount, ["BFS-13", "PARAM-2"], |t| {
     assert_eq!(devices_of(&none), set([]));
     add_device(&none, "binder").expect("add the first");
     assert_eq!(Device::open(&none.join("binder")).expect("open").version(), Ok(8));
-    assert_eq!(devices_of(t.root()).len(), 3, "other mounts start with what the parameter says");
+    assert_eq!(devices_of(t.root()).len(), 3, "other mounts start with the parameter's devices");
 });
 
 case!(devices_between_commas, ["BFS-13"], |t| {
@@ -144,8 +144,9 @@ case!(devices_between_commas, ["BFS-13"], |t| {
     assert_eq!(devices_of(&path), set([&longest, "z"]));
 });
 
-// Waydroid takes the last of `anbox-binder`, `puddlejumper`, `bonder` and `binder` that is there when it is set up; redroid those
-// of Android. A host with Binder services of its own gives a container devices of other names.
+// Waydroid takes the last available of `anbox-binder`, `puddlejumper`, `bonder` and `binder`;
+// redroid takes Android's names. A host with own Binder services gives a container devices of other
+// names.
 case!(devices_that_android_in_containers_looks_for, ["BFS-13"], |t| {
     let names = ["anbox-binder", "anbox-hwbinder", "anbox-vndbinder"];
     let options = [("devices", &*names.join(":")), ("mode", "666")];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The order of the commands that a thread reads, on which client libraries rely, also when a process dies
-//! in between. `docs/ordering.md` lists the pairs.
+//! The order of returns on which client libraries rely, for each pair of returns of a thread, also
+//! when somebody dies in between. `docs/ordering.md` lists the pairs.
 
 use super::nested::couple;
 use super::*;
@@ -17,7 +17,7 @@ fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
     from.place_oneway(handle, 0, &bytes(data))
 }
 
-/// What is there in one read, call or not.
+/// All returns of one read, calls included.
 #[track_caller]
 fn all_in_one(port: &Port) -> Vec<Return> {
     port.start_read();
@@ -44,7 +44,7 @@ case!(counts_before_acknowledgement_before_refusal, ["NODE-7", "TXN-18"], pair, 
     client.start_read();
     let mut told = client.finish_raw().returns();
     assert_eq!(told.remove(0), Return::Noop);
-    // Nobody holds the node any more, unless the owner is told before that is known.
+    // The node has no holder any more. The owner may read of it before the driver sees that.
     told.retain(|item| !matches!(item, Increfs(_) | Acquire(_)));
     assert_eq!(told, [Complete, DeadReply]);
 });
@@ -63,7 +63,7 @@ case!(acknowledgement_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11"
     assert_eq!(but_counts(&a), [DeadReply]);
 });
 
-/// All that there is to be read, except that who has died holds the reader's nodes no longer.
+/// All unread returns, except that a dead process holds the reader's nodes no longer.
 fn but_counts(port: &Port) -> Vec<Return> {
     let mut told = port.drain();
     told.retain(|item| !matches!(item, Release(_) | Decrefs(_)));
@@ -105,7 +105,7 @@ case!(replys_acknowledgement_before_the_outer_reply, ["TXN-17", "TXN-18"], |t| {
 });
 
 case!(replys_counts_before_its_acknowledgement, ["NODE-7", "TXN-17"], pair, |t, (server, client)| {
-    // What the driver keeps for the next answer is there, as for a thread that has worked for a while.
+    // The driver has kept memory for the next answer, as for a thread that has worked for a while.
     client.round_trip(0, &server, &empty(), &empty());
     client.call(&server, 0, 0, &empty());
     server.send(|c| c.reply(&server.place(0, 0, &object(NODE))));
@@ -174,7 +174,7 @@ case!(frozen_before_its_clear, ["FRZN-4"], manager_and_server, |t, (server, clie
     client.send(|c| c.clear_freeze(0, COOKIE));
     server.kill();
     freezer.wait_released(t);
-    assert_eq!(client.drain(), [], "the clear waits until what was told is confirmed");
+    assert_eq!(client.drain(), [], "the clear waits until the death is confirmed");
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(client.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
 });
@@ -273,7 +273,7 @@ fn holder_of_two(t: &Stage, second: FlatBinderObject) -> (Port, Port, [u32; 2]) 
     (owner, holder, handles)
 }
 
-// A freed buffer lets the next oneway call come, and then its objects go.
+// A freed buffer releases the next oneway call, and then its objects.
 case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t| {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
@@ -288,7 +288,7 @@ case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t|
     assert_eq!(owner.drain(), [Release(other), Decrefs(other)]);
 });
 
-// A freed buffer lets the node go that was called, and then its objects.
+// A freed buffer releases the node that was called, and then its objects.
 case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
@@ -324,7 +324,7 @@ case!(handles_of_the_dead_from_the_lowest_up, ["REL-2", "NODE-6"], trio, |t, (ma
     t.known_difference(Driver::Upstream, UNORDERED, owner.drain() == wanted);
 });
 
-// The news has its place when the last handle goes, although a call uses the node until it is read.
+// The release has its place when the last handle goes, although an unread call uses the node.
 case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
     let other = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let (owner, holder, [called, kept]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
@@ -338,7 +338,7 @@ case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
     t.known_difference(Driver::Upstream, UNORDERED, is_first);
 });
 
-// Who gives its node away is told to take a count before anybody calls it, whoever dies meanwhile.
+// The sender of its own node reads `BR_ACQUIRE` before any call of it, whichever process dies.
 case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager, owner)| {
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
     manager.free(&manager.wait_call());

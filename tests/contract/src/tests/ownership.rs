@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who may open, change, rename and remove the devices of a mount: what the VFS makes of their owners and
-//! modes, and of those of the directory, which are the same with every driver.
+//! Rights to open, change, rename and remove the devices of a mount: the VFS derives them from the
+//! owners and modes of the devices and of the directory, with every driver alike.
 
 use super::binderfs::names;
 use super::options::stat;
@@ -44,7 +44,7 @@ case!(rights_are_checked_when_it_is_opened, ["BFS-8", "OPEN-1"], |t| {
     by_user(None, OFlag::O_RDWR);
     chmod(&path, 0o600).expect("chmod");
     by_user(Some(Errno::EACCES), OFlag::O_RDWR);
-    // Who has it open keeps it.
+    // An open device stays usable.
     chmod(&path, 0o666).expect("chmod");
     child::run(|| {
         let device = Device::open(&path).expect("open");
@@ -66,7 +66,7 @@ case!(directory_can_be_given_away, ["BFS-9"], |t| {
         fails(std::fs::rename(t.device("binder-control"), &renamed), Errno::EPERM);
         fails(std::fs::remove_file(t.device("features/extended_error")), Errno::EACCES);
     });
-    // In a directory that is for everybody, what is somebody else's stays.
+    // In a directory for everybody, a user cannot remove another user's devices.
     chown(t.root(), Some(0), None).expect("chown");
     chmod(t.root(), 0o1777).expect("chmod");
     child::run(|| {

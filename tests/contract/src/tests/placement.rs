@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-//! On which CPU a thread is woken: where the scheduler chooses, which is told whether the caller is about to sleep; on the
-//! caller's CPU if the module's parameter asks for it (2), and where the thread was if the scheduler is told nothing (0).
+//! The CPU on which a thread is woken: the scheduler chooses. The driver hints that a caller who
+//! waits is about to sleep, unless the module parameter is `handoff=0`.
 //!
-//! The conductor and who wakes are on CPU 0. Who is woken sleeps on CPU 1, which is idle, and may run on both. If the
-//! driver asks for the waker's CPU, it moves in each round, and else only when CPU 1 had something else to do just
-//! then: in some rounds of a busy guest.
+//! The conductor and the waker are on CPU 0. The woken thread sleeps on CPU 1, which is idle, and
+//! may run on both. A driver that demands the waker's CPU moves the thread in each round. Otherwise
+//! it moves only if CPU 1 is busy at that moment: in some rounds of a busy guest.
 
 use super::*;
 use crate::scheduling::{allow, pin};
 
 const ROUNDS: usize = 16;
-/// What is more is no chance.
+/// More moves are not by chance.
 const BY_CHANCE: usize = 12;
 const COOKIE: u64 = 0x10;
 
-/// Whether there are two CPUs; then all that a test starts is on the first.
+/// Needs two CPUs; puts all that a test starts on the first.
 fn needs_the_stage(t: &Stage) {
     needs_two_cpus(t);
     pin(Pid::from_raw(0), 0);
@@ -28,7 +28,7 @@ fn sleep_there(sleeper: &Port) {
     allow(thread, &[0, 1]);
 }
 
-/// Whether a thread ran on CPU 0 last.
+/// Returns whether a thread ran on CPU 0 last.
 fn has_moved(thread: &Port) -> bool {
     let (pid, tid) = (thread.actor.pid(), thread.actor.tid());
     let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).expect("its stat");
@@ -37,7 +37,7 @@ fn has_moved(thread: &Port) -> bool {
     fields.split_whitespace().nth(36).expect("a CPU") == "0"
 }
 
-/// How often, of 16 times, the server is woken on the CPU of the client, who calls in this way.
+/// The number of times, of 16, that the server is woken on the client's CPU by this call.
 fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
     let (server, client) = (t.manager(), t.client());
     let is_moved = || {
@@ -52,7 +52,7 @@ fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
     (0..ROUNDS).filter(|_| is_moved()).count()
 }
 
-/// Whether the guest's command line has the module's parameter with this value.
+/// Returns whether the guest's command line has the module's parameter with this value.
 fn has_parameter(value: &str) -> bool {
     std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(value)
 }
@@ -69,7 +69,7 @@ case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], needs_the_stage, |t, ()| {
     t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
 });
 
-/// The flag by which a waker says that it is about to sleep (`WF_SYNC`).
+/// The flag of a waker that is about to sleep (`WF_SYNC`).
 const SYNC: u32 = 0x10;
 
 case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, client)| {
@@ -87,7 +87,7 @@ case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, cl
     assert_eq!(of_oneway, [SYNC, 0], "of a caller who does not");
 });
 
-/// What one thread tells the scheduler when it wakes others. A probe has the flags, and the event that comes next who is woken.
+/// The flags of one thread's wakeups. A probe has the flags; the next event names the woken thread.
 struct Wakeups(PathBuf);
 
 const PROBE: &str = "p:placement/wakes default_wake_function flags=$arg3:x32";
@@ -128,9 +128,9 @@ impl Wakeups {
     }
 }
 
-/// Whether a line of a trace is of the thread itself, and not of an interrupt, which may wake others in between.
+/// Returns whether the thread itself wrote a line of a trace, and no interrupt in between.
 fn is_of_the_thread(line: &str) -> bool {
-    // NAME-PID [CPU] d.s3. TIME: EVENT: ..., where the third letter tells a softirq (s) and interrupts (h, H) from a probe (Z).
+    // NAME-PID [CPU] d.s3. TIME: EVENT: ... Third letter: s softirq, h or H interrupt, Z probe.
     let context = line.split_whitespace().nth(2).and_then(|flags| flags.chars().nth(2));
     !line.starts_with('#') && !matches!(context, Some('s' | 'h' | 'H'))
 }
@@ -146,7 +146,7 @@ impl Drop for Wakeups {
     }
 }
 
-/// Whether a looper moves when another thread of its process has it told something.
+/// Returns whether a looper moves when another thread of its process causes a return for it.
 fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
     sleep_there(looper);
     wake();

@@ -69,7 +69,7 @@ case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], with_parcel, |t, (serve
 
 case!(rest_of_the_object_is_kept, ["OBJ-PTR"], pair, |t, (server, client)| {
     let sent = BinderBufferObject {
-        // Without the flag there is no parent, whatever the rest says.
+        // Without the flag there is no parent, whatever the other fields are.
         flags: 0xffff_fff0,
         parent: 0x1234_5678_9abc,
         parent_offset: 0xdef0_1234_5678,
@@ -193,8 +193,8 @@ case!(deep, ["OBJ-4"], with_parcel, |t, (server, client, mut parcel)| {
     finish(&server, &client, &call);
 });
 
-// So many blocks in each other that what is noted of the open ones is more than the kernel gives in one
-// piece.
+// The blocks are nested so deep that the records of the open ones exceed the kernel's largest
+// contiguous allocation.
 case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
     const BLOCKS: u64 = 65_600;
     let (server, client) = (t.manager_with(4 << 20), t.client());
@@ -296,7 +296,7 @@ case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], pair, |t, (server, client
         let mut parcel = SgParcel { room: 32, ..SgParcel::new() };
         parcel.object(&pointer_object(address, length));
         assert_eq!(refused(&client, &parcel), EINVAL, "{length:#x}");
-        // What an earlier one has taken is gone.
+        // An earlier block takes its part of the room.
         let mut parcel = SgParcel { room: 32 + 8, ..SgParcel::new() };
         parcel.object(&pointer_object(address, 1));
         parcel.object(&pointer_object(address, length));
@@ -382,7 +382,7 @@ case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], pair, |t,
         parcel.child(&client.arena, &pattern(8, 1), outer, first);
         parcel.child(&client.arena, &pattern(8, 1), outer, second);
         assert_eq!(refused(&client, &parcel), EINVAL, "{first}, {second}");
-        // The same with the first one's own children between them.
+        // Now the first one's own children are between them.
         let mut parcel = SgParcel::new();
         let outer = parcel.block(&client.arena, &pattern(32, 0));
         let inner = parcel.child(&client.arena, &pattern(8, 1), outer, first);
@@ -512,7 +512,7 @@ case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], pair, 
     }
 });
 
-// A buffer without data has some bytes all the same.
+// A buffer without data still has some bytes.
 case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], pair, |t, (server, client)| {
     let kept = [1, 2, 3].map(|byte| {
         let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));

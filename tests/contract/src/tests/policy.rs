@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! In whose name the security module is asked: that of whoever opened the device, whatever the process
-//! has become since.
+//! The subject of the security module's checks: the credentials of the device's opener, whatever
+//! the process has become since.
 //!
-//! The module refuses nothing until it has a policy. That of `policy.conf` has a type of task for each
-//! question that Binder asks; the runner loads it if told to, once and for all.
+//! The module refuses nothing until it has a policy. `policy.conf` has a type of task for each
+//! check of Binder; with an option, the runner loads it once.
 
 use super::messages::Log;
 use super::*;
@@ -32,7 +32,7 @@ fn become_one(kind: &str) {
     std::fs::write(OWN_CONTEXT, context(kind)).expect("another context");
 }
 
-/// A new process that opens the device as one type, and goes on as another.
+/// A new process that opens the device as one type, and continues as another.
 fn opened_as(t: &Stage, first: &str, later: &str) -> Port {
     let actor = Rc::new(Actor::new());
     let change =
@@ -44,7 +44,7 @@ fn opened_as(t: &Stage, first: &str, later: &str) -> Port {
     port
 }
 
-/// The context manager, opened as one type by who goes on as another.
+/// The context manager, opened as one type by a process that continues as another.
 fn manager_as(t: &Stage, first: &str, later: &str) -> Port {
     opened_as(t, first, later).managing(ObjectFlags::ACCEPTS_FDS)
 }
@@ -100,7 +100,7 @@ case!(replies_are_not_asked_about, ["LSM-1", "TXN-9"], needs_policy, |t, ()| {
 case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], needs_policy, |t, ()| {
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
-    assert_eq!(errno, Errno::EACCES, "what the module says");
+    assert_eq!(errno, Errno::EACCES, "the module's errno");
     let taken = opened_as(t, ALL, "may_not_manage");
     assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
 });
@@ -109,7 +109,7 @@ case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_pol
     let (manager, node) = (t.manager(), object(FlatBinderObject::binder(0x10, 0)));
     let client = opened_as(t, "may_not_transfer", ALL);
     expect_refused(&client, &node);
-    // Nobody holds what was refused, and data passes.
+    // Nobody holds the refused object, and data passes.
     assert_eq!(client.drain(), []);
     expect_taken(&client, &manager, &bytes(b"data"));
     expect_taken(&opened_as(t, ALL, "may_not_transfer"), &manager, &node);
@@ -130,7 +130,7 @@ case!(sender_of_handles_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_p
 });
 
 case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_policy, |t, ()| {
-    // A file is of the type of whoever opened it.
+    // A file has the type of its opener.
     become_one("private");
     let (ours, _other_end) = nix::unistd::pipe().expect("a pipe");
     become_one(ALL);
@@ -150,8 +150,8 @@ case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_poli
     }
 });
 
-// A thread that serves a call has asked for no priority. So it is no breach of the policy that it may not choose
-// any: it gets what its limit permits, and no administrator reads of it.
+// A serving thread has not requested a priority itself. So a denied priority breaks no policy: the
+// thread gets its limit, and no denial is logged.
 case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], needs_policy, |t, ()| {
     let manager = opened_as(t, ALL, "may_not_choose_priorities");
     // One that has no minimum.
@@ -174,7 +174,7 @@ case!(who_may_not_choose_priorities_is_not_reported, ["LSM-2", "TXN-31"], needs_
     t.known_difference(Driver::C, why, told == 0);
 });
 
-/// Returns how often the kernel's log reports that a right to priorities is denied, before it reports a denied call. A kernel
+/// Returns how many denied priorities the kernel's log reports before a denied call. A kernel
 /// thread logs denials in order. The limit of messages may delay them.
 fn denials_before_that_of(log: &mut Log, refused: &Port) -> usize {
     let mut count = 0;

@@ -23,7 +23,7 @@ case!(idle_is_not_readable, ["POLL-2"], Stage::server, |t, port| {
 });
 
 case!(new_thread_may_be_readable_once, ["POLL-7", "IOCTL-3"], Stage::client, |t, port| {
-    // Not settled: the driver does not know this thread yet.
+    // Not settled: the driver has no record of this thread yet.
     let thread = port.used_by(Rc::new(port.actor.thread()));
     let first = thread.poll(0);
     assert_eq!(first, if t.driver == Driver::C { IN } else { 0 });
@@ -46,7 +46,7 @@ case!(process_work_is_readable, ["POLL-2", "POLL-3"], pair, |t, (manager, client
 
 case!(only_input_is_reported, ["POLL-2"], pair, |t, (manager, client)| {
     client.start_call(0, 0, &empty());
-    // The poll asks for output and urgent data, too.
+    // The poll also requests output and urgent data.
     assert_eq!(manager.poll(PATIENCE_MS), IN);
     manager.wait_call();
     manager.answer(&client, &empty());
@@ -96,7 +96,7 @@ case!(work_wakes_a_polling_thread, ["POLL-4"], pair, |t, (manager, client)| {
     manager.answer(&client, &empty());
 });
 
-/// How often a thread has gone to sleep.
+/// The number of times that a thread has gone to sleep.
 fn sleeps(port: &Port) -> u64 {
     let (pid, tid) = (port.actor.pid(), port.actor.tid());
     let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).expect("its status");
@@ -144,7 +144,7 @@ case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], pair, |t, 
     owner.kill();
     assert_eq!(manager.poll(PATIENCE_MS), IN, "the deaths");
     manager.write(&releases);
-    assert_eq!(manager.poll(0), 0, "they are to be told no more");
+    assert_eq!(manager.poll(0), 0, "the deaths are withdrawn");
     assert_eq!(manager.drain(), []);
 });
 
@@ -173,7 +173,7 @@ case!(work_wakes_epoll, ["POLL-1", "POLL-4"], pair, |t, (manager, client)| {
     }
 });
 
-// Who looks again when work comes is a thread of the kernel.
+// When work comes, a thread of the kernel polls again.
 case!(work_wakes_asynchronous_io, ["POLL-4"], |t| {
     t.needs("CONFIG_AIO", crate::aio::is_there());
     let (manager, client) = (t.manager(), t.client());
@@ -200,7 +200,7 @@ fn call_the_busy(port: &Port, set: usize, caller: &Port) {
     assert_eq!(epoll_wait(port, set, 0), 0, "the call is for others");
 }
 
-/// The call that came meanwhile can be read by the thread that polls.
+/// The thread that polls can read the call that has come.
 fn expect_the_call(port: &Port, set: usize, caller: &Port) {
     assert_eq!(epoll_wait(port, set, PATIENCE_MS), IN, "the thread is free again, and a call waits");
     assert_eq!(port.wait_call().code, 2);
@@ -269,10 +269,10 @@ case!(lesson_c01_r18_thread_exit_under_epoll, ["POLL-6"], pair, |t, (manager, cl
     client.round_trip(0, &manager, &empty(), &empty());
 });
 
-// A thread that replies without reading makes itself readable, and an epoll set has to hear of that.
+// A thread that replies without reading makes itself readable, and an epoll set must report it.
 case!(lesson_s19_own_completion_wakes_epoll, ["POLL-5", "TXN-17"], |t| own_completion_wakes(t, false));
 
-// The same of a set that tells of nothing twice.
+// The test above with an edge-triggered set.
 case!(lesson_s19_own_completion_is_an_edge, ["POLL-5", "TXN-17"], |t| own_completion_wakes(t, true));
 
 fn own_completion_wakes(t: &Stage, edge: bool) {

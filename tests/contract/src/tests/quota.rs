@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The part of a receiver's oneway space that the calls of one sender may hold: the parameter
-//! `oneway_quota` of our driver, in percent. Who would have more is refused as if the space were
-//! full, and the others send on.
+//! `oneway_quota` of our driver, in percent. A larger call is refused as if the space were full,
+//! and the other senders can go on.
 
 use super::limits::{race, Limit};
 use super::*;
@@ -160,7 +160,7 @@ case!(set_and_taken_away, ["ALLOC-3"], |t| {
     let (server, sender) = (t.manager_with(SPACE), t.client());
     tell(&sender, QUARTER);
     tell(&sender, 8);
-    // What was sent before counts.
+    // Calls that were sent before count.
     limit.change(25);
     is_over_quota(&sender, 8);
     hear(&server, QUARTER);

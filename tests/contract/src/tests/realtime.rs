@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Real-time priorities travel with calls of nodes that want them to, as on Android's kernels. Neither
-//! the C driver nor the kernel's Rust driver does that; there each test is an expected difference.
+//! Real-time priorities travel with calls of nodes that request it, as on Android's kernels. On C
+//! and on the kernel's Rust driver, which do not have this, each test is an expected difference.
 
 use super::*;
 use crate::bystander::{counted, Count};
@@ -10,7 +10,7 @@ use crate::cast::{
 };
 use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
 
-/// Fails if a thread of ours is not scheduled as it should be; other drivers do nothing of this.
+/// Fails if our driver schedules a thread in another way. Other drivers do nothing of this.
 #[track_caller]
 fn expect(t: &Stage, port: &Port, wanted: Schedule) {
     let seen = port.actor.schedule();
@@ -44,8 +44,8 @@ impl Cast {
         }
     }
 
-    /// Lets the server exit and come back as often as it is interrupted. Whether it gets the call then: the
-    /// C driver interrupts also who has been given one, and a call ends with its thread.
+    /// Has the server exit and enter again after each interruption; returns whether it gets the
+    /// call. C interrupts a thread with a call, too, and the call ends with the thread.
     fn call_outlives_its_server(&self) -> bool {
         while self.server.finish_raw().errno == Errno::EINTR {
             self.server.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
@@ -62,7 +62,7 @@ impl Cast {
         true
     }
 
-    /// A oneway call, received and freed; how the server was scheduled meanwhile.
+    /// The scheduling of the server during a oneway call.
     fn told(&self) -> Schedule {
         self.client.tell(self.handle, 0, &empty());
         let call = self.server.wait_call();
@@ -89,7 +89,7 @@ case!(counts_as_nice_zero_unless_wanted, ["TXN-31"], |t| {
 });
 
 case!(node_demands_a_minimum, ["TXN-31", "NODE-1"], |t| {
-    // What binderLibTest's SchedPolicySet does.
+    // The steps of binderLibTest's SchedPolicySet.
     let cast = cast(t, ROUND_ROBIN | 1);
     for nice in [0, -20, 19] {
         cast.served(t, Nice(nice), RoundRobin(1));
@@ -198,7 +198,7 @@ case!(exit_of_the_server_restores, ["TREL-1"], inheriting, |t, cast| {
     expect(t, &cast.server, Nice(0));
 });
 
-// A thread that serves a call while another one closes the device goes on, and is no longer as urgent as the caller.
+// A serving thread, whose device another one closes, loses its caller's priority.
 case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], inheriting, |t, cast| {
     let other = cast.server.thread();
     cast.call(Fifo(5));
@@ -209,7 +209,7 @@ case!(close_by_another_thread_restores, ["TREL-1", "REL-1"], inheriting, |t, cas
 });
 
 case!(restores_what_was_real_time, ["TXN-12"], inheriting, |t, cast| {
-    // What it has while it waits is what it gets back, flag and all.
+    // The policy while it waits is restored, with the flag.
     cast.server.park();
     cast.server.actor.set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 12);
     cast.call(Nice(4));
@@ -229,7 +229,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], Stage::server, |t, ordi
     expect(t, &urgent, RoundRobin(3));
 });
 
-// A thread that was real-time for a oneway call shares the CPU afterwards as who opened the device does.
+// After a oneway call a thread that was real-time gets the priority of the device's opener.
 case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], pair, |t, (manager, client)| {
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let server = opened_after(t, |actor| actor.set_policy(policy, 0));
@@ -243,7 +243,7 @@ case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], pair, |t, (manage
     }
 });
 
-// While it serves, the thread's policy reads as it does on Android's kernels: with the flag that keeps it
+// While it serves, a thread's policy reads as on Android's kernels: with the flag that keeps it
 // from children.
 case!(lesson_s15_policy_is_inherited_by_one_thread_alone, ["TXN-31"], inheriting, |t, cast| {
     for (caller, policy) in [(Fifo(5), libc::SCHED_FIFO), (RoundRobin(6), libc::SCHED_RR)] {
@@ -282,8 +282,8 @@ case!(server_keeps_what_it_has, ["TXN-31", "LSM-2"], |t| {
     }
 });
 
-// Client and server share a CPU with a thread that would run before the server as it is, but not
-// before the client: it must not get to run between the two.
+// Client and server share a CPU with a thread that is more urgent than the server, but not than the
+// client: it must not run between the two.
 case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
@@ -313,8 +313,8 @@ case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     t.ours_alone(&why, sent == received);
 });
 
-// Between being chosen for a call and getting it the server is woken by something else, and ends if it
-// can.
+// A signal wakes the server between its choice for a call and the call. The server then exits, if
+// it can.
 case!(signals_do_not_come_between, ["TXN-31", "WR-7"], inheriting, |t, cast| {
     cast.client.actor.set_schedule(Fifo(20));
     for _ in 0..t.tries(300) {
@@ -333,8 +333,8 @@ case!(signals_do_not_come_between, ["TXN-31", "WR-7"], inheriting, |t, cast| {
     }
 });
 
-// Between being chosen for a call back and getting it a thread is to hear that the call is dead which it
-// waits for. It is told of one first, and of the other afterwards: a call back that comes late is not for it.
+// A thread is chosen for a call back while the target of its own call dies. It reads of one first,
+// and of the other afterwards: a call back that comes late is for another thread.
 case!(death_does_not_come_between, ["TXN-31", "TXN-26"], manager_and_server, |t, (last, first)| {
     let on_first = give_in_a_call(&last, &first, node(INHERIT_RT | NO_MINIMUM));
     first.settle_counts();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Each reason for which our driver lets a call or a reply fail: a request that reaches it, and that the
-//! kernel's log then says so.
+//! The reasons for which our driver makes a call or a reply fail: each has a request that reaches
+//! it, and the kernel's log names the reason.
 
 use super::failures::{self, with_offsets, wrong_content, wrong_target, Request};
 use super::messages::Log;
@@ -114,7 +114,7 @@ case!(each_is_told, ["PARAM-3", "TXN-1"], |t| {
     tell("NoFile", &|| sg(takes_files, &|parcel| _ = parcel.fd(4711)));
     tell("BadPointer", &|| sg(0, &room_for_less));
     tell("BadArray", &|| sg(takes_files, &array_outside));
-    // Where a module gives contexts, this is a call like any other.
+    // With a security module that gives contexts, this call succeeds.
     let context = std::fs::read("/proc/self/attr/current").unwrap_or_default();
     t.needs("no security module that gives contexts", context.is_empty());
     tell("NoContext", &|| sg(wants_context, &|_| ()));
@@ -135,8 +135,8 @@ case!(each_is_told, ["PARAM-3", "TXN-1"], |t| {
         reply();
     });
     client.send(|c| c.transaction(&client.place(0, 0, &empty())));
-    // The refusal is read each time: a thread with an unread one runs no commands, so that the message of another attempt, if the
-    // rate's limit takes the first one, would not come.
+    // The refusal is read each time: a thread with an unread one runs no commands, so that another
+    // attempt would log nothing. The rate limit may suppress the first message.
     tell("ReplyAwaited", &|| {
         let _ = client.try_write(&lonely.commands(false));
         client.start_read();

@@ -40,8 +40,8 @@ case!(lesson_r07_idle_pages_go_and_come_back, ["lesson R07", "ALLOC-5"], Shrinke
     }
 });
 
-// Not by the shrinker's own file, but by that which shrinks all caches: that one goes on until it is
-// told to stop.
+// Not by the shrinker's own file, but by the one that shrinks all caches: it repeats while
+// shrinkers free pages.
 case!(as_the_kernel_does_it, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(64 * PIECE, 1);
     for _ in 0..2 {
@@ -54,7 +54,7 @@ case!(as_the_kernel_does_it, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manage
     }
 });
 
-/// How many pages of its space a process has on a memory node.
+/// The number of pages of its space that a process has on a memory node.
 fn pages_on(port: &Port, node: u32) -> u64 {
     let maps = std::fs::read_to_string(format!("/proc/{}/numa_maps", port.actor.pid()))
         .expect("where its pages are");
@@ -66,13 +66,13 @@ fn pages_on(port: &Port, node: u32) -> u64 {
         .sum()
 }
 
-// A page is where its sender gets memory, and what the driver knows of it may be elsewhere. It is looked for where it is.
+// Reclaim finds a page on its own node: the sender's, not that of the driver's record of it.
 case!(found_on_its_node, ["ALLOC-5"], |t| {
     let reclaim = std::path::Path::new("/sys/devices/system/node/node1/reclaim");
     t.needs("a second memory node, and a kernel that reclaims one alone", reclaim.exists());
     let (manager, client) = (t.manager(), t.client());
     client.actor.pin(0);
-    // What the driver allocates here, on the first node, has room for more of its kind.
+    // The driver's memory for records, on the first node, has room for more of them.
     client.round_trip(0, &manager, &bytes(&pattern(2 * PIECE, 0)), &empty());
     client.actor.number(Op::BindMemory { node: 1 }).expect("bind memory to a node");
     client.round_trip(0, &manager, &bytes(&pattern(20 * PIECE, 1)), &empty());
@@ -84,7 +84,7 @@ case!(found_on_its_node, ["ALLOC-5"], |t| {
             .expect("the share of a node that is kept");
     }
     for _ in 0..3 {
-        // As many are not to be had, which is an error.
+        // So many are not available, which is an error.
         let _ = std::fs::write(reclaim, "256M");
     }
     let after = pages_on(&manager, 1);
@@ -100,14 +100,14 @@ case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, c
     answer(&client, &manager);
 });
 
-// The kernel is offered no page that cannot be had back, and looks at none again and again.
+// The driver offers the kernel only pages that it can give back, and none again and again.
 case!(pages_in_use_are_not_offered, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let (data, few, all) = (pattern(64 * PIECE, 1), pages_of(4 * PIECE), pages_of(60 * PIECE));
     let before = shrinker.pages();
     for round in 0..3 {
         let call = client.call(&manager, 0, 0, &bytes(&data));
         if round > 0 {
-            // Ours finds out that a page is used again when it is looked at.
+            // Our driver detects the new use of a page when reclaim looks at it.
             shrinker.scan();
         }
         let offered = shrinker.pages();
@@ -152,7 +152,7 @@ case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], shrinkable_pair, |t, (shrin
 case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
     answer(&client, &manager);
-    assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody wants the page");
+    assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody needs the page");
     shrinker.squeeze();
     let call = client.call(&manager, 0, 0, &bytes(b"x"));
     assert_eq!(call.buffer, buffer, "the same place");
@@ -173,7 +173,7 @@ case!(what_is_used_again_and_again_stays, ["ALLOC-5"], shrinkable_pair, |t, (shr
     t.ours_alone("the page that each call uses goes each time", rest == [0x5e; 64]);
 });
 
-// What a sender has not touched yet, or never will, is copied all the same.
+// Source pages that the sender has not touched yet, or never will, are copied, too.
 case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], pair, |t, (manager, client)| {
     // Everything in the arena is new to the process: each page of it has to be found first.
     let data = pattern(30 * PIECE + 7, 3);
@@ -205,7 +205,7 @@ case!(after_unmap, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manage
     answer(&client, &manager);
 });
 
-// What was moved is the process's to keep.
+// Pages that were moved stay with the process.
 case!(after_a_move, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let data = pattern(30 * PIECE, 1);
     let buffer = freed_call(&client, &manager, &data);
@@ -239,7 +239,7 @@ case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], shrinkable_pair, |t, (shrinker, m
     });
 });
 
-// What another mapping shows at the address of ours is not taken away with our pages.
+// Reclaim of our pages leaves another mapping at their address alone.
 case!(lesson_r03_nothing_is_taken_from_others, ["lesson R03", "ALLOC-5", "MMAP-7"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
@@ -250,7 +250,7 @@ case!(lesson_r03_nothing_is_taken_from_others, ["lesson R03", "ALLOC-5", "MMAP-7
     manager.actor.number(Op::Fill { address, length, byte: 0xa7 }).expect("write to it");
     manager.free(&call);
     shrinker.squeeze();
-    assert!(manager.memory(address, length).iter().all(|byte| *byte == 0xa7), "not ours to take");
+    assert!(manager.memory(address, length).iter().all(|byte| *byte == 0xa7), "not the driver's to take");
     answer(&client, &manager);
 });
 

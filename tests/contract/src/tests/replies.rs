@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Replies that cannot be given, and who is told what.
+//! Replies that fail, and the returns of both sides.
 
 use super::*;
 use binder_sys::codes::BR_FAILED_REPLY;
@@ -44,7 +44,7 @@ case!(to_a_call_that_was_sent_not_received, ["TXN-12"], pair, |t, (server, clien
     server.answer(&client, &empty());
 });
 
-/// Has the server answer a call with a reply that fails; returns what the client is told and its
+/// Has the server answer a call with a reply that fails; returns the client's refusal and its
 /// extended error.
 fn failing(server: &Port, client: &Port, reply: &BinderTransactionData) -> (Return, (u32, i32)) {
     client.call(server, 0, 0, &empty());
@@ -60,7 +60,7 @@ case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], pair, |t, (server, client
     if !as_c {
         assert!(t.upstream(), "{error:?}");
     }
-    assert_eq!(server.passed(), [], "the replier is told that it is done, and nothing else");
+    assert_eq!(server.passed(), [], "the replier reads its completion, and nothing else");
 });
 
 case!(that_does_not_fit, ["TXN-25", "ALLOC-2"], |t| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Reports over netlink: one for each call or reply that fails, for each oneway call that is suspected
-//! of spam, and for each that has to wait for a frozen process.
+//! Reports over netlink: one for each call or reply that fails, for each oneway call that is
+//! suspected of spam, and for each that has to wait for a frozen process.
 //!
-//! Numbers of processes are those of the initial pid namespace, whatever namespaces a test runs in.
+//! Pids in reports are those of the initial pid namespace, in any namespace of the test.
 
 use super::failures::{self, Row};
 use super::nested::couple;
@@ -27,7 +27,7 @@ fn joined() -> Listener {
     Listener::join().expect("join the group")
 }
 
-/// The report of a call that failed before it was known whom it was for.
+/// The report of a call that failed before its target was looked up.
 pub(super) fn lost(t: &Stage, from: &Port, data: &BinderTransactionData, answer: Return) -> Report {
     let pid = t.global_pid(from);
     Report {
@@ -66,7 +66,7 @@ fn tell(client: &Port, data: &BinderTransactionData) -> Return {
 }
 
 case!(family_and_group, ["NL-1"], |_t| {
-    let family = binder_family().expect("ask for the family").expect("the family");
+    let family = binder_family().expect("look the family up").expect("the family");
     assert_eq!((family.version, family.header_size, family.has_operations), (1, 0, false));
     let names: Vec<_> = family.groups.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["report"]);
@@ -88,7 +88,7 @@ case!(not_in_other_namespaces, ["NL-1"], |t| {
     here.only();
 });
 
-/// Sends a request that fails, and compares what is reported of it.
+/// Sends a request that fails, and compares its report.
 #[track_caller]
 fn check(port: &Port, listener: &Listener, is_reply: bool, row: &Row, wanted: Report) {
     let (name, request, answer, _) = row;
@@ -102,7 +102,7 @@ case!(of_refused_calls, ["NL-2", "NL-3"], |t| {
     listener.news();
     for row in failures::wrong_target(&world) {
         let (_, request, answer, errno) = &row;
-        // What is found out about the target before anything else.
+        // The report names the target if the driver looks it up before the failure.
         let wanted = match (request.data.target as u32, *errno) {
             (_, libc::EINVAL) => lost(t, &world.client, &request.data, *answer),
             (0, _) => refused(t, &world.client, &world.manager, &request.data, *answer),
@@ -114,7 +114,7 @@ case!(of_refused_calls, ["NL-2", "NL-3"], |t| {
         let wanted = refused(t, &world.client, &world.manager, &row.1.data, row.2);
         check(&world.client, &listener, false, &row, wanted);
     }
-    // What the application says is passed on as it is.
+    // The report has the values of the request as they are.
     let strange = BinderTransactionData {
         code: 0xdead_beef,
         flags: TransactionFlags::ACCEPT_FDS.bits() | 0x8000_0000,
@@ -212,7 +212,7 @@ case!(spam_unasked_for, ["NL-3", "ALLOC-7"], |t| {
         assert_eq!(tell(&client, &data), Return::TransactionComplete);
     }
     assert_eq!(listener.news(), []);
-    // The sender has not asked to be told, and is not.
+    // The sender has not enabled detection, and reads no suspicion.
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
     let wanted = refused(t, &client, &server, &data, Return::OnewaySpamSuspect);
     assert_eq!(listener.news(), [wanted]);

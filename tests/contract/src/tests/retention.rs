@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the kernel keeps of those who have ended, while others hold what they may hold.
+//! The memory that the kernel keeps of ended processes, while others hold what they may hold.
 //!
-//! Bounds are far above what is kept and far below what was: a page of each that has ended is less than any
-//! of its parts that must go. What is kept exactly, `make retention` tells.
+//! Bounds are far above the memory that is kept and far below earlier leaks: a page for each ended
+//! process is less than any of its parts that must go. `make retention` prints exact figures.
 
 use super::*;
 use crate::shrinker::Shrinker;
@@ -19,7 +19,7 @@ fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
     assert_eq!(holder.wait_refusal(), Return::DeadReply);
 }
 
-/// What each of so many deaths leaves while somebody holds a node of each.
+/// The memory that each of so many deaths leaves while somebody holds a node of each.
 fn left_by_each_death(t: &Stage, deaths: i64, limit: i64, parcel: &Parcel) -> i64 {
     let (manager, holder) = (t.manager(), t.server());
     for _ in 0..3 {
@@ -46,7 +46,7 @@ case!(lesson_s08_the_dead_keep_little, ["REL-2", "NODE-12", "lesson S08"], |t| {
     assert!(left <= limit, "{left} bytes of each");
 });
 
-// The node lives on, and has no list of those who no longer ask for its death.
+// The node lives on, and keeps no list of requests that went with their handles.
 case!(death_requests_of_handles_that_went_keep_nothing, ["NODE-10", "DN-1"], |t| {
     const REQUESTS: u64 = 20_000;
     const LIMIT: i64 = 1 << 20;
@@ -68,7 +68,7 @@ case!(death_requests_of_handles_that_went_keep_nothing, ["NODE-10", "DN-1"], |t|
     assert!(kept <= LIMIT, "{kept} bytes of {REQUESTS} requests");
 });
 
-/// How many namespaces of a kind a user may make, set back at the end of the test.
+/// The number of namespaces of a kind that a user may make, set back at the end of the test.
 struct NamespaceLimit(&'static str, String);
 
 impl NamespaceLimit {
@@ -85,11 +85,11 @@ impl Drop for NamespaceLimit {
     }
 }
 
-/// What a process does with another one before it dies.
+/// The deed of a process with another one before it dies.
 type Deed = fn(&Port, &Port);
 
-/// By what others may keep the record of a process that dies, or of a thread of it: a handle on its node, its calls, which
-/// are served, unread or oneway, and its device, which it has sent.
+/// Objects by which others may keep the record of a process that dies, or of its thread: a handle
+/// on its node; its calls, served, unread or oneway; its device, which it has sent.
 const KEEPERS: [(&str, Deed); 6] = [
     ("a node", |manager, dying| _ = give_in_a_call(manager, dying, FlatBinderObject::binder(16, 16))),
     ("a served call", |server, dying| {
@@ -104,8 +104,8 @@ const KEEPERS: [(&str, Deed); 6] = [
     ("nothing", |_, _| ()),
 ];
 
-/// One process after the other dies in a namespace of its own, of which there may be so many: each namespace goes with its
-/// process, whatever others keep.
+/// One process after the other dies in a namespace of its own, of which there may be so many: each
+/// namespace goes with its process, and no reference keeps it.
 fn short_lives(
     t: &Stage,
     path: &'static str,
@@ -121,7 +121,7 @@ fn short_lives(
     for (what, leave) in KEEPERS {
         let maker = Actor::new();
         let deadline = Instant::now() + patience();
-        // A namespace goes a little later than whoever was in it.
+        // A namespace goes a little later than its processes.
         while let Err(errno) = maker.number(Op::Unshare { flags: flags.bits() }) {
             assert_eq!(errno, Errno::ENOSPC);
             assert!(Instant::now() < deadline, "{before} keeps a namespace");
@@ -147,7 +147,7 @@ case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
     short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
 });
 
-// Each sends a oneway call that nobody reads, and whose sender has closed its device. KASAN keeps a part of what was freed.
+// Each sends a oneway call that nobody reads, and closes its device. KASAN keeps freed memory.
 case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], |t| {
     let calls = i64::from(t.tries(1000));
     let limit = if t.has_kasan() { 7 << 10 } else { 512 };
@@ -190,7 +190,7 @@ case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
     });
 });
 
-// Who asks for memory must find it when the shrinker returns, not after a grace period.
+// Memory must be free when the shrinker returns, not after a grace period.
 case!(lesson_s21_what_reclaim_takes_is_free_at_once, ["ALLOC-5", "lesson S21"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
@@ -206,8 +206,8 @@ case!(lesson_s21_what_reclaim_takes_is_free_at_once, ["ALLOC-5", "lesson S21"], 
     }
 });
 
-// More is received, by one living process after the other, than the guest has memory: each is idle when the next
-// one is called.
+// Living processes receive more, one after the other, than the guest has memory: each is idle when
+// the next one is called.
 case!(lesson_s21_idle_processes_make_room_for_others, ["ALLOC-5", "lesson S21"], |t| {
     const SIZE: usize = 3_900_000;
     t.needs_no_kasan();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Security contexts: a node may ask who calls it, in the words of the security module.
+//! Security contexts: a node may request the caller's context from the security module.
 //!
 //! Guests have such a module when they are booted with `lsm=selinux`. It needs no policy: without one
 //! everything is allowed, and every task has the context that the kernel began with.
@@ -16,21 +16,21 @@ fn context_of(port: &Port) -> Option<Vec<u8>> {
     (end > 0).then(|| context[..end].to_vec())
 }
 
-/// Needs a security module that gives contexts, as SELinux does.
-/// Asked for a caller's, Debian's kernels with their AppArmor say `EINVAL`, to C and to ours (7.3.4).
+/// Needs a security module that gives contexts, as SELinux does. Debian's kernels with their
+/// AppArmor return `EINVAL` for a caller's, to C and to our driver (7.3.4).
 fn needs_module(t: &Stage, port: &Port) {
     let is_selinux = context_of(port).is_some() && std::path::Path::new("/sys/fs/selinux/enforce").exists();
     t.needs("a security module that gives contexts (boot with lsm=selinux)", is_selinux);
 }
 
-/// A manager whose node wants contexts, and a client, with such a module.
+/// A manager whose node requests contexts, and a client, with such a module.
 fn wanting_pair(t: &Stage) -> (Port, Port) {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     (server, client)
 }
 
-/// Has a process take another context, as far as a kernel without a policy knows any.
+/// Has a process take another context, one that a kernel without a policy accepts.
 #[track_caller]
 fn take_context(port: &Port, context: &str) {
     port.actor.number(Op::SetContext { context: context.to_string() }).expect("another context");
@@ -60,7 +60,7 @@ case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
         let data = SgParcel::new().to(&client, 0, flags);
         assert_eq!(client.refused_sg(&data), failed(Errno::EOPNOTSUPP));
     }
-    // What the data names was not even looked at, and nothing is left of it.
+    // The data's object was not even looked at, and nothing is left of it.
     let data = client.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     assert_eq!(client.failure(&data), failed(Errno::EOPNOTSUPP));
     assert_eq!(client.node_debug_info(0), BinderNodeDebugInfo::default());
@@ -202,7 +202,7 @@ case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (se
 case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (server, client)| {
     let first = context_of(&client).expect("a context");
     take_context(&client, "unlabeled");
-    // What the process opens now is another process to the driver, with a context of its own.
+    // A second open is another process to the driver, with a context of its own.
     let mut other = t.open_by(client.actor.clone());
     other.map(SPACE).expect("map the space");
     for (port, words) in [(&client, &first[..]), (&other, b"unlabeled")] {

@@ -133,7 +133,7 @@ case!(counts_do_not_restart, ["WR-1", "WR-7"], trio, |t, (manager, server, clien
     client.actor.interrupt();
     let outcome = client.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed as usize), (Errno::EINTR, commands.len()));
-    // Two counts, not three: what is let go of twice is gone.
+    // Two counts, not three: two releases free the handle.
     client.send(|c| c.release(handle).release(handle));
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);
 });

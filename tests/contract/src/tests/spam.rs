@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Oneway spam: who fills a receiver's oneway space is told so, if it asked for that, and its calls
-//! are delivered all the same.
+//! Oneway spam: a sender that fills a receiver's oneway space reads a suspicion, if it has enabled
+//! them, and its calls are still delivered.
 //!
-//! Suspicion begins when less than a tenth of the receiver's space is left for oneway calls. A sender is suspected that
-//! had more than fifty buffers before, or more than a quarter of the space.
+//! Suspicion begins when oneway calls have less than a tenth of the receiver's space left. A
+//! suspect had more than fifty buffers before, or more than a quarter of the space.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn detect(port: &Port, enable: u32) {
     port.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, enable).expect("choose detection");
 }
 
-/// A new process that wants to be told.
+/// A new process that has enabled detection.
 fn listener(t: &Stage) -> Port {
     let port = t.client();
     detect(&port, 1);
@@ -52,7 +52,7 @@ fn is_suspected(sender: &Port, length: usize) -> bool {
     acknowledged(sender)
 }
 
-/// Sends until suspected: how many calls that took, this one included.
+/// Sends until suspected; returns the number of calls, the last one included.
 #[track_caller]
 fn until_suspected(sender: &Port, length: usize) -> usize {
     (1..=100).find(|_| is_suspected(sender, length)).expect("a suspicion")
@@ -86,7 +86,7 @@ case!(lesson_r05_sender_of_too_many_is_told, ["ALLOC-7", "lesson R05"], |t| {
 
 case!(lesson_r05_call_at_hand_does_not_count, ["ALLOC-7", "lesson R05"], |t| {
     let (_server, sender) = (t.manager_with(64 << 10), listener(t));
-    // A quarter is not more than a quarter. What is left then is less than a tenth.
+    // A quarter is not more than a quarter. After it less than a tenth is left.
     assert!(!is_suspected(&sender, 16 << 10));
     t.known_difference(Driver::Upstream, COUNTED, !is_suspected(&sender, 10_000) && is_suspected(&sender, 8));
 });
@@ -102,7 +102,7 @@ case!(told_again_after_there_was_space, ["ALLOC-7"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     consume(&server, 10);
-    // This one sees that there is space.
+    // This call comes while there is space.
     assert!(!is_suspected(&sender, LENGTH));
     assert_eq!(until_suspected(&sender, LENGTH), 9);
 });
@@ -110,7 +110,7 @@ case!(told_again_after_there_was_space, ["ALLOC-7"], |t| {
 case!(others_are_not_accused, ["ALLOC-7"], |t| {
     let (_server, sender, other) = (t.manager_with(SPACE), t.client(), listener(t));
     for _ in 0..FIRST {
-        assert!(!is_suspected(&sender, LENGTH), "it did not ask");
+        assert!(!is_suspected(&sender, LENGTH), "it has not enabled detection");
     }
     assert!(!is_suspected(&other, LENGTH), "it sent one call");
 });
@@ -174,6 +174,6 @@ case!(full_space_refuses_the_suspect, ["ALLOC-3", "ALLOC-7"], |t| {
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     let rest = SPACE / 2 - FIRST * LENGTH;
     assert_eq!(sender.failure(&oneway(&sender, rest + 8)), failed(Errno::ENOSPC));
-    assert!(!is_suspected(&sender, rest), "told twice");
+    assert!(!is_suspected(&sender, rest), "suspected twice");
     consume(&server, FIRST + 1);
 });

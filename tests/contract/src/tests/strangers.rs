@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Threads in every looper state poll and send commands; being in the pool is no condition for anything
-//! but to be chosen for work.
+//! Threads in every looper state poll and send commands. The state matters for the choice of a
+//! thread for work, and for nothing else.
 
 use super::*;
 use crate::kernel_namespaces;
@@ -8,11 +8,11 @@ use crate::kernel_namespaces;
 const IN: u64 = libc::POLLIN as u64;
 const PATIENCE_MS: u16 = 60_000;
 
-/// How a thread came to its looper state.
+/// The commands that lead a thread to its looper state.
 const STATES: [(&str, &[u32]); 7] = [
     ("no looper", &[]),
     ("entered", &[codes::BC_ENTER_LOOPER]),
-    ("registered without being asked", &[codes::BC_REGISTER_LOOPER]),
+    ("registered without a request", &[codes::BC_REGISTER_LOOPER]),
     ("registered and entered", &[codes::BC_REGISTER_LOOPER, codes::BC_ENTER_LOOPER]),
     ("entered and registered", &[codes::BC_ENTER_LOOPER, codes::BC_REGISTER_LOOPER]),
     ("exited", &[codes::BC_ENTER_LOOPER, codes::BC_EXIT_LOOPER]),
@@ -216,11 +216,11 @@ case!(sender_user_across_user_namespaces, ["TXN-4"], |t| {
     client.start_call(0, 0, &empty());
     assert_eq!(server.wait_call().sender_euid, 1000);
     server.reply(&empty());
-    assert_eq!(client.wait_reply().sender_euid, 0, "root, as who asks sees it");
+    assert_eq!(client.wait_reply().sender_euid, 0, "root, in the caller's namespace");
     let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
     let call = client.call(&server, 0, 0, &empty());
-    assert_eq!(call.sender_euid, u32::MAX, "nobody whom the namespace knows");
+    assert_eq!(call.sender_euid, u32::MAX, "no user of the namespace");
     server.reply(&empty());
     // The other way round: the reply comes from someone who is root where the client is.
     assert_eq!(client.wait_reply().sender_euid, 0);

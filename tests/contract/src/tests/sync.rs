@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Synchronous calls and their replies: what arrives, and what it arrives with.
+//! Synchronous calls and their replies: their data, and the other fields.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Pointers whose top byte is a tag, as Android's programs for arm64 have them: who asks for it gives them to the driver as to any system
-//! call. What the driver takes for numbers comes and goes as it is.
+//! Pointers whose top byte is a tag, as Android's programs for arm64 have them: a thread that has
+//! enabled them passes them to any system call. Other values than pointers keep the tag.
 
 use super::*;
 use crate::tagging::{tagged, PROT_MTE};
@@ -26,7 +26,7 @@ fn checked(t: &Stage, client: &Port) -> u64 {
     client.actor.number(Op::TaggedMemory { length: page(), tag: RIGHT }).expect("memory with tags")
 }
 
-/// Asks for the version into memory that may be tagged.
+/// Calls `BINDER_VERSION` with memory that may be tagged.
 fn version_at(client: &Port, address: u64) -> nix::Result<u64> {
     client.actor.number(Op::IoctlAt { slot: client.slot, number: BINDER_VERSION, address })
 }
@@ -38,7 +38,7 @@ case!(argument_of_an_ioctl, ["IOCTL-VERSION"], Stage::client, |t, client| {
     assert_eq!(client.arena.fetch(place, 4), 8u32.to_ne_bytes());
 });
 
-/// Writes a command that asks for nothing and reads what there is, by pointers with tags; what was read, and how that ended.
+/// Writes a command without effect and reads, by pointers with tags; returns errno and both sizes.
 fn write_and_read(client: &Port, commands: u64, size: u64, returns: u64) -> (Errno, u64, u64) {
     let outcome = client.raw(WriteReadOp {
         write_buffer: Some(commands),
@@ -123,7 +123,7 @@ case!(refused_from_who_has_not_asked, ["WR-3", "TXN-1", "IOCTL-VERSION"], pair, 
     client.round_trip(0, &server, &bytes(b"without"), &empty());
 });
 
-// Who owns a node gets back what it has named it by, tag and all.
+// The owner gets a node's pointer and cookie back with their tags.
 case!(names_of_nodes_keep_theirs, ["NODE-1"], pair, |t, (server, client)| {
     take_tags(t, &client);
     let (ptr, cookie) = (tagged(0x1000, TAG), tagged(0x2000, TAG));

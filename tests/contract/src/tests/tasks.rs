@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What else happens to tasks while they use the driver: they are stopped, traced, frozen, forked, and
-//! become other programs. Nothing that was on its way is lost.
+//! Other events of tasks that use the driver: they are stopped, traced, frozen, forked, and become
+//! other programs. Nothing that was on its way is lost.
 
 use super::*;
 use nix::sys::ptrace;
@@ -44,7 +44,7 @@ fn call_after_a_disturbance(server: &Port) -> BinderTransactionData {
     call.unwrap_or_else(|| server.wait_call())
 }
 
-/// The same for a reply.
+/// The reply that a client reads after a disturbance.
 fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
     match told_after_a_disturbance(client).last() {
         Some(Return::Reply(reply)) => *reply,
@@ -52,7 +52,7 @@ fn reply_after_a_disturbance(client: &Port) -> BinderTransactionData {
     }
 }
 
-/// Someone who can be held and let go again.
+/// A process that can be held and released again.
 trait Hold {
     fn hold(&self, port: &Port);
     fn let_go(&self, port: &Port);
@@ -124,7 +124,7 @@ impl Drop for Freezer {
     }
 }
 
-/// A server is held while it waits; a call comes meanwhile.
+/// A server is held while it waits; a call comes during that.
 fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     let (server, client) = (t.manager(), t.client());
     let holder = how(&server);
@@ -139,7 +139,7 @@ fn held_while_waiting_for_work(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) 
     }
 }
 
-/// A client is held while it waits; the reply comes meanwhile.
+/// A client is held while it waits; the reply comes during that.
 fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold>) {
     let (server, client) = (t.manager(), t.client());
     let holder = how(&client);
@@ -241,7 +241,7 @@ case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     assert_eq!(manager.wait_call().code, 9);
 });
 
-// A thread that executes a program goes on by the number of its group's leader, which ends. So it has the record of that one.
+// A thread that executes a program gets its group leader's tid, and the leader's record with it.
 case!(another_program_by_a_second_thread, ["TREL-1", "FORK-1"], pair, |t, (manager, first)| {
     let second = first.thread();
     for thread in [&first, &second] {
@@ -281,7 +281,7 @@ case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], pair, |t, (manager, c
     other.round_trip(0, &manager, &empty(), &empty());
 });
 
-/// Ends a process whose device somebody keeps, and has another one come that is known by the same numbers.
+/// Ends a process whose device is kept open, and starts another one with the same numbers.
 pub(super) fn heir_of(t: &Stage, port: Port) -> (Rc<Actor>, Actor, usize) {
     let keeper = Actor::new();
     let numbers = [port.actor.pid(), t.global_pid(&port) as i32];
@@ -304,8 +304,8 @@ case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], Stage::opened, |t, opener|
     }
 });
 
-// Who has the number of a context manager that has ended, but whose device is open, is not that, and hears that
-// it is dead.
+// A process has the pid of a context manager that has ended, but whose device is open. The driver
+// does not take it for the manager: its call fails with `BR_DEAD_REPLY`.
 case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     let (heir, _keeper, _) = heir_of(t, t.manager());
     let port = t.open_by(heir);
@@ -316,7 +316,7 @@ case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     t.known_difference(Driver::C, why, told == [Return::Noop, Return::DeadReply]);
 });
 
-// What another has said whose number was the same is not taken back.
+// A call supersedes none of an earlier process with the same pid.
 case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sender)| {
     let freezer = crate::freezer::Freezer::of(t, &manager);
     let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
@@ -325,7 +325,7 @@ case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sende
         port.wait_for(Return::TransactionPendingFrozen);
     };
     assert_eq!(freezer.freeze(0), Ok(()));
-    // What is superseded waits behind another one.
+    // The superseded call waits behind another one.
     say(&sender, b"ahead");
     say(&sender, b"first");
     let (heir, _keeper, _) = heir_of(t, sender);

@@ -29,7 +29,7 @@ case!(exit_while_serving_nested_calls, ["TREL-1"], couple, |t, (_manager, a, b, 
 case!(exit_while_calling, ["TREL-1", "TXN-13"], pair, |t, (server, client)| {
     client.send_call(0, 1, &empty());
     exit(&client);
-    // The call is on its way all the same.
+    // The call is still on its way.
     let call = server.wait_call();
     t.known_difference(Driver::Upstream, "a caller that has gone is named", call.sender_pid == 0);
     server.reply(&empty());
@@ -103,7 +103,7 @@ case!(exit_leaves_the_others_alone, ["TREL-1"], pair, |t, (server, client)| {
     assert_eq!(other.data(&helper.answer(&other, &bytes(b"fine"))), b"fine");
 });
 
-// More threads than a driver might have quick access to at a time, which come and go: each has its own errors.
+// More threads than a driver may have quick access to come and go: each has its own errors.
 case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)| {
     let mut threads: Vec<Port> = (0..40).map(|_| client.thread()).collect();
     for round in 0..3u8 {
@@ -132,7 +132,7 @@ case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], pair, |t, (server, clie
     let helper = server.looper();
     client.call(&helper, 0, 1, &empty());
     helper.actor.start(Op::EndThread);
-    // The driver is not told of a task's end; the call ends with the process.
+    // The driver has no hook at a task's end; the call ends with the process.
     assert!(client.actor.is_blocked());
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);

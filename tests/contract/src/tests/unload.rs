@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The module is taken away at the moments at which its code might still be needed.
+//! The module is unloaded at the moments at which its code might still be needed.
 //!
-//! Each test wants the driver for itself: `contract run --module PATH --filter unload::` loads it before each, and
-//! in other runs they are skipped. The incumbents cannot be taken away.
+//! Each test needs the driver for itself: `contract run --module PATH --filter unload::` loads it
+//! before each. Other runs skip them. The incumbents cannot be unloaded.
 
 use super::fd_arrays::with_array;
 use super::fds::{with_line, Line};
@@ -26,12 +26,12 @@ fn number_of_device(port: &Port) -> i32 {
 /// Nothing holds the driver any more, and it goes.
 #[track_caller]
 fn expect_gone(t: &Stage) {
-    // What was closed is ended by who closed it, on its way back to user space.
+    // The closing task ends the files on its way back to user space.
     until("nobody uses the driver", || (loading::users(t.driver) == Some(0)).then_some(()));
     assert_eq!(unload(t.driver), Ok(()));
 }
 
-/// The same once the last mount is gone.
+/// Unmounts, and checks that the driver goes.
 #[track_caller]
 fn leave(t: &Stage) {
     t.unmount();
@@ -49,8 +49,8 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
     Some(lingering)
 }
 
-/// Has a thread free a buffer, and then end that file, before it comes to what the first has left for its way
-/// back to user space: what comes last is done first.
+/// Has a thread free a buffer, and then end that file, before it comes to the work that the first
+/// has left for its way back to user space: the last work is done first.
 fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     // So that the oneway call cannot be delivered.
     port.actor.limit_all_files();
@@ -165,7 +165,7 @@ case!(while_others_are_killed, ["PARAM-7", "REL-1"], Stage::needs_driver_alone, 
     leave(t);
 });
 
-// Somebody asks for memory all the time, or rather has the driver asked for it.
+// Reclaim runs all the time.
 case!(while_reclaim_goes_round, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
@@ -183,7 +183,7 @@ case!(while_reclaim_goes_round, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| 
         client.actor.kill();
         leave(t);
         going.store(false, Relaxed);
-        let _ = asking.join().expect("the thread that asks");
+        let _ = asking.join().expect("the thread that scans");
     });
 });
 
@@ -214,7 +214,7 @@ case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], Stage::needs_driver
     assert!(!debugfs.logs().exists());
 });
 
-/// A log of all processes and one of a process are opened, and read when everybody else has left the driver.
+/// Opens a log of all processes and one of a process, and reads them as the driver's last user.
 fn hold_logs(t: &Stage, logs: &Path) {
     let port = t.client();
     let its = format!("proc/{}", t.global_pid(&port));
@@ -233,6 +233,6 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_al
     client.refused(&client.place(super::NO_HANDLE, 0, &empty()));
     client.kill();
     leave(t);
-    assert_eq!(binder_family().expect("ask for the family"), None);
-    assert_eq!(listener.news().len(), 1, "what was told stays to be read");
+    assert_eq!(binder_family().expect("look the family up"), None);
+    assert_eq!(listener.news().len(), 1, "reports that were sent can still be read");
 });

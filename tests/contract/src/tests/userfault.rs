@@ -10,7 +10,7 @@ use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
 use std::fs::File;
 use std::io::Read;
 
-/// Of which the sizes of calls are multiples, whatever the size of a page.
+/// The unit of the sizes of calls, for any size of a page.
 const PIECE: usize = 4096;
 
 /// Memory of a process that will be there when we provide it, and the driver's shrinker; `None` if the
@@ -22,7 +22,7 @@ fn absent(t: &Stage, port: &Port, pages: usize) -> (Absent, Shrinker) {
     (made.expect("memory that is missing"), Shrinker::needed(t))
 }
 
-/// Sends a call whose data are the pages that are missing, and waits until the driver waits for the first.
+/// Sends a call whose data are missing pages, and waits until the driver waits for the first.
 fn send_absent(client: &Port, absent: &Absent, pages: usize) {
     send_absent_with(client, absent, pages, TransactionFlags::empty());
 }
@@ -134,7 +134,7 @@ case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], pair, |t, (manager, client
     for index in 0..2 {
         absent.provide(index, b"for whom?");
     }
-    // Whether the call still comes through is not promised, but it ends: refused, or waiting for a reply.
+    // The call may come through or not, but it ends: refused, or waiting for a reply.
     client.actor.is_blocked();
     let arrived = manager.drain().into_iter().find_map(|item| match item {
         Return::Transaction(call) => Some(call),
@@ -158,7 +158,7 @@ case!(sender_dies_meanwhile, ["REL-2", "ALLOC-1"], two_clients, |t, (manager, cl
     send_absent(&client, &absent, 4);
     client.kill();
     shrinker.squeeze();
-    // What it had reserved is free again.
+    // The space that it had reserved is free again.
     other.round_trip(0, &manager, &bytes(&pattern(SPACE - 2 * page(), 1)), &empty());
 });
 
@@ -181,7 +181,7 @@ case!(receiver_waits_for_its_own_memory, ["REL-2", "ALLOC-5"], two_clients, |t, 
     other.round_trip(0, &next, &bytes(&pattern(SPACE - 2 * page(), 2)), &empty());
 });
 
-// The file of a process cannot go while somebody lists them, which takes as long as that one likes.
+// The file of a process cannot go while a reader lists the files, for as long as that takes.
 case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], Logs::of, |t, logs| {
     let (manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0).request_death(0, 7));
@@ -197,7 +197,7 @@ case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], Logs::of, |t, 
         holder.wait_for(Return::DeadBinder(7));
         assert!(manager.actor.answered(Duration::from_secs(2)), "closing does not wait for that");
         assert!(file.exists(), "the file is still to go");
-        assert_eq!(std::fs::read(&file).expect("its log"), b"", "it says nothing of who has ended");
+        assert_eq!(std::fs::read(&file).expect("its log"), b"", "it shows no process that has ended");
     }
     drop(listing);
     manager.actor.finish();

@@ -13,7 +13,7 @@ const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 const NODE: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
 const PATIENCE_MS: u16 = 60_000;
 
-/// How a thread waits for something to read.
+/// The ways in which a thread waits for something to read.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Read,
@@ -41,7 +41,7 @@ impl Way {
         port.actor.expect_blocked();
     }
 
-    /// The thread has been woken; all that it is told.
+    /// The thread has been woken; all that it reads.
     #[track_caller]
     fn end(self, port: &Port) -> Vec<Return> {
         let mut told = Vec::new();
@@ -58,7 +58,7 @@ impl Way {
     }
 }
 
-/// A thread of the pool waits, in each way; something happens, and it is told exactly this.
+/// A thread of the pool waits, in each way; something happens, and it reads exactly this.
 #[track_caller]
 fn woken<Scene>(
     t: &Stage,
@@ -69,13 +69,13 @@ fn woken<Scene>(
     for way in WAYS {
         let manager = t.manager();
         let (waiting, scene) = scene(t, manager.clone());
-        // C queues a node's news whenever a count goes down, also if there is nothing to say.
+        // C queues a node's notification whenever a count goes down, even with nothing to return.
         assert_eq!(waiting.drain(), []);
         way.begin(&waiting);
         event(&scene);
         let items = way.end(&waiting);
         assert!(told(&items), "{way:?}: {items:?}");
-        // There is to be another manager; this one may have died already.
+        // The next round needs another manager; this one may have died already.
         let _ = kill(Pid::from_raw(manager.actor.pid()), Signal::SIGKILL);
     }
 }
@@ -89,7 +89,7 @@ struct Held {
     freezer: Freezer,
 }
 
-/// A holder, whose thread of the pool is to wait, and what else is there.
+/// A holder, whose thread of the pool will wait, and the other actors.
 fn held(t: &Stage, manager: Port) -> (Port, Held) {
     let (owner, holder) = (t.server(), t.server());
     let handle = introduce(&manager, &owner, NODE, &holder);
@@ -105,7 +105,7 @@ impl Held {
     }
 }
 
-/// The same after something more.
+/// The scene after one more step.
 fn after(
     scene: impl Fn(&Stage, Port) -> (Port, Held),
     prepare: impl Fn(&Port, &Held),
@@ -153,7 +153,7 @@ fn cleared() -> Return {
     Return::ClearFreezeNotificationDone(COOKIE)
 }
 
-/// The same with a freeze link of whose first state the holder was told.
+/// A holder with a freeze link, which has read the first state.
 fn linked(t: &Stage, manager: Port) -> (Port, Held) {
     let (holder, held) = held(t, manager);
     held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
@@ -161,7 +161,7 @@ fn linked(t: &Stage, manager: Port) -> (Port, Held) {
     (holder, held)
 }
 
-/// The same, and the holder has confirmed it.
+/// That holder after it has confirmed the state.
 fn listening(t: &Stage, manager: Port) -> (Port, Held) {
     let (holder, held) = linked(t, manager);
     held.stranger.send(|c| c.freeze_done(COOKIE));
@@ -202,8 +202,8 @@ case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
     woken(t, scene, event, |told| *told == [news(0)]);
 });
 
-/// An owner whose node the manager got in a call that has not been freed, and who has confirmed his counts
-/// or not.
+/// An owner whose node the manager got in a call that has not been freed. The owner has confirmed
+/// its counts or not.
 fn given(
     t: &Stage,
     manager: Port,
@@ -281,7 +281,7 @@ case!(weak_handle_released, ["NODE-7", "POLL-4"], |t| {
 });
 
 case!(holder_dies, ["NODE-7", "REL-2", "POLL-4"], |t| {
-    // Of a strong handle C lets go in two steps, between which one may read.
+    // C releases a strong handle in two steps, between which the owner may read.
     woken(t, |t, manager| owned(t, manager, true), |(holder, _)| holder.kill(), |told| *told == LET_GO[1..]);
 });
 
@@ -334,7 +334,7 @@ case!(next_oneway_call_after_one_that_is_undeliverable, ["TXN-22", "TXN-27"], |t
     oneway_file(&client);
     client.tell(0, 0, &bytes(b"22"));
     server.actor.limit_files(0);
-    // Who comes upon the file is told of what is behind it.
+    // The thread that finds the file undeliverable reads the work behind it.
     let items = other.read_once();
     assert!(is_call(&items, 2), "{items:?}");
     assert_eq!(server.drain(), []);

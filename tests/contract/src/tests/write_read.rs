@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `BINDER_WRITE_READ`: how far it gets, and what it leaves for the next time.
+//! `BINDER_WRITE_READ`: how far it gets, and the work that it leaves for the next one.
 
 use super::*;
 use binder_sys::codes::*;
@@ -11,7 +11,7 @@ case!(nothing_to_do, ["WR-13"], |t| {
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (NONE, 0, 0));
 });
 
-// Where the buffer begins is a number, to which how much of it is filled is added.
+// The buffer's address is a number, to which the driver adds the filled length.
 case!(returns_beyond_the_last_address, ["WR-12"], Stage::client, |t, port| {
     leave_work(&port);
     let (read_buffer, read_size) = (Some(u64::MAX - 2), Some(ROOM as u64));
@@ -202,11 +202,11 @@ case!(acknowledgement_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t
     }
 });
 
-// Of a reply that failed its sender has to read that it is done with, also if that was to be in the same ioctl and could
-// not be: until then none of his commands is carried out.
+// The sender of a failed reply has to read its completion, even if the ioctl of the reply could not
+// return it: until then none of its commands is carried out.
 case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], pair, |t, (manager, client)| {
     for _ in 0..2 {
-        // Who has replied well has a place for the next completion.
+        // After a reply that succeeded there is memory for the next completion.
         client.call(&manager, 0, 0, &empty());
         manager.answer(&client, &empty());
         client.call(&manager, 0, 0, &empty());
@@ -227,14 +227,14 @@ case!(unread_failed_reply_stops_the_next_write, ["WR-2", "WR-12", "TXN-25"], pai
     }
 });
 
-// A write buffer that would end behind the last address has no commands: a size of -1 is nothing to go by.
+// A write buffer that would end behind the last address has no commands: a size of -1 is invalid.
 case!(commands_beyond_the_last_address, ["WR-2"], Stage::client, |t, port| {
     let commands = stream(|c| c.enter_looper().command(0xdead_beef, &0u32));
     let outcome = port.raw(WriteReadOp { write_size: Some(u64::MAX), ..WriteReadOp::of(&commands) });
     assert_eq!((outcome.errno, outcome.write_consumed), (NONE, 0));
 });
 
-// Of a reply that fails its sender is told only that it is done with; his commands stop there too.
+// The sender of a failed reply reads only a completion; its commands stop there, too.
 case!(failed_reply_stops_the_write, ["WR-2", "TXN-25"], pair, |t, (manager, client)| {
     for with_objects in [false, true] {
         client.call(&manager, 0, 0, &empty());
@@ -268,8 +268,8 @@ case!(small_read_room_keeps_the_work, ["WR-8"], Stage::client, |t, port| {
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
 });
 
-// Each is read without work and with work: from which offset on, how much of it is filled then, and which error there is if
-// there is work. C writes its items where there is no room for them (lesson C17); after that its thread is stuck if it cannot.
+// Rows: the offset, the filled size, and the error with work. Each is read without and with work. C
+// writes items without room for them (lesson C17), or its thread is stuck after that.
 case!(odd_numbers_of_a_read, ["WR-4", "WR-6", "WR-7", "WR-8"], Stage::server, |t, port| {
     let top = u64::MAX;
     let odd = [
@@ -316,7 +316,7 @@ case!(odd_numbers_of_a_read, ["WR-4", "WR-6", "WR-7", "WR-8"], Stage::server, |t
 case!(odd_numbers_of_a_write, ["WR-2", "WR-3"], Stage::client, |t, port| {
     let commands = stream(|c| c.enter_looper().exit_looper().command(0, &0u32)).as_bytes().to_vec();
     let top = u64::MAX;
-    // How much is to be written, from which offset on; how much of it has run, and the error.
+    // The size of the write and its offset; the bytes that were consumed, and the error.
     let odd = [
         (8, 8, 8, NONE),
         (8, 9, 9, NONE),

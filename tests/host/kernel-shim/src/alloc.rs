@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocError;
 
-/// How to allocate; nothing of it matters on the host.
+/// Flags of an allocation; they have no effect on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags(());
 
@@ -30,7 +30,7 @@ pub mod kvec {
     pub struct PushError<T>(pub T);
 }
 
-/// Where a vector's memory comes from.
+/// The source of a vector's memory.
 pub trait Allocator {
     #[doc(hidden)]
     #[allow(private_interfaces)]
@@ -54,10 +54,10 @@ impl Allocator for KVmalloc {
     const ORIGIN: Origin = Origin::MaybeVmalloc;
 }
 
-/// A vector that grows only where that is said.
+/// A vector that grows only by explicit calls.
 pub struct Vec<T, A> {
     inner: std::vec::Vec<T>,
-    /// What the kernel would hold: not what `inner` happens to have.
+    /// The kernel's capacity, which may differ from that of `inner`.
     capacity: usize,
     memory: Option<Allocation>,
     _origin: PhantomData<A>,
@@ -79,7 +79,7 @@ impl<T, A> Vec<T, A> {
         }
     }
 
-    /// How many elements fit without allocating.
+    /// The number of elements that fit without allocating.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -182,12 +182,12 @@ impl<T> KBox<T> {
 }
 
 impl<T> KBox<T> {
-    /// Gives the memory up to whoever holds the pointer.
+    /// Gives the memory up to the holder of the pointer.
     pub fn into_raw(mut this: Self) -> *mut T {
         Box::into_raw(this.inner.take().expect("the box is whole"))
     }
 
-    /// The same, as a reference.
+    /// Gives up the value as a reference.
     pub fn leak<'a>(mut this: Self) -> &'a mut T
     where
         T: 'a,

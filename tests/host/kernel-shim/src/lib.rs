@@ -39,13 +39,13 @@ pub mod cpu {
         }
     }
 
-    /// How many numbers there are.
+    /// The number of CPU numbers.
     pub fn nr_cpu_ids() -> u32 {
         2
     }
 }
 
-/// What the kernel's prelude gives to everyone.
+/// The names that the kernel's prelude gives to everyone.
 pub mod prelude {
     pub use crate::alloc::{flags::*, KBox, KVVec, KVec};
     pub use crate::error::{code::*, Error, Result};

@@ -80,7 +80,7 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether the tree is empty.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
@@ -174,17 +174,17 @@ pub struct Cursor<'a, K, V> {
 }
 
 impl<K: Ord + Clone, V> Cursor<'_, K, V> {
-    /// What is here.
+    /// The entry here.
     pub fn current(&self) -> (&K, &V) {
         self.tree.pair(&self.key).expect("a cursor is at a node")
     }
 
-    /// What is before.
+    /// The entry before.
     pub fn peek_prev(&self) -> Option<(&K, &V)> {
         self.tree.pair(&self.tree.before(&self.key)?)
     }
 
-    /// What comes next.
+    /// The next entry.
     pub fn peek_next(&self) -> Option<(&K, &V)> {
         self.tree.pair(&self.tree.after(&self.key)?)
     }
@@ -198,28 +198,28 @@ pub struct CursorMut<'a, K, V> {
 }
 
 impl<K: Ord + Clone, V> CursorMut<'_, K, V> {
-    /// What is here.
+    /// The entry here.
     pub fn current(&self) -> (&K, &V) {
         self.tree.pair(&self.key).expect("a cursor is at a node")
     }
 
-    /// What is here.
+    /// The entry here.
     pub fn current_mut(&mut self) -> (&K, &mut V) {
         let pair = self.tree.pair_mut(&self.key);
         pair.expect("a cursor is at a node")
     }
 
-    /// What is before.
+    /// The entry before.
     pub fn peek_prev(&self) -> Option<(&K, &V)> {
         self.tree.pair(&self.tree.before(&self.key)?)
     }
 
-    /// What comes next.
+    /// The next entry.
     pub fn peek_next(&self) -> Option<(&K, &V)> {
         self.tree.pair(&self.tree.after(&self.key)?)
     }
 
-    /// What is before.
+    /// The entry before.
     pub fn peek_prev_mut(&mut self) -> Option<(&K, &mut V)> {
         let key = self.tree.before(&self.key)?;
         self.tree.pair_mut(&key)
@@ -231,7 +231,7 @@ impl<K: Ord + Clone, V> CursorMut<'_, K, V> {
         self.tree.remove_node(&key)
     }
 
-    /// Takes out what is here, and goes to what comes next, or else to what was before.
+    /// Removes the entry here, and goes to the next, or else to the one before.
     pub fn remove_current(self) -> (Option<Self>, RBTreeNode<K, V>) {
         let goes_to = self.tree.after(&self.key);
         let goes_to = goes_to.or_else(|| self.tree.before(&self.key));

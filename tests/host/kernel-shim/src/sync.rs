@@ -19,7 +19,7 @@ impl<T> Arc<T> {
         Ok(Self(ManuallyDrop::new(std::sync::Arc::new(value))))
     }
 
-    /// Whether both are of the same value.
+    /// Returns whether both are of the same value.
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         std::sync::Arc::ptr_eq(&this.0, &other.0)
     }
@@ -29,7 +29,7 @@ impl<T> Arc<T> {
         std::sync::Arc::as_ptr(&this.0)
     }
 
-    /// Gives the reference up to whoever holds the pointer.
+    /// Gives the reference up to the holder of the pointer.
     pub fn into_raw(self) -> *const T {
         let this = ManuallyDrop::new(self);
         std::sync::Arc::as_ptr(&this.0)
@@ -96,7 +96,7 @@ impl<T> Arc<T> {
     }
 }
 
-/// A lock, with what it guards in it.
+/// A lock, with its data.
 pub struct SpinLock<T>(std::sync::Mutex<T>);
 
 impl<T> SpinLock<T> {
@@ -116,7 +116,7 @@ impl<T> SpinLock<T> {
     }
 }
 
-/// What holds a lock.
+/// The guards of locks.
 pub mod lock {
     use std::{
         marker::PhantomData,
@@ -156,7 +156,7 @@ impl<T> ArcBorrow<'_, T> {
     ///
     /// # Safety
     ///
-    /// The pointer comes from `into_raw`, and no reference is made of it again meanwhile.
+    /// The pointer comes from `into_raw`, and no `Arc` takes it back while this one lives.
     #[allow(unsafe_code)]
     pub unsafe fn from_raw(raw: *const T) -> Self {
         // SAFETY: As the caller promises; this one is never dropped.
@@ -196,7 +196,7 @@ pub mod atomic {
     /// After what precedes.
     pub struct Release;
 
-    /// How an access is ordered. Here all are alike, in an order that all threads agree on.
+    /// The order of an access. Here all are alike, in an order that all threads agree on.
     pub trait Order {}
     impl Order for Relaxed {}
     impl Order for Acquire {}
@@ -208,7 +208,7 @@ pub mod atomic {
             Self(Mutex::new(value))
         }
 
-        /// Where it is, for who knows that nothing writes it meanwhile.
+        /// Its address, for a caller that excludes writes during its use.
         pub fn as_ptr(&self) -> *mut T {
             &raw mut *self.0.lock().unwrap()
         }
@@ -225,7 +225,7 @@ pub mod atomic {
     }
 
     impl<T: Copy + PartialEq> Atomic<T> {
-        /// Writes it if it is `old`. Gives what it was, and whether that was `old`.
+        /// Writes it if it is `old`. Returns the previous value, and whether it was `old`.
         pub fn cmpxchg(&self, old: T, new: T, _: impl Order) -> Result<T, T> {
             in_turn(|| {
                 let mut number = self.0.lock().unwrap();
@@ -238,7 +238,7 @@ pub mod atomic {
     }
 
     impl Atomic<u64> {
-        /// Adds to it; gives what it was.
+        /// Adds to it; returns the previous value.
         pub fn fetch_add(&self, value: u64, _: impl Order) -> u64 {
             in_turn(|| {
                 let mut number = self.0.lock().unwrap();
@@ -249,12 +249,12 @@ pub mod atomic {
     }
 }
 
-/// What keeps accesses in order. Here turns do, where threads take turns.
+/// Barriers that keep accesses in order. Here turns do, where threads take turns.
 pub mod barrier {
-    /// Of what is read.
+    /// Orders reads.
     pub struct Read;
 
-    /// Of what is written.
+    /// Orders writes.
     pub struct Write;
 
     /// Keeps accesses before it before those after it.

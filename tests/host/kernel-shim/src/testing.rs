@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a test can see and do that the kernel cannot: watch memory, and make it scarce.
+//! Tools of a test that the kernel lacks: watch memory, and make it scarce.
 //!
 //! Everything here is per thread, as tests run in parallel; memory counts for the thread that
 //! allocated it, whoever frees it (but boxes are expected to stay with their thread).
@@ -32,32 +32,32 @@ pub fn atomic<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// How many allocations of this thread have not been freed.
+/// The number of allocations of this thread that have not been freed.
 pub fn live_allocations() -> usize {
     LIVE.with(|live| live.load(Ordering::SeqCst))
 }
 
-/// How many allocations this thread has made so far.
+/// The number of allocations that this thread has made so far.
 pub fn total_allocations() -> usize {
     TOTAL.get()
 }
 
-/// How many allocations were freed in this thread while a spinlock was held.
+/// The number of allocations that were freed in this thread while a spinlock was held.
 pub fn freed_in_atomic() -> usize {
     FREED_IN_ATOMIC.get()
 }
 
-/// Lets `count` more allocations of this thread succeed and the next one fail, once.
+/// Makes `count` more allocations of this thread succeed and the next one fail, once.
 pub fn fail_after(count: usize) {
     UNTIL_FAILURE.set(Some(count));
 }
 
-/// Whether the failure that was asked for has not happened yet; calls it off.
+/// Returns whether the failure of [`fail_after`] has not happened yet; calls it off.
 pub fn failure_is_pending() -> bool {
     UNTIL_FAILURE.take().is_some()
 }
 
-/// Which allocator memory is from.
+/// The allocator that memory is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// `kfree` works anywhere.
@@ -118,14 +118,14 @@ impl Drop for Allocation {
     }
 }
 
-/// Who makes the next accesses to atomics, in this order.
+/// The threads that make the next accesses to atomics, in this order.
 #[derive(Default)]
 struct Turns {
     order: Mutex<VecDeque<usize>>,
     changed: Condvar,
 }
 
-/// The number of a thread that takes turns; whoever is done leaves the others its turns.
+/// The number of a thread that takes turns; a thread that has ended leaves its turns to the others.
 struct Turn(Arc<Turns>, usize);
 
 impl Turn {
@@ -157,7 +157,7 @@ impl Drop for Turn {
 }
 
 /// Runs both in threads of their own, whose accesses to atomics take place in the given order: 0 is
-/// the first, 1 the second. What the order does not say is left to chance.
+/// the first, 1 the second. Accesses beyond it have any order.
 pub fn take_turns(order: &[usize], first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let turns = Arc::new(Turns::default());
     turns.order.lock().unwrap().extend(order);

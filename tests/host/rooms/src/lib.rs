@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The driver's pure rooms, compiled for the host, and what they are tested for.
+//! The driver's pure rooms, compiled for the host, and their tests.
 //!
-//! They are included by their paths and find the crate `kernel` in `../kernel-shim`. To add one: put it into
-//! `drivers/android/pure/`, give its tests a file in `tests/`, and teach the shim what it lacks.
+//! They are included by their paths and find the crate `kernel` in `../kernel-shim`. A new one
+//! needs a place in `drivers/android/pure/`, a file in `tests/`, and its functions in the shim.
 
 #![deny(unsafe_code)]
 // The rooms are complete in themselves; not all that they offer has to be used by a test.

@@ -59,7 +59,7 @@ pub fn errors() -> Result<String> {
 
 pub fn the_caller_has_a_context() -> Result<String> {
     let service = Service::start("contexts", 1)?;
-    // rsbinder asks for contexts where there is SELinux.
+    // rsbinder requests contexts where there is SELinux.
     let own = match std::path::Path::new("/sys/fs/selinux/enforce").exists() {
         true => std::fs::read_to_string("/proc/self/attr/current")?,
         false => String::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Deaths, and who is told.
+//! Deaths, and the processes that are notified.
 
 use crate::stage::{eventually, Process, Service};
 use crate::workshop_aidl::IWorkshop::IWorkshop;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Counts how often it was told.
+/// Counts its notifications.
 #[derive(Default)]
 struct Counter(AtomicUsize);
 
@@ -35,12 +35,12 @@ pub fn of_a_service() -> Result<String> {
         token.link_to_death_arc(counter)?;
     }
     service.process.signal(Signal::SIGKILL)?;
-    eventually("all are told of both objects", || Ok(counters.iter().all(|c| c.times() == 2)))?;
+    eventually("all are notified of both objects", || Ok(counters.iter().all(|c| c.times() == 2)))?;
     let call = service.workshop.pid().err().map(|status| status.transaction_error());
     ensure!(call == Some(StatusCode::DeadObject), "a call afterwards: {call:?}");
     let late = token.link_to_death_arc(&counters[0]);
-    ensure!(counters.iter().all(|c| c.times() == 2), "told again");
-    Ok(format!("10 are told of 2 objects; a call: {call:?}; a late link: {late:?}"))
+    ensure!(counters.iter().all(|c| c.times() == 2), "notified again");
+    Ok(format!("10 are notified of 2 objects; a call: {call:?}; a late link: {late:?}"))
 }
 
 pub fn no_longer_wanted() -> Result<String> {
@@ -55,10 +55,10 @@ pub fn no_longer_wanted() -> Result<String> {
     object.link_to_death_arc(&dropped)?;
     object.unlink_to_death_arc(&dropped)?;
     service.process.signal(Signal::SIGKILL)?;
-    eventually("who still wants to know is told", || Ok(kept.times() == 1))?;
+    eventually("the recipient that is still linked is notified", || Ok(kept.times() == 1))?;
     std::thread::sleep(Duration::from_millis(50));
     ensure!((kept.times(), dropped.times()) == (1, 0), "{}, {}", kept.times(), dropped.times());
-    Ok("linked 101 times, unlinked as often: not told".into())
+    Ok("linked 101 times, unlinked as often: not notified".into())
 }
 
 pub fn in_the_middle_of_a_call() -> Result<String> {
@@ -75,7 +75,7 @@ pub fn in_the_middle_of_a_call() -> Result<String> {
     // It may be dead before it is watched.
     let linked = by_itself.workshop.as_binder().link_to_death_arc(&gone).is_ok();
     eventually("the service is dead", || Ok(by_itself.workshop.pid().is_err()))?;
-    eventually("its death is told", || Ok(gone.times() == usize::from(linked)))?;
+    eventually("its death is notified", || Ok(gone.times() == usize::from(linked)))?;
     ensure!(status.transaction_error() == StatusCode::DeadObject);
     Ok(format!("the caller gets {:?}", status.transaction_error()))
 }

@@ -61,8 +61,8 @@ pub fn none_is_left_open() -> Result<String> {
         service.workshop.slurp(&filled_pipe("again")?)?;
         drop(service.workshop.pipes(10)?);
     }
-    // A descriptor in a buffer is closed when its buffer is freed, which may be after the answer: also that of the
-    // first call, so there may be fewer than before.
+    // A descriptor is closed when its buffer is freed, which may be after the answer. This holds
+    // for the first call, too, so there may be fewer than before.
     let mut after = (0, 0);
     eventually("all descriptors are closed", || {
         after = (open_files()?, service.workshop.openFiles()?);

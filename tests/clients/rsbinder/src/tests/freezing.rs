@@ -26,7 +26,7 @@ fn freeze(service: &Service, enable: bool) -> Result<()> {
 
 pub fn a_frozen_service() -> Result<String> {
     let service = Service::start("cold", 1)?;
-    // The driver stops nobody by itself: Android freezes the process too, once Binder lets it.
+    // The driver stops no process: Android freezes it as well, after Binder has.
     freeze(&service, true)?;
     service.process.stop()?;
     let Err(call) = service.workshop.echo("hello") else { bail!("a frozen process answered") };
@@ -55,13 +55,13 @@ pub fn is_reported() -> Result<String> {
         for (enable, state) in [(true, FrozenState::Frozen), (false, FrozenState::Unfrozen)] {
             freeze(&service, enable)?;
             expected.push(state);
-            eventually("the change is told", || Ok(*lock(&diary.0) == expected))?;
+            eventually("the change is notified", || Ok(*lock(&diary.0) == expected))?;
         }
     }
     object.remove_frozen_state_change_callback_arc(&diary)?;
     freeze(&service, true)?;
     freeze(&service, false)?;
     std::thread::sleep(Duration::from_millis(50));
-    ensure!(*lock(&diary.0) == expected, "told though no longer wanted");
+    ensure!(*lock(&diary.0) == expected, "notified after the link was removed");
     Ok(format!("{expected:?}"))
 }

@@ -41,7 +41,7 @@ pub fn forgets_the_dead() -> Result<String> {
         let service = Service::start("phoenix", 1).with_context(|| format!("life {life}"))?;
         ensure!(service.workshop.pid()? == service.process.pid(), "an earlier life answers");
         service.process.signal(Signal::SIGKILL)?;
-        eventually("the manager has heard of the death", || Ok(hub::check_service("phoenix").is_none()))?;
+        eventually("the manager has read of the death", || Ok(hub::check_service("phoenix").is_none()))?;
     }
     Ok("5 lives under one name".into())
 }
@@ -56,7 +56,7 @@ pub fn there_is_one_for_each_device() -> Result<String> {
         let (listed, names) = service_tool(&["--device", "spare", "list"])?;
         ensure!(listed && names == "manager", "on the spare device: {names}");
         drop(manager);
-        // The driver lets go of a dead manager a moment later.
+        // The driver releases a dead manager a moment later.
         eventually("the manager is gone", || Ok(!service_tool(&["--device", "spare", "list"])?.0))?;
     }
     std::fs::remove_file("/dev/binderfs/spare")?;

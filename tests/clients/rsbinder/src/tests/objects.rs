@@ -10,14 +10,14 @@ pub fn come_back_as_themselves() -> Result<String> {
     let first = Service::start("first", 1)?;
     let second = Service::start("second", 1)?;
     let theirs = first.workshop.token()?;
-    ensure!(theirs == first.workshop.token()?, "asked twice, got two objects");
-    ensure!(first.workshop.isToken(&theirs)?, "the owner does not know its object");
+    ensure!(theirs == first.workshop.token()?, "two calls returned two objects");
+    ensure!(first.workshop.isToken(&theirs)?, "the owner does not find its object");
     ensure!(!second.workshop.isToken(&theirs)?, "another one takes it for its own");
     ensure!(first.workshop.isToken(&second.workshop.pass(&theirs)?)?, "lost on the way around");
     let ours = workshop::token();
     ensure!(first.workshop.pass(&ours)? == ours, "our object came back as another");
     ensure!(ours.as_proxy().is_none() && theirs.as_proxy().is_some());
-    Ok("theirs, around and back, and ours".into())
+    Ok("the service's object, around and back, and the client's".into())
 }
 
 pub fn many_at_once() -> Result<String> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `stats`: how much there is, and how often what was done.
+//! `stats`: the numbers of objects, of commands and of returns.
 
 use super::*;
 use binder_logs::{Counters, Pages, ReferenceCounts, RequestedThreads};
@@ -68,7 +68,7 @@ case!(sums_keep_what_the_dead_have_done, ["LOG-12"], logged_pair, |t, (logs, ser
     client.round_trip(0, &server, &empty(), &empty());
     let pid = t.global_pid(&client) as i32;
     client.kill();
-    until("it is forgotten", || {
+    until("it is freed", || {
         let stats = logs.stats();
         stats.processes.iter().all(|process| process.pid != pid).then_some(())
     });
@@ -87,7 +87,7 @@ case!(sums_of_threads_that_have_exited, ["LOG-12", "TREL-1"], logged_pair, |t, (
 
 case!(objects_of_all, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     known(&client);
-    // What earlier tests have left may end meanwhile, but nobody else begins anything.
+    // Objects of earlier tests may end during this, but nobody else creates any.
     let total = |kind: &str| logs.stats().total.objects(kind).1;
     let kinds = ["proc", "thread", "node", "ref", "death", "transaction", "transaction_complete", "freeze"];
     let before = kinds.map(total);
@@ -134,7 +134,7 @@ case!(threads_of_a_process, ["LOG-12", "LOOP-5"], logged_pair, |t, (logs, manage
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
 });
 
-// As a signed number, whatever it is.
+// Any limit is shown as a signed number.
 case!(most_threads_of_a_process, ["LOG-12", "IOCTL-SET_MAX_THREADS"], logged_client, |t, (logs, client)| {
     for number in [0, 15, i32::MAX as u32, 1 << 31, u32::MAX] {
         client.ioctl(BINDER_SET_MAX_THREADS, number).expect("a number of threads");

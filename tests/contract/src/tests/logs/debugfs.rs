@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The log files in debugfs, which are those for devices without binderfs: they say what those of a mount say.
+//! The log files in debugfs, for devices without binderfs: equal to those of a mount.
 
 use super::files::{expect_hidden_pointers, expect_names_and_modes};
 use super::*;
@@ -26,7 +26,7 @@ case!(debugfs_says_the_same, ["LOG-1", "LOG-2", "LOG-11"], |t| {
     let _ = owner.answer_counts();
     client.refused(&client.place(77, 1, &empty()));
     client.call(&owner, handle, 2, &bytes(b"question"));
-    // All looks are to find it asleep.
+    // Both logs must find it asleep.
     client.actor.expect_blocked();
     for port in [&manager, &owner, &client] {
         let wanted = at_any_time(mount.process(port));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which files there are, and whom they are about.
+//! The set of files, and the processes in them.
 
 use super::*;
 use crate::kernel_namespaces;
@@ -26,7 +26,7 @@ case!(names_and_modes, ["LOG-1", "BFS-12"], Logs::of, |t, logs| {
     assert!(std::fs::remove_file(logs.path("state")).is_err(), "it cannot be removed");
 });
 
-/// That all files are there, and nothing else, and who may read them.
+/// Checks that all files are there, and nothing else, and their modes.
 #[track_caller]
 pub(super) fn expect_names_and_modes(logs: &Logs<'_>) {
     let entries = logs.path("").read_dir().expect("list the logs");
@@ -49,13 +49,13 @@ case!(none_without_the_option, ["LOG-1", "BFS-12"], Stage::client, |t, _client| 
 
 case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], logged_pair, |t, (logs, server, client)| {
     client.call(&server, 0, 0, &empty());
-    // Both logs are to find it asleep.
+    // Both logs must find it asleep.
     client.actor.expect_blocked();
     for port in [&server, &client] {
         let name = format!("proc/{}", t.global_pid(port));
         assert_eq!(logs.path(&name).metadata().expect("its file").permissions().mode() & 0o7777, 0o444);
         let mut there = only(logs.file_of(port));
-        // Time goes on between two looks.
+        // Time passes between two reads.
         let mut wanted = logs.process(port);
         for process in [&mut there, &mut wanted] {
             process.threads.iter_mut().flat_map(|thread| &mut thread.stack).for_each(|entry| {
@@ -89,7 +89,7 @@ case!(file_of_a_process_that_is_gone, ["LOG-11", "OPEN-2", "REL-2"], logged_clie
     let is_gone = || logs.state().processes.iter().all(|block| block.pid != pid);
     until("the process goes", || is_gone().then_some(()));
     let mut text = Vec::new();
-    // What was opened before says what there is, which is nothing.
+    // A file that was opened before shows no process.
     if open.read_to_end(&mut text).is_ok() {
         assert_eq!(
             binder_logs::ProcessState::parse("proc", &text, Mode::Strict).expect("a log").processes,
@@ -176,7 +176,7 @@ case!(pids_are_global, ["LOG-2"], |t| {
     assert_eq!(threads, BTreeSet::from([first.thread, second.thread]));
 });
 
-/// That the hashed files differ from the others in the pointers of nodes, and in nothing else.
+/// Checks that the hashed files differ from the others in the pointers of nodes alone.
 #[track_caller]
 pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
@@ -193,7 +193,7 @@ pub(super) fn expect_hidden_pointers(t: &Stage, logs: &Logs<'_>) {
     // The manager's own is at nothing, which hides nothing.
     assert!(logs.node(&manager, 0).ptr.is_null());
     let _ = owner.answer_counts();
-    // Nodes are listed in the other one as long as oneway calls are queued at them.
+    // `transactions` lists nodes as long as oneway calls are queued at them.
     tell(&holder, 0, b"one");
     tell(&holder, 0, b"two");
     let transactions: binder_logs::Transactions = logs.read("transactions_hashed");

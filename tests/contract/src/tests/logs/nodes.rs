@@ -14,8 +14,8 @@ fn made() -> FlatBinderObject {
 /// A node's counts: local strong, local weak, internal strong, references.
 fn counts(node: &Node) -> [i64; 4] {
     match node.counts {
-        // This look is one of those that are in the middle of something with it. So is, in the C driver, whoever has sent
-        // a call to it and woken its server, until the ioctl goes on.
+        // This read holds a temporary count. So may, in C, an ioctl that has sent a call to the
+        // node and woken its server.
         NodeCounts::Full { local_strong, local_weak, internal_strong, references, temporary } => {
             assert!((0..=2).contains(&temporary), "{node:?}");
             [local_strong, local_weak, internal_strong, references]

@@ -5,7 +5,7 @@ use super::super::{failed, NO_HANDLE};
 use super::*;
 use binder_logs::{Kind, LogEntry, Task, TransactionLog};
 
-/// How many each of the two keeps.
+/// The number of entries of each log.
 const ROOM: usize = 32;
 
 /// The entries that a port's process has sent.
@@ -14,7 +14,7 @@ fn sent_by(t: &Stage, log: TransactionLog, port: &Port) -> Vec<LogEntry> {
     log.entries.into_iter().filter(|entry| entry.from.process == pid).collect()
 }
 
-/// What is the same in every entry that is about no failure.
+/// Checks the fields that are equal in every entry without a failure.
 #[track_caller]
 fn check_no_failure(entry: &LogEntry) {
     assert_eq!((entry.return_error, entry.errno, entry.line, entry.is_complete), (0, 0, 0, true));
@@ -103,7 +103,7 @@ case!(last_ones_of_two_processes, ["LOG-13", "NODE-15"], Logs::of, |t, logs| {
         server.free(&server.wait_call());
         sent += 1;
     };
-    // One has sent much before the other begins: so numbers that each had for itself would not tell the order.
+    // One has sent much before the other begins: numbers for each process would not give the order.
     (0..2 * ROOM).for_each(|_| tell_next(0));
     (0..ROOM).for_each(|turn| tell_next(turn % 3 % 2));
     let pids = clients.each_ref().map(|client| t.global_pid(client) as i32);
@@ -159,7 +159,7 @@ case!(all_devices_in_one, ["LOG-13"], logged_pair, |t, (logs, manager, client)| 
     let _ = manager.drain();
 });
 
-/// Has a call refused, and compares the log with what the caller is told.
+/// Has a call refused, and compares the log with the caller's extended error.
 #[track_caller]
 fn check_refused(t: &Stage, logs: &Logs<'_>, client: &Port, data: &BinderTransactionData, error: (u32, i32)) {
     client.refused(data);

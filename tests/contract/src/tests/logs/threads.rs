@@ -23,7 +23,7 @@ case!(looper_states, ["LOG-2", "LOOP-1"], Logs::of, |t, logs| {
     manager.finish_raw();
     manager.send(|c| c.exit_looper());
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::EXITED);
-    // Nobody has asked for this one.
+    // The driver has not requested this thread.
     let helper = manager.thread();
     helper.send(|c| c.register_looper());
     assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);
@@ -100,7 +100,7 @@ case!(call_being_served, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, cli
     let (elapsed_ms, address) = (sent.transaction.elapsed_ms, sent.transaction.address);
     assert_eq!(address, served.transaction.address);
     let seen = binder_logs::Transaction { held: Held::Elsewhere, elapsed_ms, ..served.transaction };
-    assert_eq!(seen, sent.transaction, "both ends tell of the same call");
+    assert_eq!(seen, sent.transaction, "both ends show one call");
 
     let buffer = only(logs.process(&server).buffers);
     assert_eq!((buffer.id, buffer.state), (Some(sent.transaction.id), BufferState::Active));
@@ -153,12 +153,12 @@ case!(caller_that_is_gone, ["LOG-3", "TREL-1"], logged_pair, |t, (logs, server, 
     client.call(&server, 0, 7, &empty());
     let from = t.task_of(&client);
     client.kill();
-    until("its process is forgotten", || {
+    until("its process is freed", || {
         let gone = logs.state().processes.iter().all(|process| process.pid != from.process);
         gone.then_some(())
     });
     let served = only(logs.thread(&server).stack).transaction;
-    assert_eq!((served.from, served.to), (from, t.task_of(&server)), "it is told who it was");
+    assert_eq!((served.from, served.to), (from, t.task_of(&server)), "the log names the sender");
     server.reply(&empty());
 });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What waits for threads and processes: transactions, and news of every kind.
+//! The work of threads and processes: transactions, and notifications of every kind.
 
 use super::*;
 use binder_logs::{BufferState, Held, Transaction, Work};
@@ -103,8 +103,8 @@ case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], Logs::of, |t, lo
     client.wait_for(Return::TransactionPendingFrozen);
     freezer.thaw().expect("thaw");
     server.free(&server.wait_call());
-    client.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 1u32).expect("ask to be told");
-    // The second takes less than a tenth of the space out of what is left, and the first is more than a quarter.
+    client.ioctl(BINDER_ENABLE_ONEWAY_SPAM_DETECTION, 1u32).expect("enable detection");
+    // The second leaves less than a tenth of the space, and the first is more than a quarter.
     tell(&client, 0, &vec![0; page() * 3200 / 4096]);
     client.send(|c| c.transaction(&oneway(&client, 0, &vec![0; page() * 100 / 4096])));
     assert_eq!(logs.thread(&client).work, [Work::Unknown(4)]);
@@ -115,7 +115,7 @@ case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.kill();
-    let work = until("the caller is told", || {
+    let work = until("the caller has its error", || {
         let work = logs.thread(&client).work;
         (work.len() == 2).then_some(work)
     });
@@ -136,7 +136,7 @@ case!(news_of_a_node, ["LOG-7"], Logs::of, |t, logs| {
     let _ = owner.answer_counts();
 });
 
-/// A manager that dies, and one who asks to be told of that.
+/// A manager that will die, and a holder that has requested the death.
 fn dying(t: &Stage) -> (Port, Port) {
     let (server, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0).request_death(0, COOKIE));
@@ -151,7 +151,7 @@ fn work_of(logs: &Logs<'_>, port: &Port, wanted: Work) {
 case!(news_of_deaths, ["LOG-5", "LOG-7", "DN-2"], Logs::of, |t, logs| {
     let (server, holder) = dying(t);
     let reference = || only(logs.process(&holder).references);
-    assert!(!reference().death.expect("what is to be told").is_null());
+    assert!(!reference().death.expect("a death link").is_null());
     server.kill();
     work_of(&logs, &holder, Work::DeadBinder);
     assert!(reference().is_dead);
@@ -163,7 +163,7 @@ case!(deaths_that_are_cleared, ["LOG-7", "DN-3"], Logs::of, |t, logs| {
     let (server, holder) = dying(t);
     holder.send(|c| c.clear_death(0, COOKIE));
     work_of(&logs, &holder, Work::ClearedDeath);
-    assert!(only(logs.process(&holder).references).death.expect("nothing is to be told").is_null());
+    assert!(only(logs.process(&holder).references).death.expect("a death link").is_null());
     assert_eq!(holder.drain(), [Return::ClearDeathNotificationDone(COOKIE)]);
     holder.send(|c| c.request_death(0, COOKIE));
     server.kill();

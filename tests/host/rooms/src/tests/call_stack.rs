@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A call stack next to a vector of what a thread does: calls that it has made are named by their frames for as
-//! long as they last, and by nothing after that.
+//! A call stack, compared with a vector of a thread's calls: a frame names a call that the thread
+//! has made as long as the call lasts, and nothing after that.
 
 use crate::pure::call_stack::{CallStack, Frame, FrameId};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::testing::atomic;
 use proptest::prelude::*;
 
-/// A call that the thread serves, or what came of one that it has made: a number.
+/// A call that the thread serves, or the outcome of one that it has made: a number.
 type Transaction = u32;
 
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ fn live(steps: &[Step]) {
                     assert!(
                         served.is_none() || matches!(stack.frames.last(), Some(Frame::Replying))
                     );
-                    // Nothing is told of the calls below until then.
+                    // The calls below report no end until then.
                     assert!(served.is_none() || atomic(|| stack.pop_ended()).is_none());
                     atomic(|| stack.end_reply());
                     served

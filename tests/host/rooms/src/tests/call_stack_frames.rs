@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The stack that grows by chunks next to a vector: items keep their places, and nothing is allocated
-//! or freed where things are pushed and popped, nor at all for the first item.
+//! The stack that grows by chunks, compared with a vector: items keep their places. A push or a pop
+//! allocates and frees nothing, and the first item needs no allocation at all.
 
 use crate::pure::call_stack::ChunkedStack;
 use kernel::alloc::flags::GFP_KERNEL;
@@ -63,7 +63,7 @@ fn lesson_s06_growth_moves_nothing() {
         );
         assert_eq!(stack.get(place), Some(&place));
     }
-    // What is there for so many is given back as they go, but for a chunk that may be needed at once.
+    // Memory for so many frames is freed as they go, but for a chunk that may be needed at once.
     let full = live_allocations() - before;
     while stack.len() > 1 {
         assert_eq!(pop(&mut stack), Some(stack.len()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A counted tree next to a sorted map: the number is that of what is in it, whatever came and went.
+//! A counted tree, compared with a sorted map: its number equals its entries after each step.
 
 use crate::pure::counted_tree::CountedTree;
 use kernel::alloc::flags::GFP_KERNEL;

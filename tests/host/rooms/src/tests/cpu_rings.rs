@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which records a ring keeps, and where; and the place of a record that is read while another one is
-//! written, in all orders of their steps.
+//! The records that a ring keeps, and their places; and the place of a record that is read while
+//! another one is written, in all orders of their steps.
 
 use crate::cpu_rings::{Record, Rings, Slot, RECORDS};
 use kernel::alloc::flags::GFP_KERNEL;
@@ -36,7 +36,7 @@ fn orders(written: usize, read: usize) -> Vec<Vec<usize>> {
     }
 }
 
-/// What is read while records are written one after the other.
+/// The record that a reader gets while records are written one after the other.
 fn read_while(order: &[usize], numbers: &[u32]) -> Record<WORDS> {
     let slot = Slot::empty();
     let mut record = None;
@@ -68,7 +68,7 @@ fn a_torn_record_is_never_taken_for_a_whole_one() {
         let record = read_while(&order, &[1, 2]);
         let (begun, completed) = written(&order);
         assert_eq!(record.number, begun, "{order:?}");
-        // Nothing is kept back, either, if the writer rested meanwhile.
+        // Nothing is kept back, either, if the writer rested during the read.
         assert!(record.is_complete || begun != completed, "{order:?}");
         if record.is_complete {
             assert_eq!(record.words, words(record.number), "{order:?}");

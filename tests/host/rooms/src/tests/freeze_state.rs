@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Freezing a process, enumerated: every order of two who freeze, one who thaws, and transactions that
-//! come and end, next to a model that says it in other words (contract FRZ-1 to FRZ-7).
+//! Freezing a process, enumerated: every order of two freezers, one thawer, and transactions that
+//! come and end, compared with a simpler model (contract FRZ-1 to FRZ-7).
 
 use crate::pure::freeze_state::{Admission, Attempt, FreezeEvent, FreezeProgress, FreezeState};
 
@@ -32,7 +32,7 @@ const STEPS: [Step; 11] = [
     Step::EndProcess,
 ];
 
-/// How many steps are tried one after the other.
+/// The number of steps that are tried one after the other.
 const DEPTH: usize = 6;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,11 +43,11 @@ enum Claim {
     Good,
     /// It was completed by the other.
     Done,
-    /// Somebody thawed the process, or began anew.
+    /// Somebody thawed the process, or began again.
     Void,
 }
 
-/// The process as an outsider would tell it.
+/// The process as seen from outside.
 #[derive(Default)]
 struct Model {
     is_frozen: bool,
@@ -75,7 +75,7 @@ impl Model {
 
     fn hear(&mut self, event: Option<FreezeEvent>, is_frozen: bool) {
         let is_news = self.heard != is_frozen;
-        assert_eq!(event.is_some(), is_news, "an edge lost, or told twice");
+        assert_eq!(event.is_some(), is_news, "an edge lost, or sent twice");
         if let Some(event) = event {
             self.announcements += 1;
             self.heard = is_frozen;
@@ -143,7 +143,7 @@ impl World {
                     assert_eq!(event, None);
                 }
             }
-            // A process that ends is thawed, and tells nobody.
+            // A process that ends is thawed, and notifies nobody.
             Step::Thaw | Step::EndProcess if !self.has_ended => {
                 self.has_ended = step == Step::EndProcess;
                 let (event, wake) = self.state.thaw();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The queue whose objects bring their places, of both kinds, next to deques. Clean under Miri as well.
+//! The queue whose objects bring their places, of both kinds, compared with deques.
 
 use crate::link::{has_field, queued, Link, LinkedQueue, NumberedQueue, Placed};
 use kernel::alloc::flags::GFP_KERNEL;
@@ -187,7 +187,7 @@ fn numbers<const N: usize>(queue: &LinkedQueue<Item, N>) -> Vec<u32> {
     queue.iter().map(|item| item.number()).collect()
 }
 
-/// Everything that can happen in so many steps: an object is in the queue into which it was put first,
+/// All orders of so many steps: an object is in the queue into which it was put first,
 /// and nowhere else, until it is taken out there.
 #[test]
 fn three_objects_and_two_queues_in_all_ways() {
@@ -234,7 +234,7 @@ proptest! {
     }
 }
 
-/// A queue that has been empty is another one: what was in it before is not taken for what is in it now.
+/// A queue that has been empty is another one: former entries are not taken for present ones.
 #[test]
 fn what_was_in_a_queue_before_it_was_empty_is_not_in_it() {
     let mut queue = LinkedQueue::new();

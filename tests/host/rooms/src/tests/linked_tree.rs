@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::cell::Cell;
 
 thread_local! {
-    /// How many keys were looked at.
+    /// The number of keys that were looked at.
     static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -283,7 +283,7 @@ fn what_is_in_a_dropped_tree_is_free_again() {
     assert_eq!(live_allocations(), before);
 }
 
-/// Looks for one object of many take few steps, in whatever order they came: also all of one key.
+/// A search for one of many objects takes few steps, for any order of inserts, and with equal keys.
 #[test]
 fn no_search_is_long() {
     const MANY: u64 = 4000;
@@ -378,7 +378,7 @@ fn objects_without_numbers_come_and_go_in_all_orders() {
     assert_eq!(live_allocations(), before);
 }
 
-/// Once it is in no tree, whoever has the only reference can insert it again.
+/// Once an object is in no tree, the holder of its only reference can insert it again.
 #[test]
 fn an_object_without_a_number_is_inserted_again() {
     let before = live_allocations();
@@ -429,7 +429,7 @@ fn objects_of_one_key_without_numbers_are_all_there() {
     }
 }
 
-/// Who knows where the objects are does not know which is above which: with another secret half of the pairs are the other way round.
+/// Addresses do not reveal an object's weight: another secret turns half of the pairs round.
 #[test]
 fn addresses_alone_do_not_tell_weights() {
     let objects = 0..256u64;

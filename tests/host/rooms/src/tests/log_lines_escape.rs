@@ -9,7 +9,7 @@ fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// What is shown, back as it was.
+/// The original of an escaped name.
 fn read_back(shown: &str) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), shown);
     while let Some((before, behind)) = rest.split_once(r"\x") {

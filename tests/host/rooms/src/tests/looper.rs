@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What of a thread's place in its pool no log shows; the contract's tests see the rest.
+//! The part of a thread's place in its pool that no log shows; the contract's tests see the rest.
 
 use crate::pure::looper::Looper;
 

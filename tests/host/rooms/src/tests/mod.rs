@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One file for each room or part of one, whose name begins with that of the room, and the models that they are compared with.
+//! One file for each room or part of one, named after the room, and the models for comparison.
 
 mod call_stack;
 mod call_stack_frames;
@@ -27,7 +27,7 @@ mod range_rules;
 use kernel::testing::live_allocations;
 use proptest::test_runner::Config;
 
-/// How many random sequences the tests of places in objects try: few in Miri, which takes much longer.
+/// The number of random sequences of places in objects: few in Miri, which takes much longer.
 fn config() -> Config {
     Config {
         cases: if cfg!(miri) { 3 } else { 400 },
@@ -55,8 +55,8 @@ fn every_path(steps: usize, length: u32, mut take: impl FnMut(&[usize])) {
     }
 }
 
-/// Tries all that can follow on some steps, and returns how many orders are possible. Each is run from its start, because not all
-/// of a state can be copied.
+/// Tries all orders of further steps, and returns how many are possible. Each runs from its start,
+/// because parts of a state cannot be copied.
 fn explore<S: Copy>(
     steps: &[S],
     depth: usize,

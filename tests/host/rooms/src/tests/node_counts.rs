@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counts of a node and what its owner hears of them, enumerated.
+//! The counts of a node and its owner's notifications, enumerated.
 //!
-//! An owner sits at the other end and believes what he is told. Every order of handles, buffers and
-//! transactions coming and going, announcements being made and confirmations arriving is tried, up
-//! to two of each kind at a time; after each step the owner's belief has to make sense
-//! (contract NODE-4 to NODE-8).
+//! A model of the owner keeps the counts that it was notified of. The test tries every order of
+//! handles, buffers and transactions that come and go, of notifications and of confirmations, up to
+//! two of each kind at a time. After each step the owner's counts have to be right (contract NODE-4
+//! to NODE-8).
 
 use crate::pure::node_counts::{NodeCounts, Strength, Uncounted};
 use std::collections::{BTreeSet, VecDeque};
 
-/// How many of each kind there may be at once.
+/// The largest number of each kind at once.
 const AT_ONCE: u32 = 2;
 
-/// What the owner has been told and has not answered yet.
+/// The counts that the owner was notified of and has not answered yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Owner {
     strong: bool,
@@ -22,7 +22,7 @@ struct Owner {
     owes_weak: bool,
 }
 
-/// Who needs the node, as the rest of the driver knows it.
+/// The users of the node, as the rest of the driver counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct World {
     weak_refs: u32,
@@ -73,7 +73,7 @@ impl World {
         self.needs_strong() || self.weak_refs + self.local_weak + self.pins > 0
     }
 
-    /// Whether the rest of the driver would do this now.
+    /// Returns whether the rest of the driver would do this now.
     fn allows(&self, step: Step) -> bool {
         match step {
             Step::AddRef => self.weak_refs < AT_ONCE,
@@ -86,7 +86,7 @@ impl World {
             Step::DropLocal(Strength::Weak) => self.local_weak > 0,
             Step::Pin => self.pins < AT_ONCE,
             Step::Unpin => self.pins > 0,
-            // Owners may say anything at any time.
+            // Owners may confirm anything at any time.
             Step::Announce | Step::Confirm(_) => true,
         }
     }
@@ -112,7 +112,7 @@ fn take(step: Step, counts: &mut NodeCounts, world: &mut World) -> bool {
             world.strong_refs -= 1;
         }
         Step::AddLocal(strength) => {
-            // The owner gets back a pointer of his own: after a release he has to be told first.
+            // The owner gets back its own pointer: after a release it has to be notified first.
             let (knows, is_needed) = match strength {
                 Strength::Strong => (world.owner.strong, world.needs_strong()),
                 Strength::Weak => (world.owner.weak, world.needs_weak()),
@@ -185,19 +185,19 @@ fn take_update(counts: &mut NodeCounts, world: &mut World) -> bool {
         owner.weak = false;
     }
     let owner = world.owner;
-    assert!(!counts.has_update(), "not all was said");
+    assert!(!counts.has_update(), "an update is left");
     assert!(
         owner.strong || !world.needs_strong(),
-        "in use, and not told"
+        "in use, and not read"
     );
-    assert!(owner.weak || !world.needs_weak(), "named, and not told");
+    assert!(owner.weak || !world.needs_weak(), "named, and not read");
     assert!(!owner.strong || owner.owes_strong || world.needs_strong());
     if node_update.forget {
-        assert!(!world.needs_weak(), "forgotten, and needed");
+        assert!(!world.needs_weak(), "freed, and needed");
         assert_eq!(
             owner,
             Owner::default(),
-            "forgotten, and the owner does not know"
+            "freed, and the owner was not notified"
         );
     }
     node_update.forget
@@ -220,7 +220,7 @@ fn check(counts: &NodeCounts, world: &World) {
     );
 }
 
-/// Lets go of everything: the node has to be forgotten in the end.
+/// Drops everything: the node has to be freed in the end.
 fn wind_up(mut counts: NodeCounts, mut world: World) {
     let order = [
         Step::Weaken,
@@ -241,7 +241,7 @@ fn wind_up(mut counts: NodeCounts, mut world: World) {
         take(Step::Confirm(Strength::Weak), &mut counts, &mut world);
         take(Step::Confirm(Strength::Strong), &mut counts, &mut world);
     }
-    panic!("never forgotten: {counts:?}");
+    panic!("never freed: {counts:?}");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     counts.lower(true, true);
     assert!(
         counts.is_unreferenced(),
-        "its owner is not there to be told"
+        "its owner is not there to be notified"
     );
 }
 
@@ -325,7 +325,7 @@ fn lesson_s20_after_a_release_nobody_brings_the_node_home() {
     counts.confirm(Strength::Strong);
     counts.confirm(Strength::Weak);
     counts.lower(false, true);
-    // The owner has not been told yet, and will not be.
+    // The owner has not read the release yet, and never will.
     counts.add_local(Strength::Strong).unwrap();
     assert!(!counts.has_update());
     counts.drop_local(Strength::Strong);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a process hears of a node's death, enumerated.
+//! The returns that a process reads of a node's death, enumerated.
 //!
 //! Around the state machine stands a model of everything else: a handle, which may be given up and
-//! come anew, the node's list, the queue, the deaths that await confirmation, and a user who may say
-//! anything at any time. What the driver does in two steps under two locks is two steps here, and anything may
-//! come in between. Every order is tried, with up to three requests for one handle, and what the user
-//! reads is held against the contract (DN-1 to DN-6, NODE-10).
+//! come anew, the node's list, the queue, the deaths that await confirmation, and a user who may
+//! write any command at any time. Steps that the driver takes under two locks are two steps here,
+//! and any step may come in between. Every order is tried, with up to three requests for one
+//! handle. The user's returns are compared with the contract (DN-1 to DN-6, NODE-10).
 
 use crate::pure::notification_state::{DeathState, Message};
 use std::collections::{BTreeSet, VecDeque};
 
-/// How often the user may ask in the course of one run.
+/// The number of requests in the course of one run.
 const REQUESTS: usize = 3;
 
-/// What the user has said of one request, and what he has heard.
+/// The commands and the returns of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct History {
     cleared: bool,
@@ -23,9 +23,9 @@ struct History {
     told_clear_done: bool,
     /// The handle went with the request still on it.
     dropped: bool,
-    /// The node was dead before the user withdrew his request or dropped the handle.
+    /// The node was dead before the user cleared the request or dropped the handle.
     died_before: bool,
-    /// The news of the death was on its way when the user withdrew his request.
+    /// The death was queued when the user cleared the request.
     queued_before: bool,
 }
 
@@ -33,7 +33,7 @@ struct History {
 struct Link {
     state: DeathState,
     history: History,
-    /// On the node's list, where its owner finds it when he ends.
+    /// On the node's list, on which its ending owner finds it.
     is_on_node: bool,
     /// Off that list, and its death not yet announced.
     is_being_announced: bool,
@@ -58,10 +58,10 @@ enum Step {
     NodeDies,
     /// The owner takes a link off the list of the dead node.
     TakeOff(usize),
-    /// He tells its holder.
+    /// The owner announces the death to the link's holder.
     Announce(usize),
     Read,
-    /// The user confirms the first of the deaths that he knows of with this number.
+    /// The user confirms the first unconfirmed death with this number.
     Confirm(usize),
 }
 
@@ -78,8 +78,8 @@ fn steps() -> impl Iterator<Item = Step> {
 }
 
 impl World {
-    /// Whether the rest of the driver would do this now. The user may do anything, but what has no
-    /// request to go with it never reaches the state machine.
+    /// Returns whether the rest of the driver would do this now. The user may write any command,
+    /// but one without a request never reaches the state machine.
     fn allows(&self, step: Step) -> bool {
         let link = |at: usize| self.links.get(at);
         match step {
@@ -164,15 +164,15 @@ impl World {
         match link.state.read() {
             None => assert!(history.dropped, "swallowed"),
             Some(Message::Event) => {
-                assert!(self.node_is_dead, "told of a death that has not happened");
-                assert!(!history.told_dead, "told twice (DN-5)");
-                assert!(!history.dropped, "told after the handle was gone (NODE-10)");
-                assert!(!history.told_clear_done, "told after the clear was done");
+                assert!(self.node_is_dead, "read of a death that has not happened");
+                assert!(!history.told_dead, "read twice (DN-5)");
+                assert!(!history.dropped, "read after the handle was gone (NODE-10)");
+                assert!(!history.told_clear_done, "read after the clear was done");
                 history.told_dead = true;
                 self.delivered_deaths.push(at);
             }
             Some(Message::ClearDone) => {
-                assert!(history.cleared, "nobody asked for that");
+                assert!(history.cleared, "a clear without a request");
                 assert!(!history.told_clear_done, "cleared twice");
                 assert!(
                     !history.told_dead || history.confirmed,
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// What always holds between the state of a link and where it is.
+    /// Checks the relation between the state of a link and its place.
     fn check(&self) {
         for (at, link) in self.links.iter().enumerate() {
             let is_queued = self.queue.contains(&at);
@@ -214,8 +214,7 @@ impl World {
         }
     }
 
-    /// Lets everything happen that has been set in motion, the user answer, and sees that he has heard
-    /// what he had to hear.
+    /// Takes all steps that are due, with the user's answers, and checks that no return is missing.
     fn wind_up(mut self) {
         loop {
             let at_once = steps().find(|step| {
@@ -277,7 +276,7 @@ fn what_comes_too_late_changes_nothing() {
         assert!(!step(&mut state), "queued: {before:?}");
         assert_eq!(state, before);
     };
-    // A node dies once; should it be said twice, it is heard once.
+    // A node dies once; a second announcement changes nothing.
     for state in [
         Queued { is_cleared },
         Delivered { is_cleared },

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a process hears of another's freezing, enumerated.
+//! The returns that a process reads of another's freezing, enumerated.
 //!
 //! Announcements are made in one order and arrive in any; in between user space reads, confirms,
-//! withdraws, or drops its handle. After each order everything is brought to its end, and what was
-//! read is held against the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
+//! clears, or drops its handle. After each order all remaining steps are taken, and the returns are
+//! compared with the contract (FRZN-1 to FRZN-5, NODE-10) and lesson R09.
 
 use crate::pure::freeze_state::FreezeEvent;
 use crate::pure::notification_state::{FreezeNotificationState, Message};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The owner is frozen or thawed; the news are on their way.
+    /// The owner is frozen or thawed; the notification is on its way.
     Change,
-    /// Of the news on their way the oldest, or the newest, arrives.
+    /// The oldest or the newest notification on its way arrives.
     ArriveOldest,
     ArriveNewest,
     Read,
@@ -36,7 +36,7 @@ const DEPTH: usize = 10;
 
 struct World {
     link: FreezeNotificationState,
-    /// How often the notification is queued.
+    /// The number of times that the notification is queued.
     queued: u32,
     is_frozen: bool,
     number: u64,
@@ -85,7 +85,7 @@ impl World {
                 self.arrive(self.on_their_way.len() - 1)
             }
             Step::Read if self.queued > 0 => self.read(),
-            // User space can confirm only what is among the unconfirmed.
+            // User space can confirm only an unconfirmed state.
             Step::Confirm if self.owes && !self.is_dropped => {
                 self.owes = false;
                 self.queued += u32::from(self.link.confirm());
@@ -116,14 +116,14 @@ impl World {
     fn read(&mut self) {
         self.queued -= 1;
         match self.link.read() {
-            None => assert!(self.is_dropped, "queued, and nothing to say"),
+            None => assert!(self.is_dropped, "queued, and nothing to return"),
             Some(notice) => {
                 assert!(!self.is_dropped, "{notice:?} of a handle that is gone");
                 assert!(!self.owes, "{notice:?} before the last one was confirmed");
                 assert_eq!(self.clear_dones, 0, "{notice:?} after the end");
                 match notice {
                     Message::Event => {
-                        assert!(!self.is_cleared, "told though it was withdrawn");
+                        assert!(!self.is_cleared, "returned after it was cleared");
                         self.told.push(self.link.is_frozen());
                         self.owes = true;
                     }
@@ -134,7 +134,7 @@ impl World {
                 }
             }
         }
-        assert!(self.told.len() <= self.announced, "an edge was told twice");
+        assert!(self.told.len() <= self.announced, "an edge was read twice");
     }
 
     /// Everything arrives, is read and confirmed.
@@ -143,12 +143,12 @@ impl World {
         if self.is_dropped {
             assert_eq!(self.clear_dones, 0);
         } else if self.is_cleared {
-            assert_eq!(self.clear_dones, 1, "the end is told exactly once");
+            assert_eq!(self.clear_dones, 1, "the clear is confirmed exactly once");
         } else {
             assert_eq!(
                 self.told.last(),
                 Some(&self.is_frozen),
-                "told last: what is not so"
+                "the last state is wrong"
             );
         }
     }

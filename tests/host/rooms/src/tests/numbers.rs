@@ -6,7 +6,7 @@ use crate::pure::numbers::{take_numbers, NumberBlock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// A counter, and what was taken from it.
+/// A counter, and the numbers that were taken from it.
 struct Counter {
     last: Cell<u32>,
     taken: RefCell<Vec<u32>>,
@@ -32,8 +32,7 @@ impl Counter {
     }
 }
 
-/// As many blocks as there are processes, and numbers of them in an order that repeats: the one whose turn it
-/// is by a generator.
+/// As many blocks as there are processes, and numbers of them in an order that a generator repeats.
 fn numbers(counter: &Counter, processes: usize, count: usize) -> Vec<(usize, u32)> {
     let mut blocks: Vec<_> = (0..processes).map(|_| NumberBlock::default()).collect();
     let mut random = 1_u32;

@@ -8,7 +8,7 @@ use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, SpinLock};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// What the lock guards.
+/// The data under the lock.
 struct State {
     changes: u32,
 }
@@ -32,7 +32,7 @@ fn owner() -> Arc<Owner> {
     Arc::new(owner, GFP_KERNEL).unwrap()
 }
 
-/// Whether both ways of access panic.
+/// Returns whether both ways of access panic.
 fn is_refused(data: &OwnedBy<u32, Owner, State>, guarded: &mut State) -> bool {
     let shared = catch_unwind(AssertUnwindSafe(|| *data.access(guarded))).is_err();
     let exclusive = catch_unwind(AssertUnwindSafe(|| *data.access_mut(guarded) += 1)).is_err();

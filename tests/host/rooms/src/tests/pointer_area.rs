@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What pointers point to, next to a model that knows the contract's rules by heart, and the one
-//! invariant that all of it is for: no byte is written twice, and none of a finished block is missed.
+//! The blocks of pointer objects, compared with a model of the contract's rules. Their invariant is
+//! checked, too: no byte is written twice, and none of a finished block is missed.
 
 use crate::pure::pointer_area::{Piece, PointerArea};
 use kernel::error::code::{EFAULT, EINVAL, ENOMEM};
@@ -20,7 +20,7 @@ enum Sent {
     Other,
 }
 
-/// Who wrote a byte.
+/// The writer of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
     Nobody,
@@ -30,7 +30,7 @@ enum Writer {
     Gap(u64),
 }
 
-/// The receiver's memory, which lets no byte be written twice.
+/// The receiver's memory, in which no byte may be written twice.
 struct Memory {
     bytes: Vec<Writer>,
 }
@@ -53,10 +53,10 @@ impl Memory {
     }
 }
 
-/// Where the area lies in the buffer of these tests.
+/// The start of the area in the buffer of these tests.
 const START: usize = 64;
 
-/// Where the sender has the block of an object: far from all others.
+/// The address of the block of an object in the sender: far from all others.
 fn source_of(object: u64) -> u64 {
     (object + 1) << 32
 }
@@ -77,7 +77,7 @@ struct ModelBlock {
 }
 
 impl Model {
-    /// Whether `offset` of `parent` may be replaced now.
+    /// Returns whether `offset` of `parent` may be replaced now.
     fn allows(&self, parent: u64, offset: u64) -> bool {
         let Some(Some(_)) = self.objects.get(parent as usize) else {
             return false;
@@ -136,7 +136,7 @@ impl Model {
     }
 }
 
-/// What the room makes of a list of objects: how many it took, and the memory afterwards.
+/// Runs a list of objects: how many the area took, and the memory afterwards.
 fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
     let bytes = vec![Writer::Nobody; START + room + 64];
     let mut memory = Memory { bytes };
@@ -167,7 +167,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
                     .map(|gap| gaps.push((gap, object, size))),
             },
         };
-        // Whoever claims a gap fills it at once.
+        // The one that claims a gap fills it at once.
         if let Some((gap, by, size)) = gaps.pop() {
             if size != 0 {
                 memory.put(gap.at, size as usize, |_| Writer::Gap(by));
@@ -188,7 +188,7 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
     (taken, memory, blocks)
 }
 
-/// Both take the same objects; what was taken is complete, and nothing else was touched.
+/// Both take the same objects; their blocks are complete, and nothing else was touched.
 fn check(list: &[Sent], room: usize) -> usize {
     let mut model = Model::default();
     let wanted = list
@@ -263,7 +263,7 @@ fn sent() -> impl Strategy<Value = Sent> {
     ]
 }
 
-/// Lists that are allowed, made by someone who knows the rules.
+/// Lists that the rules allow.
 fn allowed() -> impl Strategy<Value = Vec<Sent>> {
     prop::collection::vec((0u8..4, 0usize..4, 0u64..5, 0u64..6), 1..40).prop_map(|choices| {
         let mut list: Vec<Sent> = Vec::new();
@@ -323,7 +323,7 @@ fn lesson_c07_blocks_stay_inside_the_area() {
             Err(EINVAL),
             "{length:#x}"
         );
-        // What was refused has taken nothing.
+        // A refused block has taken nothing.
         assert_eq!(area.add_root(0, 0, 16, copy), Ok(8));
         assert_eq!(area.add_root(1, 0, 1, copy), Err(EINVAL));
         assert_eq!(area.add_root(1, 0, 0, copy), Ok(24));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! At which priority calls are served, tried with all callers and all nodes, next to a model that says
-//! the same in the words of the C driver (nice values) and of Android's kernels (the rest).
+//! The priorities at which calls are served, tried with all callers and all nodes. A model has the
+//! rules of the C driver (nice values) and of Android's kernels (the rest).
 
 use crate::pure::priority_rules::{NodeFlags, NodePriority, Priority, SavedPriority};
 
@@ -48,7 +48,7 @@ impl Task {
         }
     }
 
-    /// What it becomes by a change, if there is one.
+    /// The task after a change, if there is one.
     fn after(self, change: Option<Priority>) -> Self {
         change.map_or(self, Self::of)
     }
@@ -104,7 +104,7 @@ fn is_real_time_minimum(flags: u32) -> bool {
     matches!(flags >> 9 & 3, FIFO | ROUND_ROBIN) && (1..100).contains(&(flags & 0xff))
 }
 
-/// What the C driver does with nice values, where nothing is real-time.
+/// The rule of the C driver for nice values, where nothing is real-time.
 fn nice_in_c(caller: i32, minimum: i32, is_oneway: bool, own: i32) -> i32 {
     if caller < minimum && !is_oneway {
         caller
@@ -115,8 +115,8 @@ fn nice_in_c(caller: i32, minimum: i32, is_oneway: bool, own: i32) -> i32 {
     }
 }
 
-/// What Android's kernels do, but for the two differences that docs/priorities.md names. The caller is whoever serves the call
-/// where nobody waits for it.
+/// The rule of Android's kernels, but for the two differences in docs/priorities.md. The caller of
+/// a oneway call is the thread that serves it.
 fn served_on_android(caller: Task, flags: u32, own: Task) -> Task {
     let minimum = if is_real_time_minimum(flags) {
         Task::real_time(flags >> 9 & 3, flags & 0xff, own.nice)
@@ -217,7 +217,7 @@ fn txn_12_whatever_a_thread_became_it_gets_back_what_it_had() {
             let change = meanwhile.priority().to_restore(saved.priority());
             let after = meanwhile.after(change);
             if saved.policy == DEADLINE || meanwhile.policy == DEADLINE {
-                // Deadlines are not ours to give or to take.
+                // The driver neither gives nor takes deadlines.
                 let nice = saved.nice;
                 assert_eq!(after, Task { nice, ..meanwhile });
             } else {
@@ -272,7 +272,7 @@ fn check_permitted(limits: u32, (nice, real_time): (i32, u32), own: Task, wanted
         let limits = (nice, real_time);
         assert!(
             holds,
-            "{own:?} wants {wanted:?}, gets {given:?}; {limits:?}"
+            "{own:?} requests {wanted:?}, gets {given:?}; {limits:?}"
         );
     };
     if given.is_real_time() {
@@ -291,7 +291,7 @@ fn check_permitted(limits: u32, (nice, real_time): (i32, u32), own: Task, wanted
         }
     }
     if nice == -20 && real_time == 99 && own.policy != DEADLINE && !wanted.is_real_time() {
-        assert_eq!(given, wanted, "the privileged get what they want");
+        assert_eq!(given, wanted, "the privileged get what they request");
     }
 }
 
@@ -305,14 +305,14 @@ fn what_is_inherited_is_not_inherited_by_children() {
     );
     let served = node.to_serve_call(caller, own).unwrap();
     assert_eq!(served.0 & FLAG, FLAG);
-    // That a task has the flag makes it no other.
+    // The flag does not make a task another one.
     assert!(Priority(own.0 | FLAG).is_like(own));
     // It gets back the flag that it had with the policy that it had.
     let saved = Priority(Task::real_time(ROUND_ROBIN, 9, 0).priority().0 | FLAG);
     assert_eq!(served.to_restore(saved), Some(saved));
 }
 
-/// Whatever a task becomes, it keeps the flag that it has of its own.
+/// A task keeps its own flag through every change.
 #[test]
 fn a_task_keeps_its_flag_whatever_it_becomes() {
     for own in some_tasks() {
@@ -321,13 +321,13 @@ fn a_task_keeps_its_flag_whatever_it_becomes() {
         let flagged = priority.resetting_on_fork_if(true);
         assert!(flagged.resets_on_fork());
         assert_eq!(Task::of(flagged), own);
-        // The flag is not taken away from one who is to have it.
+        // A task that must have the flag keeps it.
         assert_eq!(flagged.resetting_on_fork_if(false), flagged);
         assert_eq!(priority.resetting_on_fork_if(false), priority);
     }
 }
 
-/// A oneway call is served by a real-time thread if its node demands that, whoever serves it.
+/// A oneway call is served at a real-time priority if its node demands that, by any thread.
 #[test]
 fn loop_7_a_node_demands_real_time_for_all_calls_or_for_none() {
     for flags in every_flags() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What only the host can tell of the range allocator: whether memory was allocated, what happens when
-//! there is none, and what comes of real threads.
+//! Properties of the range allocator that only the host can check: allocations, their failures, and
+//! real threads.
 
 use super::range_rules::{oneway, release, reserve, SYNC};
 use crate::range_alloc::{Label, RangeAllocator, ReserveError, SpareMemory, FEW, FIRST};
@@ -16,7 +16,7 @@ const PAGE: usize = 4096;
 
 type Allocator<const FIRST: usize, const FEW: usize> = RangeAllocator<&'static str, FIRST, FEW>;
 
-/// Senders come and go, each with a range or two: what is kept for them goes with them.
+/// Senders come and go, each with a range or two: their accounts go with them.
 #[test]
 fn accounts_of_senders_go_with_them() {
     let before = live_allocations();
@@ -35,8 +35,8 @@ fn accounts_of_senders_go_with_them() {
     assert_eq!(live_allocations(), before);
 }
 
-/// Whatever is freed goes out with what the caller drops later: also when the ranges move back to the array
-/// while there is more to give back.
+/// Freed memory goes out with the value that the caller drops later, also when the ranges move back
+/// to the array while there is more to give back.
 #[test]
 fn lesson_s12_nothing_is_freed_under_the_lock() {
     let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
@@ -135,8 +135,8 @@ fn many_ranges_in_a_steady_state_never_allocate() {
     assert_eq!(total_allocations(), before);
 }
 
-/// Lets one allocation after the other fail of those that are necessary for a fifth range. Returns how
-/// many there were.
+/// Makes one after the other of the allocations fail that a fifth range needs. Returns how many
+/// there were.
 fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
     let before = live_allocations();
     let mut failures = 0;
@@ -155,7 +155,7 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
         let was_enough = failure_is_pending();
         assert_eq!(result, if was_enough { Ok(()) } else { Err(AllocError) });
         failures += usize::from(result.is_err());
-        // With or without the failure, the next attempt goes on from here.
+        // With or without the failure, the next attempt continues from here.
         offsets.push(reserve(&mut allocator, 8, SYNC).offset);
         assert_eq!(offsets, [0, 8, 16, 24, 32]);
         for offset in offsets {

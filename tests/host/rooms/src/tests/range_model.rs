@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The range allocator next to a model so simple that it can be checked by reading: an entry for each granule of the space, which
-//! has the range that begins there. After each step, everything that can be observed is compared: in all that can happen to a very
-//! small space, and in long random sequences.
+//! The range allocator, compared with a model that can be checked by reading: an entry for each
+//! granule of the space, with the range that begins there. After each step all observable values
+//! are compared: in all that can happen to a very small space, and in long random sequences.
 
 use super::range_rules::{oneway, try_reserve, within_quota, SYNC};
 use crate::range_alloc::{CallKind, RangeAllocator, Reserved, State};
@@ -71,7 +71,7 @@ impl Model {
         self.size / 2 - oneway.map(|(_, range)| range.size).sum::<usize>()
     }
 
-    /// How many oneway ranges a sender has, and their sum.
+    /// The number of oneway ranges of a sender, and their sum.
     fn held_by(&self, sender: i32) -> (usize, usize) {
         let its = self
             .used()
@@ -123,7 +123,7 @@ impl Model {
         is_report
     }
 
-    /// Changes the phase of the range at an offset, if that is one of those. Returns what it was.
+    /// Changes the phase of the range at an offset, if there is one. Returns the previous phase.
     fn step(
         &mut self,
         offset: usize,
@@ -270,7 +270,7 @@ fn run<const FIRST: usize, const FEW: usize>(space: usize, steps: &[Step]) -> Bo
     both
 }
 
-/// Visits each state that the model can reach, tries everything in each of them, valid or not, and returns how many there are.
+/// Visits each state of the model, tries everything in it, valid or not, and returns their number.
 fn explore<const FIRST: usize, const FEW: usize>(space: usize, kinds: &[CallKind]) -> usize {
     let sizes = (1..=space / GRANULE + 1).map(|size| size * GRANULE);
     let mut steps: Vec<_> = sizes
@@ -311,7 +311,7 @@ fn explore<const FIRST: usize, const FEW: usize>(space: usize, kinds: &[CallKind
     paths.len()
 }
 
-/// Explores a space wherever the ranges are kept: there are as many states, and so many that they mean something.
+/// Explores a space for each place of the ranges: all have the same number of states, and enough.
 fn explore_all<const FEW: usize>(space: usize, kinds: &[CallKind]) {
     let states = explore::<0, 0>(space, kinds);
     assert!(states > 1000, "{states} states");
@@ -391,8 +391,8 @@ fn walk<const FIRST: usize, const FEW: usize>(
     both.finish();
 }
 
-/// A walk for each way to keep the ranges (lesson R05): `FEW` of 0 is always the tree, 64 is always an array here, and what is between
-/// goes to and fro. `FIRST` says how many are in the allocator itself.
+/// A walk for each way to keep the ranges (lesson R05): with `FEW` of 0 always the tree, with 64
+/// always an array, in between both in turn. The allocator itself has `FIRST` ranges.
 fn walk_everywhere(seed: u64, steps: usize, space: usize, largest: usize) {
     walk::<0, 0>(seed, steps, space, largest);
     walk::<1, 1>(seed, steps, space, largest);
@@ -407,7 +407,7 @@ fn walk_everywhere(seed: u64, steps: usize, space: usize, largest: usize) {
 fn long_walks() {
     let before = live_allocations();
     for seed in 1..50 {
-        // Few large ranges: much is refused, gaps are tight. Then many small ones: the limits of arrays are passed in both directions.
+        // Few large ranges: many refusals, tight gaps. Many small ones: arrays fill and empty.
         walk_everywhere(seed, 3000, 256, 160);
         walk_everywhere(seed, 5000, 512, 24);
         // A space whose size is no multiple of anything helpful.

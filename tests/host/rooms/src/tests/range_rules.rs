@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rules of the contract, and lessons from faults of other drivers, wherever the ranges are kept: in the tree alone (`FEW` of 0), in
-//! the larger array, in the first array alone (64), and in what is between.
+//! Rules of the contract, and lessons from faults of other drivers, for each place of the ranges:
+//! the tree alone (`FEW` of 0), the larger array, the first array alone (64), and mixtures.
 
 use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, SpareMemory};
 use kernel::alloc::flags::GFP_KERNEL;
@@ -46,7 +46,7 @@ pub(super) fn reserve<T, const FIRST: usize, const FEW: usize>(
     try_reserve(allocator, size, kind).unwrap()
 }
 
-/// Whether a oneway range of sender 1 makes it a suspect.
+/// Returns whether a oneway range of sender 1 makes it a suspect.
 fn is_suspect<const FIRST: usize, const FEW: usize>(
     allocator: &mut Allocator<FIRST, FEW>,
     size: usize,
@@ -152,8 +152,8 @@ in_every_backend! {
     }
 
     fn alloc_7_fifty_one_ranges_are_one_too_many<FIRST, FEW>() {
-        // The budget is 120 granules, of which the other sender takes 47; fewer than 24 left means low. A quarter of the space is 60
-        // granules, so that the number of ranges decides.
+        // The budget is 120 granules. The other sender takes 47; fewer than 24 left means low. A
+        // quarter of the space is 60 granules, so that the number of ranges decides.
         let mut allocator = Allocator::<FIRST, FEW>::new(240 * 8);
         reserve(&mut allocator, 47 * 8, oneway(2));
         let before = (0..).take_while(|_| !is_suspect(&mut allocator, 8)).count();
@@ -171,7 +171,7 @@ in_every_backend! {
         assert_eq!(again, [false, false, true]);
     }
 
-    /// A tree is made of the array and moved back to it as ranges are reserved and freed, with the same ranges before and after.
+    /// A tree is made of the array, and an array of the tree, without a change of the ranges.
     fn ranges_move_without_losing_one<FIRST, FEW>() {
         let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
         for _ in 0..3 {

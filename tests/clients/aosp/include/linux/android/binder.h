@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's header, and around it what libbinder expects of Android's own copy: it asks the
- * preprocessor which commands there are, which are enumerators in the kernel's; and the scheduling
- * bits of a node's flags, which only Android's has.
+ * The kernel's header, with two additions for libbinder, which expects Android's own copy.
+ * libbinder tests for commands with #ifdef, and the kernel's header has enumerators for them. Only
+ * Android's copy defines the scheduling bits of a node's flags.
  */
 #pragma once
 
