@@ -235,7 +235,8 @@ impl PageRange {
         self.space.close();
     }
 
-    /// Whether the mapping exists. It may be removed at any time; after that it does not come back.
+    /// Returns whether the mapping exists. It may be removed at any time; after that it does not
+    /// come back.
     pub fn is_mapped(&self) -> bool {
         self.frontier.load(ordering::Relaxed) >= 0
     }

@@ -151,7 +151,7 @@ impl ThreadPid {
         kernel_ext_pid_is_gone(&self.0)
     }
 
-    /// Whether this names the calling thread.
+    /// Returns whether this names the calling thread.
     pub(crate) fn is_current(&self) -> bool {
         self.address() == current_address()
     }
@@ -202,12 +202,12 @@ impl GroupPid {
         self.0.close();
     }
 
-    /// Whether the calling thread belongs to the group.
+    /// Returns whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
         kernel_ext_pid_is_current_group(self.0.address())
     }
 
-    /// Whether `other` names the same group. `false` if either is closed.
+    /// Returns whether `other` names the same group; `false` if either is closed.
     pub(crate) fn is_that_of(&self, other: &Self) -> bool {
         let address = self.0.address();
         !address.is_null() && address == other.0.address()
@@ -247,7 +247,7 @@ impl UserNamespace {
         Self(ns)
     }
 
-    /// Whether `inner` is this namespace or a descendant of it.
+    /// Returns whether `inner` is this namespace or a descendant of it.
     pub(crate) fn contains(&self, inner: &Self) -> bool {
         kernel_ext_user_ns_contains(self, inner)
     }

@@ -13,7 +13,7 @@ static char *what = "pages";
 module_param(what, charp, 0400);
 MODULE_PARM_DESC(what, "pages, memory (needs KASAN), leak (needs kmemleak) or call (needs CFI)");
 
-/* Asks the page allocator for more than it ever has in one piece. */
+/* Requests more from the page allocator than it has in one piece. */
 static void ask_for_pages(void)
 {
 	struct page *pages = alloc_pages(GFP_KERNEL, MAX_PAGE_ORDER + 1);
@@ -41,7 +41,7 @@ static noinline void forget_memory(void)
 	OPTIMIZER_HIDE_VAR(memory);
 }
 
-/* Forgets memory, whose address stays in what the allocator has at hand. */
+/* Leaks memory, whose address stays in what the allocator has at hand. */
 static void leak_memory(void)
 {
 	static void *others[512];

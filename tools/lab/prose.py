@@ -12,7 +12,7 @@ from .versions import PINNED, ROOT
 
 _RULES = ROOT / "configs/vale"
 _FOLDERS = ("docs", "drivers", "rust", "tools", "tests", "packaging", "configs", "include")
-_COMMENT = re.compile(r"\s*(?:///|//!|//|/\*+|\*|#)(?!!|\[)\s?(.*?)(?:\*/)?\s*")
+_COMMENT = re.compile(r"\s*(?:///|//!|//|/\*+|\*(?=\s|/|$)|#)(?!!|\[)\s?(.*?)(?:\*/)?\s*")
 _ITEM = re.compile(r"\s*(?:[-*]|\d+\.) +")
 _FENCE = re.compile(r"\s*```")
 # Headings, tables, figures and generated parts are no sentences.
@@ -56,7 +56,7 @@ def sentences(name, lines):
         if (item or not line) and found and found[-1] and found[-1][-1] not in ".!?":
             found[-1] += "."
         line = line[item.end():] if item else line
-        found.append(re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "x", line)).strip())
+        found.append(re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "Code", line)).strip())
     return found
 
 

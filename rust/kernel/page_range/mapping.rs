@@ -242,7 +242,7 @@ pub(super) fn install(vma: &VmaNew, range: Arc<PageRange>) {
     }
 }
 
-/// Whether `vma` is a mapping of `range`.
+/// Returns whether `vma` is a mapping of `range`.
 pub(super) fn shows(vma: &VmaRef, range: &PageRange) -> bool {
     let vma = vma.as_ptr();
     // SAFETY: By the invariants of `VmaRef` the VMA is locked for reading. Neither field changes as

@@ -51,7 +51,7 @@ struct Books {
     /// What is done, once, at an event.
     #[pin]
     meanwhile: SpinLock<Option<(PageEvent, Arc<PageRange>, Act)>>,
-    /// Whether that was done, with success.
+    /// True if that was done, with success.
     is_done: Atomic<bool>,
 }
 

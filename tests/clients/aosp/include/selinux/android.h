@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All that the service manager asks of libselinux where there is no Android policy to look into. */
+/* The functions of libselinux that the service manager calls where no Android policy exists. */
 #pragma once
 
 #include <cstdlib>
