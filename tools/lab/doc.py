@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 
-from . import cache, kernel, module, packages, proc, programs, say, toolchain
+from . import cache, kernel, module, packages, proc, programs, reports, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 OUT = BUILD / "doc"
@@ -38,14 +38,20 @@ def book():
         shutil.copy2(path, source / "src")
     contents = re.sub(r"\]\((?!\.\./)", "](docs/", (source / "src/docs/SUMMARY.md").read_text()).replace("](../", "](")
     (source / "src/docs/SUMMARY.md").unlink()
-    (source / "src/SUMMARY.md").write_text(contents + "- [The driver's code](code.md)\n- [Report](report.md)\n")
-    (source / "src/code.md").write_text("# The driver's code\n\n[Documentation of `drivers/android/` and `rust/kernel/`](code/rust_binder/index.html)\n")
-    there = "[The page of the last `make bench`](report/index.html)" if _REPORT.is_dir() else "`make bench` makes a page of measurements, and `make doc` adds it here."
-    (source / "src/report.md").write_text(f"# Report\n\n{there}\n")
+    made = {"report": ("Report", "[The page of the last `make bench`](report/index.html)" if _REPORT.is_dir() else "`make bench` makes the page, and `make doc` adds it here."),
+            "code": ("Code", "[Documentation of `drivers/android/` and `rust/kernel/`](code/rust_binder/index.html)")}
+    for report in reports.tables():
+        rows = (f"| {' | '.join(row)} |\n" for row in (report.headers, ["---"] * len(report.headers), *report.rows))
+        made[f"reports/{report.name}"] = report.title.capitalize(), f"{report.about}.\n\n{''.join(rows)}"
+    (source / "src/reports").mkdir()
+    for name, (title, text) in made.items():
+        (source / f"src/{name}.md").write_text(f"# {title}\n\n{text}\n")
+    (source / "src/SUMMARY.md").write_text(contents + "\n# Made by programs\n" + "".join(f"- [{title}]({name}.md)\n" for name, (title, _) in made.items()))
     for path in source.rglob("*.md"):
         # A link to a source file leads nowhere in the book: its text stays.
-        text = re.sub(r"\[([^]]*)\]\(([^)#:]+)(?:#[^)]*)?\)", lambda link: link[0] if link[2].startswith(("code/", "report/")) or (path.parent / link[2]).exists() else link[1], path.read_text())
-        path.write_text(text)
+        there = lambda link: link[2].startswith(("code/", "report/")) or (path.parent / link[2]).exists()
+        text = re.sub(r"(reports/[\w.-]+)\.tsv\)", r"\1.md)", path.read_text())
+        path.write_text(re.sub(r"\[([^]]*)\]\(([^)#:]+)(?:#[^)]*)?\)", lambda link: link[0] if there(link) else link[1], text))
     (source / "book.toml").write_text('[book]\ntitle = "Rust Binder"\n[output.html]\nno-section-label = true\n')
     proc.logged("building the book", "book", [_mdbook(), "build", source, "--dest-dir", OUT], env=proc.environment())
 
