@@ -12,7 +12,7 @@ from .versions import ROOT
 from report import charts, data
 
 FOLDER, FIGURES = ROOT / "reports", ROOT / "docs/figures"
-# Operations that documents show: of each the object whose memory it takes. README shows those in SHORT.
+# Operations that documents show: of each the object whose memory it takes. README's figure shows those in SHORT.
 SHOWN = {"null call": "call", "call with 4 KiB": "", "call with 64 KiB": "", "call with 1 MiB": "", "oneway call": "", "call with a file": "",
          "call with an object, held": "node", "new handle, next to no others": "reference", "nested call, depth 8": "",
          "death of a node": "process", "freeze and thaw, notified": "", "death request, withdrawn": "death request"}
@@ -77,14 +77,19 @@ def _ratios(name, column=3):
     return {row[0]: _number(row[column]) for row in read(name).rows if row[column] != "–"}
 
 
-def _operations(names):
+def _operations():
     """A row for each operation."""
-    counted, weighed, timed, paired = _rows("instructions"), _rows("memory"), _rows("time", data.NAMES["rust"]), _rows("paired", "one CPU")
+    counted, weighed, timed = _rows("instructions"), _rows("memory"), _rows("time", data.NAMES["rust"])
     yield from ("| operation | instructions ÷ C | time, µs | time ÷ C | memory of | bytes | bytes ÷ C |", "|---|--:|--:|---|---|--:|--:|")
-    for name in names:
-        time, ratio = (paired[name][3], f"{paired[name][4]} ± {paired[name][7]}") if name in paired else (timed[name][2], timed[name][-2])
+    for name in SHOWN:
         memory = f" {SHOWN[name]} | {weighed[SHOWN[name]][1]} | {weighed[SHOWN[name]][3]} |" if SHOWN[name] else "|||"
-        yield f"| {name} | {counted[name][3]} | {time} | {ratio} |{memory}"
+        yield f"| {name} | {counted[name][3]} | {timed[name][2]} | {timed[name][-2]} |{memory}"
+
+
+def _one_kernel(name=""):
+    """A row for each measurement of both drivers in one kernel whose operation begins with the name."""
+    return ["| operation, where | C, µs | this driver, µs | ÷ C |", "|---|--:|--:|---|", *(
+        f"| {row[0]}, {row[1]} | {row[2]} | {row[3]} | {row[4]} ± {row[7]} |" for row in read("paired").rows if row[0].startswith(name))]
 
 
 def _behind():
@@ -109,7 +114,8 @@ def _behind():
             yield f"| [{report.headers[-1]} of {report.name}](../reports/{report.name}.tsv) | {len(report.rows)} | {len(worse)} | {'; '.join(worse)} |"
 
 
-_BLOCKS = {"operations": lambda: _operations(SHOWN), "operations in short": lambda: _operations(SHORT), "behind": _behind}
+_BLOCKS = {"operations": _operations, "one kernel": _one_kernel, "null call": lambda: _one_kernel("null call"), "behind": _behind, "goals": lambda: [", ".join(
+    f"{count} {what}" for what, count in collections.Counter(row[-1].split(",")[0] for row in read("goals").rows).items()) + "."]}
 
 
 def _figures():
