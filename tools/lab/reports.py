@@ -78,7 +78,6 @@ def _ratios(name, column=3):
 
 
 def _operations():
-    """A row for each operation."""
     counted, weighed, timed = _rows("instructions"), _rows("memory"), _rows("time", data.NAMES["rust"])
     yield from ("| operation | instructions ÷ C | time, µs | time ÷ C | memory of | bytes | bytes ÷ C |", "|---|--:|--:|---|---|--:|--:|")
     for name in SHOWN:
