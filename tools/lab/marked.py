@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What commands write into documents: each has its place there, between `<!-- begin: NAME -->` and `<!-- end: NAME -->`."""
+"""Parts of documents that commands write: each stands between `<!-- begin: NAME -->` and `<!-- end: NAME -->`."""
 
 import re
 
