@@ -26,7 +26,7 @@ def run(parts=("count",), again=False, into_docs=False):
     """Measure what was not measured yet, print and draw it; the exit status. `into_docs`: write files in reports/, too. Parts that are left
     out keep their last results, which the page shows as well."""
     packages.ensure("base", "rust", "x86_64")
-    say.note(f"our driver next to the C driver on Debian's own kernel ({bench.COUNTED}): instructions and locked operations, exactly")
+    say.note(f"comparing our driver with the C driver on Debian's own kernel ({bench.COUNTED}): exact instructions and locked operations")
     found = {driver: gate.weighed(driver, again=again and "count" in parts) for driver in bench.DRIVERS}
     ours, base = found["rust"], found["c"]
     tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"])}
@@ -51,7 +51,7 @@ def run(parts=("count",), again=False, into_docs=False):
 
 
 def _timed(again):
-    """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine is no difference between them."""
+    """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine affects all alike."""
     steps = []
     for turn in range(1, ROUNDS + 1):
         for driver in _TIMED:
@@ -71,7 +71,7 @@ def _time(title, driver):
 
 
 def sections(tables, found, latency):
-    """What the page shows, in which order."""
+    """The sections of the page, in their order."""
     each = lambda index: [(data.title(name), {who: found[who]["counts"][name][index] for who in bench.DRIVERS}) for name in _MAIN]
     made = [page.Section("instructions", "Instructions and locked operations",
                          "Exact, on Debian's own kernel: counted by the guest's own clock and by a plugin of QEMU.",
@@ -105,7 +105,7 @@ def memory_rows(found):
 
 
 def headline(ours, base):
-    """The figures to remember."""
+    """The main figures."""
     return [f"  {data.title(name):<24} {ours['counts'][name][0] / base['counts'][name][0]:.3f} × C's instructions, "
             f"{page.over(ours['counts'][name][1], base['counts'][name][1])} × its locked operations" for name in _MAIN[:5]]
 

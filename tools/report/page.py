@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page that `make bench` writes of all measured figures, one HTML file that needs nothing else, and its tables for terminals."""
+"""The page of `make bench`, one HTML file without other files, and its tables for terminals."""
 
 import collections
 import html
@@ -84,7 +84,7 @@ def times(latency):
 
 
 def yardsticks(latency):
-    """What the kernel charges anyone: medians of a socket pair, by size."""
+    """The kernel's own cost: medians of a socket pair, by size."""
     rows = [[cell.label, "seqpacket", f"{row['p50_ns'] / 1000:.2f}"] for cell in data.cells(latency)
             if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, "seqpacket")))]
     return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
