@@ -62,7 +62,7 @@ def _tree(out):
 def _entry(version):
     """An entry of Debian's changelog, of the time of this checkout's last commit."""
     when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cD").strip()
-    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}; CHANGELOG.md lists its changes.\n\n -- {_MAINTAINERS}  {when}\n"
+    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}.\n\n -- {_MAINTAINERS}  {when}\n"
 
 
 def _lint(found):
