@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU TCG plugin: how many instructions the guest executes in each phase of a measurement, and the longest stretch that its
- * kernel executes with preemption off, or with interrupts off, for a driver.
+ * A QEMU TCG plugin: the instructions that the guest executes in each phase of a measurement, and the longest stretch with preemption off,
+ * or with interrupts off, for a driver.
  *
- * Instructions are counted where they are executed, not read from the guest's clock: that goes on without any now and then, by as
- * much as several milliseconds, for a reason of QEMU's. Those of hard interrupts are left out, for almost all of them are of
+ * Instructions are counted where they are executed, not read from the guest's clock: which sometimes advances without instructions, by as
+ * much as several milliseconds, in QEMU. Those of hard interrupts are left out, for almost all of them are of
  * the tick, and those of the process that keeps the guest from being idle. A block that a fault ends early counts as a whole.
  *
  * The kernel counts up and down in one variable, __preempt_count, with instructions that have their operand in
- * them, and masks interrupts with CLI and STI. So the code alone tells what to watch; no register is read, which interface
- * version 1 could not do. Time spent in interrupts, and in soft interrupts that they bring along, is taken off: who comes
- * in between does not make a stretch longer. A soft interrupt is a stretch of its own, and so is each callback of RCU in one:
+ * them, and masks interrupts with CLI and STI. So the code alone shows the instructions to watch; no register is read, which interface
+ * version 1 could not do. Time spent in interrupts, and in soft interrupts that they bring along, is subtracted: an interruption
+ * does not make a stretch longer. A soft interrupt is a stretch of its own, and so is each callback of RCU in one:
  * between two of a batch the kernel looks whether another task needs the CPU.
  *
  * A stretch is the driver's when the driver's code led to it, or ran in it; its place is the first such code. The
@@ -79,7 +79,7 @@ static uint64_t driver_place, driver_ran;
 static uint64_t count_address, entry_address, batch_address, behind_address;
 static bool measuring;
 
-/* What has been executed before an instruction: its whole block has been counted already. */
+/* The instructions executed before this one: its whole block has been counted already. */
 static uint64_t now(const struct watched *at)
 {
 	return executed - at->rest;
@@ -102,7 +102,7 @@ static void end(struct stretch *stretch, uint64_t when, struct longest *longest)
 	stretch->on = false;
 }
 
-/* What was interrupted: an interrupt that came into another one is a part of that for everything around it. */
+/* Adds an interruption: an interrupt in another one is a part of it for everything around it. */
 static void pause(uint64_t length)
 {
 	if (depth) {
@@ -176,7 +176,7 @@ static void unmasked(unsigned int cpu, void *data)
 		end(&irqs_off, now(data), &irqs_longest);
 }
 
-/* Nobody comes from user space with preemption off: what was missed until now does not last. */
+/* No task enters from user space with preemption off: an error until now is reset here. */
 static void entered(unsigned int cpu, void *data)
 {
 	preempt_count = 0;
