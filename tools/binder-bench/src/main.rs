@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Measures Binder drivers, and compares what was measured.
 //!
-//! A reader starts with [`run`]: for each [`workload`] it has processes started on a [`stage`], times ([`measure`]) or
-//! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
-//! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
-//! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
-//! ([`memory`]), how costs grow with numbers ([`growth`]), how long one waits for whoever loses its CPU ([`inversion`]), and two drivers
-//! in one kernel ([`paired`]). [`command`] is the command line.
+//! A reader starts with [`run`]: for each [`workload`] it starts processes on a [`stage`], times ([`measure`]) or
+//! counts ([`count`]) their calls, and writes a [`result`] file. A workload's client is a [`caller`]; it reaches the
+//! driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges those
+//! files; [`stats`] has the rules of what may be concluded. Other measurements are kernel memory ([`memory`]), growth
+//! of costs ([`growth`]), waits for a process that loses its CPU ([`inversion`]), and two drivers in one kernel
+//! ([`paired`]). [`command`] is the command line.
 
 use std::io::Write;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {
     write(result, basics.output.as_deref(), basics.quiet, summary)
 }
 
-/// Writes a result where it was wanted, and prints a summary.
+/// Writes a result to its file, and prints a summary.
 fn write(
     result: &impl serde::Serialize,
     output: Option<&Path>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What nearly every workload, yardstick, and process of a measurement uses.
+//! Common imports of workloads, yardsticks, and processes of a measurement.
 
 pub use binder_sys::{BinderTransactionData, Device, FlatBinderObject, Parcel, Return, TransactionFlags};
 

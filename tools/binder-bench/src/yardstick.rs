@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What to compare Binder with: the same ping-pong over a pair of SEQPACKET sockets, in the same boot.
+//! The yardstick for Binder: the same ping-pong over a pair of SEQPACKET sockets, in the same boot.
 //!
 //! It shows how fast the machine is now, and what two context switches cost. A message without payload is one byte, and so is each
 //! reply.
@@ -72,7 +72,7 @@ impl Caller for SocketCaller {
     }
 }
 
-/// Answers each request, for ever, with one byte.
+/// Answers each request with one byte, in a loop.
 fn serve(socket: &OwnedFd, largest: u32) -> Result<()> {
     let mut room = vec![0; largest.max(1) as usize];
     loop {

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Whether each workload of binder-bench works, and what it says and returns when something is wrong, tried in a guest
-# with a driver loaded.
+# Runs each workload of binder-bench in a guest with a driver loaded, and checks its output and exit code, also for errors.
 #
 #	guest.sh [BINDER-BENCH]
 #
@@ -12,7 +11,7 @@ bench=${1:-/lab/binder-bench}
 log=$(mktemp)
 failed=0
 
-# expect STATUS WORDS ARGUMENT...: this run must end with this status and say these words.
+# expect STATUS WORDS ARGUMENT...: this run must end with STATUS and print WORDS.
 expect() {
 	status=$1 words=$2
 	shift 2
@@ -22,7 +21,7 @@ expect() {
 
 judge() {
 	if [ "$1" != "$status" ] || ! grep -q "$words" "$log"; then
-		echo "FAIL $2: status $1 instead of $status, or it did not say '$words':"
+		echo "FAIL $2: status $1 instead of $status, or it did not print '$words':"
 		cat "$log"
 		failed=1
 	else
@@ -30,7 +29,7 @@ judge() {
 	fi
 }
 
-# expect_killed WORDS PLACE ARGUMENT...: the same, with status 5, when a process is killed meanwhile.
+# expect_killed WORDS PLACE ARGUMENT...: the run must end with status 5 and print WORDS when a process is killed.
 expect_killed() {
 	status=5 words=$1 place=$2
 	shift 2
@@ -43,7 +42,7 @@ expect_killed() {
 	survivors "$coordinator"
 }
 
-# started PLACE: wait until the coordinator has so many children, and until they are at work. All CPUs are busy meanwhile.
+# started PLACE: wait until the coordinator has so many children, and until they are at work, on all CPUs.
 started() {
 	until [ -n "$(children "$coordinator" | sed -n "${1}p")" ]; do sleep 0.05; done
 	sleep 0.1
@@ -62,7 +61,7 @@ survivors() {
 	failed=1
 }
 
-# works WORDS ARGUMENT...: this must succeed and say these words.
+# works WORDS ARGUMENT...: this must succeed and print WORDS.
 works() {
 	words=$1
 	shift

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! All results, sorted by the point and the driver or yardstick that they are about; and times, instructions and memory, next to the
-//! base and with what the yardstick says of the machine.
+//! base and with the yardstick's figures for the machine.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::result::{Carrier, Cell, Label, Latency, Measured, RunFile};
 use crate::stats::{self, Ratio};
 use crate::yardstick;
 
-/// Whom a row is about. Yardsticks come after drivers.
+/// The driver or the yardstick of a row. Yardsticks come after drivers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
@@ -31,10 +31,10 @@ impl Subject {
 /// A measured point, by the order in which points are met first, and whom it is about.
 pub type Key = (usize, Subject);
 
-/// What one point came to with one driver or yardstick, next to the base.
+/// The figures of one point with one driver or yardstick, next to the base.
 #[derive(Debug, Serialize)]
 pub struct Row<T> {
-    /// What was measured; its carrier says nothing here.
+    /// The measured point; its carrier is not used here.
     #[serde(flatten)]
     pub label: Label,
     pub subject: Subject,
@@ -44,7 +44,7 @@ pub struct Row<T> {
 
 #[derive(Default)]
 pub struct Sorted<'a> {
-    /// What each point is: a label that leaves the carrier open.
+    /// The points: labels without the carrier.
     points: Vec<Label>,
     /// Cells with the driver that was loaded.
     cells: BTreeMap<Key, Vec<(&'a str, &'a Cell)>>,
@@ -67,8 +67,8 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// A row for each key of which something of one kind was measured: `pick` gives that, `figures` what it comes to next to the
-    /// same of the base, which is empty where there is none.
+    /// A row for each key with measurements of one kind: `pick` selects them, `figures` computes the row from them and
+    /// from those of the base, if any.
     pub fn rows<M, T>(
         &self,
         base: &str,
@@ -87,7 +87,7 @@ impl<'a> Sorted<'a> {
         self.cells.keys().filter_map(row).collect()
     }
 
-    /// What the yardstick showed while a driver was loaded: at the same point, or else for the same workload.
+    /// The yardstick's cells while a driver was loaded: at the same point, or else for the same workload.
     pub fn control(&self, point: usize, driver: &str) -> Vec<&'a Cell> {
         let at = |point: usize| -> Vec<&'a Cell> {
             let cells =
@@ -183,7 +183,7 @@ fn compare(runs: &[&Latency], base: &[&Latency]) -> Option<Ratio> {
     stats::ratio(&stats::medians(runs), &stats::medians(base))
 }
 
-/// Adds what the yardstick says about the boots of a driver and those of the base.
+/// Adds the yardstick's ratio for the boots of a driver and those of the base.
 fn controlled((point, subject): &Key, ratio: Ratio, sorted: &Sorted, base: &str) -> Ratio {
     let Subject::Driver(driver) = subject else { return ratio };
     let of = |driver| -> Vec<&Latency> {
@@ -196,7 +196,7 @@ fn controlled((point, subject): &Key, ratio: Ratio, sorted: &Sorted, base: &str)
 #[derive(Debug, Serialize)]
 pub struct Amounts {
     pub runs: usize,
-    /// What one takes: the middle run.
+    /// The cost of one: the middle run.
     pub amount: f64,
     /// The least of all runs, and the most; of bytes less and more what they may be wrong by.
     pub least: f64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The report says what the files say, and no more.
+//! The report contains the files' figures, and no others.
 
 use super::rows::{Row, Times};
 use super::{merge, render, Report};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Death notifications: asking for one and withdrawing it, and the death of watched nodes.
 //!
-//! The nodes that die belong to another open file of the watching process, which is closed: so the time is that of the
-//! driver and not of a process that exits. Opening it and watching its nodes is not measured.
+//! The nodes that die belong to another open file of the watching process, which is closed. So the time is the
+//! driver's, without the exit of a process. Opening it and watching its nodes is not measured.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ use crate::yardstick;
 
 const NAME: &str = "throughput";
 
-/// Which payloads, and how many pairs.
+/// Payloads, and numbers of pairs.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Bytes of a request.
@@ -46,7 +46,7 @@ impl Options {
     fn add(&self, carrier: Carrier, stage: &mut Stage) -> Result<()> {
         let pairs = if stage.alone { &[1] } else { &self.pairs[..] };
         add_pairs(carrier, "binderWorker", (&self.sizes, pairs), stage)?;
-        // A SEQPACKET socket takes no message of such a size, and who names sizes wants no others.
+        // A SEQPACKET socket takes no message of such a size, and `--sizes` replaces all sizes.
         if carrier == Carrier::Binder && self.sizes == USUAL {
             stage.space = LARGEST_SPACE;
             add_pairs(carrier, "binderLarge", (&[LARGE], &[1]), stage)?;
