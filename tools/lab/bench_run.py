@@ -32,7 +32,7 @@ def run(parts=("count",), again=False, into_docs=False):
     tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"])}
     latency = data.report(programs.build(bench.CRATE), _timed(again))["latency"] if "time" in parts else {}
     if latency:
-        tables |= {"time": page.times(latency), "yardsticks": page.yardsticks(latency)}
+        tables["time"] = page.times(latency)
     moved = moves.measure(again) if "lines" in parts else {}
     if moved:
         tables["lines"] = page.Table(moves.HEADERS, moves.rows(moved))
@@ -79,9 +79,8 @@ def sections(tables, found, latency):
             page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them.",
                          (charts.bars("Bytes of one more object", memory_rows(found)),), tables["memory"])]
     if latency:
-        made += [page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",
-                              (charts.ratios("Median time ÷ C, 95 % interval", intervals(latency)),), tables["time"]),
-                 page.Section("yardsticks", "Yardsticks", "The same ping-pong over what is not Binder, in the same boots.", (), tables["yardsticks"])]
+        made.append(page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",
+                                 (charts.ratios("Median time ÷ C, 95 % interval", intervals(latency)),), tables["time"]))
     if "lines" in tables:
         made.append(page.Section("lines", "Lines that move between CPUs",
                                  "Cache lines that a CPU reads after another one has changed them, or writes while others have them, in a "
@@ -123,7 +122,7 @@ def _put(tables):
     weighed, timed = [bench.result_of("weighed", "rust")], sorted((bench.HOME / "time").glob("*.json"))
     for name, title, guest_name, paths in (
             ("instructions", "Instructions and locked operations", bench.COUNTED, weighed), ("memory", "Kernel memory of one more object", bench.COUNTED, weighed),
-            ("time", "Time of operations, one driver in a boot", bench.TIMED, timed), ("yardsticks", "Time of a socket pair", bench.TIMED, timed),
+            ("time", "Time of operations, one driver in a boot", bench.TIMED, timed),
             ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS])):
         if name in tables:
             reports.put(name, title, bench.about(guest_name, paths), tables[name])

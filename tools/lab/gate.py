@@ -22,10 +22,10 @@ _ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-serv
 _STEPS = 8
 # The events that report calls from their sending to their end.
 _TRACED = "binder_transaction*"
-_SCRIPT = ("$b run --count --carriers binder $words --output /out/count.json"
+_SCRIPT = ("$b run --count $words --output /out/count.json"
            f" && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
            f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
-           f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
+           f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 $words --output /out/traced.json")
 # The bytes that ours may keep of an ended object, more than C. Of a process of which others hold nodes: its record, by whose lock those are
 # guarded. Of a thread: its struct pid, the buffers ready for its next call, and its record while a call of it lasts.
 KEPT = {"process": 1024, "device": 640, "thread": 320}

@@ -34,7 +34,7 @@ HELD = ("pair on two CPUs: lines", "independent pairs: shared lines")
 
 def _measured(kind, driver, cpus, loads, again=False):
     """The summaries of `loads`, [(title, words)], as [[title, summary]]."""
-    runs = [f"$b {words} --together --count --carriers binder $words --output /out/{number}.json" for number, (_, words) in enumerate(loads)]
+    runs = [f"$b {words} --together --count $words --output /out/{number}.json" for number, (_, words) in enumerate(loads)]
     boot = bench.Boot(f"lines that move, {driver}, {cpus} CPUs", driver, " && ".join(runs),
                       ("lines.c", f"turn={lines.TURN}", f"seed={lines.SEED}"), cpus)
     return bench.counted(kind, boot, functools.partial(_made, loads, driver), again)

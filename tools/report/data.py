@@ -27,7 +27,7 @@ def title(name):
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One point of the measurement, by any carrier."""
+    """One point of the measurement."""
 
     workload: str
     case: str = ""
@@ -66,14 +66,14 @@ def bytes_name(size):
 
 
 def report(program, paths):
-    """The output of `binder-bench report` for these result files: {kind: {(cell, carrier): row}}."""
+    """The output of `binder-bench report` for these result files: {kind: {(cell, driver): row}}."""
     done = subprocess.run([str(word) for word in (program, "report", "--json", *paths)], text=True, capture_output=True)
     if done.returncode:
         raise say.LabError(f"binder-bench cannot use the results, measure again (`make bench`): {done.stderr.strip()}")
     merged = json.loads(done.stdout)
-    return {kind: {(Cell.of(row), next(iter(row["subject"].values()))): row for row in merged[kind]} for kind in ("latency", "growth")}
+    return {kind: {(Cell.of(row), row["driver"]): row for row in merged[kind]} for kind in ("latency", "growth")}
 
 
 def cells(rows):
-    """The cells of {(cell, who): row}, in the order of binder-bench's report."""
+    """The cells of {(cell, driver): row}, in the order of binder-bench's report."""
     return list(dict.fromkeys(cell for cell, _ in rows))

@@ -83,12 +83,5 @@ def times(latency):
     return Table(("case", "driver", "p50 µs", "C's", "p99 µs", "p50 ÷ C [95 %]", "by median"), rows, (0, 1, 6))
 
 
-def yardsticks(latency):
-    """The kernel's own cost: medians of a socket pair, by size."""
-    rows = [[cell.label, "seqpacket", f"{row['p50_ns'] / 1000:.2f}"] for cell in data.cells(latency)
-            if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, "seqpacket")))]
-    return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
-
-
 def over(value, base):
     return f"{value / base:.3f}" if base > 0.5 else "–"

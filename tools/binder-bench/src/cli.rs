@@ -5,15 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::result::Carrier;
-
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Measure these carriers of calls: Binder, and the yardstick.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Carrier::Binder, Carrier::Seqpacket])]
-    pub carriers: Vec<Carrier>,
     /// Measure each point for this many seconds, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,

@@ -11,9 +11,9 @@ use crate::growth::{self, GrowthArgs};
 use crate::inversion::{self, InversionArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::paired::PairedArgs;
-use crate::workload::{self, Named, Selected};
+use crate::workload::{self, Selected, Workload};
 
-/// Measures Binder drivers over raw ioctls, next to sockets in the same run.
+/// Measures Binder drivers over raw ioctls.
 ///
 /// Run it once per boot and driver, boots of the drivers taking turns, then give all results to `report`:
 ///
@@ -66,9 +66,9 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    pub fn workloads(&self) -> Vec<Named> {
+    pub fn workloads(&self) -> Vec<Box<dyn Workload>> {
         let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
-        workload::all().into_iter().filter(|(name, _)| wanted(name)).collect()
+        workload::all().into_iter().filter(|(name, _)| wanted(name)).map(|(_, workload)| workload).collect()
     }
 }
 
@@ -113,7 +113,6 @@ mod tests {
         for line in [
             "b run",
             "b run --driver c --workloads nonsense",
-            "b run --driver c --carriers telepathy",
             "b throughput --driver c --pairs 0",
             "b throughput --driver c --sizes 131073",
             "b run --driver c --seconds 0",

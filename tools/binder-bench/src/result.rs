@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Kind, Result};
 
 /// The version of this format; a file with another one is refused.
-const SCHEMA: u32 = 4;
+const SCHEMA: u32 = 5;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFile {
@@ -24,24 +24,6 @@ pub struct RunFile {
 
 pub type Environment = BTreeMap<String, String>;
 
-/// The carrier of a call from client to server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Carrier {
-    Binder,
-    /// Yardstick: a pair of `AF_UNIX` `SOCK_SEQPACKET` sockets.
-    Seqpacket,
-}
-
-impl Carrier {
-    pub fn name(self) -> &'static str {
-        match self {
-            Carrier::Binder => "binder",
-            Carrier::Seqpacket => "seqpacket",
-        }
-    }
-}
-
 /// The label of a measurement, unique within a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Label {
@@ -49,10 +31,9 @@ pub struct Label {
     pub workload: String,
     /// The case of the workload; empty if it has only one.
     pub case: String,
-    pub carrier: Carrier,
-    /// Bytes of a request. For pipe and SEQPACKET 0 stands for one byte.
+    /// Bytes of a request.
     pub size: u32,
-    /// Bytes of its reply; the same holds.
+    /// Bytes of its reply.
     pub reply: u32,
     /// Clients at the same time. Each has a server of its own, but in `fanin`.
     pub pairs: u32,
@@ -68,7 +49,6 @@ impl Label {
         Label {
             workload: workload.into(),
             case: case.into(),
-            carrier: Carrier::Binder,
             size: 0,
             reply: 0,
             pairs: 1,
@@ -82,7 +62,7 @@ impl Label {
         self
     }
 
-    /// Workload, case and parameters in a few words; without sizes, clients and carrier.
+    /// Workload, case and parameters in a few words; without sizes and clients.
     pub fn title(&self) -> String {
         let mut words = vec![self.workload.clone()];
         if !self.case.is_empty() {
@@ -158,7 +138,6 @@ pub struct Memory {
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
     /// The references of each kind that an ended object keeps.
-    #[serde(default)]
     pub references: BTreeMap<String, f64>,
 }
 
@@ -189,10 +168,8 @@ pub struct Grown {
     /// The places of the phase's repetitions among all phases of the run, by which a plugin of QEMU names them.
     pub places: Vec<u64>,
     /// The longest stretch with preemption off that executed code of the driver.
-    #[serde(default)]
     pub preempt_off: Option<Stretch>,
     /// The same with interrupts off.
-    #[serde(default)]
     pub irqs_off: Option<Stretch>,
 }
 

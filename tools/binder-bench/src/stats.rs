@@ -86,25 +86,12 @@ pub struct Ratio {
     pub high: f64,
     /// Boots behind it, of the driver that has fewer.
     pub boots: usize,
-    /// The yardstick's ratio in the same boots. It uses no driver, so it shows the machine's disturbances.
-    pub control: Option<f64>,
 }
 
 impl Ratio {
-    /// Returns true if the files show that one side is faster: enough boots, an interval without 1, and a machine that
-    /// treated both alike.
+    /// Returns true if the files show that one side is faster: enough boots, and an interval without 1.
     pub fn decides(&self) -> bool {
-        self.boots >= MIN_BOOTS && self.excludes_one() && !self.disturbed()
-    }
-
-    /// Returns true if "no difference" lies outside of the interval.
-    pub fn excludes_one(&self) -> bool {
-        self.high < 1.0 || self.low > 1.0
-    }
-
-    /// Returns true if the yardstick differs half as much as the drivers do.
-    pub fn disturbed(&self) -> bool {
-        self.control.is_some_and(|control| control.ln().abs() >= self.point.ln().abs() / 2.0)
+        self.boots >= MIN_BOOTS && (self.high < 1.0 || self.low > 1.0)
     }
 }
 
@@ -140,7 +127,6 @@ pub fn ratio(subject: &[Boot], base: &[Boot]) -> Option<Ratio> {
         low: seen[RESAMPLES / 40],
         high: seen[RESAMPLES - 1 - RESAMPLES / 40],
         boots: subject.len().min(base.len()),
-        control: None,
     })
 }
 

@@ -46,7 +46,7 @@ pub struct Grows {
 }
 
 pub fn rows(sorted: &Sorted, base: &str) -> Vec<Row<Grows>> {
-    sorted.rows(base, growth_of, |_, seen, of_base| {
+    sorted.rows(base, growth_of, |seen, of_base| {
         let (growth, other) = (*seen.last()?, of_base.last().copied());
         let stretch = |of: Of| {
             let longest = of(growth.points.last()?).as_ref()?;

@@ -24,7 +24,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));
         let client = stage.pair(("watched {}", 0), NAME, serve, |mut talker, handle| {
             talker.enter_looper()?;

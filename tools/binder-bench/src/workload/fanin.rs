@@ -24,7 +24,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let clients: &[u32] = if stage.alone { &[1] } else { &self.clients };
         for &threads in &self.threads {
             let service = format!("fanin{threads}");

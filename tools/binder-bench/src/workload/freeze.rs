@@ -17,7 +17,7 @@ const COOKIE: u64 = 16;
 pub struct Options {}
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         for (case, notified) in [("freeze and thaw", false), ("notified", true)] {
             let service = format!("freeze {notified}");
             let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));

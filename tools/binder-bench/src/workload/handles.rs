@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         for &refs in &self.refs {
             let (name, service) = (format!("{{}} of {refs} handles"), format!("handles{refs}"));
             let client = stage.pair((&name, 0), &service, serve, |mut talker, handle| {

@@ -21,16 +21,10 @@ use clap::{Args, Subcommand};
 
 use crate::cli::Common;
 use crate::prelude::*;
-use crate::yardstick;
 
 pub trait Workload {
-    /// Starts the processes that use Binder, and adds the points.
-    fn add_binder(&self, stage: &mut Stage) -> Result<()>;
-
-    /// The same of the yardstick: usually one null round trip, which shows how fast the machine was.
-    fn add_yardstick(&self, name: &str, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(name, stage)
-    }
+    /// Starts the workload's processes, and adds its points.
+    fn set_up(&self, stage: &mut Stage) -> Result<()>;
 }
 
 /// A client that sends parcels, and gives each reply back with the next call.
@@ -71,9 +65,9 @@ macro_rules! workloads {
 
         impl Selected {
             /// The workload that was selected, and how to measure it.
-            pub fn measurement(self) -> (Common, Named) {
+            pub fn measurement(self) -> (Common, Box<dyn Workload>) {
                 match self {
-                    $(Selected::$name(one) => (one.common, (stringify!($module), Box::new(one.options))),)*
+                    $(Selected::$name(one) => (one.common, Box::new(one.options)),)*
                 }
             }
         }

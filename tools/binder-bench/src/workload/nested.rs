@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| {
             // The client has registered before its first call.
             let mut call = talker.next_call()?;

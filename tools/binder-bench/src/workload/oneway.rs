@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let senders: &[u32] = if stage.alone { &[1] } else { &self.senders };
         let most = senders.iter().copied().max().unwrap_or(1);
         let pairs = (0..most).map(|_| UnixStream::pair()).collect::<std::io::Result<Vec<_>>>();

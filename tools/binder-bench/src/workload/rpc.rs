@@ -53,7 +53,7 @@ fn reply_size(request: u64) -> u64 {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let cases = self.cases();
         let largest = cases.iter().map(|case| case.1).max().unwrap_or(0);
         let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);

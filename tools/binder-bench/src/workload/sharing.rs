@@ -41,11 +41,7 @@ fn count_up(page: &Memory, line: usize, word: usize) {
 }
 
 impl Workload for Options {
-    fn add_yardstick(&self, _name: &str, _stage: &mut Stage) -> Result<()> {
-        Ok(())
-    }
-
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let seat = stage.seat(0);
         if seat.client == seat.server {
             return Err(Kind::Usage.error("sharing needs two CPUs, and --placement other"));

@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         stage.need_manager()?;
         for &outstanding in &self.outstanding {
             let (seat, device) = (stage.seat(0), stage.device.clone());
