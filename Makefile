@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# One entry to everything; what is too much for make is in tools/lab. NAME=VALUE on the command line is the option
+# The entry to all commands; their code is in tools/lab. NAME=VALUE on the command line is the option
 # --name=VALUE there: `make help TARGET` lists those of a target.
 
 PYTHON := /usr/bin/python3

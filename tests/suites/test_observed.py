@@ -134,7 +134,7 @@ def test_names_of_log_files_that_are_taken(tally):
     """A device can be opened while another module has the names of its log files in debugfs."""
     _taken(tally, "names of log files that are taken", "logs", "names_test.ko", ["/lab/unnamed", "binder_rust"], [
         "directory taken: no log of the process", "files taken: no log of the process",
-        "nothing taken: a log of the process that says context binder"])
+        "nothing taken: a log of the process with context binder"])
 
 
 @stage("drivers/android/rust_binderfs.c", "drivers/android/entry/", "tools/lab/guest/beside", takes=14)

@@ -23,7 +23,7 @@ def main():
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         if error.errno == errno.ENOSPC:
-            print(f"error: free some of what {cache.root()} or {BUILD} is on, then run this again: it goes on", file=sys.stderr)
+            print(f"error: free space on the disk of {cache.root()} or {BUILD}, then run this again: it continues", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ninterrupted; finished steps are kept", file=sys.stderr)
@@ -46,54 +46,54 @@ def _parser():
         return option
 
     def guest_of(option, usual="um"):
-        return option("--guest", default=usual, choices=list(kernel.GUESTS), type=_guest, help="where, um by default; debian is Debian's kernel")
+        return option("--guest", default=usual, choices=list(kernel.GUESTS), type=_guest, help="guest (default: %(default)s); debian is Debian's kernel")
 
     def driver_of(option, *more):
         return option("--driver", default="rust", choices=[*guest.MODULES, *more])
 
-    target("bench", _bench, "our driver next to the C driver on Debian's kernel, and build/report/index.html")(
-        "--full", help="1: all parts")(
-        "--only", default="", help=f"some of {', '.join(bench_run.PARTS)}, with commas")(
-        "--again", help="1: measure what was measured already, too")("--docs", help="1: write reports/ and figures")
-    target("test", lambda a: test.run(a.only, a.since, resume=bool(a.resume)), "all that must hold")(
+    target("bench", _bench, "compare our driver with the C driver on Debian's kernel, in build/report/index.html")(
+        "--full", help="1: run all parts")(
+        "--only", default="", help=f"parts to run, separated by commas: {', '.join(bench_run.PARTS)}")(
+        "--again", help="1: measure again what has a result")("--docs", help="1: write reports/ and figures")
+    target("test", lambda a: test.run(a.only, a.since, resume=bool(a.resume)), "run all tests")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: stages whose names match, such as 'client or trace'")(
-        "--since", default="", metavar="REF", help="the stages that the difference to this commit can affect")(
-        "--resume", help="1: what failed in the last run")
-    target("torture", _torture, "the long runs outside `make test`")(
+        "--since", default="", metavar="REF", help="run the stages that the difference to this commit can affect")(
+        "--resume", help="1: run the stages that failed in the last run")
+    target("torture", _torture, "run the long tests outside `make test`")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: mutants, load, fuzz, aosp, packages, patches, 32_bit, arm64, ...")(
-        "--seed", type=int, help="what random choices start from")("--count", type=int, help="how many mutants or programs")(
-        "--seconds", type=int, help="how long the load runs")("--guest", type=_guest, help="where aosp runs")
-    option = driver_of(guest_of(target("contract", _contract, "the contract suite in one guest on one driver")))
-    option("--only", default="", metavar="PART,...", help="tests whose names contain one of these")(
-        "--near-limits", help="1: our driver's numbers start near their ends")("--width", type=int, default=64, choices=(32, 64), help="bits of the tasks")
-    target("check", lambda _: check.run(), "format, lints, checkpatch, docs")
-    driver_of(guest_of(target("boot", _boot, "a shell in a guest with a driver")))
+        "--seed", type=int, help="seed of random choices")("--count", type=int, help="number of mutants or programs")(
+        "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")
+    option = driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver")))
+    option("--only", default="", metavar="PART,...", help="run tests whose names contain one of these")(
+        "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")
+    target("check", lambda _: check.run(), "check format, lints, checkpatch, docs")
+    driver_of(guest_of(target("boot", _boot, "start a shell in a guest with a driver")))
     option = driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none")
-    option("--run", dest="command", required=True, metavar="'PROGRAM ARGUMENT...'", help="a program of the guest or of this machine")(
-        "--timeout", type=float, default=120.0, help="seconds")(
-        "--boot", action="append", default=[], metavar="WORD", help="for the kernel's command line, such as lsm=selinux")
+    option("--run", dest="command", required=True, metavar="'PROGRAM ARGUMENT...'", help="command to run: a program of the guest or of this machine")(
+        "--timeout", type=float, default=120.0, help="time limit, in seconds (default: %(default)s)")(
+        "--boot", action="append", default=[], metavar="WORD", help="word of the kernel's command line, such as lsm=selinux")
     guest_of(target("module", lambda a: print(module.build(kernel.build(a.guest))), "build a guest's kernel, and our driver as a module for it"))
     target("binderctl", lambda _: print(programs.build("tools/binderctl", profile="release")), "build the tool that looks at Binder drivers")
-    target("deb", lambda _: deb.build() and None, "Debian packages in build/deb: the driver for stock kernels, and the tools")
-    target("patches", lambda a: patches.run(a.sender, a.flavour, a.tree), "the driver as patches for git am, in build/patches")(
-        "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="who sends them, by default as git knows")(
-        "--flavour", choices=patches.FLAVOURS, default=patches.FLAVOURS[0])("--kernel", dest="tree", help="the tree that they are for")
-    target("install", _install, "lay the driver into a kernel tree")("--kernel", dest="tree", required=True, help="an unpacked Linux tree")
-    target("doc", lambda _: doc.run(), "the site in build/doc: the documents with a search, and the driver's code")
-    target("release", lambda a: release.run(a.sender), "all that a version consists of, in build/release")(
-        "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="who sends the patches, by default as git knows")
-    target("goals", _goals, "our driver's goals next to C, and where it is")("--docs", help="1: write reports/")(
-        "--again", help="1: measure what was measured already, too")("--update", help="1: record the limits that `make test` holds")
-    target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "how costs grow with the number of objects")(
-        "--only", default="", metavar="WORD,...", help="quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
-        "--steps", type=int, choices=range(1, 7), help="how far: N, 4 N, 16 N ...")("--docs", help="1: write reports/")
-    target("retention", lambda a: gate.retention(a.only, bool(a.docs)), "what ended objects keep, next to C")(
-        "--only", default="", metavar="ENDING,...", help="endings, by their names for binder-bench")("--docs", help="1: write reports/")
-    target("inversion", lambda a: inversion.run(a.only, a.attacker, bool(a.docs)), "what others wait for a stranger that lost its CPU")(
-        "--only", default="", metavar="'OPERATION;...'", help="operations of the stranger")(
-        "--attacker", default="", metavar=",".join(inversion.ATTACKERS), help="why the stranger loses its CPU")(
+    target("deb", lambda _: deb.build() and None, "build Debian packages in build/deb: the driver for stock kernels, and the tools")
+    target("patches", lambda a: patches.run(a.sender, a.flavour, a.tree), "write the driver as patches for git am, in build/patches")(
+        "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="the sender (default: git's author)")(
+        "--flavour", choices=patches.FLAVOURS, default=patches.FLAVOURS[0])("--kernel", dest="tree", help="the kernel tree to patch")
+    target("install", _install, "copy the driver into a kernel tree")("--kernel", dest="tree", required=True, help="an unpacked Linux tree")
+    target("doc", lambda _: doc.run(), "build the site in build/doc: the documents with a search, and the driver's code")
+    target("release", lambda a: release.run(a.sender), "build all files of a version, in build/release")(
+        "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="the sender of the patches (default: git's author)")
+    target("goals", _goals, "print our driver's goals next to C, and its figures")("--docs", help="1: write reports/")(
+        "--again", help="1: measure again what has a result")("--update", help="1: record the limits that `make test` checks")
+    target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "measure how costs grow with the number of objects")(
+        "--only", default="", metavar="WORD,...", help="measure quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
+        "--steps", type=int, choices=range(1, 7), help="number of steps: N, 4 N, 16 N ...")("--docs", help="1: write reports/")
+    target("retention", lambda a: gate.retention(a.only, bool(a.docs)), "measure the memory that ended objects keep, next to C")(
+        "--only", default="", metavar="ENDING,...", help="measure these endings, by their names in binder-bench")("--docs", help="1: write reports/")
+    target("inversion", lambda a: inversion.run(a.only, a.attacker, bool(a.docs)), "measure waits for a process that lost its CPU")(
+        "--only", default="", metavar="'OPERATION;...'", help="measure these operations of that process")(
+        "--attacker", default="", metavar=",".join(inversion.ATTACKERS), help="attackers that take its CPU")(
         "--docs", help="1: write reports/")
-    target("clean", lambda _: shutil.rmtree(BUILD, ignore_errors=True), "remove what was built in this tree")
+    target("clean", lambda _: shutil.rmtree(BUILD, ignore_errors=True), "remove build/")
     target("purge", lambda _: cache.purge(), "remove the cache that all checkouts share")
     return parser
 

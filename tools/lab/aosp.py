@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make torture ONLY=aosp`: Android's own libbinder, service manager and tests, against a driver in a guest.
 
-Nothing of them is in this tree. They come from Debian's source package, are compiled as they are
-(tests/clients/aosp/ says with what around them) against libraries of the same suite, and stay in
-the cache. A run of our driver is compared, test by test, with one of the C driver.
+Nothing of them is in this tree. They come from Debian's source package and stay in the cache. They are compiled without changes (with the
+adaptations in tests/clients/aosp/) against libraries of the same suite. A run of our driver is compared, test by test, with one of the C
+driver.
 """
 
 import os
@@ -16,7 +16,7 @@ from .versions import PINNED, ROOT
 
 AOSP = PINNED["aosp"]
 ADAPTATIONS = ROOT / "tests/clients/aosp"
-# What is taken from the source package.
+# The parts of the source package that are used.
 _PARTS = ("./frameworks/native/libs/binder", "./frameworks/native/cmds/servicemanager",
           "./system/core/libutils", "./system/core/libprocessgroup/include")
 
@@ -30,7 +30,7 @@ PROGRAMS = {"binderClearBufTest": 1, "binderDriverInterfaceTest": 17, "binderLib
 _RACES = {"SafeInterfaceTest.TestCallMeBack": "binderSafeInterfaceTest",
           "BinderLibTest.DeathNotificationMultiple": "binderLibTest"}
 _TRIES = 3
-# What the programs and tests/clients/aosp/run print.
+# The output of the programs and of tests/clients/aosp/run.
 _END = re.compile(r"^@@ end (\d+)\s*$", re.M)
 _TEST = re.compile(r"^\[ *(RUN|OK|FAILED|SKIPPED) *\] ([\w/.]+)(?: \(\d+ ms\)|,.*\(\d+ ms\))?[ \r]*$", re.M)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -38,7 +38,7 @@ _OUTCOMES = {"RUN": "unfinished", "OK": "passed", "FAILED": "failed", "SKIPPED":
 
 
 def run(name, driver):
-    """Run the tests on a driver in guest `name`, print how they went next to the C driver; what is wrong."""
+    """Run the tests on a driver in guest `name`, and print the results next to the C driver's; returns the problems."""
     built = build(kernel.GUESTS[name].arch)
     return _report(name, *(_run(built, name, one) for one in (driver, "c")))
 
@@ -120,7 +120,7 @@ def _boot(built, name, driver, lines):
 
 
 def files(built):
-    """What a guest needs to run these programs: its paths and the host's."""
+    """The files that a guest needs to run these programs: its paths and the host's."""
     found = {f"/aosp/{p.name}": p for p in built.iterdir() if p.is_file()}
     found |= {f"/aosp/lib/{p.name}": p for p in (built / "lib").iterdir()}
     for target in foreign.TARGETS.values():
@@ -153,7 +153,7 @@ def parse(output):
 
 
 def _report(name, ours, c):
-    """Counts for each program, each test that did not pass or went otherwise than on C, and what is not as it must be; how much that is."""
+    """Print counts for each program, each test that did not pass or differs from C, and unexpected results; returns their number."""
     wrong = [f"guest: {problem}" for problem in ours["problems"]]
     print(f"\n  {'AOSP 14 on ' + name:<40} {'passed':>7} {'failed':>7} {'skipped':>8}")
     for program, expected in PROGRAMS.items():
@@ -165,5 +165,5 @@ def _report(name, ours, c):
                 print(f"      {test}: {how}; C driver: {on_c.get(test, 'not run')}")
         wrong += [f"{program}: {len(tests)} tests have run, not {expected}"] if len(tests) != expected else []
         wrong += [f"{test}: {how}" for test, how in tests.items() if how != "passed"]
-    print("\n" + "".join(f"  {line}\n" for line in wrong) + (f"{len(wrong)} things are not as they must be" if wrong else "as it must be"))
+    print("\n" + "".join(f"  {line}\n" for line in wrong) + (f"{len(wrong)} unexpected results" if wrong else "no unexpected results"))
     return len(wrong)

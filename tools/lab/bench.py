@@ -21,7 +21,7 @@ from report import plugins, symbols
 
 CRATE = "tools/binder-bench"
 HOME = BUILD / "bench"
-# Where things are counted, where upstream's driver is, of which Debian has no module, and where times are measured.
+# The guests of counts, of upstream's driver, of which Debian has no module, and of times.
 COUNTED, UPSTREAM, TIMED = stock.NAMES[0], "x86_64", "um-plain"
 DRIVERS = ("c", "rust")
 # Addresses stay where the next boot has them. A CPU that is idle halts, and is woken by an interrupt: QEMU's MWAIT would turn round instead.
@@ -41,7 +41,7 @@ class Boot:
     plugin: tuple = ()
     cpus: int = 1
     timeout: int = 900
-    # Where it runs; the script may need a device that C has on no kernel of Debian's.
+    # The guest; the script may need a device that C has on no kernel of Debian's.
     name: str = COUNTED
     # More words for the kernel's command line.
     boot: tuple = ()
@@ -120,7 +120,7 @@ def put(path, content, **facts):
     """Lay down a result, and beside it when and of what it was made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     about = _about(path)
-    # What says that a result is there goes first and comes last.
+    # The file that marks a result as complete is removed first and written last.
     about.unlink(missing_ok=True)
     for into, text in ((path, content), (about, json.dumps(facts | {"began": now(), "commit": commit()}))):
         part = into.with_name(into.name + ".part")
@@ -138,7 +138,7 @@ def _about(path):
 
 
 def counted(kind, boot, make, again=False):
-    """What `make(files of the boot)` gives as plain data, kept: C's in the cache of all checkouts, for it changes with the kernel,
+    """The plain data of `make(files of the boot)`, kept: C's in the cache of all checkouts, for it changes with the kernel,
     binder-bench and the plugin only."""
     def text():
         return json.dumps(make(good(boot.run())))
@@ -195,7 +195,7 @@ def processor():
 
 
 def commit():
-    """What is measured now."""
+    """The commit that is measured."""
     if not (ROOT / ".git").exists():
         return "not in git"
     changed = proc.output("git", "-C", ROOT, "status", "--porcelain", "-uno").strip()

@@ -26,13 +26,13 @@ def run(parts=("count",), again=False, into_docs=False):
     """Measure what was not measured yet, print and draw it; the exit status. `into_docs`: write files in reports/, too. Parts that are left
     out keep their last results, which the page shows as well."""
     packages.ensure("base", "rust", "x86_64")
-    say.note(f"our driver next to the C driver on Debian's own kernel ({bench.COUNTED}): instructions and locked operations, exactly")
+    say.note(f"comparing our driver with the C driver on Debian's own kernel ({bench.COUNTED}): exact instructions and locked operations")
     found = {driver: gate.weighed(driver, again=again and "count" in parts) for driver in bench.DRIVERS}
     ours, base = found["rust"], found["c"]
     tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"])}
     latency = data.report(programs.build(bench.CRATE), _timed(again))["latency"] if "time" in parts else {}
     if latency:
-        tables |= {"time": page.times(latency), "yardsticks": page.yardsticks(latency)}
+        tables["time"] = page.times(latency)
     moved = moves.measure(again) if "lines" in parts else {}
     if moved:
         tables["lines"] = page.Table(moves.HEADERS, moves.rows(moved))
@@ -51,7 +51,7 @@ def run(parts=("count",), again=False, into_docs=False):
 
 
 def _timed(again):
-    """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine is no difference between them."""
+    """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine affects all alike."""
     steps = []
     for turn in range(1, ROUNDS + 1):
         for driver in _TIMED:
@@ -71,7 +71,7 @@ def _time(title, driver):
 
 
 def sections(tables, found, latency):
-    """What the page shows, in which order."""
+    """The sections of the page, in their order."""
     each = lambda index: [(data.title(name), {who: found[who]["counts"][name][index] for who in bench.DRIVERS}) for name in _MAIN]
     made = [page.Section("instructions", "Instructions and locked operations",
                          "Exact, on Debian's own kernel: counted by the guest's own clock and by a plugin of QEMU.",
@@ -79,9 +79,8 @@ def sections(tables, found, latency):
             page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them.",
                          (charts.bars("Bytes of one more object", memory_rows(found)),), tables["memory"])]
     if latency:
-        made += [page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",
-                              (charts.ratios("Median time ÷ C, 95 % interval", intervals(latency)),), tables["time"]),
-                 page.Section("yardsticks", "Yardsticks", "The same ping-pong over what is not Binder, in the same boots.", (), tables["yardsticks"])]
+        made.append(page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",
+                                 (charts.ratios("Median time ÷ C, 95 % interval", intervals(latency)),), tables["time"]))
     if "lines" in tables:
         made.append(page.Section("lines", "Lines that move between CPUs",
                                  "Cache lines that a CPU reads after another one has changed them, or writes while others have them, in a "
@@ -105,7 +104,7 @@ def memory_rows(found):
 
 
 def headline(ours, base):
-    """The figures to remember."""
+    """The main figures."""
     return [f"  {data.title(name):<24} {ours['counts'][name][0] / base['counts'][name][0]:.3f} × C's instructions, "
             f"{page.over(ours['counts'][name][1], base['counts'][name][1])} × its locked operations" for name in _MAIN[:5]]
 
@@ -123,7 +122,7 @@ def _put(tables):
     weighed, timed = [bench.result_of("weighed", "rust")], sorted((bench.HOME / "time").glob("*.json"))
     for name, title, guest_name, paths in (
             ("instructions", "Instructions and locked operations", bench.COUNTED, weighed), ("memory", "Kernel memory of one more object", bench.COUNTED, weighed),
-            ("time", "Time of operations, one driver in a boot", bench.TIMED, timed), ("yardsticks", "Time of a socket pair", bench.TIMED, timed),
+            ("time", "Time of operations, one driver in a boot", bench.TIMED, timed),
             ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS])):
         if name in tables:
             reports.put(name, title, bench.about(guest_name, paths), tables[name])

@@ -25,7 +25,7 @@ def blocks(text):
 
 
 def kinds(text):
-    """What kinds of lines there are: those that are the same but for numbers and lengths of bars."""
+    """The kinds of lines: lines that differ only in numbers and lengths of bars are one kind."""
     text = re.sub(r"\|[@ ]*\|", "|", text)
     text = re.sub(r"\[\d+[KMG]?(, \d+[KMG]?\))?\]? +\d+ \|", "[#, #) # |", text)
     lines = {re.sub(r"\d+", "#", line).strip() for line in text.splitlines()}
@@ -33,7 +33,7 @@ def kinds(text):
 
 
 def job(driver):
-    """What runs all of them in one guest."""
+    """The job that runs all of them in one guest."""
     script = "set -e\nmount -t tracefs tracefs /sys/kernel/tracing\n"
     # It traces from before the calls are made until they have ended.
     script += f'bpftrace() {{ /bin/bpftrace --include stdint.h -o {_OUTPUT} -c "/lab/contract $load" "$@"; }}\n'

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Content-keyed cache outside the tree, safe under interruption and parallel use.
 
-An entry is a file or folder whose name holds a hash of everything that went into it. It is either
-made under a temporary name and renamed when complete (`entry`), or, where the contents remember
-their own path, made in place and stamped when complete (`in_place`). A lock file for each entry
-keeps two sessions from making it at once.
+An entry is a file or folder whose name holds a hash of everything that went into it. It is made under a temporary name and renamed when
+complete (`entry`). If the contents contain their own path, it is made in place and stamped when complete (`in_place`). A lock file for each
+entry keeps two sessions from making it at once.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ from . import say
 
 
 def root():
-    """Where entries live."""
+    """The folder of the entries."""
     chosen = os.environ.get("RUST_BINDER_CACHE")
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -34,13 +33,13 @@ def key(*inputs):
 
 
 def content(*paths):
-    """What names the contents of files."""
+    """The hash of the contents of files."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def need_space(gigabytes, what, begun=None):
-    """Complain before a long step rather than in the middle of it. `begun`: the folder in which the step goes on where an
-    interrupted one stopped; what that has left there is a part of what the step needs."""
+    """Fail before a long step rather than in the middle of it. `begun`: the folder of an
+    interrupted step; its files count as a part of the needed space."""
     root().mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(root()).free / 1e9
     if free + (size_of(begun) / 1e9 if begun else 0) < gigabytes:
@@ -49,17 +48,17 @@ def need_space(gigabytes, what, begun=None):
 
 
 def size_of(path):
-    """How many bytes of the disk a file takes, or all below a folder; 0 if there is none."""
+    """The bytes of the disk that a file takes, or all below a folder; 0 if there is none."""
     size = 0
     for one in [path, *(path.rglob("*") if path.is_dir() else ())]:
-        # Somebody may be building in it.
+        # Another process may be building in it.
         with contextlib.suppress(FileNotFoundError):
             size += one.lstat().st_blocks * 512
     return size
 
 
 def holder(path):
-    """The process that holds a lock on a file, in words; nothing if no process does."""
+    """The process that holds a lock on a file, for messages; empty if no process does."""
     try:
         file = path.stat()
         locks = [line.split() for line in pathlib.Path("/proc/locks").read_text().splitlines()]
@@ -77,7 +76,7 @@ def holder(path):
 
 @contextlib.contextmanager
 def lock(name):
-    """Hold the lock of `name`; names the process that has it meanwhile."""
+    """Hold the lock of `name`; while waiting, print the process that holds it."""
     path = root() / "locks" / (name.replace("/", "_") + ".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a") as handle:

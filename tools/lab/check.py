@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What must hold of the sources before any of them runs: format, lints, checkpatch, links, homes of unsafe."""
+"""Checks of the sources before any of them runs: format, lints, checkpatch, links, places of unsafe code."""
 
 import fnmatch
 import re
@@ -10,7 +10,7 @@ from .run import Tally
 from .versions import BUILD, PINNED, ROOT
 
 _SKIPPED = {"build", "target", ".git"}
-# Where unsafe code may stand: what the kernel crate lacks, and the edge to C.
+# The places where unsafe code is allowed: for features that the kernel crate lacks, and for calls of C.
 _UNSAFE_HOMES = ("rust/kernel/", "drivers/android/entry/ffi.rs", "drivers/android/ffi/")
 _UNSAFE_TABLE = "docs/architecture.md"
 _CALLED = "docs/patches.md"
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"^```(\w*)$(.*?)^```$", re.M | re.S)
 _MAKE = re.compile(r"^(?:\$ )?make (?=[a-z])([\w-]+)", re.M)
 _TARGETS = re.compile(r"^TARGETS := (.*)$", re.M)
 
-# What packages run on a machine.
+# The scripts that packages run on a machine.
 _PACKAGING = ("packaging/dkms/*", "packaging/debian/*.p*", "packaging/system/[ls]*")
 
 
@@ -88,7 +88,7 @@ def _clippy_driver():
 
 
 def without_schedstats():
-    """The build of the driver for a kernel without CONFIG_SCHEDSTATS has to end with the reason; what is wrong."""
+    """The build of the driver for a kernel without CONFIG_SCHEDSTATS has to end with the reason; returns the problems."""
     built, out = kernel.build("um"), BUILD / "without-schedstats"
     proc.output("rm", "-rf", out)
     out.mkdir(parents=True)
@@ -103,12 +103,13 @@ def without_schedstats():
 
 
 def _called():
-    """What the driver calls of the kernel and the document does not say what for. The rest is the compiler's, the architecture's or a debugging option's."""
+    """The kernel functions that the driver calls and the document does not explain. The rest is the compiler's, the architecture's or a
+    debugging option's."""
     text = (ROOT / _CALLED).read_text().partition("## Kernel functions")[2].partition("\n## ")[0]
     named = [*re.findall(r"`([\w*?]+)`", text), "_R*", "rust_*", "__asan_*", "lock_[ar]*", "*lockdep_*", "__might_*", "preempt_*", "__list_*", "__kasan_*",
              "__srcu_*", "refcount_*", "should_fail_usercopy", "warn_*", "task_size", "um*"]
     symbols = proc.output("nm", "-u", module.build(kernel.build("um"))).split()[1::2]
-    return [f"{_CALLED}: does not say what {symbol} is for" for symbol in symbols if not any(fnmatch.fnmatchcase(symbol, name) for name in named)]
+    return [f"{_CALLED}: does not explain {symbol}" for symbol in symbols if not any(fnmatch.fnmatchcase(symbol, name) for name in named)]
 
 
 def _checkpatch():
@@ -135,7 +136,7 @@ def _spdx():
 
 
 def _unsafe():
-    """Count blocks for each file of the driver; outside their home they are complaints, and so is a table that counts otherwise."""
+    """Count blocks for each file of the driver; blocks in other places are complaints, and so are other counts in the table."""
     wrong, counts = [], {}
     for path in _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs"):
         code = re.sub(r"//.*", "", path.read_text())
@@ -149,7 +150,7 @@ def _unsafe():
 
 
 def untold(counts, text):
-    """Where the document's table of unsafe code does not say these counts of files. A row is about a folder, or about a file and the
+    """Rows of the document's table of unsafe code with other counts than the files. A row is about a folder, or about a file and the
     folder of the same name."""
     told = set()
     for name, says in re.findall(r"^\| `([^`]+)`[^|]*\| (\d+) \|", text, re.M):
@@ -188,7 +189,7 @@ def _links():
 
 
 def headings(text):
-    """What a link calls the headings of a document: their words in lower case, without punctuation, hyphens between them."""
+    """The anchors of a document's headings: their words in lower case, without punctuation, hyphens between them."""
     found, within = set(), False
     for line in text.splitlines():
         within ^= line.startswith("```")
@@ -249,7 +250,7 @@ def _contract():
 
 
 def uncontracted(texts, document):
-    """Where texts cite a rule (TXN-17), or a line with the word lesson a lesson (R03), without an entry in the contract."""
+    """Citations of a rule (TXN-17), or of a lesson (R03) in a line with that word, without an entry in the contract."""
     entries = set(re.findall(r"^- \*\*([\w-]+)\*\*", document, re.M))
     rule = re.compile(rf"\b(?:{'|'.join(sorted({entry.split('-')[0] for entry in entries if '-' in entry}))})-(?:\d+|[A-Z][A-Z_]+)\b")
     for name, text in texts.items():
@@ -258,7 +259,7 @@ def uncontracted(texts, document):
             yield from (f"{name}: cites {cited}, which docs/contract.md does not have" for cited in [*rule.findall(line), *lessons] if cited not in entries)
 
 
-# What tests/host compiles: those files of the driver that need no kernel.
+# The sources of tests/host: those files of the driver that need no kernel.
 ROOMS = ("drivers/android/pure/", "drivers/android/range_alloc/", "drivers/android/range_alloc.rs", "rust/kernel/",
          "tests/host/")
 _RUST = ("drivers/", "rust/", "tools/", "tests/")

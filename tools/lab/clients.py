@@ -23,8 +23,8 @@ _STRESS_SECONDS = 5
 # Crates that use rsbinder are built in one place.
 _KIND = "clients"
 _TARGET = "x86_64-unknown-linux-gnu"
-# Static, and without the vDSO: that of User Mode Linux has not all that the crate rustix asks it for.
-# The crate's own .cargo/config.toml says the same.
+# Static, and without the vDSO: that of User Mode Linux lacks a function that the crate rustix calls. The crate's own .cargo/config.toml
+# sets these flags, too.
 _FLAGS = "-C target-feature=+crt-static --cfg rustix_use_libc"
 
 # A security module makes security contexts, and needs no policy for that.
@@ -50,7 +50,7 @@ class Part:
 
 
 def parts(name):
-    """What there is to run of client `name` in User Mode Linux, built or fetched if need be."""
+    """The jobs of client `name` in User Mode Linux, built or fetched if need be."""
     return {"selftest": _selftest, "stress": _stress, "rsbinder": _rsbinder, "rsbinder-units": _units, "gbinder": _gbinder}[name]()
 
 
@@ -64,14 +64,14 @@ def job(part, driver):
 
 
 def counts(output):
-    """Passed and failed, as the output of a client says."""
+    """Passed and failed, from the output of a client."""
     wrong = [bool(first or second) for first, second in _TAP.findall(output)]
     rust = [tuple(map(int, found)) for found in _RUST.findall(output)]
     return (wrong.count(False) + sum(p for p, _ in rust), wrong.count(True) + sum(f for _, f in rust))
 
 
 def failures(output):
-    """The lines of an output that tell what failed."""
+    """The lines of an output that name failures."""
     return [line for line in output.splitlines()
             if line.startswith("not ok") or re.match(r"test .* \.\.\. FAILED$", line)]
 
@@ -128,7 +128,7 @@ def _gbinder():
 
 
 def _environment():
-    """How cargo makes static programs, quickly; dependencies are shared with our crate's own build."""
+    """Cargo's options for static programs and a quick build; dependencies are shared with our crate's own build."""
     return programs.environment() | {"CARGO_BUILD_TARGET": _TARGET, "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0", "RUSTFLAGS": _FLAGS}
 
 
@@ -162,7 +162,7 @@ def _rsbinder_units():
         found = re.search(rf'"manifest_path":"([^"]*/rsbinder-{re.escape(version)}/Cargo.toml)"',
                           asked.stdout)
         if not found:
-            raise say.LabError(f"cargo does not tell where rsbinder {version} is: {asked.stderr.strip()}")
+            raise say.LabError(f"cargo does not report the path of rsbinder {version}: {asked.stderr.strip()}")
         # Cargo must not write beside a crate of the registry.
         own = part.with_name(part.name + ".source")
         shutil.rmtree(own, ignore_errors=True)

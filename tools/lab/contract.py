@@ -16,7 +16,7 @@ _PATIENCE = ("--patience", "15", "--timeout", "90")
 # Upstream's driver fails many tests, and each failure takes as long as the test is patient.
 _IMPATIENCE = ("--patience", "1", "--timeout", "8")
 
-# With a security module all calls pass its hooks, and nodes are told who calls them.
+# With a security module all calls pass its hooks, and nodes get their callers' security contexts.
 LSM = ("lsm=selinux",)
 SECURED = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
 
@@ -25,7 +25,7 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, 
           recalled=False):
     """Run the suite in guest `name` and add its counts; the guest's result.
 
-    `only`: the tests whose names contain one of these. `part`: those that want so many CPUs. `half`: every second of them, from the
+    `only`: the tests whose names contain one of these. `part`: those that need so many CPUs. `half`: every second of them, from the
     first or the second one on. `boot`: words for the guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's
     numbers start near their ends. `kunit`: so they do, and the driver runs its KUnit suites when it is loaded. `policy`: the security
     module gets that of the tests. `recalled`: a run that passed on the C driver is not repeated.
@@ -45,7 +45,7 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, 
     checked = driver == "rust" and (near_limits or kunit)
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus, leaks=checked,
                     boot=boot if kunit or not checked else (*boot, "kunit.enable=0"), module=module.build_checked(built) if checked else None,
-                    # Debian's kernels know memory nodes.
+                    # Debian's kernels support NUMA.
                     qemu=emulator.two_nodes(guest.Job.memory) if name in stock.NAMES else ())
     result = recall.run(built, job, lambda: run(title, name, job)) if recalled and driver == "c" else run(title, name, job)
     say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line or re.match(r"\d+ skipped: ", line)))
@@ -65,6 +65,6 @@ def compiled_policy():
     packages.ensure("policy")
     part = BUILD / f"policy.{threading.get_ident()}"
     part.parent.mkdir(parents=True, exist_ok=True)
-    # Whatever the policy does not name is allowed. The version is one that the compiler and the kernel know.
+    # The policy allows everything that it does not name. The compiler and the kernel support this version.
     proc.output("checkpolicy", "-U", "allow", "-c", "33", "-o", part, ROOT / CRATE / "policy.conf")
     return part.rename(BUILD / "policy")

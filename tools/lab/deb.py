@@ -25,13 +25,12 @@ def build():
 
 
 def build_next(version, edits):
-    """The driver's package as it is made of a later version of its source, in which `edits` says what a file has in place of
-    what; its path."""
+    """The path of the driver's package, made of a later version of its source. `edits`: (old text, new text) by file."""
     tree = _tree(OUT / "next")
     for name, (old, new) in edits.items():
         text = (tree / name).read_text()
         if text.count(old) != 1:
-            raise say.LabError(f"{name} has {text.count(old)} times {old!r}, which a later version is to have otherwise")
+            raise say.LabError(f"{name} has {text.count(old)} times {old!r}, which the edit for a later version replaces once")
         (tree / name).write_text(text.replace(old, new))
     log = tree / "debian/changelog"
     log.write_text(_entry(version) + "\n" + log.read_text())
@@ -43,7 +42,7 @@ def build_next(version, edits):
 
 
 def _tree(out):
-    """The source of the packages with the tools, laid out as Debian's programs want it, alone in the folder `out`."""
+    """The source of the packages with the tools, in the layout of Debian's programs, alone in the folder `out`."""
     made = [programs.build(crate, profile="release") for crate in TOOLS]
     tree = out / "tree"
     proc.output("rm", "-rf", out)
@@ -63,7 +62,7 @@ def _tree(out):
 def _entry(version):
     """An entry of Debian's changelog, of the time of this checkout's last commit."""
     when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cD").strip()
-    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}; CHANGELOG.md lists its changes.\n\n -- {_MAINTAINERS}  {when}\n"
+    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}.\n\n -- {_MAINTAINERS}  {when}\n"
 
 
 def _lint(found):

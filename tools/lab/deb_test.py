@@ -15,9 +15,9 @@ _PACKAGES = [*PINNED["machine"]["packages"], "bubblewrap", "busybox-static", "cr
 _SCRIPTS = ROOT / "tests/packages"
 _LINE = re.compile(r"^(not )?ok \d+ - .*(?:\n# .*)*", re.M)
 _PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
-# What systemd tells and asks a terminal when a service begins, on the line of its first words.
+# Escape sequences that systemd sends to a terminal when a service begins, on the line of its first words.
 _ESCAPES = re.compile(r"\x1b(?:[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
-# What a script that runs in the machine's root finds there.
+# The start of a script in the machine's root.
 _APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n"
 # All files but those that other packages, programs and the test itself write.
 _LIST = r"""
@@ -33,7 +33,7 @@ _LATER = f"{_VERSION}+later"
 
 
 def run():
-    """Every step in its order; whether all went well."""
+    """Every step in its order; returns true if all passed."""
     packages.ensure("um", "deb_test")
     made = {f"lab/{path.name}": path for path in deb.build()}
     later = deb.build_next(_LATER, {"drivers/android/rust_binder.rs": ('description: "Android Binder"', f'description: "Android Binder {_LATER}"')})
@@ -71,7 +71,7 @@ def checks(words):
     planned = int(_PLAN.search(words).group(1))
     good = len(found) - len(wrong)
     if len(found) != planned:
-        wrong.append(f"of {planned} checks {len(found)} are told: {words[:300]!r}")
+        wrong.append(f"of {planned} checks {len(found)} are reported: {words[:300]!r}")
     return good, wrong
 
 
@@ -109,7 +109,7 @@ def _install(box, tally, pin, made):
     release = pin["release"]
     # The machine may have been made before its suites went on.
     words = box.off("installing the packages without source", f"{_APT}apt-get -qq update\n$install ./*.deb\n", made)
-    _check(tally, f"{release} without its source is told how to get it", f"apt install {_source(release)}=" in words, words)
+    _check(tally, f"{release} without its source: the message names the package", f"apt install {_source(release)}=" in words, words)
     # As if the power failed while the headers are prepared.
     begun = f"/var/lib/rust-binder/{release}.source"
     box.off("installing source, which is interrupted", f"{_APT}$install {_versions(pin, release, 'source')[0]} & apt=$!\n"
@@ -151,7 +151,7 @@ def _files(box):
 
 
 def _versions(pin, release, *parts):
-    """Names of packages of a kernel, as apt is asked for them."""
+    """Names of packages of a kernel, for apt."""
     names = {"image": f"linux-image-{release}", "headers": f"linux-headers-{release}", "source": _source(release)}
     return [f"{names[part]}/{pin['suites'][-1]}" for part in parts]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What other Debian suites have: source packages, and packages unpacked as a root of their own.
+"""Packages of other Debian suites: source packages, and packages unpacked as a root of their own.
 
 All goes through a private apt state, so the machine's own sources stay as they are; the mirror is
 the one that the machine already uses.
@@ -25,13 +25,13 @@ def mirror():
         words = line.split()
         if "bookworm" in words[1:] or "stable" in words[1:]:
             return words[0]
-    raise say.LabError("apt knows no Debian 12 archive: see /etc/apt/sources.list.d")
+    raise say.LabError("apt has no Debian 12 archive: see /etc/apt/sources.list.d")
 
 
 class Suite:
     """One suite of the archive, its package lists in folder `state`.
 
-    Packages named `without` are never asked for, as if they were there already. They are for this machine, or for another `architecture`.
+    Packages named `without` are never downloaded, as if they were installed. They are for this machine, or for another `architecture`.
     """
 
     def __init__(self, state, name, keyring=KEYRING, sources=False, without=(), architecture=None):
@@ -40,14 +40,14 @@ class Suite:
         (state / "status").write_text("".join(map(_installed, without)))
 
     def update(self):
-        """Read the package lists; what was wrong with them, in apt's words, or nothing."""
+        """Read the package lists; returns apt's error, or an empty string."""
         done = subprocess.run(["apt-get", *self._options, "-qq", "update"], text=True,
                               capture_output=True, env=proc.environment())
         said = [line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")]
         return (said or ["apt-get update failed"])[0].rstrip(".") if done.returncode else ""
 
     def must_update(self):
-        """Read the package lists, or say why nothing can be had of this suite."""
+        """Read the package lists, or fail with the reason."""
         wrong = self.update()
         if wrong:
             raise say.LabError(f"the package lists of {self.name} cannot be read from {mirror()}: {wrong}. "
@@ -81,7 +81,7 @@ class Suite:
             try:
                 proc.logged(title, log, argv, cwd=folder)
             except say.LabError as error:
-                raise say.LabError(f"{error}\nCheck the network and the disk, then run this again: it goes on with what is there") from None
+                raise say.LabError(f"{error}\nCheck the network and the disk, then run this again: it continues with the files that are there") from None
         wanted = [folder / name for _, name, _ in listed]
         for path in set(folder.glob("*.deb")) - set(wanted):
             # Of an attempt before the suite went on.

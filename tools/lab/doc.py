@@ -12,7 +12,7 @@ from .versions import BUILD, PINNED, ROOT
 OUT = BUILD / "doc"
 CODE = OUT / "code"
 _REPORT = BUILD / "report"
-# What the compiler is told of its output, and rustdoc has no use for; after some of it comes a word that belongs to it.
+# Options of the compiler for its output, which rustdoc does not take; some are followed by a value.
 _OUTPUT = ("--emit=", "--remap-path-scope", "-Cembed-bitcode", "-Clto", "-Csplit-debuginfo")
 _OUTPUT_PAIRS = ("--out-dir", "--crate-type")
 
@@ -68,7 +68,7 @@ def _mdbook():
 
 
 def complaints():
-    """What rustdoc says is wrong. The pages are in build/doc/code afterwards."""
+    """The errors and warnings of rustdoc. The pages are in build/doc/code afterwards."""
     built = kernel.build("um")
     out = module.build(built).parent
     done = subprocess.run(_command(out), text=True, capture_output=True, cwd=out, env=toolchain.kernel_environment()
@@ -81,7 +81,7 @@ def _command(out):
     """The call of rustdoc that corresponds to how kbuild compiled the module in folder `out`."""
     saved = (out / ".rust_binder.o.cmd").read_text().splitlines()[0].partition(" := ")[2]
     words = iter(shlex.split(saved))
-    # What comes before is for kbuild's sake.
+    # The words before the compiler are kbuild's.
     next(word for word in words if word.endswith("rustc"))
     options = []
     for word in words:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""QEMU: what it emulates for each architecture, and how a guest is told to it.
+"""QEMU: the machine that it emulates for each architecture, and the command line of a guest.
 
-A guest has two lines out: its kernel's console, which goes to a file, and the one that it talks to us on.
+A guest has two lines out: its kernel's console, which goes to a file, and the line for the program's output.
 """
 
 import dataclasses
@@ -12,28 +12,28 @@ from . import proc
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What QEMU emulates of one architecture."""
+    """The emulated machine of one architecture."""
 
     program: str
     cpu: str
-    # Which of QEMU's machines, and what it has; QEMU's own choice if there is nothing here.
+    # The machine type of QEMU with its properties; QEMU's default if empty.
     model: tuple = ()
     # For the kernel's command line, when its clock counts instructions, and when it does not.
     counted: str = ""
     timed: str = ""
-    # How QEMU is told of the line that the guest talks on, and what that is in the guest.
+    # QEMU's options for the line of the program's output, and its terminal in the guest.
     talk: tuple = ()
     tty: str = ""
-    # What the kernel calls its console.
+    # The name of the kernel's console.
     console: str = ""
-    # Whether QEMU may have a thread for each CPU whatever the kernel does.
+    # True if QEMU may have a thread for each CPU whatever the kernel does.
     at_once: bool = False
 
 
 MACHINES = {
     "x86_64": Machine(
         "qemu-system-x86_64",
-        # QEMU carries these two out byte by byte; a kernel that is told that they are slow clears and copies by words instead.
+        # QEMU executes these two byte by byte; a kernel without them clears and copies by words instead.
         cpu="max,-erms,-fsrm",
         counted="norandmaps tsc=reliable",
         # On a busy host the timer ticks too late for the kernel's test of it at boot, which then panics.
@@ -60,7 +60,7 @@ MACHINES = {
         "qemu-system-riscv64",
         cpu="rv64",
         model=("virt",),
-        # QEMU 7.2 describes its processors in a way that newer ones do not any more, and that kernels read if they are told to.
+        # QEMU 7.2 describes its processors in an old format, which kernels read with this option.
         counted="norandmaps riscv_isa_fallback",
         timed="riscv_isa_fallback",
         talk=("-device", "virtio-serial-device", "-device", "virtconsole,chardev=talk"),
@@ -93,19 +93,19 @@ def two_nodes(memory):
 
 
 def words(kernel, job):
-    """The words that tell QEMU what to emulate."""
+    """The options for the machine that QEMU emulates."""
     machine = MACHINES[kernel.guest.arch]
     model = [*machine.model, *kernel.guest.machine]
     return [*(["-M", ",".join(model)] if model else []), "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(job, machine))]
 
 
 def _timed(job, machine):
-    # With a thread for each CPU, QEMU 7.2 may go on with what it has translated of x86-64's text that another CPU rewrites
-    # meanwhile, so CPUs take turns there.
+    # With a thread for each CPU, QEMU 7.2 may execute an old translation of x86-64's text after another CPU has rewritten it, so CPUs take
+    # turns there.
     return ["-accel", "tcg,thread=multi" if machine.at_once else "tcg,thread=single", "-smp", str(job.cpus)]
 
 
 @functools.cache
 def version(arch):
-    """What QEMU says of itself."""
+    """QEMU's version."""
     return proc.output(MACHINES[arch].program, "--version")

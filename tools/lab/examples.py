@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The worked examples of the documents: their commands are run as they stand there, and print what stands there.
 
-Before a block of commands is the name of the scene in which they are run (`contract example of NAME`; `shell` is just a
-shell with a mount namespace of its own), and behind it a block with what they print. Numbers are not compared, nor how wide
-they make a line.
+Before a block of commands is the name of the scene in which they are run (`contract example of NAME`; `shell` is just a shell with a mount
+namespace of its own). Behind it is a block with their output. Numbers are not compared, nor how wide they make a line.
 """
 
 import re
@@ -20,7 +19,7 @@ MACHINE = "machine"
 DRIVERS = ("c", "rust")
 
 _BLOCK = re.compile(r"<!-- example: (\w+)(?: \((\w+) alone\))? -->\n```sh\n(.*?)```\n```text\n(.*?)```\n", re.S)
-# Who takes part: in the document a number, in a scene the environment has it.
+# The players: in the document a number, in a scene a variable of the environment.
 _PLAYER = re.compile(r"^[A-Z]+=\d+\n", re.M)
 
 
@@ -39,19 +38,19 @@ def blocks(text, driver):
 
 
 def normal(text):
-    """What is printed, without numbers."""
+    """The output without numbers."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "#", text)
     lines = [re.sub(r" +", " ", re.sub(r"\d+", "#", line)).strip() for line in text.splitlines()]
     return [line for line in lines if line]
 
 
 def tools():
-    """What the guest needs, by where it is laid."""
+    """The files that the guest needs, by their places."""
     return {"/lab/contract": programs.build("tests/contract"), "/lab/binderctl": programs.build("tools/binderctl")}
 
 
 def job(name, scene, driver, files):
-    """What runs all blocks of one scene, in one shell, with the tools."""
+    """The job that runs all blocks of one scene, in one shell, with the tools."""
     script = "set -e\n" + ("" if name == _SHELL else "cd /dev/binderfs/binder_logs\n")
     for number, (commands, _) in enumerate(scene):
         script += marked(number, commands)
@@ -70,14 +69,14 @@ def marked(number, commands):
 
 
 def printed(number, output):
-    """What a block has printed, or nothing if it did not end."""
+    """The output of a block, or None if it did not end."""
     _, _, rest = output.replace("\r\n", "\n").partition(f"--- begin {number}\n")
     said, is_whole, _ = rest.partition(f"--- end {number}\n")
     return said if is_whole else None
 
 
 def judge(scene, output):
-    """What is wrong, block by block; nothing where nothing is."""
+    """The problems, block by block; empty if there are none."""
     wrong = []
     for number, (commands, documented) in enumerate(scene):
         said = printed(number, output)

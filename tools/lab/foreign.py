@@ -13,7 +13,7 @@ from . import cache, debian, proc, say
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What programs are for: its name as compilers and folders have it, Debian's own, and where programs look for their loader."""
+    """A target of programs: its name for compilers and in folders, Debian's name, and the place of the loader."""
 
     triple: str
     debian: str
@@ -30,7 +30,7 @@ _LAYOUT = 1
 
 
 def target(arch):
-    """What programs for guests of an architecture are for; those for User Mode Linux are for this machine."""
+    """The target of programs for guests of an architecture; those for User Mode Linux are for this machine."""
     return TARGETS.get(arch, HERE)
 
 
@@ -41,7 +41,7 @@ def root(section, arch="x86_64"):
         section = section | {"architecture": target(arch).debian}
 
     def make(part):
-        # What an interrupted download left there is not downloaded again.
+        # Packages of an interrupted download are not downloaded again.
         packages = part.with_name(part.name + ".deb")
         cache.need_space(0.3, f"unpacking {package}", packages)
         packages.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def root(section, arch="x86_64"):
 
 def needed(programs, folders):
     """The libraries that programs need, and those that these need: their names and files. They may be for another processor, so that
-    no loader can be asked for them here."""
+    no loader of this machine can list them."""
     found, left = {}, [*programs]
     while left:
         for name in re.findall(r"\(NEEDED\).*\[(.*)\]", proc.output("readelf", "-d", left.pop())):
@@ -69,7 +69,7 @@ def needed(programs, folders):
 
 
 def files(root, *programs, private=()):
-    """What a guest needs to run these programs of a root: its paths and the host's. `private`: folders of the root with
+    """The files that a guest needs to run these programs of a root: its paths and the host's. `private`: folders of the root with
     libraries that are no one else's."""
     folders = _libraries(root)
     paths = {f"/bin/{name}": next(path for path in (root / "usr/bin" / name, root / "usr/sbin" / name) if path.exists()) for name in programs}

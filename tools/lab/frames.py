@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much of the kernel's stack each function of our driver takes, and which takes too much."""
+"""The stack frames of our driver's functions, and those that are too large."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ MOST = 1536
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _PUSH = re.compile(r"\tpush")
 _MAKE_ROOM = re.compile(r"\tsubq?\s+\$(0x[0-9a-f]+|[0-9]+), %rsp")
-# The shortest way to say 128, and a size that is known only when the function runs.
+# The shortest instruction for 128, and a size that is only computed at run time.
 _MAKE_ROOM_OF_128 = re.compile(r"\taddq?\s+\$-(0x[0-9a-f]+|[0-9]+), %rsp")
 _MAKE_ANY_ROOM = re.compile(r"\tsubq?\s+%r\w+, %rsp")
 
@@ -26,7 +26,7 @@ def sizes(module):
 
 
 def of_disassembly(lines):
-    """What functions push before they make room, and the most room that they make at once.
+    """The bytes that functions push before they make room, and the most room that they make at once.
 
     A size that only shows when the function runs is as good as infinite.
     """

@@ -22,26 +22,27 @@ _ENDINGS = "receiver-killed,callee-killed,dead-released,thread-exits,oneway-serv
 _STEPS = 8
 # The events that report calls from their sending to their end.
 _TRACED = "binder_transaction*"
-_SCRIPT = ("$b run --count --carriers binder $words --output /out/count.json"
+_SCRIPT = ("$b run --count $words --output /out/count.json"
            f" && $b memory --objects {_OBJECTS} $words --output /out/memory.json"
            f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json"
-           f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 --carriers binder $words --output /out/traced.json")
-# What ours may keep of something that has ended, in bytes and more than C. Of a process of which others hold nodes: its record, by
-# whose lock those are guarded. Of a thread: its struct pid, what it has ready for its next call, and its record while a call of it lasts.
+           f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 $words --output /out/traced.json")
+# The bytes that ours may keep of an ended object, more than C. Of a process of which others hold nodes: its record, by whose lock those are
+# guarded. Of a thread: its struct pid, the buffers ready for its next call, and its record while a call of it lasts.
 KEPT = {"process": 1024, "device": 640, "thread": 320}
 KEPT_OTHERWISE = 64
-# How many references ours may keep more than C: the record of a thread that exits without a word names its task by a struct pid, C's by a
-# number. And what of one is none: the kernel frees some of what has ended a little later.
+# The references that ours may keep more than C: the record of a thread that exits without BINDER_THREAD_EXIT names its task by a struct pid, C's by a
+# number. And the fraction of one that counts as none: the kernel frees some ended objects a little later.
 KEPT_REFERENCES, NO_REFERENCE = {("thread", "pid"): 1}, 0.25
 # The figures of an ending that a driver lacks: Debian's C driver has no binderfs.
 _NOTHING = 0, 0, {}
 # A share of a ratio of instructions. Locked operations are whole ones, but for those of a tick.
 TOLERANCE, MORE_LOCKED = 0.01, 0.5
-# How much the rows of operations that take different ways may move. The shape of a tree of nodes follows from addresses, and a slab is full
-# in every fifth batch of calls. Debian's kernel shuffles the free objects of a slab by earlier allocations. Twelve builds of C's tests differed
-# by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. Three of our driver differed by 17 % and 4.9
-# locked operations, 2.7 % and 0.8, and 3.2 % and 2.1 in the last three rows: a worker ends the process of the last one. On a CI machine a build
-# differed by 29 % and 8.6 in the row of four threads, likely since another thread is woken where the last one does not wait again yet.
+# The tolerance of rows of operations that take different ways. The shape of a tree of nodes follows from addresses, and a slab is full in
+# every fifth batch of calls. Debian's kernel shuffles the free objects of a slab by earlier allocations. Twelve builds of C's tests
+# differed by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. Three of our driver differed by
+# 17 % and 4.9 locked operations, 2.7 % and 0.8, and 3.2 % and 2.1 in the last three rows: a worker ends the process of the last one. On a
+# CI machine a build differed by 29 % and 8.6 in the row of four threads. The likely cause is that another thread is woken if the last one
+# does not wait again yet.
 SCATTERED = {
     "handles size=0 reply=24 refs=0": (0.04, 1), "handles size=0 reply=24 refs=1000": (0.04, 1), "handles size=0 reply=24 refs=100000": (0.06, 1),
     "fds size=24 reply=0 files=1": (0.03, 0.5), "oneway size=4096 reply=0": (0.02, 0.5), "fanin size=0 reply=0 threads=4": (0.40, 12), "fanin size=0 reply=0 threads=1": (0.03, 1),
@@ -57,14 +58,14 @@ _ROUNDED = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """Figures of one kind. `table`: its name in the record. `slack(row, recorded)`: how much more one may be. `worse`: what a failure says."""
+    """Figures of one kind. `table`: its name in the record. `slack(row, recorded)`: how much more one may be. `worse`: the message of a failure."""
 
     table: str
     what: str
     slack: typing.Callable
     worse: str
     digits: int = 4
-    # Whether a row moves with no change of ours, so that its record stays while it is within its slack.
+    # Returns true if a row moves without a change of the driver; its record then stays while the figure is within its slack.
     scatters: typing.Callable = lambda row: True
 
     def shown(self, figure):
@@ -87,7 +88,7 @@ KINDS = (INSTRUCTIONS, LOCKED, MEMORY, LINES)
 
 
 def weighed(driver, again=False):
-    """What one boot has counted of a driver: {"counts": {operation: [instructions, locked operations]}, "memory": {object: bytes},
+    """The counts of one boot with a driver: {"counts": {operation: [instructions, locked operations]}, "memory": {object: bytes},
     "kept": {what ended: [bytes, doubt, {kind: references}]}, "traced": instructions of a null call while calls are traced}."""
     boot = bench.Boot(f"counting and weighing on {driver}", driver, _SCRIPT, ("locked.c",))
     return bench.counted("weighed", boot, _made, again)
@@ -120,7 +121,7 @@ def figures(ours, base):
 
 
 def kept_too_much(base, ours):
-    """What ours keeps too much of; both are {what ended: [bytes, doubt, {kind: references}]}."""
+    """The endings of which our driver keeps too much; both are {what ended: [bytes, doubt, {kind: references}]}."""
     found = []
     for ending, (size, doubt, references) in ours.items():
         of_base, doubt_of_base, references_of_base = base.get(ending, _NOTHING)
@@ -135,7 +136,7 @@ def kept_too_much(base, ours):
 
 
 def retention(only="", into_docs=False):
-    """`make retention`: what each driver keeps of everything that ends; 1 if ours keeps too much. `into_docs`: write reports/retention.tsv, too."""
+    """`make retention`: the memory that each driver keeps of ended objects; returns 1 if ours keeps too much. `into_docs`: write reports/retention.tsv, too."""
     found = {}
     for driver in bench.DRIVERS:
         script = f"$b retention --steps 16 {only and f'--endings {only}'} $words --output /out/kept.json"
@@ -153,7 +154,7 @@ def retention(only="", into_docs=False):
 
 
 def _referenced(references):
-    """The references that one which has ended keeps, in words."""
+    """The references that an ended object keeps, as text."""
     return ", ".join(f"{count:.1f} {kind}" for kind, count in references.items() if count > NO_REFERENCE) or "–"
 
 
@@ -211,7 +212,7 @@ def judge(kind, recorded, measured):
 
 
 def read():
-    """What is recorded: {table: {row: figure}}."""
+    """The record: {table: {row: figure}}."""
     return _record(LIMITS.read_text())
 
 

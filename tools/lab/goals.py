@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make goals`: what our driver is to reach next to the C driver (tools/binder-bench/limits.toml), and where it is.
+"""`make goals`: the goals of our driver next to the C driver (tools/binder-bench/limits.toml), and its figures.
 
-Exact counts and memory are measured if they were not yet of this very driver. What takes long or needs a quiet machine is not: of that
-the last figures count, if they are of this driver, kernel and machine; otherwise the row says so.
+Exact counts and memory are measured unless they exist for this very driver. Figures that take long or need a quiet machine are not
+measured: the last ones count if they are of this driver, kernel and machine; otherwise the row is marked.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ from report import charts, page
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """A row: what it is called, by which name its figure is measured, what that may be at most, whether it is one of the few that
-    everyone reads, and what it is now, if known. A goal that is a whole number is one of things that are counted."""
+    """A row: its title, the name of its figure, the figure's limit, true for one of the few main goals, and the current figure, if
+    measured. A goal that is a whole number is one of things that are counted."""
 
     row: str
     key: str
@@ -49,7 +49,7 @@ class Table:
 
 
 def run(into_docs=False, again=False):
-    """Measure, print each row, and the number of goals that are met; the exit status. `into_docs`: write reports/goals.tsv, too."""
+    """Measure, print each row, and the number of goals that are met; returns the exit status. `into_docs`: write reports/goals.tsv, too."""
     tables = filled(read(), measure(again))
     print("\n" + "\n".join(lines(tables)))
     if into_docs:
@@ -72,7 +72,7 @@ def filled(tables, figures):
 
 
 def figure(found, key):
-    """What was measured by this name, or by two, one divided by the other."""
+    """The figure of this name, or of two names, one divided by the other."""
     figures = [found.get(name) for name in key.split(" / ")]
     return None if None in figures else figures[0] / figures[1] if len(figures) > 1 else figures[0]
 
@@ -87,14 +87,14 @@ def status(tables):
 
 
 def summary(tables):
-    """How many are met."""
+    """The number of goals that are met."""
     verdicts = _verdicts(tables)
     met, unknown = verdicts.count("met"), verdicts.count("not measured")
     return f"{met} of {len(verdicts)} goals are met; not met: {len(verdicts) - met - unknown}; not measured: {unknown}"
 
 
 def lines(tables):
-    """What is printed."""
+    """The lines to print."""
     shown = [f"  {'':<56}{'at most':>10}{'now':>10}"]
     for table in tables:
         shown += ["", f"  {table.title}   ({table.command})"]
@@ -117,7 +117,7 @@ def measure(again=False):
 
 
 def times(found):
-    """Figures of time by placement and bytes: of the boots' medians the middle one, and half of the interval of the boot that knows least."""
+    """Figures of time by placement and bytes: the middle one of the boots' medians, and half of the widest interval of a boot."""
     figures = {}
     for (scene, size), rows in found.items():
         medians = [row["median"] for row in rows]

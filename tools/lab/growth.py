@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make growth`: how costs grow with how many there are, in exact instructions, on every driver; and for how long preemption and
-interrupts are off meanwhile. What is too much, `binder-bench report` judges.
+interrupts are off during that. `binder-bench report` decides what is too much.
 """
 
 import json
@@ -13,8 +13,8 @@ from report import charts, data, page, symbols
 DRIVERS = (*bench.DRIVERS, "upstream")
 # Seconds for one quantity in a boot. Upstream's driver stops at what others do in seconds: it goes as far as it does in this time.
 _TIMEOUT, _PATIENCE = 1500, {"upstream": 300}
-# For `make test`: where growth was once a fault, or is likely to become one; four sizes, for three give two differences, and memory that
-# is given back in pieces bends a line through two points.
+# For `make test`: quantities whose growth was once a fault, or is likely to become one. Four sizes: three give two differences, and memory
+# that is freed in pieces bends a line through two points.
 SHORT = ("own nodes, weak then strong", "depth of nesting", "files of one call")
 SHORT_STEPS = 4
 
@@ -32,7 +32,7 @@ def run(only="", driver=None, steps=None, into_docs=False):
     found = faults(rows)
     for text in problems + found:
         print(f"error: {text}")
-    print(f"\n{len(found) or 'no'} phases of ours grow too fast or let others wait too long")
+    print(f"\n{len(found) or 'no'} phases of our driver grow too fast or keep preemption off too long")
     if into_docs:
         reports.put("growth", "Growth of costs with the number of objects", bench.about(bench.COUNTED), table(rows))
     return 1 if problems or found else 0
@@ -54,7 +54,7 @@ def stage(tally):
 
 
 def faults_kept():
-    """What is wrong with ours, if all of it was measured of the very drivers and kernel of now; None if it was not."""
+    """The faults of our driver, if all of it was measured with the current drivers and kernel; None if it was not."""
     program = programs.build(bench.CRATE)
     quantities = _chosen(program)
     steps = [_step(driver, quantity, count) for driver in bench.DRIVERS for quantity, count in quantities.items()]
@@ -71,7 +71,7 @@ def collect(chosen, quantities):
         for quantity, steps in quantities.items():
             content, wrong = json.loads(_step(driver, quantity, steps).result().read_text())
             parts.append(content)
-            # What a kernel says of another driver is no fault of ours.
+            # A complaint of the kernel about another driver is no fault of ours.
             said = [f"{driver}, {quantity}: {text}" for text in wrong]
             problems += said if driver not in _PATIENCE else []
         paths.append(bench.HOME / "growth" / f"{driver}.part")
@@ -111,7 +111,7 @@ def _measured(driver, quantity, steps):
 
 
 def _addresses(name):
-    """What the plugin has to know of the kernel."""
+    """The kernel's addresses that the plugin needs."""
     addresses = {symbol: address for address, _, symbol in (line.split() for line in bench.kernel_symbols(name).splitlines())}
     # A compiler may have put the one function into the other.
     batch = next(addresses[symbol] for symbol in ("rcu_do_batch", "rcu_core") if symbol in addresses)
@@ -124,7 +124,7 @@ def _chosen(program, only="", steps=None):
     listed = [line.split("\t") for line in proc.output(program, "growth", "--driver", "none", "--list").splitlines()]
     wanted = {name: min(int(numbers), steps or int(numbers)) for numbers, name in listed if any(word in name for word in only.split(","))}
     if not wanted:
-        raise say.LabError(f"no quantity is called {only}; there are:\n" + "\n".join(name for _, name in listed))
+        raise say.LabError(f"no quantity has {only} in its name; there are:\n" + "\n".join(name for _, name in listed))
     return wanted
 
 
@@ -141,8 +141,8 @@ def read_phases(text, kallsyms):
 
 
 def add_phases(result, phases):
-    """The result with what the plugin saw: of repetitions, the fewest instructions and the longest stretches. What a phase takes in which
-    nothing happens is taken off; those come before all others."""
+    """The result with the plugin's counts: of repetitions, the fewest instructions and the longest stretches. The cost of a phase in which
+    nothing happens is subtracted; those phases come before all others."""
     points = [point for cell in result["cells"] for point in cell["measured"]["growth"]["points"]]
     first = min((place for point in points for place in point["places"]), default=0)
     nothing = min((instructions for instructions, _, _ in phases[:first]), default=0)
@@ -155,7 +155,7 @@ def add_phases(result, phases):
 
 
 def faults(rows):
-    """What is wrong with ours, but for what is accepted, with its reason in docs/performance.md."""
+    """The faults of our driver, except accepted ones, with their reasons in docs/performance.md."""
     accepted = tomllib.loads(gate.LIMITS.read_text()).get("growth", {}).get("accepted", [])
     found = []
     for (cell, who), row in rows.items():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boot a guest, run one program in it, and judge the run: its exit status and the kernel's own log.
 
-The guest speaks on a terminal of its own (UML's second console, QEMU's second serial port) in lines
-that start with a token made up for this boot; what lies between `start` and `exit` is the program's
-output. The kernel's console is separate, so that an oops is seen even when the guest says no more.
+The guest prints on a terminal of its own (UML's second console, QEMU's second serial port). Its own lines start with a random token for
+this boot; the lines between `start` and `exit` are the program's output. The kernel's console is separate, so that an oops is seen even
+after the guest's last line.
 """
 
 import base64
@@ -36,25 +36,25 @@ MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"
 
 @dataclasses.dataclass
 class Job:
-    """What to run: `argv` in the guest, with host files laid at guest paths. `module` is loaded instead of
+    """A program to run: `argv` in the guest, with host files laid at guest paths. `module` is loaded instead of
     our driver as it is."""
 
     argv: list
     driver: str = "rust"
     files: dict = dataclasses.field(default_factory=dict)
     load: bool = True
-    # Whether the guest finds binderfs mounted, and its devices in /dev; or the program does that itself.
+    # True if the guest mounts binderfs and links its devices in /dev; otherwise the program does that itself.
     mount: bool = True
     module: pathlib.Path | None = None
     interactive: bool = False
     icount: bool = False
     pin: int | None = None
     timeout: float = 120.0
-    # After so long without a word it counts as hung, too.
+    # A guest without output for so long counts as hung, too.
     silence: float = float("inf")
     # One where nothing depends on a second one: two of User Mode Linux spin for each other, and take three times the host's time.
     cpus: int = 2
-    # Whether kmemleak looks for what nothing refers to at the end; for some seconds, and in kernels that have it.
+    # True if kmemleak searches for leaks at the end; for some seconds, and in kernels that have it.
     leaks: bool = False
     # Megabytes; half of it holds the first filesystem, if that is as large.
     memory: int = 512
@@ -65,7 +65,7 @@ class Job:
 
 @dataclasses.dataclass
 class Result:
-    """How a run ended. It is good when the program said 0 and nothing else went wrong."""
+    """The end of a run. It is good when the program's status is 0 and nothing else went wrong."""
 
     status: int | None = None
     output: str = ""
@@ -115,10 +115,10 @@ def _command(kernel, job, initrd, console):
 
 
 def _boot(argv, console, speech, job):
-    """Run the guest until it ends or its time is over; whether it came to its end."""
+    """Run the guest until it ends or its time is over; returns true if it ended by itself."""
     deadline = time.monotonic() + job.timeout
     heard = time.monotonic()
-    # What a pipe or a file has at once waits until the guest listens: User Mode Linux would die of it.
+    # Input from a pipe or a file waits until the guest reads: User Mode Linux would die of it.
     typed = job.interactive and not os.isatty(0)
     child = subprocess.Popen(
         argv, stdin=None if job.interactive and not typed else subprocess.PIPE, stdout=subprocess.PIPE,
@@ -185,7 +185,7 @@ def _judge(speech, ended, console, job):
 
 
 def first_filesystem(kernel, job, token):
-    """All that a guest finds when it starts, as one archive; `token` begins what it says to us."""
+    """The first filesystem of a guest, as one archive; `token` begins its lines of protocol."""
     archive = initramfs.Archive()
     for folder in ("proc", "sys", "dev", "tmp", "lab", "out", "bin"):
         archive.folder(folder)

@@ -12,7 +12,7 @@ import shutil
 from . import cache, say
 from .versions import PINNED, ROOT
 
-# Where our files are, and where nothing of the same name may be in a tree before we came.
+# The files of the driver; a tree must not have files of these names before.
 _OURS = ("drivers/android/**/*.rs", "drivers/android/**/*.[ch]", "drivers/android/*.rust_binder",
          "rust/kernel/*.rs", "rust/kernel/**/*.rs")
 MANIFEST = "drivers/android/.rust_binder.files"
@@ -35,7 +35,7 @@ def lay_into(tree):
     if clash:
         raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
 
-    # First, so that whoever is interrupted may go on.
+    # The manifest comes first, so that an interrupted run can continue.
     _write_manifest(tree, before | set(ours))
     changed = [f for f in ours if _write(tree / f, (ROOT / f).read_text())]
     for gone in before - set(ours):
@@ -53,7 +53,7 @@ def lay_into(tree):
 
 
 def digest(tree):
-    """What names the contents of all files that are laid into the tree."""
+    """The hash of the contents of all files that are laid into the tree."""
     return cache.content(*(tree / name for name in [*files(), *_edits()]))
 
 
@@ -77,7 +77,7 @@ def must_be_kernel(tree):
     series = PINNED["kernel"]["series"]
     if ".".join(numbers[:2]) != series:
         what = f"is Linux {'.'.join(numbers[:2])}" if numbers else "is no kernel tree"
-        raise say.LabError(f"{tree} {what}: the driver wants Linux {series}")
+        raise say.LabError(f"{tree} {what}: the driver needs Linux {series}")
 
 
 def _manifest(tree):

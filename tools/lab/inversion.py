@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make inversion`: what a victim waits when a stranger loses its CPU in the middle of an operation, on all drivers.
+"""`make inversion`: the wait of a victim when a stranger loses its CPU in the middle of an operation, on all drivers.
 
-`binder-bench inversion` preempts the stranger all along the operation, in a guest whose clock counts instructions, with a CPU for the victim,
-one for the stranger and one for the kernel's own work. A row of ours is worse if that adds more to the median, p99 or worst wait than it adds on the
-better of the other drivers; to the worst, if more waits are long as well. The margin is what waits vary by while nobody is preempted.
+`binder-bench inversion` preempts the stranger all along the operation, in a guest whose clock counts instructions. The victim, the stranger
+and the kernel's own work have a CPU each. A row of our driver is worse if that adds more to the median, p99 or worst wait than on the
+better of the other drivers. For the worst wait, more waits must be long as well. The margin is the variation of waits while no task is
+preempted.
 
-The kernel's own locks, such as that of all mappings of a file, make a victim wait on every driver, but at a few moments only, which a sample of 300
-meets or not. So an operation with a worse row is measured again at ten times as many, and chance is allowed for.
+The kernel's own locks, such as that of all mappings of a file, make a victim wait on every driver, but at a few moments only. A sample of
+300 may miss those. So an operation with a worse row is measured again at ten times as many, and chance is allowed for.
 """
 
 import functools
@@ -23,7 +24,7 @@ KERNELS_WORK = 100_000
 # Victims that need the attacker to close its device. One that loses its CPU before that delays them with any driver.
 _NEED_THE_END = ("notified of the death", "its call to the attacker fails")
 ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", _OF_GROUPS: "starved cgroup", "realtime": "real-time hog"}
-# How many times an attacker is preempted, and the same of an operation with a row that is worse.
+# The number of preemptions of an attacker, and that for an operation with a worse row.
 _MOMENTS, _MORE = 300, 3000
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
@@ -43,7 +44,7 @@ def run(only="", attackers="", into_docs=False):
     wrong = [f"{name}: {text}" for name, found in rows.items() for text in faults(found)]
     for name, found in rows.items():
         print("\n" + "\n".join([name, *page.plain(table(found))]))
-    print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of ours are worse than those of the better of the others")
+    print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of our driver are worse than the better of the other drivers")
     if into_docs:
         for name, found in rows.items():
             reports.put(f"inversion-{name}", "Waits for a stranger that loses its CPU", bench.about(name), table(found))
@@ -84,7 +85,7 @@ def _step(name, driver, attacker, operations, moments):
 
 def _measured(boot):
     files, problems = boot.run()
-    # What a kernel says of another driver is no fault of ours.
+    # A complaint of the kernel about another driver is no fault of ours.
     if problems and boot.driver == "rust":
         raise say.LabError("; ".join(problems))
     return json.dumps(json.loads(files["result.json"])["cells"])
@@ -105,7 +106,7 @@ def figures(samples):
 
 
 def added(series):
-    """What the hog adds to median, p99 and worst, above the median without a hog."""
+    """The time that the hog adds to median, p99 and worst, above the median without a hog."""
     calm = figures(series[0])["median"]
     return {figure: max(found - calm, 0) for figure, found in figures(series[1]).items()}
 
@@ -116,7 +117,7 @@ def margin(by_driver):
 
 
 def faults(rows):
-    """What is wrong with ours."""
+    """The faults of our driver."""
     found = []
     for case, by_driver in rows.items():
         if "rust" not in by_driver:
@@ -136,7 +137,7 @@ def faults(rows):
 
 
 def _long(series, slack):
-    """How many waits are beyond the margin."""
+    """The number of waits beyond the margin."""
     calm = figures(series[0])["median"]
     return sum(number for wait, number in series[1] if wait > calm + slack)
 

@@ -12,7 +12,7 @@ from .versions import BUILD, ROOT
 
 CONFIGS = ROOT / "configs"
 LAYOUT = 1
-# What is booted, by architecture.
+# The image to boot, by architecture.
 _IMAGES = {"um": "vmlinux", "x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image",
            "riscv": "arch/riscv/boot/Image"}
 
@@ -33,15 +33,15 @@ class Guest:
     machine: tuple = ()
     # For its kernel's command line, always.
     boot: tuple = ()
-    # What else than the page allocator complains there (tests/watch/).
+    # The features beside the page allocator that complain there (tests/watch/).
     watched: tuple = ()
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
 
 
-# What our own Kbuild says for our module, for upstream's.
+# The flags of our Kbuild for our module, here for upstream's.
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
-# With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is there (docs/architectures.md); tags of programs work.
+# With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is initialised (docs/architectures.md); tags of programs work.
 _NO_KASAN = ("kasan=off",)
 
 GUESTS = {
@@ -76,7 +76,7 @@ class Kernel:
     tree: pathlib.Path
     folder: pathlib.Path
     copy: pathlib.Path | None = None
-    # Whether it has the C driver as a module, which Debian's need not.
+    # True if it has the C driver as a module, which Debian's need not.
     has_c = True
 
     @property
@@ -85,7 +85,7 @@ class Kernel:
 
     @property
     def selftests(self):
-        """Where the kernel's own test of binderfs is."""
+        """The folder of the kernel's own test of binderfs."""
         return self.tree / source.SELFTESTS
 
     def module(self, driver):
@@ -96,8 +96,8 @@ class Kernel:
         }[driver]
 
     def make(self, *arguments, like=None):
-        """The kbuild call for the kernel itself. Kbuild compiles anew what was compiled by another command, and paths are parts of
-        commands: so that objects of the kernel `like` can be used, tree and folder are seen where its tree and folder are."""
+        """The kbuild call for the kernel itself. Kbuild recompiles objects of other commands, and paths are parts of commands. So tree and
+        folder are mounted over those of the kernel `like`, whose objects can be used then."""
         at = like or self
         argv = [
             "make", "-C", at.tree, f"O={at.folder}", f"-j{os.cpu_count() or 2}",
@@ -139,7 +139,7 @@ def build(name):
 def _build_builtin(guest, base, fragments, inputs):
     """Lay this checkout's driver into the tree that all checkouts share, and build what that changes.
 
-    One tree for all, so that a new clone rebuilds the driver and not the kernel. What comes out is
+    One tree for all, so that a new clone rebuilds the driver and not the kernel. The result is
     copied before another checkout gets its turn.
     """
     like, tree = build(guest.builtin), source.builtin_tree(base, guest.name)
@@ -152,7 +152,7 @@ def _build_builtin(guest, base, fragments, inputs):
         copy_objects(like.folder, folder)
         _build(Kernel(guest, tree, folder), fragments, like)
 
-    # Kernels of several configurations are made of the one tree, and each knows the files that it was made of.
+    # Kernels of several configurations are made of the one tree, and each has a record of the files that it was made of.
     with cache.lock(f"{tree.relative_to(cache.root())}-files"):
         install.lay_into(tree)
         laid, made_of = install.digest(tree), cache.root() / where / ".laid"
@@ -199,7 +199,7 @@ def fragment(name):
 
 
 def check_config(config, fragments):
-    """Kconfig drops what it cannot grant without a word; later fragments override earlier ones."""
+    """Kconfig silently drops options that it cannot set; later fragments override earlier ones."""
     have = set(config.read_text().splitlines())
     wanted = {re.match(r"(?:# )?(\w+)", line)[1]: line for line in fragments}
     lost = [

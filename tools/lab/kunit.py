@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""KUnit's suites of the driver: they run when a module that has them is loaded, and tell the kernel's log.
+"""KUnit's suites of the driver: they run when a module that has them is loaded, and print to the kernel's log.
 
-What they tell is read by the kernel's own tools/testing/kunit.
+The kernel's own tools/testing/kunit parses that output.
 """
 
 import json
@@ -13,7 +13,7 @@ import tempfile
 from . import say, source
 from .versions import ROOT
 
-# A test takes as long as the host's other work lets it.
+# No timeouts: a test takes as long as the host's other work delays it.
 UNHURRIED = ("kunit.timeout=3600", "sysctl.kernel.hung_task_timeout_secs=0")
 
 
@@ -36,7 +36,7 @@ def judge(log):
 
 
 def _read(log):
-    """What the kernel's reader makes of a log: from where the last of all began, as the kernel has suites too."""
+    """The output of the kernel's reader for a log: from the start of the last suite, as the kernel has suites too."""
     starts = [at for at, line in enumerate(log) if re.search(r"^<\d+>KTAP version", line)]
     log = log[starts[-1]:] if starts else []
     reader = source.tree() / "tools/testing/kunit/kunit.py"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which folder of the driver may use which: what docs/architecture.md says, and what the sources do.
+"""Checks the dependencies between folders of the driver: those that docs/architecture.md allows, and those in the sources.
 
-A file uses another one that it names in a `use` declaration or a path; what the crate's root defines, all may name. What one file adds
-to a type of another (`impl Process` outside of `process.rs`) shows nowhere, so that is allowed within a folder only.
+A file uses another one that it names in a `use` declaration or a path; all may name items of the crate's root. Items that one file adds
+to a type of another (`impl Process` outside of `process.rs`) are not seen, so they are allowed within a folder only.
 """
 
 import re
@@ -29,7 +29,7 @@ _INSIDE = re.compile(r"^(?:pub(?:\(\w+\))? )?mod \w+ \{.*?^\}", re.M | re.S)
 
 
 def complaints(root=ROOT):
-    """What the sources do that the document does not allow; prints how often files use others."""
+    """The uses in the sources that the document does not allow; prints how often files use others."""
     rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:4]] for line in _ROWS.search((root / TABLE).read_text())[1].splitlines()]
     allowed = {name.rstrip("/"): [other.rstrip("/") for other in uses] for [name], _, uses in rows}
     texts = {str(path.relative_to(root / DRIVER)): _code(path) for path in sorted((root / DRIVER).rglob("*.rs"))}

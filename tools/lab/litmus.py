@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The litmus tests of the driver's orderings under the kernel's memory model, and whether docs/ordering.md names every file that has one.
 
-A test in tests/litmus models a few functions and says what never happens. A line that ends with `// without LABEL: OTHER` stands
-for OTHER if that order is left out, all lines of one LABEL together. Then the same has to happen: so each order that a test
-names is needed, and the test can fail. What ends with `// even without LABEL: OTHER` must not happen then, either.
+A test in tests/litmus models a few functions and lists states that never occur. A line that ends with `// without LABEL: OTHER` stands
+for OTHER if that order is left out, all lines of one LABEL together. Then such a state has to occur: so each order that a test
+names is needed, and the test can fail. With `// even without LABEL: OTHER` it must not occur then, either.
 """
 
 import re
@@ -25,7 +25,7 @@ _OBSERVED = re.compile(r"^Observation \S+ (Never|Sometimes|Always) ", re.M)
 _FLAG = re.compile(r"^Flag (.+)$", re.M)
 _MODELS = re.compile(r"^ \* Models: .*`[\w./]+:\w+`", re.M)
 
-# What orders one access before another, and accesses that are known to need no order.
+# Accesses that order one access before another, and accesses that need no order.
 _CALL = r"\.(?:load|store|xchg|cmpxchg|add|sub|fetch_\w+)\((?:[^();]|\((?:[^();]|\([^();]*\))*\))*?"
 _ACCESS = {
     ".rs": re.compile(_CALL + r"\b(?:Acquire|Release|Full)\s*,?\s*\)|\bsmp_[rw]?mb\(|\b(?:ordering::)?Relaxed\s*,?\s*\)"),
@@ -48,7 +48,7 @@ def variants(text):
 
 
 def _variant(label, text):
-    """The test with what the lines say that are marked with this label, without the marks."""
+    """The test with the replacements of the lines that are marked with this label, without the marks."""
     lines = []
     for line in text.splitlines():
         code, *marks = _MARK.split(line)
@@ -59,24 +59,24 @@ def _variant(label, text):
 
 
 def read(output):
-    """What herd7 says of a test: whether it found what is asked for, and what it warns of; None if that is no answer."""
+    """The result of herd7 for a test: whether it found the state, and its warnings; None if it printed no result."""
     observed = _OBSERVED.search(output)
     return observed and (observed[1], _FLAG.findall(output))
 
 
 def judge(answers):
-    """What is wrong with {label: answer} of one test."""
+    """The problems in {label: answer} of one test."""
     wrong = []
     for label, (observed, flags) in answers.items():
         if label.startswith("without "):
             if observed == "Never":
-                wrong.append(f"{label} it does not happen either: that order is not needed here, or the test cannot fail")
+                wrong.append(f"{label} the state does not occur either: that order is not needed here, or the test cannot fail")
         elif observed != "Never":
-            wrong.append(f"what must never happen can happen {label}".strip())
+            wrong.append(f"the forbidden state can occur {label}".strip())
         elif flags:
             wrong.append(f"the memory model warns {label}".strip() + f": {', '.join(flags)}")
     if not any(label.startswith("without ") for label in answers):
-        wrong.append("no line says what stands there without its order, so nothing shows that the test can fail")
+        wrong.append("no line has a replacement without its order, so nothing shows that the test can fail")
     return wrong
 
 
@@ -96,7 +96,7 @@ def run(tally):
 
 
 def _answer(command, name, text):
-    """What herd7 says of a test under the memory model of the kernel tree that we build."""
+    """The result of herd7 for a test under the memory model of the kernel tree that we build."""
     with tempfile.NamedTemporaryFile("w", suffix=".litmus") as file:
         file.write(text)
         file.flush()
@@ -108,20 +108,21 @@ def _answer(command, name, text):
     answer = read(done.stdout)
     if done.returncode or not answer:
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise say.LabError(f"{FOLDER}/{name}: herd7 cannot run it: {said[-1] if said else 'it says nothing'}")
+        raise say.LabError(f"{FOLDER}/{name}: herd7 cannot run it: {said[-1] if said else 'no output'}")
     return answer
 
 
 def complaints(root=ROOT):
-    """Which files that access shared memory without a lock docs/ordering.md does not name, and which tests it or they lack words for."""
+    """Files that access shared memory without a lock and that docs/ordering.md does not name, and tests that it does not name or that name
+    no functions."""
     text = (root / DOCUMENT).read_text()
-    wrong = [f"{DOCUMENT}: does not name {name}, which accesses what no lock guards: say what that is paired with, or why no order is needed"
+    wrong = [f"{DOCUMENT}: does not name {name}, which has accesses without a lock: add the access that each is paired with, or why no order is needed"
              for name in sites(root) if name not in text]
     for path in sorted((root / FOLDER).glob("*.litmus")):
         if f"({'../' + FOLDER}/{path.name})" not in text:
             wrong.append(f"{DOCUMENT}: names no {path.name}")
         if not _MODELS.search(path.read_text()):
-            wrong.append(f"{FOLDER}/{path.name}: does not say which functions it models")
+            wrong.append(f"{FOLDER}/{path.name}: does not name the functions that it models")
     return wrong
 
 

@@ -2,7 +2,7 @@
 """A whole Debian machine with systemd and a stock kernel, on a disk of its own.
 
 While it is off, commands run in its root by chroot, at native speed; on, they run in it as a service, under QEMU. The
-disk is a file with one filesystem. Who calls this is root, which loop devices need.
+disk is a file with one filesystem. The caller must be root, for loop devices.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import tempfile
 
 from . import cache, debian, proc, say
 
-# What a machine of somebody who may want the packages has beside its kernel: a step of a test is /lab/step, and its words
-# go to the second serial line.
+# The service that a user's machine has beside its kernel: a step of a test is /lab/step, and its output
+# goes to the second serial line.
 _SERVICE = """
 [Unit]
 After=multi-user.target
@@ -53,7 +53,7 @@ mount --rbind /dev "$root/dev"
 status=0
 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
     sh /lab/step || status=$?
-# What a package's script has left behind ends, as it does on a machine that is turned off.
+# Processes that a package's script has left behind end, as on a machine that is turned off.
 kill -TERM -1 2>/dev/null || true
 umount -l "$root/dev"
 umount "$root/proc"
@@ -86,7 +86,7 @@ class Machine:
             proc.output(*_inside(_MOUNTED, root, self.disk, *argv))
 
     def off(self, title, script, files=None):
-        """What the shell script `script` prints in the machine's root while it is off; it must succeed."""
+        """The output of the shell script `script` in the machine's root while it is off; the script must succeed."""
         with tempfile.NamedTemporaryFile("w") as step:
             step.write(script)
             step.flush()
@@ -95,7 +95,7 @@ class Machine:
             return proc.logged(title, "machine-off", _inside(_OFF, root, self.disk)).read_text()
 
     def on(self, title, release, script, files=None, boot=(), timeout=600):
-        """What it prints on the machine, which is started for it with the kernel `release` and ends with it."""
+        """The output of `script` on the machine, which is started with the kernel `release` and ends with the script."""
         with tempfile.TemporaryDirectory() as folder, say.Step(title):
             folder = pathlib.Path(folder)
             (folder / "step").write_text(script)
@@ -122,7 +122,7 @@ class Machine:
 def debian_of(suites, kernel_packages, packages):
     """A disk with a Debian, its suite being the first of `suites`, a kernel and more packages; a file of the cache, to be copied."""
     if os.geteuid() != 0:
-        raise say.LabError("a Debian machine is made by root, who may mount its disk")
+        raise say.LabError("only root can make a Debian machine, whose disk must be mounted")
     inputs = [debian.mirror(), suites, kernel_packages, packages, _SERVICE, _CUSTOMIZE, _INITRAMFS]
 
     def make(part):

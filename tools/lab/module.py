@@ -8,7 +8,7 @@ DRIVER = ROOT / "drivers/android"
 # For numbers near their ends see drivers/android/pure/numbers.rs.
 CHECKED = ("CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y", "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y")
 LONGEST_NAME = 400
-# Where this process has brought our driver up to date: what is edited meanwhile is for the next command.
+# The kernels for which this process has built our driver: later edits count for the next command.
 _current = set()
 
 
@@ -39,7 +39,7 @@ def _place(kernel, name):
 
 
 def folder(kernel, name):
-    """Where a module is built; empty if it was for another kernel."""
+    """The folder of a module's build; empty if it was for another kernel."""
     out = _place(kernel, name)
     origin = out / ".kernel"
     if not origin.exists() or origin.read_text() != str(kernel.folder):

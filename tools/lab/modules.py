@@ -7,12 +7,12 @@ from . import guest, kernel, module, programs, say
 from .run import counts_of, run
 from .versions import ROOT
 
-# What the kernel logs about what tests/watch/ has it do. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
+# The kernel's complaints about the faults that tests/watch/ causes. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
 _COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at ", "leak": r"unreferenced object "}
 
 
 def layouts(tally, name):
-    """Whether Rust sees the structs of a guest's kernel as C does: then the module that compares them loads."""
+    """Check that Rust and C see the same structs of a guest's kernel: only then the module that compares them loads."""
     title, job = f"layouts {name}", _loading(name, "layouts", "layouts_test.ko")
     result = run(title, name, job)
     say.lines(*(f"    {line}" for line in result.kernel_log if "layouts_test" in line and not result.good))
@@ -20,7 +20,7 @@ def layouts(tally, name):
 
 
 def watched(tally, name, what="pages"):
-    """Whether a run fails in which the kernel had to complain, about what tests/watch/ has it do."""
+    """Check that a run fails in which the kernel complains about a fault that tests/watch/ causes."""
     title, job = f"the watch over the kernel's log, {name} {what}", _loading(name, "watch", "watch_test.ko", f"what={what}")
     with say.Step(title):
         result = guest.run(kernel.build(name), job)
@@ -52,7 +52,7 @@ def unloading(tally, name):
 
 
 def parameters(tally, driver):
-    """What a driver's parameters make of their words at its first load."""
+    """Try a driver's parameters at its first load."""
     title = f"parameter devices um {driver}"
     result = run(title, "um", guest.Job(argv=["/lab/devices", guest.MODULES[driver]], driver=driver, load=False, cpus=1))
     if not result.good:

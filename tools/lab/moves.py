@@ -16,25 +16,25 @@ _CLIENTS = "fanin --clients {0} --threads {0} --placement same"
 _SENDERS = "oneway --sizes 0 --senders {} --placement other"
 _NULL = ("null call to another CPU", "throughput --sizes 0 --pairs 1 --placement other")
 _TWO_PAIRS = ("2 pairs, a CPU each", _PAIRS.format(2))
-# On how many CPUs: what is measured, and words for binder-bench.
+# Loads by the number of CPUs: title, and words for binder-bench.
 LOADS = {
     2: (_NULL, ("oneway to another CPU", _SENDERS.format(1)), _TWO_PAIRS, ("2 clients, 2 threads", _CLIENTS.format(2))),
     4: (("4 pairs, a CPU each", _PAIRS.format(4)), ("4 clients, 4 threads", _CLIENTS.format(4)), ("3 oneway senders", _SENDERS.format(3))),
     8: (("8 pairs, a CPU each", _PAIRS.format(8)), ("8 clients, 8 threads", _CLIENTS.format(8)), ("7 oneway senders", _SENDERS.format(7))),
 }
 HEADERS = ("of a call", *(text for what in ("moved", "driver", "locked", "turns") for text in (f"{what}: C", "Rust Binder", *["÷ C"] * (what == "moved"))))
-# What each call of the workload `sharing` does to lines: how many move by being read and by being written, how many locked operations
-# are on what the other CPU wrote last, and how many different lines move.
+# The known moves of each call of the workload `sharing`: lines that move by being read and by being written, locked operations on lines
+# that the other CPU wrote last, and different lines that move.
 KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "counters in lines of their own": (2, 2, 0, 1),
          "a line that both read": (2, 2, 0, 1), "one counter, locked": (2, 4, 2, 2)}
 _SHARING = ("known cases", "sharing --placement other --windows 10,20")
-# What the gate holds, by which names of `figures`.
+# The figures that the gate holds, by their names in `figures`.
 HELD = ("pair on two CPUs: lines", "independent pairs: shared lines")
 
 
 def _measured(kind, driver, cpus, loads, again=False):
-    """What each thing came to that is measured of `loads`, [(title, words)], as [[title, summary]]."""
-    runs = [f"$b {words} --together --count --carriers binder $words --output /out/{number}.json" for number, (_, words) in enumerate(loads)]
+    """The summaries of `loads`, [(title, words)], as [[title, summary]]."""
+    runs = [f"$b {words} --together --count $words --output /out/{number}.json" for number, (_, words) in enumerate(loads)]
     boot = bench.Boot(f"lines that move, {driver}, {cpus} CPUs", driver, " && ".join(runs),
                       ("lines.c", f"turn={lines.TURN}", f"seed={lines.SEED}"), cpus)
     return bench.counted(kind, boot, functools.partial(_made, loads, driver), again)
@@ -59,7 +59,7 @@ def _short():
 
 
 def known_cases():
-    """Whether the plugin counts what is known beforehand: (how many cases, what is wrong)."""
+    """Check that the plugin finds the known counts: (how many cases, [complaint])."""
     return len(KNOWN), judge([data for title, data in _short() if title == _SHARING[0]])
 
 
@@ -83,7 +83,7 @@ def figures(by_driver, pairs="8 pairs, a CPU each"):
 
 
 def judge(measured):
-    """What is wrong with figures of the workload `sharing`."""
+    """The wrong figures of the workload `sharing`."""
     wrong = []
     for data in measured:
         of_user = data["owners"].get(lines.USER, {})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The driver with faults: as a module, and as the host's tests.
 
-`tools/mutants` writes a copy of the driver with each fault beside what it replaces. Not all that an operator makes of a
-text compiles: the next copy lacks the faults that the compiler's errors point at, until there are no errors.
+`tools/mutants` writes a copy of the driver with each fault beside what it replaces. Not every fault of an operator
+compiles: the next copy lacks the faults that the compiler's errors point at, until there are no errors.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ def build(kernel, copy):
 
 
 def build_host(copy):
-    """The program of the host's tests, and the faults in it: fewer, as the host knows less than the kernel."""
+    """The program of the host's tests, and the faults in it: fewer, as a host build has fewer files."""
     program = []
 
     def attempt():
@@ -113,14 +113,14 @@ def _blamed(said, folder, sites, regions):
         if near:
             numbers.update(near[0]["numbers"])
         elif whole:
-            # Somewhere in the function; what moves statements is the first suspect, what was written by hand the last.
+            # Somewhere in the function: first suspect faults that move statements, last those that are written by hand.
             inside = set(whole[0]["numbers"]) & keys.keys()
             numbers |= inside & moving or inside - by_hand or inside
     return {keys[number] for number in numbers if number in keys}
 
 
 def _errors(said, folder):
-    """Of each error the file and the places in it, the first the one where the compiler says that it is."""
+    """For each error its file and its places, first the compiler's own."""
     for line in said.splitlines():
         if not line.startswith("{"):
             continue

@@ -22,11 +22,11 @@ from .versions import ROOT
 
 TABLE = ROOT / "tests/mutants.toml"
 GUEST = "um"
-# The share of a sample that has to be killed: 86 % of 150 were.
+# The share of a sample that must be killed: 86 % of 150 were.
 LEAST = 0.8
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
-# What a step of a test and a test may take, in seconds; a guest without a word for longer hangs.
+# The limits of a step of a test and of a test, in seconds; a guest without output for longer hangs.
 _PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
 # A failure after so many milliseconds may be the machine's, and is looked at twice.
 _SLOW = 7000
@@ -59,7 +59,7 @@ WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters=
 
 @dataclasses.dataclass
 class End:
-    """What became of a fault: the test that killed it, if one did, and why. A test that took long is in doubt."""
+    """The end of a fault: the test that killed it, if one did, and why. A test that took long is in doubt."""
 
     killed: bool
     by: str = ""
@@ -68,7 +68,7 @@ class End:
 
 
 class _Complained(Exception):
-    """The kernel has complained: nothing counts that the guest does after that."""
+    """The kernel has complained: later results of the guest do not count."""
 
 
 def run(seed=1, count=150):
@@ -131,7 +131,7 @@ def _told(title, end):
 
 
 def _sample(seed, count):
-    """Try a sample; goes on where it was interrupted. 1 if too few are killed."""
+    """Try a sample; continues after an interruption. Returns 1 if too few are killed."""
     runs = Runs(Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault]))
     keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
     drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
@@ -156,7 +156,7 @@ def _sample(seed, count):
 
 
 def _room(site):
-    """What the names of the host's tests begin with for the file of a fault; nothing if there are none."""
+    """The prefix of the names of the host's tests for the file of a fault; empty if there are none."""
     room = site["file"].removeprefix("drivers/android/").removeprefix("rust/kernel/").removesuffix(".rs")
     room = next((part for part in room.split("/") if part != "pure"), "")
     room = _HOST_TESTS.get(room, room)
@@ -194,7 +194,7 @@ class Runs:
         self._reach = {}
 
     def ways_of(self, wanted):
-        """How the tests are run whose names contain `wanted`."""
+        """The ways to run the tests whose names contain `wanted`."""
         if wanted in (KUNIT, DEVICES):
             return {WAYS[-1] if wanted == KUNIT else PLAIN: [wanted]}
         ways = collections.defaultdict(list)
@@ -202,11 +202,11 @@ class Runs:
             if wanted in name:
                 ways[_OWN_WAYS.get(name.split("::")[0], PLAIN)].append(name)
         if not ways:
-            raise say.LabError(f"no test is called {wanted}")
+            raise say.LabError(f"there is no test {wanted}")
         return ways
 
     def learn(self):
-        """Find out which tests reach which faults, unless this very module was asked before."""
+        """Find out which tests reach which faults, unless that is recorded for this very module."""
         for way in WAYS[:-1]:
             kept = self._home / f"reached-{way.name}-{self.content}.json"
             if not kept.exists():
@@ -228,8 +228,8 @@ class Runs:
         return {name: bits for name, end, bits in tests if end != "failed" and name != "(load)"}
 
     def all(self, number):
-        """All that may kill a fault, the tests first that tell most: of each group in turn the one that reaches least else. If no test
-        reaches it, loading and unloading."""
+        """All that may kill a fault, the most specific tests first: of each group in turn the one that reaches the fewest other faults. If
+        no test reaches it, loading and unloading."""
         return ({way: tests for way in WAYS[:-1] if (tests := self._reaching(way, number))} or self.ways_of(DEVICES)) | self.ways_of(KUNIT)
 
     def _reaching(self, way, number):
@@ -255,10 +255,10 @@ class Runs:
             with say.Step(f"{way.name}: {len(left)} faults") as step:
                 ended = self._guest(way, left, step.progress)
             if not ended:
-                raise say.LabError("the guest did not come to load a module with a fault")
+                raise say.LabError("the guest ended before it loaded a module with a fault")
             for number, end in ended.items():
                 names = left.pop(number)
-                # What the machine's load may have done has to pass without the fault.
+                # A failure that the machine's load may have caused has to be a pass without the fault.
                 if end.is_doubtful and number and self._guest(way, {0: [end.by] if end.by else names})[0].killed:
                     rest = names[names.index(end.by) + 1:] if end.by in names else []
                     end = End(False)
@@ -268,7 +268,7 @@ class Runs:
                 yield number, end
 
     def _guest(self, way, tests, progress=lambda text: None):
-        """One guest: how those faults ended that it came to. None after the first of which the kernel complains."""
+        """One guest: the ends of the faults that it tried, up to the first complaint of the kernel."""
         ends, current, rest = {}, None, ""
 
         def hear(text):
@@ -313,7 +313,7 @@ class Runs:
 
 
 def _judged(line):
-    """What a line of a guest's says of the fault that is there, if it does."""
+    """The end of the fault that a line of a guest's reports, if it does."""
     if line.startswith('{"test"'):
         record = json.loads(line)
         if record["result"] != "failed":

@@ -11,7 +11,7 @@ from . import cache, proc, say
 from .versions import PINNED
 
 _LISTS = pathlib.Path("/var/lib/apt/lists")
-# What apt and dpkg lock, in this order. apt waits for some of them, and does not say for which process.
+# The locks of apt and dpkg, in this order. apt waits for some of them, and does not print for which process.
 _LOCKS = ("/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
 
 
@@ -65,6 +65,6 @@ def _apt(title, argv):
         proc.logged(title, "apt", argv, env=proc.environment(DEBIAN_FRONTEND="noninteractive"))
     except say.LabError as error:
         raise say.LabError(
-            f"{title} failed: is this Debian 12 with its current updates (see README), and the mirror reachable? `{' '.join(argv[:6])} ...` said:\n"
+            f"{title} failed: is this Debian 12 with its current updates (see README), and the mirror reachable? `{' '.join(argv[:6])} ...` printed:\n"
             + str(error).split("\n", 1)[-1]
         ) from None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bench ONLY=paired`: round trips through the C driver and ours in one kernel, in turns, by the same two processes. What a boot
-differs from the next by is in both then; some boots show what is left of it.
+"""`make bench ONLY=paired`: round trips through the C driver and ours in one kernel, in turns, by the same two processes. So a difference
+between boots affects both drivers; several boots show the rest of it.
 """
 
 import json
@@ -12,7 +12,7 @@ from report import data, page
 _RESULT = bench.HOME / "paired.json"
 SIZES = (0, 4096, 65536)
 BOOTS, SECONDS = 5, 10
-# What they are called; where client and server run, and on which of the host's CPUs; what our driver is told.
+# Title; where client and server run, and on which of the host's CPUs; parameters of our driver.
 SCENES = (("one CPU", "same", 0, ""), ("free", "free", None, ""))
 # C's files are in /dev/binderfs, ours in /tmp/ours.
 _SCRIPT = """
@@ -62,7 +62,7 @@ def table(found):
         middle = statistics.median
         first, second = (middle(row["median_us"][side] for row in rows) for side in (0, 1))
         medians = sorted(row["median"]["point"] for row in rows)
-        # Half an interval, of the boot that knows least.
+        # Half of the widest interval of a boot.
         unsure = max((row["median"]["high"] - row["median"]["low"]) / 2 for row in rows)
         ratios = middle(medians), medians[0], medians[-1], unsure, middle(row["average"]["point"] for row in rows)
         lines.append([data.Cell("throughput", size=size).label, scene, f"{first:.1f}", f"{second:.1f}", *(f"{ratio:.3f}" for ratio in ratios)])

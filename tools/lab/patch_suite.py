@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Whether the series of patches does what docs/patches.md says."""
+"""Check the series of patches as docs/patches.md describes it."""
 
 import concurrent.futures
 import dataclasses
@@ -18,7 +18,7 @@ GUEST = "um"
 # The kernel that is built: this one with both drivers in it, of whose objects it is made.
 _BUILT = dataclasses.replace(kernel.GUESTS[GUEST], name="um-patches", builtin=GUEST, builtin_c=True)
 _CHECKPATCH = ("--strict", "--terse", "--no-summary", "--no-signoff")
-# Each patch with a new file asks for MAINTAINERS, which have ours in a patch of their own. Lines: rustfmt formats Rust, `make check` tries C,
+# For each patch with a new file checkpatch expects a change of MAINTAINERS, which is a patch of its own. Lines: rustfmt formats Rust, `make check` tries C,
 # test_patches.py comments, in which checkpatch counts the bytes of a drawing. Trace events: tools/lab/check.py. "acknowledgement", as it
 # is written in Britain. `source` of Kconfig names the file that it stands in. The parameter is looked for in a tree without the patch.
 _IGNORED = ("FILE_PATH_CHANGES", "NEW_TYPEDEFS", "LONG_LINE", "LONG_LINE_COMMENT", "LONG_LINE_STRING", "OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT",
@@ -36,7 +36,7 @@ def quick_suite(tally):
 
 
 def quick(texts):
-    """{flavour: complaints}: `git am` takes each patch, the tree is then what it should be, the kernel's scripts have nothing to say."""
+    """{flavour: complaints}: `git am` takes each patch, the tree is then the expected one, and the kernel's scripts print nothing."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         files = patches.write(folder / "series", "beside", SENDER, texts)
@@ -56,14 +56,14 @@ def quick(texts):
 
 
 def taken(repository, files, folder):
-    """What `git am` has to say about patches, their white space included."""
+    """The output of `git am` for patches, their white space included."""
     done = subprocess.run(["git", "-C", str(repository.folder), "am", "--quiet", "--whitespace=error-all", *map(str, files)], text=True,
                           capture_output=True, env=repository.environment)
     return [f"git am: {line.replace(f'{folder}/', '')}" for line in (done.stdout + done.stderr).splitlines()]
 
 
 def _scripts(file, maintainers):
-    """What checkpatch and get_maintainer have to say about a patch; remembered by the patch's contents."""
+    """The complaints of checkpatch and get_maintainer about a patch, kept by the patch's contents."""
     tree = source.tree()
     check = ["perl", "scripts/checkpatch.pl", *_CHECKPATCH, "--ignore", ",".join(_IGNORED), file]
     ask = ["perl", "scripts/get_maintainer.pl", "--nogit", "--nogit-fallback", f"--mpath={maintainers}", file]
@@ -75,7 +75,7 @@ def _scripts(file, maintainers):
                           for argv in (check, ask))
         found = (checked.stdout + checked.stderr).replace(str(file), "patch").splitlines() if checked.returncode else []
         if asked.returncode or asked.stderr.strip() or "@" not in asked.stdout:
-            found.append(f"get_maintainer.pl: {asked.stderr.strip() or 'knows nobody'}")
+            found.append(f"get_maintainer.pl: {asked.stderr.strip() or 'found no maintainer'}")
         part.write_text("".join(f"{line}\n" for line in found))
 
     key = cache.key(text, maintainers.read_text(), check[:-1], tree.name)
@@ -83,7 +83,7 @@ def _scripts(file, maintainers):
 
 
 def _page(path):
-    """What docutils has to say about the page for Documentation/."""
+    """The complaints of docutils about the page for Documentation/."""
     done = subprocess.run(["rst2xml", "--report=1", "--halt=5", str(path), "/dev/null"], text=True, capture_output=True)
     return [f"{path.name}: {line}" for line in done.stderr.splitlines() if line.strip()]
 

@@ -23,10 +23,10 @@ PAGE = "Documentation/admin-guide/rust_binder.rst"
 _INDEX = "Documentation/admin-guide/index.rst"
 _EVENTS = "drivers/android/trace/events.h"
 _EVENT = re.compile(r"^(?:EVENT\(\w+, |\w*EVENT\()(binder_\w+)", re.M)
-# What the series needs of a tree; folders end with a slash.
+# The files of a tree that the series needs; folders end with a slash.
 _TOUCHED = ("Makefile", "MAINTAINERS", _INDEX, "Documentation/admin-guide/kernel-parameters.txt", "rust/bindings/bindings_helper.h",
             "drivers/android/Kconfig", "drivers/android/Makefile", "drivers/android/binder.c", "drivers/android/binder/")
-# Android's own choice of a driver. The kernel sets a parameter for whoever has it first, so the series' would never be set.
+# Android's own choice of a driver. The kernel sets only the first parameter of a name, so the series' would never be set.
 _CHOICE_OF_ANDROID = "drivers/android/binder_pick.c"
 _SENDER = re.compile(r"[^<>\n]*[^<>\s] <[^<>@\s]+@[^<>@\s]+>")
 
@@ -67,7 +67,7 @@ def base(tree=None, flavour="replace"):
 def write(folder, flavour, sender, texts):
     """Write the series for a tree that has these texts, in place of an earlier one; gives the files in order."""
     if not _SENDER.fullmatch(sender):
-        raise say.LabError(f"FROM='{sender}' is no sender: it has to be like FROM='Jane Doe <jane@example.org>'")
+        raise say.LabError(f"FROM='{sender}' is no sender: use the form FROM='Jane Doe <jane@example.org>'")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as name:
@@ -129,14 +129,14 @@ def owners(listed, names):
     globs = {glob: row for row in listed for glob in row["files"]}
     found = {name: max((glob for glob in globs if fnmatch.fnmatchcase(name, glob)), key=len, default=None) for name in names}
     if lost := [name for name, glob in found.items() if glob is None]:
-        raise say.LabError(f"{lost[0]} belongs to no patch: {LIST} has to name it in the one that readers need it in")
+        raise say.LabError(f"{lost[0]} belongs to no patch: {LIST} must name it in one")
     if idle := globs.keys() - found.values():
         raise say.LabError(f"{LIST}: no file belongs to {sorted(idle)[0]}")
     return {name: globs[glob] for name, glob in found.items()}
 
 
 def message(row):
-    """The message of a patch as git wants it."""
+    """The message of a patch, in git's format."""
     return f"{row['subject']}\n\n{row['body'].strip()}\n"
 
 
@@ -154,7 +154,7 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=series")
 
     def git(self, *arguments, **options):
-        """What a command of git prints."""
+        """The output of a git command."""
         done = subprocess.run(["git", "-C", str(self.folder), *map(str, arguments)], env=self.environment, text=True,
                               capture_output=True, **options)
         if done.returncode:
@@ -187,7 +187,7 @@ def _replace(tree, name, old, new, times=1):
 
 
 def _maintained():
-    """How an entry of MAINTAINERS names our files: folders that are ours alone, and the others one by one or by a common beginning."""
+    """The lines of MAINTAINERS for our files: folders that are ours alone, and the others one by one or by a common beginning."""
     found = {PAGE, "drivers/android/*.rs", "drivers/android/*rust_binder*"}
     for name in install.files():
         parts = name.split("/")
@@ -201,9 +201,9 @@ def _maintained():
 
 
 def _from_git():
-    """The sender that this checkout's git knows, if there is one."""
+    """The author of this checkout's git, if there is one."""
     done = subprocess.run(["git", "-C", str(ROOT), "var", "GIT_AUTHOR_IDENT"], text=True, capture_output=True)
     found = re.match(r"(.*>) ", done.stdout)
     if not found:
-        raise say.LabError("who sends these patches? make patches FROM='Jane Doe <jane@example.org>'")
+        raise say.LabError("the sender is unknown: make patches FROM='Jane Doe <jane@example.org>'")
     return found[1]

@@ -29,7 +29,7 @@ _LOST = re.compile(r"^ +(overrun|commit_overrun|dropped_events|ftrace_setup_erro
 
 
 def job(driver):
-    """What records a busy run."""
+    """The job that records a busy run."""
     files = foreign.files(foreign.root(PINNED["readers"]["perfetto"]), "perfetto", "traced", "traced_probes",
                           private=("usr/lib/perfetto",))
     files["/lab/contract"] = programs.build("tests/contract")
@@ -39,7 +39,7 @@ def job(driver):
 
 
 def decoded(trace):
-    """A trace as the text that protoc makes of it."""
+    """A trace as text, by protoc."""
     packages.ensure("perfetto")
     schema = _schema()
     argv = ["protoc", "--decode=perfetto.protos.Trace", "-I", schema.parent, schema]
@@ -49,7 +49,7 @@ def decoded(trace):
 
 def judge(text):
     """(calls that were sent and taken, what is wrong) of a decoded trace."""
-    wrong = [f"the recorder says {name}: {said}" for name, said in _LOST.findall(text)]
+    wrong = [f"the recorder counted {name}: {said}" for name, said in _LOST.findall(text)]
     found = collections.defaultdict(list)
     for name, body in _EVENT.findall(text):
         found[name].append(dict(_FIELD.findall(body)))

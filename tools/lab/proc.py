@@ -7,7 +7,7 @@ import subprocess
 from . import say
 from .versions import BUILD, PINNED
 
-# What an outer make or a developer's shell sets and a kernel build or cargo would take to heart.
+# Variables of an outer make or a developer's shell that would change a kernel build or cargo.
 _FOREIGN = (
     "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "RUSTFLAGS", "RUSTC", "RUSTUP_TOOLCHAIN",
     "CARGO_BUILD_TARGET", "CARGO_TARGET_DIR", "LLVM", "CC", "CFLAGS", "LDFLAGS", "KCFLAGS",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Static programs for the guests, from crates in this tree, with Debian's cargo.
 
-All checkouts build in one place, so that a fresh clone compiles only what differs from the last one that was built. Cargo
-tells what has changed by the times of files, and checkouts from each other not at all. So it is given a copy of the tree, in
+All checkouts build in one place, so that a fresh clone compiles only the differences to the last build. Cargo detects
+changes by the times of files, and does not distinguish checkouts. So it gets a copy of the tree, in
 which files are written when their contents change.
 """
 
@@ -18,9 +18,9 @@ from . import cache, kernel, packages, proc, say, toolchain
 from .versions import BUILD, PINNED, ROOT
 
 CARGO = PINNED["rust"]["cargo"]
-# What crates are made of; the host's tests have sources of the driver.
+# The sources of crates; the host's tests include sources of the driver.
 _PARTS = (".cargo", "Cargo.lock", "Cargo.toml", "docs/contract.md", "docs/security.md", "drivers", "include", "rust", "tests", "tools")
-# The standard library as a part of what is built, and what lets a released compiler compile its own library.
+# The options that build the standard library, and the variable that permits that with a released compiler.
 STANDARD_LIBRARY = ("-Zbuild-std=std,panic_abort,panic_unwind", "-Zbuild-std-features=panic-unwind")
 OWN_LIBRARY = {"RUSTC_BOOTSTRAP": "1"}
 # Another one makes other folders.
@@ -28,9 +28,9 @@ _LAYOUT = "a copy of the tree beside the target folder"
 
 
 def environment():
-    """What cargo runs with: Debian's compiler, whatever else is on the machine."""
+    """The environment of cargo: Debian's compiler, whatever else is on the machine."""
     rust = PINNED["rust"]
-    # Nobody edits a tree on such a machine: what would shorten the next build is written for nothing.
+    # A tree on such a machine is not edited: data that would shorten the next build is of no use.
     once = {"CARGO_INCREMENTAL": "0"} if os.environ.get("CI") else {}
     # Clippy compiles what it checks: our own crates are compiled once for their programs and their lints.
     return proc.environment(RUSTC=rust["rustc"], RUSTDOC=rust["rustdoc"], RUSTC_WORKSPACE_WRAPPER=rust["clippy"], **once)
@@ -38,8 +38,8 @@ def environment():
 
 @contextlib.contextmanager
 def workshop(kind):
-    """Where cargo builds, alone for us meanwhile: the copy of this tree, and the target folder. There is one for each
-    toolchain and kind of build."""
+    """The folders of cargo's builds, locked for this process: the copy of this tree, and the target folder. There is one for each toolchain
+    and kind of build."""
     name = f"cargo/{kind}-{cache.key(toolchain.rustc(), _LAYOUT)}"
     folder = cache.root() / name
     with cache.lock(name):
@@ -72,8 +72,8 @@ def _sources(tree):
 
 
 def of_tests(crate):
-    """The kind of build and the profile for what else is compiled in folder `crate`, tests and lints: most of what it needs has
-    been compiled for the programs of that kind."""
+    """The kind of build and the profile for tests and lints in folder `crate`: most of their dependencies have been compiled for the
+    programs of that kind."""
     if crate == ROOT:
         return "static", "guest"
     return ("clients", "dev") if crate.is_relative_to(ROOT / "tests/clients") else ("test", "test")
@@ -86,7 +86,7 @@ def build(crate, profile="guest", kind="static", flags=None, target=""):
     Crates of one `kind` share their dependencies' builds. For another `target` than the machine, the
     standard library is compiled, too: Debian has the compiler's own source, and libraries of the
     machine's architecture alone in the compiler's version. `flags` are for the compiler instead of those of the
-    workspace. Once in a run: who asks again does not wait for what is being built by then.
+    workspace. Once in a run: a second call returns without waiting for other builds.
     """
     if not (ROOT / crate / "Cargo.toml").exists():
         raise say.LabError(f"{crate} is no crate of this tree")
@@ -114,23 +114,23 @@ def build(crate, profile="guest", kind="static", flags=None, target=""):
 
 
 def _of_missing_crates(folder, target, env):
-    """What to do if cargo failed because it has not got all crates that it builds with."""
+    """The advice if cargo failed because crates are missing."""
     argv = [CARGO, "fetch", "--locked", "--offline", "--target", target or "host-tuple"]
     if subprocess.run(argv, cwd=folder, env=env, capture_output=True).returncode == 0:
         return ""
-    return (": not all crates are here that it depends on. Check the network, and what cargo's configuration says of a mirror; "
-            "then run this again: it goes on with what is there")
+    return (": crates that it depends on are missing. Check the network, and the mirror in cargo's configuration; "
+            "then run this again: it continues with the crates that are there")
 
 
 def _programs_of(crate):
-    """What of a crate's workspace is built. The features of a dependency are those that the packages ask for which are chosen:
-    all of them are, so that a dependency is compiled once for all programs and tests."""
+    """The arguments that select the programs of a crate's workspace. The features of a dependency depend on the chosen packages: all are
+    chosen, so that a dependency is compiled once for all programs and tests."""
     alone = (ROOT / crate / "Cargo.lock").exists()
     return ["--bins"] if alone else ["--workspace", "--bin", pathlib.Path(crate).name]
 
 
 def target_of(arch, width=64):
-    """What versions.toml says of programs for guests of an architecture; nothing if they are as this machine's."""
+    """The section of versions.toml for programs of an architecture's guests; None if they are as this machine's."""
     return PINNED["rust"]["targets"].get(f"{arch}-{width}")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs of the contract suite on the C driver that need not be made again: the same kernel, with the same first filesystem and
-the same words for both, has passed before. A change of ours to the driver changes none of these; one to the suite does.
+"""Runs of the contract suite on the C driver that are not repeated: this kernel, with this first filesystem and these command lines, has
+passed before. A change of ours to the driver changes none of these; one to the suite does.
 """
 
 import base64

@@ -56,14 +56,14 @@ def run(title, name, job):
 
 
 def counts_of(result):
-    """Passed and failed, as the last line of a program says; a run that ended badly has a failure."""
+    """Passed and failed, from the last line of a program; a run that ended badly has a failure."""
     found = COUNTS.search(result.output)
     passed, failed = map(int, found.groups()) if found else (0, 1)
     return passed, failed or int(not result.good)
 
 
 def last_words(output):
-    """The end of a load's output, after what the first of its processes said that failed: the others fail of that."""
+    """The end of a load's output, after the first failure of a process: the other failures follow from it."""
     lines = output.strip().splitlines()
     first = [line for line in lines if " fails: " in line or line.startswith("failure: ")][:2]
     return [f"    {line}" for line in [*(line for line in first if line not in lines[-5:]), *lines[-5:]]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the user sees: steps with elapsed time, and errors as one line that says what to do.
+"""The output for the user: steps with elapsed time, and errors as one line with the next step.
 
 Threads may write at once: lines come out whole.
 """
@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 
-# Of the whole run: processes that it starts go on with its clock.
+# The start of the whole run, which child processes inherit.
 START = float(os.environ.setdefault("LAB_BEGAN", str(time.monotonic())))
 QUIET_INTERVAL = 15.0
 # Of a line of progress.
 WIDTH = 99
-# What terminals take for orders.
+# Escape sequences of terminals.
 _CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -74,7 +74,7 @@ class Step:
         _say(f"\r{line:<{WIDTH}}" if self.live else f"{line}\n")
 
     def hear(self, text):
-        """Show the last line of what a program says as it comes."""
+        """Show the last line of a program's output as it comes."""
         lines = (self._heard + text).splitlines(keepends=True)
         self._heard = lines[-1] if lines else ""
         said = [line for line in (_CODES.sub("", line).strip() for line in lines) if line]

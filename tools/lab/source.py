@@ -60,7 +60,7 @@ def _package():
     """The source package's archive, downloaded once for each [kernel] section of versions.toml."""
 
     def make(part):
-        # What an interrupted download left there is not downloaded again.
+        # Packages of an interrupted download are not downloaded again.
         unfinished = part.with_name(part.name + ".deb")
         cache.need_space(0.5, "downloading the kernel source", unfinished)
         unfinished.mkdir(exist_ok=True)
@@ -72,7 +72,7 @@ def _package():
     return next(folder.glob("*.deb"))
 
 
-# What is replaced in a file of the tree, each once.
+# The replacements in files of the tree, each once.
 _EDITS = {
     # Both incumbents can be modules of one kernel.
     _KCONFIG: (

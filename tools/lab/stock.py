@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian's own kernels as guests: their packages, and their headers made fit for modules in Rust.
 
-Header packages have what C modules need, not the metadata of the kernel's Rust crates. That is made
-of the source package of the same version by packaging/dkms/rust-headers, as on a machine that has our
-package, with the compilers that built the kernel, in a root of their suite. No kernel is compiled.
+Header packages have what C modules need, not the metadata of the kernel's Rust crates. packaging/dkms/rust-headers makes that from the
+source package of that version, as on a machine that has our package. It uses the compilers that built the kernel, in a root of their suite.
+No kernel is compiled.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ NAMES = tuple(STOCK["kernels"])
 # Part of every key: raise it when kernels are prepared in another way.
 _LAYOUT = 3
 
-# Where things are in the root of the compilers. Of the headers there are links to themselves.
+# Folders in the root of the compilers. Of the headers there are links to themselves.
 _SOURCE, _OUTPUT, _TREE, _MADE = "work/source", "work/output", "work/tree", "work/made"
 _RUST_HEADERS = "packaging/dkms/rust-headers"
 # A file of a package that may lack it.
@@ -29,14 +29,14 @@ _TAKE_OUT = 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" 2>/dev/null | xz -dc >"
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A stock kernel that is there, for what wants a kernel.Kernel."""
+    """A stock kernel in the cache, with the interface of a kernel.Kernel."""
 
     guest: object
     folder: pathlib.Path
 
     @property
     def release(self):
-        """What `uname -r` says in it."""
+        """Its release, as `uname -r` prints it."""
         return _release(self.folder)
 
     @property
@@ -55,12 +55,12 @@ class Kernel:
 
     @property
     def selftests(self):
-        """Where the kernel's own test of binderfs is."""
+        """The folder of the kernel's own test of binderfs."""
         return self.folder / "selftests"
 
     @property
     def has_c(self):
-        """Whether Debian has the C driver as a module of it."""
+        """True if Debian has the C driver as a module of it."""
         return self._c_driver.exists()
 
     @property
@@ -87,7 +87,7 @@ def prepared(name):
 
 
 def _make(folder, name, wanted):
-    """What is there already of an interrupted run is used."""
+    """Files of an interrupted run are used."""
     cache.need_space(4.0, f"preparing the headers of {name}", folder)
     archives = folder / "packages"
     release = _download(archives, wanted)
@@ -125,7 +125,7 @@ def _download(folder, wanted):
 
 
 def newest(suite, wanted, section="stock.kernels"):
-    """The newest release of the wanted series and flavour that the suite has headers of; `section` of versions.toml wants it."""
+    """The newest release of the wanted series and flavour that the suite has headers of; `section` of versions.toml has `wanted`."""
     prefix = f"linux-headers-{wanted['series']}"
     form = re.compile(rf"linux-headers-({re.escape(wanted['series'])}(?:\.\d+)*(\+deb\d+)?-{wanted['flavour']})")
     found = [match.group(1) for match in map(form.fullmatch, suite.names(prefix)) if match]
@@ -164,8 +164,8 @@ def _prepare(folder, archives, name, release):
 
 
 def _mounts(folder):
-    """Where the packages' headers and tools, and what is made of them, are in the root of the compilers, which has sources of
-    its own in usr/src."""
+    """The packages' headers and tools and the prepared files, with their places in the root of the compilers, which has sources of its own
+    in usr/src."""
     found = [*(folder / "usr/src").iterdir(), next((folder / "usr/lib").glob("linux-kbuild-*"))]
     return {**{path: path.relative_to(folder) for path in found}, folder / "made": _MADE}
 
@@ -174,7 +174,7 @@ def compilers(suite):
     """The root with a suite's compilers."""
     root = foreign.root(STOCK["compilers"][suite])
     if not os.path.lexists(root / "usr/bin/awk"):
-        # Which awk it is a package's script decides, and those are not run.
+        # A package's script chooses awk, and those scripts are not run.
         (root / "usr/bin/awk").symlink_to("mawk")
     return root
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is said of words that nothing reads, of crates that are missing, and of a disk that is full."""
+"""Messages about unknown words, missing crates, and a full disk."""
 
 import argparse
 import os
@@ -56,7 +56,7 @@ def test_crates_that_cannot_be_had_are_told_with_what_to_do(home):
         nobody.bind(("127.0.0.1", 0))
         registry = f'registry = "sparse+http://127.0.0.1:{nobody.getsockname()[1]}/"'
         (home / "config.toml").write_text(f'[source.crates-io]\nreplace-with = "nobody"\n[source.nobody]\n{registry}\n[net]\nretry = 0\n')
-        with pytest.raises(say.LabError, match="failed, see above: not all crates are here .* Check the network.* run this again"):
+        with pytest.raises(say.LabError, match="failed, see above: crates that it depends on are missing.* Check the network.* run this again"):
             # Not what this run has built already.
             programs.build.__wrapped__("tools/binderctl")
 
@@ -78,7 +78,7 @@ def test_a_disk_that_fills_up_meanwhile_is_told_with_what_to_do(monkeypatch, cap
     monkeypatch.setattr(cache, "purge", fills)
     assert __main__.main() == 1
     first, second = capsys.readouterr().err.splitlines()
-    assert first.endswith("No space left on device") and second.startswith("error: free some of what ") and "then run this again" in second
+    assert first.endswith("No space left on device") and second.startswith("error: free space on the disk of ") and "then run this again" in second
 
 
 DAY = 86400

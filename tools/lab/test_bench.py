@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What results of boots are kept."""
+"""The results of boots that are kept."""
 
 import re
 import threading

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What an entry of the cache is after its making was interrupted, how much room a step needs, and which runs on the C driver are made
-again."""
+"""An entry of the cache after an interruption, the room that a step needs, and the runs on the C driver that are made again."""
 
 import subprocess
 import sys
@@ -67,7 +66,7 @@ def test_apt_waits_for_who_holds_a_package_lock_and_names_it(tmp_path, monkeypat
 
 @pytest.fixture
 def run_on(tmp_path, monkeypatch):
-    """Runs a job in the guest of a kernel: what came of it. `run_on.runs` are those that were made, `run_on.program` is the job's."""
+    """Runs a job in the guest of a kernel, and returns the result. `run_on.runs` are the runs that were made, `run_on.program` is the job's."""
     monkeypatch.setenv("RUST_BINDER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(guest, "_modules", lambda kernel, job: {})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the checks of the documents see, and places of documents for what commands write."""
+"""The checks of the documents, and the parts of documents that commands write."""
 
 import re
 

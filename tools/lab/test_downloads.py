@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is said of packages that cannot be had, that the next run goes on where one was interrupted, and what programs out of packages
-need, for whichever processor they are."""
+"""Messages about packages that cannot be had, continuing an interrupted run, and the files that programs out of packages need, for any
+processor."""
 
 import errno
 import functools

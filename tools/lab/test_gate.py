@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the gate lets pass and what not, which goals count as met, and what is made of some boots with two drivers in each."""
+"""The gate's limits, the goals that count as met, and the figures of boots with two drivers in each."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from . import bench_run, gate, goals, moves, paired
 
 
 def weighed(scale):
-    """What a boot has counted, made up."""
+    """Made-up counts of a boot."""
     return {"counts": {name: [20000 * scale, 100 * scale] for name in bench_run._MAIN}, "memory": {"node": 100 * scale},
             "kept": {"call answered": [0, 0, {}]}, "traced": 1}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a plugin saw, laid to what binder-bench measured, and what is a fault."""
+"""A plugin's counts, joined to binder-bench's measurements, and the faults in them."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def at_many(long):
     (dict(c=[at_many(3)], upstream=[QUICK], rust=[at_many(10)]), {}, 1),
     # More, but none that is longer than theirs.
     (dict(c=[at_many(3)], rust=[at_many(25)]), {}, 0),
-    # What only ours carries out is compared with nothing.
+    # A call that only our driver executes is compared with nothing.
     (dict(rust=[STALLED]), {}, 0),
     (dict(c=[QUICK], rust=[QUICK]), {}, 0),
     # The better of the others counts.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is heard of a guest, however its bytes come in, which lines of its kernel's log make a run fail, and what no guest asks of the host."""
+"""The guest's protocol, however its bytes arrive, the lines of its kernel's log that make a run fail, and the host's features that no guest
+uses."""
 
 import itertools
 import pathlib
@@ -17,7 +18,7 @@ HERE = pathlib.Path("/here")
 
 
 def hear(stream, length):
-    """What was passed on while `stream` came in pieces of `length` bytes, and what was made of it."""
+    """The passed-on output while `stream` came in pieces of `length` bytes, and the parsed protocol."""
     passed = []
     speech = guest._Speech(TOKEN, passed.append)
     for start in range(0, len(stream), length):
@@ -59,7 +60,7 @@ def test_a_driver_that_is_built_in_has_the_kernel_of_its_module(name):
 
 
 COMPLAINTS = (
-    # The page allocator was asked for more than it ever has in one piece, or for much and did not have it.
+    # The page allocator got a request for more than it ever has in one piece, or for much and did not have it.
     "<4>[   12.3] WARNING: mm/page_alloc.c:5201 at __alloc_frozen_pages_noprof+0x3a2/0x400, CPU#1: contract/77",
     "<4>[   12.3] WARNING: CPU: 1 PID: 77 at mm/page_alloc.c:4935 __alloc_pages_noprof+0x2e5/0x370",
     "<4>[   12.3] contract: page allocation failure: order:9, mode:0xcc0(GFP_KERNEL), nodemask=(null)",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Whether what docs/architecture.md does not allow is found."""
+"""The check finds uses that docs/architecture.md does not allow."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Litmus tests without their orders, what herd7 says of them, and whether a document that falls behind is found."""
+"""Litmus tests without their orders, the results of herd7 for them, and documents that are out of date."""
 
 import pytest
 
@@ -35,7 +35,7 @@ SOURCES = {
     "rust/kernel/one.rs": "fn give(&self) {\n    self.0.store(KBox::into_raw(make(self)),\n        Release);\n    self.0.load(Relaxed);\n}\n",
     "rust/kernel/one/tests.rs": "fn f() { a.load(Acquire) }",
     "drivers/android/helpers/two.c": "/* smp_mb() */\nint f(void)\n{\n\treturn READ_ONCE(x) + atomic_read_acquire(&y);\n}\n",
-    "drivers/android/none.rs": "// Nothing is said by a comment: a.load(Acquire)\nfn f() { Command::Acquire; full().ok_or(Full)?; }",
+    "drivers/android/none.rs": "// A comment is no access: a.load(Acquire)\nfn f() { Command::Acquire; full().ok_or(Full)?; }",
     "tests/litmus/passed-on.litmus": TEST,
     "docs/ordering.md": "| give | `rust/kernel/one.rs:give` | `drivers/android/helpers/two.c:f` | [passed-on](../tests/litmus/passed-on.litmus) |\n",
 }
@@ -68,9 +68,9 @@ def test_what_herd7_says():
 
 @pytest.mark.parametrize("words, answers", [
     (None, {"": NEVER, "without release": SOMETIMES, "without lock": ("Always", RACE), "even without a": NEVER}),
-    ("can happen", {"": SOMETIMES, "without release": SOMETIMES}),
-    ("can happen even without wmb", {"": NEVER, "without release": SOMETIMES, "even without wmb": SOMETIMES}),
-    ("without release it does not happen", {"": NEVER, "without release": NEVER}),
+    ("forbidden state can occur", {"": SOMETIMES, "without release": SOMETIMES}),
+    ("can occur even without wmb", {"": NEVER, "without release": SOMETIMES, "even without wmb": SOMETIMES}),
+    ("without release the state does not occur", {"": NEVER, "without release": NEVER}),
     ("data-race", {"": ("Never", RACE), "without release": SOMETIMES}),
     ("nothing shows", {"": NEVER, "even without wmb": NEVER}),
 ])
@@ -85,7 +85,7 @@ def test_verdicts(words, answers):
     ("does not name rust/kernel/one.rs", "docs/ordering.md", "`rust/kernel/one.rs:give`", "it"),
     ("does not name drivers/android/helpers/two.c", "docs/ordering.md", "`drivers/android/helpers/two.c:f`", "it"),
     ("names no passed-on.litmus", "docs/ordering.md", "[passed-on](../tests/litmus/passed-on.litmus)", "–"),
-    ("does not say which functions it models", "tests/litmus/passed-on.litmus", "Models: `rust/kernel/one.rs:give` (P0)", "Models: one who gives"),
+    ("does not name the functions that it models", "tests/litmus/passed-on.litmus", "Models: `rust/kernel/one.rs:give` (P0)", "Models: one who gives"),
 ])
 def test_the_document_names_what_the_sources_have(tmp_path, words, file, old, new):
     for name, text in SOURCES.items():

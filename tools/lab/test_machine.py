@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Whether a machine's disk is left as it was found: no folder, no mount and no process stays, however the lab ends."""
+"""A machine's disk is left as it was found: no folder, no mount and no process stays, however the lab ends."""
 
 import os
 import pathlib
@@ -34,7 +34,7 @@ def box(tmp_path, monkeypatch):
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-@pytest.mark.skipif(not HAS_LOOPS, reason="loop devices want root, and a disk e2fsprogs and busybox")
+@pytest.mark.skipif(not HAS_LOOPS, reason="loop devices need root, and a disk e2fsprogs and busybox")
 def test_a_step_leaves_nothing_however_it_ends(box, tmp_path):
     (tmp_path / "words").write_text("said\n")
     box.put({"lab/words": tmp_path / "words"})
@@ -47,7 +47,7 @@ def test_a_step_leaves_nothing_however_it_ends(box, tmp_path):
     assert processes("4711") == []
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="namespaces without a user's own want root")
+@pytest.mark.skipif(not IS_ROOT, reason="namespaces without a user namespace need root")
 def test_all_that_a_step_began_ends_when_the_lab_is_killed():
     code = ("import subprocess; from lab import machine; "
             "subprocess.run(machine._inside('sh -c \"sleep 4712; :\" & echo begun; wait'))")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the build of the module says on a kernel that does not export what it needs, and what is read of its disassembly."""
+"""The module's build on a kernel that does not export a needed function, and the parsing of its disassembly."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ NEEDED = dict(re.findall(r'needs\("(\w+)", "(\w+)"', (DRIVER / "exports").read_t
 
 @pytest.fixture
 def check(tmp_path):
-    """What the check says of a kernel with these options that exports these symbols, and its exit status."""
+    """The output of the check for a kernel with these options that exports these symbols, and its exit status."""
     def of(exported, options=tuple(NEEDED.values())):
         (tmp_path / "auto.conf").write_text("".join(f"CONFIG_{option}=y\n" for option in options))
         (tmp_path / "Module.symvers").write_text("".join(f"0x00000000\t{name}\tvmlinux\tEXPORT_SYMBOL_GPL\t\n" for name in exported))

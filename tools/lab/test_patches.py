@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The series of patches: which patch a file belongs to, what each flavour makes of a tree, and what is refused; and whether an
-installation into a tree can be done again, continued after an interruption, and leaves other files alone."""
+"""The series of patches: the patch of each file, the tree of each flavour, and refused edits; an installation into a tree can be repeated,
+continued after an interruption, and leaves other files alone."""
 
 import contextlib
 import re

@@ -3,7 +3,16 @@
 
 import pytest
 
-from . import prose
+from . import prose, say
+
+
+@pytest.fixture(autouse=True)
+def vale():
+    try:
+        prose.vale()
+    except say.LabError as error:
+        pytest.skip(f"Vale cannot be had: {error}")
+
 
 GOOD = "The driver returns `EINVAL`. What does the caller read then? A node has one owner, and a handle names it.\n"
 PLANTED = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The compilers: checked against the pinned versions, and what to tell kbuild and cargo about them."""
+"""The compilers: checked against the pinned versions, and the variables for kbuild and cargo."""
 
 import functools
 import re
@@ -16,7 +16,7 @@ def rustc():
     packages.ensure("base", "rust")
     version = proc.output(RUST["rustc"], "--version").strip()
     if f" {RUST['version']} " not in version:
-        raise say.LabError(f"{RUST['rustc']} is {version}, versions.toml wants {RUST['version']}: "
+        raise say.LabError(f"{RUST['rustc']} is {version}, versions.toml requires {RUST['version']}: "
                            "run apt-get update && apt-get install rustc-web")
     return version
 
@@ -27,12 +27,12 @@ def versions():
     packages.ensure("kernel")
     clang = proc.output(f"{LLVM['bin']}/clang", "--version").splitlines()[0]
     if not re.search(rf"version {LLVM['major']}\.", clang):
-        raise say.LabError(f"{LLVM['bin']}/clang is {clang}, versions.toml wants {LLVM['major']}")
+        raise say.LabError(f"{LLVM['bin']}/clang is {clang}, versions.toml requires {LLVM['major']}")
     return [rustc(), clang, PINNED["bindgen"]["version"]]
 
 
 def bindgen():
-    """The folder of the pinned bindgen, built by cargo on first use. Of what it is made of, its own crate alone has to be fast."""
+    """The folder of the pinned bindgen, built by cargo on first use. Only its own crate is optimised."""
     version = PINNED["bindgen"]["version"]
 
     def make(part):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The driver's trace events next to the C driver's: their formats, and what they say of the same scenes."""
+"""The driver's trace events next to the C driver's: their formats, and the events of the same scenes."""
 
 import difflib
 import re
@@ -10,37 +10,37 @@ from .versions import PINNED
 # A kernel in which both drivers are modules, and one that watches memory.
 GUEST = "um"
 EVENTS = 31
-# What no scene that both drivers play can show: where the C driver's event is read, the kernel warns of its pointer.
+# No scene on both drivers can show these: reading the C driver's event makes the kernel warn about its pointer.
 UNSEEN = {"binder_netlink_report"}
 ROUNDS = 3
 # The format of these prints a name out of an array of the driver, which a reader does not have.
 BY_NUMBER = {"binder_command", "binder_return"}
 _REPORTED = re.compile(r"\s*\S+-\d+\s+\[\d+\]\s+[\d.]+: (binder_\w+):\s+(.*)$")
-# Which differences there may be: what the C driver says, and what ours says instead.
+# The allowed differences: the C driver's text, and ours.
 EXCEPTIONS = (
-    # A buffer that begins and ends within one page: the C driver says that -1 pages of its own are free with it.
+    # A buffer that begins and ends within one page: the C driver counts -1 free pages for it.
     (re.compile(r"^(binder_update_page_range .* size)=18446744073709547520$", re.M), r"\1=0"),
 )
-# A caller that was kept from its CPU comes to this event when the reply is there, and its stack empty already.
+# A caller that was kept from its CPU reaches this event after its reply has arrived, with an empty stack.
 _RACE = re.compile(r"(binder_wait_for_work .*transaction_stack)=\d( thread_todo=1)$", re.M)
 
 
 def job(driver):
-    """What prints the formats of all events, and what they say of each scene."""
+    """The job that prints the formats of all events, and the events of each scene."""
     program = programs.build("tests/contract")
     argv = ["/lab/traced", "-f", "/lab/contract", "trace", "--driver", driver]
     return guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, cpus=1)
 
 
 def reloading():
-    """What takes the driver away and brings it back while a tracer is attached."""
+    """The job that unloads and loads the driver while a tracer is attached."""
     argv = ["/lab/retraced", str(ROUNDS), "/lab/contract", "run", "--driver", "rust", "--patience", "15", "--timeout", "90",
             "--filter", "sync::sender_cannot_lie"]
     return guest.Job(argv=argv, load=False, files={"/lab/contract": programs.build("tests/contract")}, cpus=1, timeout=600)
 
 
 def read_by_trace_cmd(driver):
-    """What records a busy run with trace-cmd, and has it read."""
+    """The job that records a busy run with trace-cmd, and prints its report."""
     files = foreign.files(foreign.root(PINNED["readers"]["trace-cmd"]), "trace-cmd")
     files["/lab/contract"] = programs.build("tests/contract")
     argv = ["/lab/recorded", "/lab/contract", "run", "--driver", driver, "--filter", "nested::", "--filter", "objects::"]
@@ -65,7 +65,7 @@ def judge_report(output):
 
 
 def sections(output):
-    """What a guest printed, by its headings: {"format binder_ioctl": [line, ...], "call": ...}."""
+    """The output of a guest, by its headings: {"format binder_ioctl": [line, ...], "call": ...}."""
     found = {}
     for line in output.splitlines():
         if line.startswith("== "):

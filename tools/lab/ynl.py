@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel tree's own `tools/net/ynl` as a listener to what a driver tells, in a guest.
+"""The kernel tree's own `tools/net/ynl` as a listener to a driver's reports, in a guest.
 
 A guest gets this machine's Python, with the modules that the tool imports and the libraries that these need.
 """
@@ -26,13 +26,13 @@ for module in list(sys.modules.values()):
     if getattr(module, "__file__", None):
         print(module.__file__)
 """
-# What a program has printed for one message.
+# The output of a program for one message.
 _MESSAGE = re.compile(r"^\{'msg': .*?'name': '[a-z-]+'\}", re.M | re.S)
 _NUMBERS = ("from-pid", "from-tid", "to-pid", "to-tid")
 
 
 def job(driver):
-    """What has the tool wait for a report, and a test run until it has printed one."""
+    """The job in which the tool waits for a report, and a test runs until the tool has printed one."""
     packages.ensure("ynl")
     tree = source.tree()
     tool, spec = tree / "tools/net/ynl/pyynl", tree / "Documentation/netlink/specs/binder.yaml"
@@ -48,7 +48,7 @@ def job(driver):
 
 
 def messages(output):
-    """What the tool has printed; numbers that differ between runs are left out."""
+    """The messages that the tool has printed; numbers that differ between runs are left out."""
     return [_without_numbers(ast.literal_eval(printed)["msg"]) for printed in _MESSAGE.findall(output)]
 
 

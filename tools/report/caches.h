@@ -20,12 +20,12 @@
 struct line {
 	/* The CPUs that have a copy, as bits. */
 	uint64_t with;
-	/* Who has changed it since others had it, and who wrote it last: 0 for nobody, 1 for CPU 0. */
+	/* The CPU that has changed it since others had it, and the one that wrote it last: 0 for none, 1 for CPU 0. */
 	uint8_t changed_by;
 	uint8_t written_by;
 };
 
-/* What an access does to the line, besides what it is for. */
+/* The effects of an access on the line's place. */
 struct moved {
 	/* It was read, and another CPU had changed it. */
 	bool read;

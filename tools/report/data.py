@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What was measured, by names. Merging, ratios and their intervals come from `binder-bench report --json`: how to judge is written once,
-there.
-"""
+"""Results by name. `binder-bench report --json` merges them and computes ratios and intervals, so that the rules are written once."""
 
 import dataclasses
 import json
@@ -29,7 +27,7 @@ def title(name):
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One point of the measurement, whoever carried the calls."""
+    """One point of the measurement."""
 
     workload: str
     case: str = ""
@@ -45,7 +43,7 @@ class Cell:
 
     @property
     def name(self):
-        """A name that tells it apart from all others, for files."""
+        """A name that no other cell has, for files."""
         words = [self.workload, self.case, *(f"{k}={getattr(self, k)}" for k in ("size", "reply")),
                  f"pairs={self.pairs}" if self.pairs > 1 else "", *(f"{k}={v}" for k, v in self.parameters)]
         return " ".join(filter(None, words))
@@ -68,14 +66,14 @@ def bytes_name(size):
 
 
 def report(program, paths):
-    """What binder-bench makes of result files together: {kind: {(cell, who): row}}."""
+    """The output of `binder-bench report` for these result files: {kind: {(cell, driver): row}}."""
     done = subprocess.run([str(word) for word in (program, "report", "--json", *paths)], text=True, capture_output=True)
     if done.returncode:
         raise say.LabError(f"binder-bench cannot use the results, measure again (`make bench`): {done.stderr.strip()}")
     merged = json.loads(done.stdout)
-    return {kind: {(Cell.of(row), next(iter(row["subject"].values()))): row for row in merged[kind]} for kind in ("latency", "growth")}
+    return {kind: {(Cell.of(row), row["driver"]): row for row in merged[kind]} for kind in ("latency", "growth")}
 
 
 def cells(rows):
-    """The cells of {(cell, who): row}, in the order of binder-bench's report."""
+    """The cells of {(cell, driver): row}, in the order of binder-bench's report."""
     return list(dict.fromkeys(cell for cell, _ in rows))

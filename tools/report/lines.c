@@ -7,18 +7,18 @@
  * that is measured are done, the plugin writes
  *
  *	chain ID CALLER PLACE			the chain CALLER, and then a call at PLACE; chain 0 has no call
- *	event KIND WHAT AT CHAIN ADDRESS TIMES	what the instruction at ADDRESS did to a line, in all windows of a kind
- *	unknown ACCESSES			whose physical address QEMU did not tell, and calls that were too deep
+ *	event KIND WHAT AT CHAIN ADDRESS TIMES	the effect of the instruction at ADDRESS on a line, in all windows of a kind
+ *	unknown ACCESSES			without a physical address from QEMU, and calls that were too deep
  *	end
  *
  * AT is the physical address that was accessed. KIND is short or long. WHAT is read (of a line that another CPU has changed), write (of a line that others have), locked
  * (an operation with LOCK on a line that another CPU was the last to write), or pause (PAUSE, in the kernel: one turn of
- * a loop that waits; there AT is 0). What user space does has chain 0.
+ * a loop that waits; there AT is 0). Accesses of user space have chain 0.
  *
- * Under -icount QEMU would let a CPU run until its timer comes. Here CPUs take turns after some instructions, a number that is
- * drawn anew for each turn, always the same numbers for a SEED; and at each PAUSE, which is QEMU's doing.
+ * Under -icount QEMU would run a CPU until its timer expires. Here CPUs take turns after a random number of instructions, with equal
+ * numbers for equal SEEDs, and, by QEMU, at each PAUSE.
  *
- * Left out: what is fetched to be executed, page tables as the CPU reads them, what a cache has no room for or fetches ahead, and
+ * Left out: instruction fetches, page-table walks, evictions and prefetches of a cache, and
  * store buffers. Of an access that lies in two pages only the first is seen.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o lines.so lines.c
@@ -37,7 +37,7 @@ struct place {
 	bool locks;
 };
 
-/* What one instruction did at one address within one chain. */
+/* The effects of one instruction at one address within one chain. */
 struct tally {
 	enum what what;
 	uint64_t at;
@@ -55,11 +55,11 @@ static uint64_t left_of_turn;
 static unsigned int whose_turn;
 static uint64_t unknown;
 
-/* What is measured now: the kind of its window, and how many processes measure. */
+/* The kind of the window that is open, and how many processes measure. */
 static enum kind kind = NEITHER;
 static unsigned int measuring;
 
-/* QEMU's own functions: what a plugin may call has nothing that ends a CPU's turn. */
+/* QEMU's own functions: the plugin interface has none that ends a CPU's turn. */
 struct CPUState;
 __attribute__((weak)) struct CPUState *qemu_get_cpu(int index);
 __attribute__((weak)) void cpu_exit(struct CPUState *cpu);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which cache lines move between CPUs in an operation, and whose code moves them, from what the plugin lines.c has written."""
+"""The cache lines that move between CPUs in an operation, and the owners of the code that moves them, from the output of the plugin
+lines.c."""
 
 import collections
 import dataclasses
@@ -14,13 +15,13 @@ MOVES = (READ, WRITE)
 USER, DRIVER, KERNEL = "benchmark itself", "driver", "kernel"
 # About how many instructions a CPU executes before another one has its turn, and by which numbers turns are drawn.
 TURN, SEED = 100, 1
-# What comes in between: the tick, and threads of the kernel.
+# Code that interrupts the caller: the tick, and threads of the kernel.
 _BETWEEN = re.compile(r"^(asm_)?sysvec_apic_timer_interrupt$|^ret_from_fork_asm$")
-# Functions that do what their caller wants, so that it is whose code it is: locks, trees, copies.
+# Functions whose work counts as their caller's: locks, trees, copies.
 _HELPERS = re.compile(
     r"spin_(un|try)?lock|mutex|rcu|rwsem|^(up|down)_|read_(un)?lock|write_(un)?lock|preempt_count|^(__)?rb_"
     r"|check_(object|stack|heap)|rep_(movs|stos)|copy_(to|from|user)|memset|memcpy|memmove|strscpy|clear_user|get_user|put_user")
-# What an owner moves as often in a unit is one of its lines that move.
+# A line that moves at least this often in a unit is listed as one of its owner's lines.
 _OFTEN = 0.01
 # Lines have 64 bytes.
 _SHIFT = 6
@@ -43,7 +44,7 @@ class Place:
 
 
 def summary(operation, functions):
-    """What one thing came to, as plain data: times a unit."""
+    """The summary of one operation, as plain data: times a unit."""
     found = _difference(operation, symbols.Names(functions))
     owners, of_line = {}, collections.defaultdict(collections.Counter)
     for (what, at, place), times in found.items():
@@ -72,7 +73,7 @@ def _moved_by(places, owner):
 
 
 def _difference(operation, names):
-    """{(what, at, place): times a unit}, without what comes in between."""
+    """{(what, at, place): times a unit}, without code that interrupts the caller."""
     units = operation.calls * operation.cell["batch"]
     chains, places, found = {0: None}, {}, collections.Counter()
     events, unknown = 0, 0
@@ -104,7 +105,7 @@ def _path(chain, chains, names):
 
 
 def _place(path, address, names):
-    """Whose code an instruction is that a path has led to; None if it comes in between."""
+    """The owner of an instruction that a path has led to; None if it interrupts the caller."""
     function = names.function(address)
     if function == symbols.USER:
         return Place(USER, (function.name,), address)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A QEMU TCG plugin: how many instructions, and how many locked operations of the kernel, are executed in each window that
- * tools/binder-bench measures. QEMU adds to two counters by itself, and calls the plugin at marks alone, so a boot takes hardly longer
+ * tools/binder-bench measures. QEMU increments two counters inline, and calls the plugin at marks alone, so a boot takes hardly longer
  * with it.
  *
  * When all windows of one thing that is measured are done, the plugin writes

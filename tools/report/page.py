@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page that `make bench` writes of all measured figures, one HTML file that needs nothing else, and its tables for terminals."""
+"""The page of `make bench`, one HTML file without other files, and its tables for terminals."""
 
 import collections
 import html
@@ -81,13 +81,6 @@ def times(latency):
                 rows.append([cell.label, data.NAMES[who], f"{row['p50_ns'] / 1000:.2f}", f"{of_c['p50_ns'] / 1000:.2f}", f"{row['p99_ns'] / 1000:.2f}",
                              f"{ratio['point']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]", ratio["verdict"]])
     return Table(("case", "driver", "p50 µs", "C's", "p99 µs", "p50 ÷ C [95 %]", "by median"), rows, (0, 1, 6))
-
-
-def yardsticks(latency):
-    """What the kernel charges anyone: medians of a socket pair, by size."""
-    rows = [[cell.label, "seqpacket", f"{row['p50_ns'] / 1000:.2f}"] for cell in data.cells(latency)
-            if cell.workload == "throughput" and cell.pairs == 1 and (row := latency.get((cell, "seqpacket")))]
-    return Table(("case", "carrier", "p50 µs"), rows, (0, 1))
 
 
 def over(value, base):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What all plugins here have in common, above all the part of QEMU's interface for TCG plugins, version 1, that they use. Debian ships a QEMU that loads plugins,
+ * The common part of all plugins here, mainly the part of QEMU's interface for TCG plugins, version 1, that they use. Debian ships a QEMU that loads plugins,
  * but not the header, so it is declared after QEMU's documentation.
  */
 #ifndef REPORT_PLUGIN_H
@@ -52,7 +52,7 @@ size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 
 EXPORT int qemu_plugin_version = 1;
 
-/* Memory that is zero and there; a plugin cannot go on without. */
+/* Zeroed memory; without it the plugin aborts. */
 static inline void *make(size_t size)
 {
 	void *memory = calloc(1, size);
@@ -62,7 +62,7 @@ static inline void *make(size_t size)
 	return memory;
 }
 
-/* What follows the name of an option and "="; NULL without that option. */
+/* The value of an option; NULL without that option. */
 static inline const char *option(int argc, char **argv, const char *name)
 {
 	size_t length = strlen(name);
@@ -90,7 +90,7 @@ static void close_out(qemu_plugin_id_t id, void *data)
 		perror("what a plugin has seen");
 }
 
-/* Open the file that option `out` names, and have QEMU tell of blocks; what qemu_plugin_install() returns. */
+/* Open the file that option `out` names, and register for translated blocks; returns the value for qemu_plugin_install(). */
 static inline int begin(qemu_plugin_id_t id, int argc, char **argv, translated_cb translated)
 {
 	const char *name = option(argc, argv, "out");
@@ -106,11 +106,11 @@ static inline int begin(qemu_plugin_id_t id, int argc, char **argv, translated_c
 }
 
 /*
- * How many of a block's instructions are executed with it for sure: all, or all but the last.
+ * The number of a block's instructions that are executed with it for sure: all, or all but the last.
  *
- * QEMU 7.2 takes an instruction back that reaches into another page than the block's, and begins the next block with it, but tells
- * of it in both. What it tells of the one that is taken back ends with the page or, because up to eight bytes are read at once, a
- * little before. Whether such an instruction is executed, only a callback of its own knows: that is taken back as well.
+ * If an instruction reaches into another page than its block's, QEMU 7.2 moves it to the next block, but reports it in both blocks. Its
+ * first report ends with the page or, because up to eight bytes are read at once, a little before. Only a callback of its own shows the
+ * execution of such an instruction, and QEMU moves that callback as well.
  */
 static inline size_t surely_executed(const struct qemu_plugin_tb *tb)
 {
@@ -128,7 +128,7 @@ static inline bool is_kernel(uint64_t address)
 	return address >> 63;
 }
 
-/* What plugins have to know of an instruction of x86-64. */
+/* The properties of an x86-64 instruction that plugins need. */
 struct decoded {
 	/* It has a LOCK prefix. */
 	bool locked;
@@ -163,14 +163,14 @@ static inline struct decoded decode(const struct qemu_plugin_insn *insn)
 	return is;
 }
 
-/* What tools/binder-bench tells plugins: NOPs with an operand that nobody else uses (its src/marks.rs and src/growth/meter.rs). */
+/* The marks of tools/binder-bench: NOPs with operands of their own (its src/marks.rs and src/growth/meter.rs). */
 
-/* What is measured starts or goes on, and ends or pauses. */
+/* A measurement starts or continues; it ends or pauses. */
 #define MARK_START 0x42494e01
 #define MARK_END 0x42494e02
 /* The loop of the idle process comes next. */
 #define MARK_IDLE 0x42494e03
-/* What is measured from here on belongs to a short or to a long window; all windows of one thing are done. */
+/* A short or a long window starts; all windows of one operation are done. */
 #define MARK_SHORT_WINDOW 0x42494e04
 #define MARK_LONG_WINDOW 0x42494e05
 #define MARK_WINDOWS_END 0x42494e06
@@ -183,7 +183,7 @@ static inline int32_t number(const uint8_t *bytes)
 	return value;
 }
 
-/* Which mark an instruction is, or 0. */
+/* The mark of an instruction, or 0. */
 static inline int32_t mark(const struct qemu_plugin_insn *insn)
 {
 	static const uint8_t marker[] = { 0x0f, 0x1f, 0x84, 0x00 };
@@ -196,7 +196,7 @@ static inline int32_t mark(const struct qemu_plugin_insn *insn)
 enum kind { SHORT, LONG, KINDS, NEITHER = KINDS };
 static const char *const kind_names[KINDS] = { "short", "long" };
 
-/* What a plugin does at each mark; a window's start is told with its kind. */
+/* The callbacks for the marks; a window's start has its kind as data. */
 struct at_marks {
 	executed_cb starts;
 	executed_cb ends;

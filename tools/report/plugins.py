@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Plugins of QEMU: how one is compiled, and what a file says that one has written.
+"""Plugins of QEMU: compiling one, and reading the file that it writes.
 
-binder-bench tells plugins by marks, NOPs with an operand of its own, when a short or a long window of calls starts. A long window less
+binder-bench marks the start of a short or a long window of calls by NOPs with an operand of its own. A long window less
 a short one, divided by the calls that it has more, is what a call costs.
 """
 
@@ -15,7 +15,7 @@ from lab import say
 
 HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ("short", "long")
-# How far what a plugin counted may lie from what binder-bench did by the guest's clock.
+# The tolerance between a plugin's count and that of binder-bench by the guest's clock.
 AGREED = 0.01
 
 
@@ -58,7 +58,7 @@ class Operation:
 
     @property
     def calls(self):
-        """How many calls all long windows have more than all short ones."""
+        """The number of calls that all long windows have more than all short ones."""
         count = self.cell["measured"]["count"]
         return (count["n2"] - count["n1"]) * len(count["t1"]) * self.cell["pairs"]
 
@@ -76,7 +76,7 @@ def undisturbed_mean(values):
 
 
 def operations(cells, text):
-    """What binder-bench measured, each with what the plugin saw meanwhile."""
+    """The operations that binder-bench measured, each with the plugin's counts of it."""
     seen = parts(text)
     if len(seen) != len(cells):
         raise say.LabError(f"binder-bench measured {len(cells)} things, and the plugin saw {len(seen)}")

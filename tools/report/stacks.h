@@ -2,10 +2,9 @@
 /*
  * By which calls the kernel has come to where it is.
  *
- * Interface version 1 cannot read registers, but it tells where a call stores its return address, and
- * where a return finds it. So every kernel stack has a shadow here, named by the aligned piece of memory
- * that it lies in: a call adds a frame at its place, a return or a call at a higher place ends all frames
- * below. Context switches, exceptions and abandoned stacks need no further care.
+ * Interface version 1 cannot read registers, but it reports the addresses at which calls store and returns load the return address. So
+ * every kernel stack has a shadow here, named by its aligned piece of memory. A call adds a frame at its place; a return or a call at a
+ * higher place ends all frames below. Context switches, exceptions and abandoned stacks need no further care.
  *
  * Calls and returns may go through thunks, which are functions then; stacks have the size of x86-64's
  * without KASAN.
@@ -92,7 +91,7 @@ static void end_frames(unsigned int cpu, struct stack *stack, uint64_t slot)
 	current[cpu] = stack->depth ? stack->frames[stack->depth - 1].chain : &outermost;
 }
 
-/* QEMU 7.2 mistakes reads for writes where callbacks ask for one of them only; so they ask for both. */
+/* Callbacks for reads alone or writes alone get wrong accesses from QEMU 7.2, so these callbacks take both. */
 static void called(unsigned int cpu, uint32_t info, uint64_t slot, void *place)
 {
 	struct stack *stack;

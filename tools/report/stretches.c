@@ -3,9 +3,9 @@
  * A QEMU TCG plugin: the instructions that the guest executes in each phase of a measurement, and the longest stretch with preemption off,
  * or with interrupts off, for a driver.
  *
- * Instructions are counted where they are executed, not read from the guest's clock: which sometimes advances without instructions, by as
- * much as several milliseconds, in QEMU. Those of hard interrupts are left out, for almost all of them are of
- * the tick, and those of the process that keeps the guest from being idle. A block that a fault ends early counts as a whole.
+ * Instructions are counted where they are executed, not read from the guest's clock: QEMU's clock sometimes advances without
+ * instructions, by as much as several milliseconds. Not counted are those of hard interrupts, almost all of which are the tick,
+ * and those of the process that keeps the guest from being idle. A block that a fault ends early counts as a whole.
  *
  * The kernel counts up and down in one variable, __preempt_count, with instructions that have their operand in
  * them, and masks interrupts with CLI and STI. So the code alone shows the instructions to watch; no register is read, which interface

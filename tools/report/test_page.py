@@ -10,21 +10,21 @@ from . import charts, data, page
 
 RATIO = {"point": 0.5, "low": 0.4, "high": 0.6, "verdict": "50.0 % faster"}
 LATENCY = {(data.Cell("throughput", size=size), who): {"p50_ns": 1000 * place, "p99_ns": 5000, "ratios": {"p50": RATIO} if who != "c" else None}
-           for size in (0, 4096) for place, who in enumerate(("c", "rust", "upstream", "seqpacket"), 1)}
+           for size in (0, 4096) for place, who in enumerate(("c", "rust", "upstream"), 1)}
 
 
 def rendered():
     found = {"c": weighed(1), "rust": weighed(0.5)}
     ours, base = found["rust"], found["c"]
     tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"]),
-              "time": page.times(LATENCY), "yardsticks": page.yardsticks(LATENCY), "lines": page.Table(("of a call", "a < b"), [["<call>", "1"]])}
+              "time": page.times(LATENCY), "lines": page.Table(("of a call", "a < b"), [["<call>", "1"]])}
     return page.render(bench_run.sections(tables, found, LATENCY), bench_run.headline(ours, base), [("host", "<k>")])
 
 
 def test_every_section_is_there_and_text_is_escaped():
     text = rendered()
-    assert re.findall(r"<section id=(\w+)>", text) == ["instructions", "memory", "time", "yardsticks", "lines", "facts"]
-    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "seqpacket"):
+    assert re.findall(r"<section id=(\w+)>", text) == ["instructions", "memory", "time", "lines", "facts"]
+    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]"):
         assert found in text, found
     assert "<k>" not in text
 

@@ -7,9 +7,9 @@ from lab import goals, moves, say
 from . import lines, plugins, symbols
 
 
-def cell(instructions, batch=1, carrier="binder"):
+def cell(instructions, batch=1):
     count = {"n1": 10, "n2": 40, "t1": [0] * 4, "t2": [0] * 4, "instructions": instructions}
-    return {"workload": "throughput", "case": "", "pairs": 1, "batch": batch, "carrier": carrier, "measured": {"count": count}}
+    return {"workload": "throughput", "case": "", "pairs": 1, "batch": batch, "measured": {"count": count}}
 
 
 # A window costs 500, and 5 of them locked, and a call 100 and 2; a tick came into two windows.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * binder.impl= on the kernel's command line: which driver of Binder registers
- * filesystem, netlink family and devices. A parameter of neither driver, since
- * each of them has to know it.
+ * filesystem, netlink family and devices. It is a parameter of neither driver, since
+ * both read it.
  */
 
 #define pr_fmt(fmt) "binder: " fmt

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The one of two built-in Binder drivers that is to be used. */
+/* Selects one of two built-in drivers of Binder. */
 #ifndef _BINDER_IMPL_H
 #define _BINDER_IMPL_H
 

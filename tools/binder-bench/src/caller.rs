@@ -11,7 +11,7 @@ const ROOM: usize = 1 << 20;
 
 /// The client's end of a workload.
 pub trait Caller {
-    /// Whether [`Caller::prepare`] does anything.
+    /// True if [`Caller::prepare`] has an effect.
     const PREPARES: bool = false;
 
     /// From now on calls are like this.
@@ -19,7 +19,7 @@ pub trait Caller {
         Ok(())
     }
 
-    /// What must be done before each call and is not measured.
+    /// Prepares each call; this is not measured.
     fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
@@ -28,7 +28,7 @@ pub trait Caller {
     fn call(&mut self) -> Result<()>;
 }
 
-/// Runs a client: waits for an order, calls, reports, for ever.
+/// Runs a client in a loop: waits for an order, calls, reports.
 pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock) -> Result<()> {
     let mut samples = Samples { ticks: Vec::with_capacity(ROOM), ..Default::default() };
     control.ready()?;
@@ -49,12 +49,12 @@ pub fn run_client<C: Caller>(control: &mut Control, mut caller: C, clock: &Clock
                 let ticks = counted(&mut caller, clock, calls)?;
                 control.answer(&Answer::Ticks(ticks))?;
             }
-            order => return Err(Error::failed(format!("a client was told to {order:?}"))),
+            order => return Err(Error::failed(format!("a client got the order {order:?}"))),
         }
     }
 }
 
-/// Times each call for so many ticks, or until there is no room. Without preparations, one reading of the clock ends a sample and starts the next.
+/// Times each call for `ticks`, or until `samples` is full. Without preparations, one reading of the clock ends a sample and starts the next.
 fn timed<C: Caller>(caller: &mut C, clock: &Clock, ticks: u64, samples: &mut Samples) -> Result<()> {
     samples.ticks.clear();
     samples.start = clock.now();

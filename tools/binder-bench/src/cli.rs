@@ -5,35 +5,30 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::result::Carrier;
-
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Carriers of calls: Binder, and the yardstick.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Carrier::Binder, Carrier::Seqpacket])]
-    pub carriers: Vec<Carrier>,
-    /// Seconds for each point of measurement, spread over short blocks.
+    /// Measure each point for this many seconds, spread over short blocks.
     #[arg(long, default_value_t = 0.5, value_parser = positive_seconds)]
     pub seconds: f64,
-    /// Where clients and their servers run.
+    /// Place clients and their servers on these CPUs.
     #[arg(long, value_enum, default_value_t = Placement::Same)]
     pub placement: Placement,
-    /// Count instructions exactly instead: for a guest under `qemu -icount shift=0`; only points with one client.
+    /// Count instructions instead, in a guest under `qemu -icount shift=0`; only points with one client.
     #[arg(long, conflicts_with = "seconds")]
     pub count: bool,
-    /// With `--count`, points with several clients, too, which start together: for a plugin that counts what all of them do.
+    /// With `--count`: also measure points with several clients, which start together, for a plugin that counts all of them.
     #[arg(long, requires = "count")]
     pub together: bool,
-    /// Lengths of the short and the long window of `--count` in calls, such as `10,40`.
+    /// Set the lengths of the short and the long window of `--count`, in calls, such as `10,40`.
     #[arg(long, requires = "count", value_parser = two_lengths)]
     pub windows: Option<(u64, u64)>,
 }
 
 #[derive(Args, Clone, Debug)]
 pub struct RunBasics {
-    /// Label of the driver in the result: `rust`, `c`, `upstream` …
+    /// Label the driver in the result: `rust`, `c`, `upstream` …
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub driver: String,
     /// Use this device, which has no context manager yet.
@@ -42,10 +37,10 @@ pub struct RunBasics {
     /// Add a device to the binderfs mounted here.
     #[arg(long, default_value = "/dev/binderfs", conflicts_with = "device")]
     pub binderfs: PathBuf,
-    /// Where to write the result, as JSON; `-` is the standard output.
+    /// Write the result to this file, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
-    /// Print nothing but errors where the result goes to a file.
+    /// Print only errors if the result goes to a file.
     #[arg(long)]
     pub quiet: bool,
 }
@@ -54,9 +49,9 @@ pub struct RunBasics {
 pub enum Placement {
     /// Both on one CPU; pairs take turns through the CPUs.
     Same,
-    /// On two different CPUs, where there is more than one.
+    /// On two different CPUs, if there is more than one.
     Other,
-    /// Wherever the scheduler likes.
+    /// On any CPU that the scheduler chooses.
     Free,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What time it is, at a price that does not drown what is measured.
+//! A clock that is cheap next to the measured calls.
 //!
 //! A guest without a vDSO (User Mode Linux) pays a whole system call for `clock_gettime`, as much as a quarter
-//! of a round trip. Where the CPU promises a time-stamp counter that never stops or changes its pace, that is
+//! of a round trip. If the CPU has a time-stamp counter that never stops or changes its pace, that is
 //! the clock. Under QEMU's `-icount` the same counter counts executed instructions.
 
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// A counter and its pace. Copied into each process; the pace is found once, by the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Whether it is the CPU's time-stamp counter, and not `CLOCK_MONOTONIC`.
+    /// True for the CPU's time-stamp counter; otherwise the clock is `CLOCK_MONOTONIC`.
     tsc: bool,
     ns_per_tick: f64,
 }
@@ -33,7 +33,7 @@ impl Clock {
     /// difference is that number, but for a timer interrupt in one of them, so the best of several tries counts.
     pub fn counting() -> Result<Clock> {
         let clock = Clock { tsc: tsc::EXISTS, ns_per_tick: 1.0 };
-        // The same code for both lengths, whatever the compiler makes of it.
+        // The code is the same for both lengths, however it is optimised.
         let time = |turns: u64| {
             let start = clock.now();
             two_instructions_per_turn(turns);
@@ -97,14 +97,14 @@ mod tsc {
 
     pub const EXISTS: bool = true;
 
-    /// Whether the counter keeps its pace in all power states (leaf 0x80000007, EDX bit 8).
+    /// Returns true if the counter keeps its pace in all power states (leaf 0x80000007, EDX bit 8).
     pub fn is_steady() -> bool {
         __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0
     }
 
     #[inline(always)]
     pub fn read() -> u64 {
-        // SAFETY: every x86-64 CPU has RDTSC, and Linux lets user space execute it.
+        // SAFETY: every x86-64 CPU has RDTSC, and Linux permits it in user space.
         unsafe { _rdtsc() }
     }
 }

@@ -11,16 +11,16 @@ use crate::growth::{self, GrowthArgs};
 use crate::inversion::{self, InversionArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::paired::PairedArgs;
-use crate::workload::{self, Named, Selected};
+use crate::workload::{self, Selected, Workload};
 
-/// Measures Binder drivers over raw ioctls, next to sockets in the same run.
+/// Measures Binder drivers over raw ioctls.
 ///
 /// Run it once per boot and driver, boots of the drivers taking turns, then give all results to `report`:
 ///
 ///   binder-bench throughput --driver c --output c-1.json
 ///   binder-bench report *.json
 ///
-/// It brings its own context manager and its own device, so nothing else is disturbed.
+/// It uses its own context manager and its own device, so other processes are not disturbed.
 ///
 /// Exit codes: 0 done, 1 a system call or the driver failed, 2 bad argument, 3 no Binder here, 4 not permitted,
 /// 5 a process of the benchmark died or hung, 6 a result file cannot be used.
@@ -35,21 +35,21 @@ pub struct Cli {
 pub enum Command {
     /// Measure several workloads with their usual options, into one result.
     Run(Box<RunArgs>),
-    /// One workload.
+    /// Measure one workload.
     #[command(flatten)]
     Workload(Selected),
-    /// Bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
+    /// Measure bytes of kernel memory of an idle process, a thread, a node, a reference, a call that waits …
     #[command(mut_arg("kinds", |kinds| kinds.long("objects").value_parser(of(memory::OBJECTS, |one| one.option))))]
     Memory(Box<MemoryArgs>),
-    /// Bytes of kernel memory that stay when a process, a thread, a call … has ended.
+    /// Measure bytes of kernel memory that stay when a process, a thread, a call … has ended.
     #[command(mut_arg("kinds", |kinds| kinds.long("endings").value_parser(of(memory::ENDINGS, |one| one.option))))]
     Retention(Box<MemoryArgs>),
-    /// Round trips of two drivers in one kernel, in turns, by the same processes: for example `paired c=/dev/binderfs rust=/mnt`.
+    /// Measure round trips of two drivers in one kernel, in turns, by the same processes, such as `paired c=/dev/binderfs rust=/mnt`.
     Paired(Box<PairedArgs>),
-    /// Instructions of operations on more and more of something: objects, handles, threads, calls that wait …
+    /// Count instructions of operations with more and more objects, handles, threads, calls that wait …
     #[command(mut_arg("quantities", |names| names.value_parser(of(growth::ALL, |one| one.name))))]
     Growth(Box<GrowthArgs>),
-    /// How long a process waits when another one is preempted in the middle of an operation.
+    /// Measure waits for a process that is preempted in the middle of an operation.
     #[command(mut_arg("operations", |names| names.value_parser(of(inversion::OPERATIONS, |one| one.name))))]
     Inversion(Box<InversionArgs>),
     /// Merge results into a table.
@@ -58,7 +58,7 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// Which workloads, in this order.
+    /// Run these workloads, in this order.
     #[arg(long, value_delimiter = ',', default_value = "all", value_parser = workload_names())]
     pub workloads: Vec<String>,
     #[command(flatten)]
@@ -66,9 +66,9 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    pub fn workloads(&self) -> Vec<Named> {
+    pub fn workloads(&self) -> Vec<Box<dyn Workload>> {
         let wanted = |name: &str| self.workloads.iter().any(|wish| wish == name || wish == "all");
-        workload::all().into_iter().filter(|(name, _)| wanted(name)).collect()
+        workload::all().into_iter().filter(|(name, _)| wanted(name)).map(|(_, workload)| workload).collect()
     }
 }
 
@@ -83,13 +83,13 @@ fn workload_names() -> PossibleValuesParser {
 
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Results of runs.
+    /// Read these results of runs.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// The driver that the others are compared with.
+    /// Compare the other drivers with this one.
     #[arg(long, default_value = "c")]
     pub base: String,
-    /// Print it as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -113,7 +113,6 @@ mod tests {
         for line in [
             "b run",
             "b run --driver c --workloads nonsense",
-            "b run --driver c --carriers telepathy",
             "b throughput --driver c --pairs 0",
             "b throughput --driver c --sizes 131073",
             "b run --driver c --seconds 0",

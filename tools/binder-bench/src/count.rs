@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Exact instructions, for a guest whose clock counts instructions.
 //!
-//! A window of `n` calls costs `a + n·b` instructions: `a` is the price of reading the clock and of the first,
-//! colder call, `b` is what we want. Two lengths of window give `b` without `a`. A timer interrupt or some work that
-//! the kernel puts off falls into a window now and then; the mean of all but the highest quarter of many windows, shorter
-//! than the time between two ticks, hardly sees it. Where both sides run at once, as with oneway calls, windows differ by
-//! how often they take turns, and the mean is that of the mixture.
+//! A window of `n` calls costs `a + n·b` instructions: `a` is the price of reading the clock and of the first, colder
+//! call, `b` is the result. Two lengths of window give `b` without `a`. A timer interrupt or deferred work of the
+//! kernel falls into a window now and then. Windows are shorter than a tick, and the mean leaves out the highest
+//! quarter of them, so it hardly contains such work. If both sides run at once, as with oneway calls, windows differ by
+//! how often the sides take turns, and the mean is that of the mixture.
 //!
-//! Several clients start together, and the clock tells how long the slowest takes. That is no count of instructions: what counts all of
-//! them is a plugin of QEMU's.
+//! Several clients start together, and the clock measures the slowest one. That is no count of instructions: a plugin
+//! of QEMU counts those of all clients.
 
 use crate::error::{Error, Result};
 use crate::marks::{self, mark};

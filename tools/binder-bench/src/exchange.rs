@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plain round trip: a synchronous transaction of bytes through an ordinary handle, and its reply.
 //!
-//! The command buffers are built once. A round trip only changes the address of the buffer to give back, and in
-//! the server the size of the reply, so that the benchmark's own share is small, fixed, and the same for every
-//! driver:
+//! The command buffers are built once. A round trip only changes the address of the buffer to free, and in the server
+//! the size of the reply. So the benchmark's own share is small, and equal for all drivers:
 //!
 //! ```text
 //! client   one ioctl    BC_FREE_BUFFER (previous reply) BC_TRANSACTION  ->  BR_TRANSACTION_COMPLETE BR_REPLY
@@ -11,7 +10,7 @@
 //!          second ioctl                                                 ->  BR_TRANSACTION
 //! ```
 //!
-//! This is what libbinder does for a call that nobody else's work interrupts.
+//! libbinder makes a call in this way unless other work interrupts it.
 
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ const FREE_SIZE: usize = 4 + 8;
 const WRITE_SIZE: usize = FREE_SIZE + 4 + size_of::<BinderTransactionData>();
 const ROOM: usize = 256;
 
-/// What a read brought besides acknowledgements: a transaction or a reply, by the address of its buffer and the size of its data.
+/// The result of a read besides acknowledgements: a transaction or a reply, by its buffer's address and its data's size.
 type Arrival = Option<(u64, u64)>;
 
 /// A prebuilt `BC_FREE_BUFFER` plus `BC_TRANSACTION` or `BC_REPLY`, and the room for what comes back.
@@ -89,7 +88,7 @@ impl Exchange {
         self.io.read_buffer = self.read.as_mut_ptr() as u64;
         // SAFETY: `io` names `write` and `read` where they are now, with their true sizes. The driver reads the
         // commands, and in them the payload, which `BinderCaller` and `serve` keep as long as the exchange; it
-        // writes nothing but `read`, whose bytes nobody borrows now.
+        // writes only `read`, whose bytes are not borrowed now.
         unsafe { self.port.device().write_read_raw(&mut self.io) }.context("BINDER_WRITE_READ")?;
         let mut arrival = None;
         let (mut at, end) = (0, (self.io.read_consumed as usize).min(ROOM));
@@ -174,7 +173,7 @@ impl Caller for BinderCaller {
     }
 }
 
-/// Answers each call, for ever, with as many bytes as `reply` makes of the size of the request, at most `largest`.
+/// Answers calls in a loop, with `reply(size of the request)` bytes, at most `largest`.
 pub fn serve(port: Arc<Port>, largest: u32, reply: impl Fn(u64) -> u64) -> Result<()> {
     let payload = vec![0xa5; largest as usize];
     let data = BinderTransactionData { buffer: payload.as_ptr() as u64, ..Default::default() };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Measures Binder drivers, and compares what was measured.
 //!
-//! A reader starts with [`run`]: for each [`workload`] it has processes started on a [`stage`], times ([`measure`]) or
-//! counts ([`count`]) what they do, and makes a [`result`] file of it. A workload's client is a [`caller`]; it
-//! reaches the driver through an [`exchange`] or a [`talk`]er, or does the same over a [`yardstick`]. [`report`] merges
-//! those files; [`stats`] has the rules of what may be concluded. Other questions are what things cost in kernel memory
-//! ([`memory`]), how costs grow with numbers ([`growth`]), how long one waits for whoever loses its CPU ([`inversion`]), and two drivers
-//! in one kernel ([`paired`]). [`command`] is the command line.
+//! A reader starts with [`run`]: for each [`workload`] it starts processes on a [`stage`], times ([`measure`]) or
+//! counts ([`count`]) their calls, and writes a [`result`] file. A workload's client is a [`caller`]; it reaches the
+//! driver through an [`exchange`] or a [`talk`]er. [`report`] merges those files; [`stats`] has the rules of what may be
+//! concluded. Other measurements are kernel memory ([`memory`]), growth of costs ([`growth`]), waits for a process that
+//! loses its CPU ([`inversion`]), and two drivers in one kernel ([`paired`]). [`command`] is the command line.
 
 use std::io::Write;
 use std::path::Path;
@@ -38,15 +37,14 @@ mod stats;
 mod talk;
 mod workers;
 mod workload;
-mod yardstick;
 
 use cli::Common;
 use command::{Cli, Command, ReportArgs};
 use error::{Context, Result};
-use result::{json, Carrier, RunFile};
+use result::{json, RunFile};
 use session::Session;
 use stage::Stage;
-use workload::Named;
+use workload::Workload;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -73,18 +71,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(common: &Common, workloads: &[Named]) -> Result<()> {
+fn run(common: &Common, workloads: &[Box<dyn Workload>]) -> Result<()> {
     let session = Session::start(&common.run, common.count)?;
     let mut cells = Vec::new();
-    for (name, workload) in workloads {
+    for workload in workloads {
         let alone = common.count && !common.together;
         let mut stage = Stage::new(&session, Some((common.placement, alone)))?;
-        if common.carriers.contains(&Carrier::Seqpacket) {
-            workload.add_yardstick(name, &mut stage)?;
-        }
-        if common.carriers.contains(&Carrier::Binder) {
-            workload.add_binder(&mut stage)?;
-        }
+        workload.set_up(&mut stage)?;
         let points = stage.points();
         cells.extend(match common.count {
             true => count::measure(&mut stage, &points, common.windows)?,
@@ -99,7 +92,7 @@ fn finish(result: &RunFile, basics: &cli::RunBasics) -> Result<()> {
     write(result, basics.output.as_deref(), basics.quiet, summary)
 }
 
-/// Writes a result where it was wanted, and prints a summary.
+/// Writes a result to its file, and prints a summary.
 fn write(
     result: &impl serde::Serialize,
     output: Option<&Path>,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Marks for plugins of QEMU: NOPs with an operand that no other code uses (tools/report/plugin.h defines them, too).
 
-/// What is measured starts, or goes on.
+/// A measurement starts or continues.
 pub const START: u8 = 1;
-/// What is measured ends, or pauses.
+/// A measurement ends or pauses.
 pub const END: u8 = 2;
-/// What is measured from here on belongs to a short window.
+/// A short window starts.
 pub const SHORT_WINDOW: u8 = 4;
-/// What is measured from here on belongs to a long window.
+/// A long window starts.
 pub const LONG_WINDOW: u8 = 5;
 /// All windows of one thing that is measured are done.
 pub const WINDOWS_END: u8 = 6;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Time: all points of a workload in short blocks that take turns.
 //!
-//! What a machine does to a measurement (another load, a warmer CPU, a timer) comes and goes. In short blocks
-//! that take turns it meets all points alike, and a block is the unit that the report resamples.
+//! Disturbances of a measurement (another load, a warmer CPU, a timer) come and go. In short blocks
+//! that take turns they affect all points alike, and a block is the unit that the report resamples.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub fn measure(stage: &mut Stage, points: &[Point], seconds: f64) -> Result<Vec<
     Ok(points.iter().zip(seen).map(|(point, seen)| seen.into_cell(point)).collect())
 }
 
-/// What each client of a point saw in one block.
+/// The samples of each client of a point in one block.
 fn run_block(stage: &mut Stage, point: &Point) -> Result<Vec<Samples>> {
     let warmup = (WARMUP / u64::from(point.label.batch)).max(1);
     let ticks = stage.clock.ticks(BLOCK);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Two drivers in one kernel, next to each other: the same client calls the same server through one and the other in turns.
 //!
-//! What one boot or one process differs from the next by, the layout of memory above all, is often more than what drivers
-//! differ by. Here both have it: one process has both devices open, another serves both, and blocks of some milliseconds
-//! alternate, in an order that is drawn anew for each two of them. Each two neighbours give a ratio; of these the middle one counts.
+//! Boots and processes differ, mainly in the layout of memory, and often by more than drivers do. Here both drivers
+//! share boot and processes: one process has both devices open, and another serves both. Blocks of some milliseconds
+//! alternate, in a random order for each two of them. Each two neighbours give a ratio; of these the middle one counts.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -23,27 +23,27 @@ use crate::session::Session;
 use crate::stage::Point;
 use crate::stats::{self, Middle};
 
-/// What the server is registered as on either device.
+/// The name of the server on either device.
 const SERVICE: &str = "paired";
 
 #[derive(Args)]
 pub struct PairedArgs {
-    /// What the other one is divided by: a name, and where its binderfs is mounted, such as `c=/dev/binderfs`.
+    /// The driver to compare with: a name and the mount point of its binderfs, such as `c=/dev/binderfs`.
     #[arg(value_parser = side)]
     pub base: Side,
     /// The other driver.
     #[arg(value_parser = side)]
     pub other: Side,
-    /// Bytes of a request; replies are empty.
+    /// Measure requests of these sizes, in bytes; replies are empty.
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
-    /// Seconds for each size and driver.
+    /// Measure each size and driver for this many seconds.
     #[arg(long, default_value_t = 30.0, value_parser = crate::cli::positive_seconds)]
     pub seconds: f64,
-    /// Where client and server run.
+    /// Place client and server on these CPUs.
     #[arg(long, value_enum, default_value_t = Placement::Same)]
     pub placement: Placement,
-    /// Where to write the result, as JSON; `-` is the standard output.
+    /// Write the result to this file, as JSON; `-` is the standard output.
     #[arg(long)]
     pub output: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ pub struct Row {
     pub size: u32,
     /// Microseconds of a round trip, the middle of the medians of all blocks: of the base and of the other driver.
     pub median_us: [f64; 2],
-    /// What neighbouring blocks say of the other driver's median next to the base's.
+    /// The ratio of the other driver's median to the base's, from neighbouring blocks.
     pub median: Middle,
     /// The same of averages, in which a block's interruptions count.
     pub average: Middle,
@@ -111,7 +111,7 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
     Ok(Paired { base: args.base.name.clone(), other: args.other.name.clone(), rows })
 }
 
-/// Serves both devices, each by a thread of its own, for ever. Calls `ready` when both are registered.
+/// Serves both devices, each by a thread of its own, in a loop. Calls `ready` when both are registered.
 fn serve(devices: &[PathBuf; 2], ready: impl FnOnce() -> Result<()>) -> Result<()> {
     let (tell, hear) = mpsc::channel();
     for device in devices.clone() {
@@ -121,7 +121,7 @@ fn serve(devices: &[PathBuf; 2], ready: impl FnOnce() -> Result<()>) -> Result<(
             tell.send(ended)
         });
     }
-    // Each driver's thread says that it is registered, or why it has ended.
+    // Each driver's thread reports that it is registered, or why it has ended.
     for told in hear.iter().take(devices.len()) {
         told?;
     }
@@ -137,7 +137,7 @@ fn serve_one(device: &Path, registered: impl FnOnce()) -> Result<()> {
     exchange::serve(talker.port().clone(), 0, |_| 0)
 }
 
-/// A client of both: the variant of a setting says which one it calls.
+/// A client of both drivers: the variant of a setting selects the driver.
 struct Client {
     drivers: [BinderCaller; 2],
     side: usize,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How clients come to their handles: a context manager that keeps nodes by name.
+//! The source of clients' handles: a context manager that keeps nodes by name.
 //!
-//! Nothing here is measured. Handle 0 is special to a driver, so servers are never called through it: each
-//! registers its node with a small manager process, and its client asks there, as with Android's service manager.
+//! Nothing here is measured. Handle 0 is special to a driver, so servers are never called through it. Each registers
+//! its node with a small manager process, where its client gets the handle, as with Android's service manager.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const LOOK_UP: u32 = 2;
 /// Names have this length, padded with zeros.
 const NAME: usize = 32;
 
-/// Becomes the context manager and serves registrations and look-ups, for ever. Calls `ready` in between.
+/// Becomes the context manager calls `ready`, and serves registrations and look-ups in a loop.
 pub fn manage(mut talker: Talker, ready: impl FnOnce() -> Result<()>) -> Result<()> {
     become_manager(&talker)?;
     let mut handles = HashMap::new();
@@ -59,7 +59,7 @@ fn answer(
             let handle = known.ok_or_else(|| Error::failed("a service is not registered"))?;
             answer.object(&FlatBinderObject::strong_handle(*handle));
         }
-        code => return Err(Error::failed(format!("the manager was asked for {code}"))),
+        code => return Err(Error::failed(format!("the manager got the unknown code {code}"))),
     }
     Ok(answer)
 }
@@ -81,7 +81,7 @@ pub fn look_up(talker: &mut Talker, name: &str) -> Result<u32> {
 
 fn ask(talker: &mut Talker, code: u32, parcel: &Parcel) -> Result<BinderTransactionData> {
     let reply = talker.call(&parcel.to_handle(0, code, TransactionFlags::ACCEPT_FDS))?;
-    // The last counts asked for must be confirmed also when the answer came with them.
+    // The last requested counts must be confirmed also when the answer came with them.
     talker.flush()?;
     Ok(reply)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The result file: what one run on one boot of one driver saw.
+//! The result file: the figures of one run on one boot of one driver.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Kind, Result};
 
 /// The version of this format; a file with another one is refused.
-const SCHEMA: u32 = 4;
+const SCHEMA: u32 = 5;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFile {
@@ -24,41 +24,22 @@ pub struct RunFile {
 
 pub type Environment = BTreeMap<String, String>;
 
-/// Who carries a call from client to server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Carrier {
-    Binder,
-    /// Yardstick: a pair of `AF_UNIX` `SOCK_SEQPACKET` sockets.
-    Seqpacket,
-}
-
-impl Carrier {
-    pub fn name(self) -> &'static str {
-        match self {
-            Carrier::Binder => "binder",
-            Carrier::Seqpacket => "seqpacket",
-        }
-    }
-}
-
-/// What tells one measurement of a run from all others.
+/// The label of a measurement, unique within a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Label {
-    /// What the processes do with each other: a subcommand of binder-bench.
+    /// The workload: a subcommand of binder-bench.
     pub workload: String,
-    /// Which case of the workload; empty where it has only one.
+    /// The case of the workload; empty if it has only one.
     pub case: String,
-    pub carrier: Carrier,
-    /// Bytes of a request. For pipe and SEQPACKET 0 stands for one byte.
+    /// Bytes of a request.
     pub size: u32,
-    /// Bytes of its reply; the same holds.
+    /// Bytes of its reply.
     pub reply: u32,
     /// Clients at the same time. Each has a server of its own, but in `fanin`.
     pub pairs: u32,
     /// Units behind one sample, which is their average.
     pub batch: u32,
-    /// Whatever else varies in this workload.
+    /// The other parameters of this workload.
     pub parameters: BTreeMap<String, u32>,
 }
 
@@ -68,7 +49,6 @@ impl Label {
         Label {
             workload: workload.into(),
             case: case.into(),
-            carrier: Carrier::Binder,
             size: 0,
             reply: 0,
             pairs: 1,
@@ -82,7 +62,7 @@ impl Label {
         self
     }
 
-    /// Workload, case and parameters in a few words; without sizes, clients and carrier.
+    /// Workload, case and parameters in a few words; without sizes and clients.
     pub fn title(&self) -> String {
         let mut words = vec![self.workload.clone()];
         if !self.case.is_empty() {
@@ -144,7 +124,7 @@ pub struct Count {
     pub instructions: f64,
 }
 
-/// What the kernel's memory grew by while more and more objects were made.
+/// The growth of the kernel's memory while more and more objects were made.
 ///
 /// A straight line is laid through the levels, and one through those of a control: the same done without what is in question. The
 /// difference of their slopes is what an object costs.
@@ -157,12 +137,11 @@ pub struct Memory {
     pub bytes: f64,
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
-    /// How many references of each kind one that has ended keeps.
-    #[serde(default)]
+    /// The references of each kind that an ended object keeps.
     pub references: BTreeMap<String, f64>,
 }
 
-/// How much the kernel used when there were so many objects.
+/// The kernel's memory with a number of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     pub objects: u64,
@@ -176,11 +155,11 @@ pub struct Growth {
     pub operations: Option<u64>,
     /// The first with one.
     pub points: Vec<Grown>,
-    /// Why there are no larger numbers, if there are not.
+    /// The reason why there are no larger numbers, if there are none.
     pub stopped: Option<String>,
 }
 
-/// What one phase took with so many.
+/// The costs of one phase with a number of objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Grown {
     pub count: u64,
@@ -189,10 +168,8 @@ pub struct Grown {
     /// The places of the phase's repetitions among all phases of the run, by which a plugin of QEMU names them.
     pub places: Vec<u64>,
     /// The longest stretch with preemption off that executed code of the driver.
-    #[serde(default)]
     pub preempt_off: Option<Stretch>,
     /// The same with interrupts off.
-    #[serde(default)]
     pub irqs_off: Option<Stretch>,
 }
 
@@ -231,7 +208,7 @@ pub fn save(result: &impl Serialize, path: &Path) -> Result<()> {
     fs::write(path, json(result)?).context(format!("cannot write {}", path.display()))
 }
 
-/// Fails early, before an hour of measuring, when a result could not be written in the end.
+/// Fails before the measurement if the result cannot be written.
 pub fn check_writable(path: &Path) -> Result<()> {
     let file = fs::File::options().append(true).create(true).open(path);
     file.map(drop).context(format!("cannot write {}", path.display()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What every measurement has: a clock, a device that is given or added to a binderfs, CPUs, and where its result goes.
+//! The common part of all measurements: a clock, a device that is given or added to a binderfs, CPUs, the result's file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,8 +22,8 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Prepares all of it, with a clock that counts instructions if it is wanted; fails early when the result could not be written
-    /// in the end.
+    /// Prepares all of it, with a clock that counts instructions if `count`; fails early if it cannot write
+    /// the result.
     pub fn start(basics: &'a RunBasics, count: bool) -> Result<Session<'a>> {
         basics.output.as_deref().filter(|p| p.as_os_str() != "-").map_or(Ok(()), check_writable)?;
         let clock = if count { Clock::counting()? } else { Clock::calibrated() };
@@ -83,7 +83,7 @@ fn check(path: &Path) -> Result<()> {
         device.version().map_err(|_| Kind::NoBinder.error(format!("{shown} is not a Binder device")))?;
     if version != PROTOCOL_VERSION {
         return Err(Kind::NoBinder.error(format!(
-            "{shown} speaks Binder protocol {version}; binder-bench speaks {PROTOCOL_VERSION}"
+            "{shown} implements Binder protocol {version}; binder-bench needs {PROTOCOL_VERSION}"
         )));
     }
     Ok(())

@@ -33,7 +33,7 @@ impl Memory {
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: no address is demanded, so no existing memory is replaced.
         let start = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
-        // INVARIANT: it has just been mapped so, and nobody else knows of it.
+        // INVARIANT: it has just been mapped so, and no other code has its address.
         Ok(Memory { start: start.context("shared memory")?.cast(), length })
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a workload sets up: processes, and the points that can be measured with them.
+//! The processes of a workload, and the points that can be measured with them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::workers::{Control, Setting, Worker, Workers};
 /// A process that has not answered for so long is hung.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Something to be measured: a label, and who is told to do what.
+/// A point to measure: a label, and the clients that get its setting.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// What the result calls it.
+    /// The label of the point in the result.
     pub label: Label,
     pub setting: Setting,
     pub clients: Vec<Worker>,
 }
 
 impl Point {
-    /// A point whose clients are told its size and this variant.
+    /// A point whose clients get its size and this variant.
     pub fn new(label: Label, variant: u32, clients: &[Worker]) -> Point {
         let setting = Setting { size: label.size, variant };
         Point { label, setting, clients: clients.to_vec() }
@@ -46,9 +46,9 @@ pub struct Stage {
     pub workers: Workers,
     pub clock: Clock,
     pub device: PathBuf,
-    /// Only points that one client measures are wanted.
+    /// Only points that one client measures are added.
     pub alone: bool,
-    /// What servers and clients started from now on map for what arrives.
+    /// The space that servers and clients started from now on map.
     pub space: usize,
     placement: Placement,
     cpus: Vec<usize>,
@@ -58,8 +58,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Nobody there yet. `wishes`: where processes are, and whether only points that one client measures are wanted. Without
-    /// wishes everyone is on one CPU, and only these points are wanted.
+    /// A stage without processes. `wishes`: the placement of processes, and true for only points that one client
+    /// measures. Without wishes all processes are on one CPU, with only these points.
     pub fn new(session: &Session, wishes: Option<(Placement, bool)>) -> Result<Stage> {
         let (placement, alone) = wishes.unwrap_or((Placement::Same, true));
         Ok(Stage {
@@ -80,7 +80,7 @@ impl Stage {
         cpus_of(self.placement, pair as usize, &self.cpus)
     }
 
-    /// Where one of many clients of one server sits: the server is where that of the first pair would be.
+    /// The CPU of one of many clients of one server: the server is on that of the first pair's server.
     pub fn seat_of_many(&self, client: u32) -> Option<usize> {
         cpu_of_many(self.placement, client as usize, &self.cpus)
     }
@@ -169,12 +169,12 @@ impl Stage {
         self.start(name, cpu, move |control| run_client(control, make()?, &clock))
     }
 
-    /// Adds a point whose clients are told its size and this variant.
+    /// Adds a point whose clients get its size and this variant.
     pub fn add(&mut self, label: Label, variant: u32, clients: &[Worker]) {
         self.points.push(Point::new(label, variant, clients));
     }
 
-    /// All points that are wanted, each once.
+    /// All selected points, each once.
     pub fn points(&self) -> Vec<Point> {
         let mut wanted: Vec<Point> = Vec::new();
         for point in self.points.iter().filter(|p| !self.alone || p.clients.len() == 1) {
@@ -185,7 +185,7 @@ impl Stage {
         wanted
     }
 
-    /// How many clients will have come together when these have, who are to start together; 0 if there is one alone.
+    /// The number of clients that have come together when these have, if they start together; 0 for one alone.
     pub fn gathered(&mut self, clients: &[Worker]) -> u64 {
         if clients.len() < 2 {
             return 0;

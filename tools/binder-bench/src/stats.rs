@@ -5,10 +5,10 @@ use hdrhistogram::Histogram;
 
 use crate::result::{Block, Latency};
 
-/// Fewer boots than this say too little about how much one boot differs from the next.
+/// Fewer boots than this do not show the difference between boots.
 pub const MIN_BOOTS: usize = 3;
 
-/// How often the bootstrap resamples. 2000 keep the ends of a 95 % interval steady to a digit; tests need less.
+/// The number of resamples of the bootstrap. 2000 keep the ends of a 95 % interval steady to a digit; tests need less.
 const RESAMPLES: usize = if cfg!(test) { 200 } else { 2000 };
 
 /// Any fixed number: the same files give the same table.
@@ -16,7 +16,7 @@ const SEED: u64 = 0x0b1d_e75e_ed00_0001;
 
 /// Three significant digits: finer than anything a machine repeats.
 pub fn new_histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("3 is a precision that the crate knows")
+    Histogram::new(3).expect("the crate accepts a precision of 3")
 }
 
 /// Sums up the samples of one block, each the average of `batch` units; `None` when there are none.
@@ -72,7 +72,7 @@ pub fn medians(boots: &[&Latency]) -> Vec<Boot> {
         .collect()
 }
 
-/// What stands for many blocks: a block that the machine interrupted does not move it, just as a single interrupted call does not.
+/// The figure of many blocks: an interrupted block does not move it, and neither does a single interrupted call.
 pub fn median(mut blocks: Vec<f64>) -> f64 {
     blocks.sort_by(f64::total_cmp);
     (blocks[(blocks.len() - 1) / 2] + blocks[blocks.len() / 2]) / 2.0
@@ -86,25 +86,12 @@ pub struct Ratio {
     pub high: f64,
     /// Boots behind it, of the driver that has fewer.
     pub boots: usize,
-    /// The same ratio of the yardstick in the same boots. It knows nothing of the driver, so whatever it shows was done by the machine.
-    pub control: Option<f64>,
 }
 
 impl Ratio {
-    /// Whether the files allow to call one side faster: enough boots, an interval without 1, and a machine that
-    /// treated both alike.
+    /// Returns true if the files show that one side is faster: enough boots, and an interval without 1.
     pub fn decides(&self) -> bool {
-        self.boots >= MIN_BOOTS && self.excludes_one() && !self.disturbed()
-    }
-
-    /// Whether "no difference" lies outside of the interval.
-    pub fn excludes_one(&self) -> bool {
-        self.high < 1.0 || self.low > 1.0
-    }
-
-    /// Whether the yardstick differs half as much as the drivers do.
-    pub fn disturbed(&self) -> bool {
-        self.control.is_some_and(|control| control.ln().abs() >= self.point.ln().abs() / 2.0)
+        self.boots >= MIN_BOOTS && (self.high < 1.0 || self.low > 1.0)
     }
 }
 
@@ -140,7 +127,6 @@ pub fn ratio(subject: &[Boot], base: &[Boot]) -> Option<Ratio> {
         low: seen[RESAMPLES / 40],
         high: seen[RESAMPLES - 1 - RESAMPLES / 40],
         boots: subject.len().min(base.len()),
-        control: None,
     })
 }
 
@@ -152,8 +138,8 @@ pub struct Middle {
     pub high: f64,
 }
 
-/// What `subject` is next to `base`, by each two blocks that were neighbours; none if there are fewer than two. Whatever lasts
-/// longer than two blocks is in both.
+/// The ratio of `subject` to `base`, from each two neighbouring blocks; none if there are fewer than two. A disturbance
+/// of more than two blocks is in both.
 ///
 /// The interval is that of the median by order statistics: which of the sorted ratios bound it depends on their number alone.
 pub fn paired(base: &[Block], subject: &[Block], figure: fn(&Block) -> f64) -> Option<Middle> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A thread that speaks to the driver: commands collected and written, returns read and handed out one by one.
+//! A thread that uses the driver: commands collected and written, returns read and handed out one by one.
 //!
-//! [`crate::exchange`] does the same with nothing but the few instructions that a plain round trip needs; this here
-//! is for everything else, and for what is not measured.
+//! [`crate::exchange`] has only the few instructions that a plain round trip needs. This module is for all other calls,
+//! and for calls that are not measured.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use zerocopy::FromBytes;
 
 use crate::error::{Context, Error, Kind, Result};
 
-/// What libbinder maps: one megabyte less the two guard pages.
+/// The size of libbinder's mapping: one megabyte less the two guard pages.
 pub const SPACE: usize = (1 << 20) - 2 * 4096;
 
 /// The most that a driver makes use of.
@@ -63,7 +63,7 @@ impl Port {
     }
 }
 
-/// Evaluates `$then` for the return `$wanted`, which has to be the next one.
+/// Evaluates `$then` for the return `$wanted`, which must be the next one.
 macro_rules! awaited {
     ($talker:expr, $wanted:pat => $then:expr) => {
         match $talker.next()? {
@@ -193,7 +193,7 @@ impl Talker {
         }
     }
 
-    /// Tells failures from what a workload can go on with.
+    /// Returns an error for a failure, and other returns unchanged.
     pub fn check(&self, item: Return) -> Result<Return> {
         match item {
             Return::DeadReply => Err(Kind::PeerDied.error("the other side died (BR_DEAD_REPLY)")),
@@ -210,7 +210,7 @@ impl Talker {
         }
     }
 
-    /// Calls, and waits for the reply, whose buffer the caller gives back.
+    /// Calls, and waits for the reply, whose buffer the caller frees.
     pub fn call(&mut self, data: &BinderTransactionData) -> Result<BinderTransactionData> {
         self.out.transaction(data);
         awaited!(self, Return::Reply(reply) => Ok(reply))
@@ -222,7 +222,7 @@ impl Talker {
         self.write(|out| out.free_buffer(reply.buffer))
     }
 
-    /// Gives the buffer of a call back and, unless nobody waits for one, adds an empty reply.
+    /// Frees the buffer of a call and, unless it is oneway, adds an empty reply.
     pub fn finish(&mut self, call: &BinderTransactionData) -> &mut Talker {
         self.finish_with(call, &Parcel::new())
     }

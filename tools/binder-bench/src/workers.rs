@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The processes of a run: started, given orders, watched, and ended together.
 //!
-//! Each process has a socket to the coordinator. While the coordinator waits for one of them it watches all of
-//! them, so that a killed server ends the run with its name and not with a hang.
+//! Each process has a socket to the coordinator. The coordinator waits for all of them at once, so a killed server ends
+//! the run with its name and not with a hang.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -23,20 +23,20 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Error, Kind, Result};
 use crate::shared::Memory;
 
-/// What a client's calls are like.
+/// The parameters of a client's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     pub size: u32,
-    /// Whatever else varies; each workload gives it a meaning.
+    /// Another parameter, with a meaning in each workload.
     pub variant: u32,
 }
 
-/// What a client saw in one block.
+/// The samples of a client in one block.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// Clock at the first start.
     pub start: u64,
-    /// Clock at the last end, without what was not measured in between.
+    /// Clock at the last end, without the unmeasured time between calls.
     pub end: u64,
     pub ticks: Vec<u64>,
 }
@@ -48,7 +48,7 @@ pub enum Order {
     /// Count calls as a whole. `gathered`: how many clients have come together since the run began when all that start together are
     /// there; 0 for one that starts alone.
     Window { setting: Setting, calls: u64, gathered: u64 },
-    /// Do so much more of what the process is there for.
+    /// Do the process's work this many times.
     Go(u64),
 }
 
@@ -60,7 +60,7 @@ pub enum Answer {
     Samples(Samples),
     /// A window took so many ticks.
     Ticks(u64),
-    /// The process cannot go on.
+    /// The process has failed.
     Failed(Error),
 }
 
@@ -90,7 +90,7 @@ impl Control {
         self.ready()?;
         match self.order()? {
             Order::Go(count) => Ok(count),
-            order => Err(Error::failed(format!("a process that measures nothing was told to {order:?}"))),
+            order => Err(Error::failed(format!("a process that measures nothing got the order {order:?}"))),
         }
     }
 
@@ -100,7 +100,7 @@ impl Control {
         }
     }
 
-    /// Does what `act` does with each number that the coordinator orders, for ever.
+    /// Calls `act` with each number that the coordinator orders, in a loop.
     pub fn obey(&mut self, mut act: impl FnMut(u64) -> Result<()>) -> Result<()> {
         loop {
             let count = self.pause()?;
@@ -141,7 +141,7 @@ struct Process {
     pid: Pid,
     control: UnixStream,
     alive: bool,
-    /// What it has answered and nobody has collected.
+    /// Its answer, until it is collected.
     answer: Option<Answer>,
 }
 
@@ -230,9 +230,9 @@ impl Workers {
         waitpid(process.pid, None).context("waitpid").map(drop)
     }
 
-    /// Indices of processes that have said something or are gone.
+    /// Indices of processes that have answered or have ended.
     fn readable(&self, timeout: Duration) -> Result<Vec<usize>> {
-        // The socket of a process that was ended has hung up, of which poll would tell again and again.
+        // The socket of an ended process has hung up, so poll would report it each time.
         let alive: Vec<usize> = (0..self.processes.len()).filter(|&at| self.processes[at].alive).collect();
         let socket = |&at: &usize| PollFd::new(self.processes[at].control.as_fd(), PollFlags::POLLIN);
         let mut fds: Vec<PollFd> = alive.iter().map(socket).collect();
@@ -285,7 +285,7 @@ impl Drop for Workers {
 /// Starts a process of a worker's or the coordinator's, which ends with `life`, and waits until `life` has called what it is given.
 pub fn child(life: impl FnOnce(&dyn Fn() -> Result<()>) -> Result<()>) -> Result<Pid> {
     let (wait, ready) = pipe().context("pipe")?;
-    // SAFETY: who calls this has one thread, as workers and the coordinator have, so no lock is left held in the child.
+    // SAFETY: the caller, a worker or the coordinator, has one thread, so no lock is left held in the child.
     match unsafe { fork() }.context("fork")? {
         ForkResult::Child => {
             let lived = life(&|| write(&ready, b"r").context("telling the parent").map(drop));

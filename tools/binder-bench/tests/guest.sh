@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Whether each workload of binder-bench works, and what it says and returns when something is wrong, tried in a guest
-# with a driver loaded.
+# Runs each workload of binder-bench in a guest with a driver loaded, and checks its output and exit code, also for errors.
 #
 #	guest.sh [BINDER-BENCH]
 #
@@ -12,7 +11,7 @@ bench=${1:-/lab/binder-bench}
 log=$(mktemp)
 failed=0
 
-# expect STATUS WORDS ARGUMENT...: this run must end with this status and say these words.
+# expect STATUS WORDS ARGUMENT...: this run must end with STATUS and print WORDS.
 expect() {
 	status=$1 words=$2
 	shift 2
@@ -22,7 +21,7 @@ expect() {
 
 judge() {
 	if [ "$1" != "$status" ] || ! grep -q "$words" "$log"; then
-		echo "FAIL $2: status $1 instead of $status, or it did not say '$words':"
+		echo "FAIL $2: status $1 instead of $status, or it did not print '$words':"
 		cat "$log"
 		failed=1
 	else
@@ -30,7 +29,7 @@ judge() {
 	fi
 }
 
-# expect_killed WORDS PLACE ARGUMENT...: the same, with status 5, when a process is killed meanwhile.
+# expect_killed WORDS PLACE ARGUMENT...: the run must end with status 5 and print WORDS when a process is killed.
 expect_killed() {
 	status=5 words=$1 place=$2
 	shift 2
@@ -43,7 +42,7 @@ expect_killed() {
 	survivors "$coordinator"
 }
 
-# started PLACE: wait until the coordinator has so many children, and until they are at work. All CPUs are busy meanwhile.
+# started PLACE: wait until the coordinator has so many children, and until they are at work, on all CPUs.
 started() {
 	until [ -n "$(children "$coordinator" | sed -n "${1}p")" ]; do sleep 0.05; done
 	sleep 0.1
@@ -62,7 +61,7 @@ survivors() {
 	failed=1
 }
 
-# works WORDS ARGUMENT...: this must succeed and say these words.
+# works WORDS ARGUMENT...: this must succeed and print WORDS.
 works() {
 	words=$1
 	shift
@@ -71,9 +70,9 @@ works() {
 
 works "throughput" throughput --driver x --seconds 0.01 --sizes 0,4096 --pairs 1,3
 works "handles refs=3000" handles --driver x --seconds 0.01 --refs 0,3000
-works "fanin threads=4" fanin --driver x --seconds 0.01 --clients 1,4 --threads 1,4 --carriers binder
+works "fanin threads=4" fanin --driver x --seconds 0.01 --clients 1,4 --threads 1,4
 workloads="oneway fds objects nested freeze death spam"
-works "Microseconds" run --workloads "$(echo "$workloads" | tr ' ' ,)" --driver x --seconds 0.01 --carriers binder,seqpacket
+works "Microseconds" run --workloads "$(echo "$workloads" | tr ' ' ,)" --driver x --seconds 0.01
 for workload in $workloads; do
 	grep -q "$workload" "$log" || { echo "FAIL nothing of $workload was measured" && failed=1; }
 done
@@ -83,7 +82,7 @@ works "x ÷ c" paired c=/dev/binderfs x=/dev/binderfs --seconds 0.1
 expect 2 "invalid value" memory --driver x --objects nonsense
 
 for driver in a b; do
-	"$bench" rpc --driver $driver --sizes 64 --carriers binder --seconds 0.01 --quiet --output /tmp/$driver.json || failed=1
+	"$bench" rpc --driver $driver --sizes 64 --seconds 0.01 --quiet --output /tmp/$driver.json || failed=1
 done
 works "p50 ÷ a" report --base a /tmp/a.json /tmp/b.json
 works "rpc repeatBinder" report --base a /tmp/a.json /tmp/b.json
@@ -101,8 +100,8 @@ expect 1 "needs a guest under" growth --driver x
 expect 6 "No such file" report /nonexistent/result.json
 echo '{}' >/tmp/foreign.json
 expect 6 "not a result" report /tmp/foreign.json
-echo '{"schema":99}' >/tmp/foreign.json
-expect 6 "format 99" report /tmp/foreign.json
+echo '{"schema":4}' >/tmp/foreign.json
+expect 6 "format 4" report /tmp/foreign.json
 
 # Without the right to add a device, or to open one.
 mkdir -p /etc
@@ -115,7 +114,7 @@ for device in /dev/binderfs/vndbinder ''; do
 done
 
 # A context manager of someone's own.
-one="throughput --driver x --sizes 0 --pairs 1 --carriers binder --device /dev/binderfs/hwbinder --quiet"
+one="throughput --driver x --sizes 0 --pairs 1 --device /dev/binderfs/hwbinder --quiet"
 # shellcheck disable=SC2086 # options are words
 "$bench" $one --seconds 20 >/dev/null 2>&1 &
 coordinator=$!
@@ -126,14 +125,13 @@ kill -9 "$coordinator"
 wait "$coordinator" 2>/dev/null
 survivors "$coordinator"
 
-expect_killed "context manager was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0 --carriers binder
-expect_killed "binder server of pair 1 was killed by SIGKILL" 2 throughput --pairs 2 --sizes 0 --carriers binder
-expect_killed "binder client of pair 1 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers binder
-expect_killed "seqpacket server of pair 2 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0 --carriers seqpacket
-expect_killed "oneway server was killed by SIGKILL" 2 oneway --sizes 0 --carriers binder
-expect_killed "nested server was killed by SIGKILL" 2 nested --carriers binder
+expect_killed "context manager was killed by SIGKILL" 1 throughput --pairs 2 --sizes 0
+expect_killed "binder server of pair 1 was killed by SIGKILL" 2 throughput --pairs 2 --sizes 0
+expect_killed "binder client of pair 1 was killed by SIGKILL" 3 throughput --pairs 2 --sizes 0
+expect_killed "oneway server was killed by SIGKILL" 2 oneway --sizes 0
+expect_killed "nested server was killed by SIGKILL" 2 nested
 
-"$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 --carriers binder >"$log" 2>&1 &
+"$bench" throughput --driver x --quiet --seconds 20 --pairs 2 --sizes 0 >"$log" 2>&1 &
 coordinator=$!
 started 4
 kill -9 "$coordinator"

@@ -7,7 +7,7 @@ use std::fmt;
 /// The longest part of a line that an error repeats, in characters.
 const QUOTED: usize = 200;
 
-/// What becomes of lines that the C driver does not print.
+/// The treatment of lines that the C driver does not print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// They are errors, and so is another order of lines than the C driver's.
@@ -23,12 +23,12 @@ pub struct UnknownLine {
     pub text: String,
 }
 
-/// Why a file could not be read or understood.
+/// An error of reading or parsing a file.
 #[derive(Debug)]
 pub enum Error {
     /// The system cannot read the file of this name.
     Read(String, std::io::Error),
-    /// A line is wrong, or the end is missing: in words, with the name of the file.
+    /// A line is wrong, or the end is missing: a message with the name of the file.
     Content(String),
 }
 
@@ -43,9 +43,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What is wrong with a line that no driver prints.
-pub(crate) const UNKNOWN: &str = "no line that is known here";
-/// What is wrong with one that cannot follow the one before it.
+/// The error of a line that no driver prints.
+pub(crate) const UNKNOWN: &str = "an unknown line";
+/// The error of a line that cannot follow the one before it.
 pub(crate) const OUT_OF_ORDER: &str = "a line out of its order";
 
 /// The lines of a file, one after the other.
@@ -53,7 +53,7 @@ pub(crate) struct Lines<'a> {
     file: &'a str,
     rest: &'a [u8],
     number: usize,
-    /// Whether only what the C driver prints is understood.
+    /// True if only lines of the C driver are parsed.
     pub(crate) strict: bool,
     /// Lines that were not understood.
     pub(crate) unknown: Vec<UnknownLine>,
@@ -96,7 +96,7 @@ impl<'a> Lines<'a> {
         Err(Error::Content(format!("{}:{}: {reason}: {text:?}", self.file, self.number)))
     }
 
-    /// Takes the line that a file has to begin with.
+    /// Takes the first line of a file.
     pub(crate) fn header(&mut self, wanted: &str) -> Result<(), Error> {
         match self.next()? {
             Some(line) if line == wanted => Ok(()),

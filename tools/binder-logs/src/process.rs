@@ -5,16 +5,16 @@ use crate::scan::{DebugId, Pid, Pointer, Scan, Task};
 use binder_sys::TransactionFlags;
 
 bitflags::bitflags! {
-    /// What a thread has said of itself, and what it is doing.
+    /// The role and the activity of a thread.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Looper: u32 {
-        /// The driver asked for it.
+        /// It joined the pool at the driver's request.
         const REGISTERED = 0x01;
-        /// It came by itself.
+        /// It joined the pool by itself.
         const ENTERED = 0x02;
         /// It has left the pool.
         const EXITED = 0x04;
-        /// It said two of these that exclude each other.
+        /// It has sent looper commands that exclude each other.
         const INVALID = 0x08;
         /// It sleeps in a read.
         const WAITING = 0x10;
@@ -32,11 +32,11 @@ pub struct Process {
     pub threads: Vec<Thread>,
     pub nodes: Vec<Node>,
     pub references: Vec<Reference>,
-    /// The buffers in its space, those that it was told of and those that it was not.
+    /// The buffers in its space, delivered or not.
     pub buffers: Vec<Buffer>,
-    /// What waits for any of its threads.
+    /// The work that any of its threads can take.
     pub work: Vec<Work>,
-    /// Whether it was told of a death and has not said that it knows.
+    /// True if it got a death notification and has not acknowledged it.
     pub has_delivered_death: bool,
     pub has_delivered_freeze: bool,
 }
@@ -46,7 +46,7 @@ pub struct Process {
 pub struct Thread {
     pub id: Pid,
     pub looper: Looper,
-    /// Whether its next read returns whether or not there is something to tell.
+    /// True if its next read returns even without work.
     pub need_return: bool,
     pub temporary_references: Option<i64>,
     /// The calls that it makes and serves, the innermost first.
@@ -78,7 +78,7 @@ pub struct Node {
     pub id: DebugId,
     pub ptr: Pointer,
     pub cookie: Pointer,
-    /// Whether the process was told that there are strong references.
+    /// True if the process has been notified of strong references.
     pub has_strong: bool,
     pub has_weak: bool,
     pub counts: NodeCounts,
@@ -114,7 +114,7 @@ pub struct Reference {
     pub node: DebugId,
     pub strong: i64,
     pub weak: i64,
-    /// Whoever asked to be told of the node's death, hashed; null: nobody has. Upstream's driver does not say.
+    /// The death notification requested for the node, hashed; null: none. Upstream's driver does not print it.
     pub death: Option<Pointer>,
 }
 
@@ -129,13 +129,13 @@ pub struct Buffer {
     /// Bytes of what pointers in it point to.
     pub extra_size: Option<i64>,
     pub state: BufferState,
-    /// Who sent it: upstream's driver alone says.
+    /// The sender. Only upstream's driver prints it.
     pub sender: Option<Pid>,
-    /// Whether it came by a oneway call: upstream's driver alone says.
+    /// True for a oneway call. Only upstream's driver prints it.
     pub is_oneway: Option<bool>,
 }
 
-/// How far a buffer is.
+/// The state of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferState {
     /// Its transaction has not ended.
@@ -148,10 +148,10 @@ pub enum BufferState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
     pub id: DebugId,
-    /// Where the kernel has it, hashed. Upstream's driver does not print it.
+    /// The kernel's address of it, hashed. Upstream's driver does not print it.
     pub address: Option<Pointer>,
     pub from: Task,
-    /// To whom; the thread is 0 as long as none has it, and with upstream's driver always.
+    /// The target. Its thread is 0 until one has taken the transaction, and always with upstream's driver.
     pub to: Task,
     pub code: u32,
     pub flags: u32,
@@ -163,7 +163,7 @@ pub struct Transaction {
     pub held: Held,
 }
 
-/// What a line says of a transaction's data.
+/// A line's description of a transaction's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// Nothing: the buffer is another process's.
@@ -172,16 +172,16 @@ pub enum Held {
     Free,
     /// The process whose line it is has it.
     Here {
-        /// The node that is called; none for a reply.
+        /// The target node; none for a reply.
         node: Option<DebugId>,
         data_size: i64,
         offsets_size: i64,
-        /// Where it lies in the process's space. Upstream's driver does not print it.
+        /// The offset in the process's space. Upstream's driver does not print it.
         offset: Option<u64>,
     },
 }
 
-/// Something that a thread will be told of.
+/// Work that a thread will read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     Transaction(Transaction),
@@ -260,7 +260,7 @@ const SIMPLE: [(&str, Work); 7] = [
     ("more than 1024", Work::More),
 ];
 
-/// Work of any kind. Upstream's driver marks what is no more to be delivered.
+/// Work of any kind. Upstream's driver marks work that will not be delivered.
 pub(crate) fn work(scan: &mut Scan) -> Option<Work> {
     if scan.lenient {
         scan.has("(skipped) ");
@@ -349,7 +349,7 @@ pub(crate) fn buffer(scan: &mut Scan) -> Option<Buffer> {
     })
 }
 
-/// What follows the words that say where a transaction is.
+/// Parses the part of a line after the words for a transaction's place.
 fn transaction(scan: &mut Scan) -> Option<Transaction> {
     let id = scan.number("")?;
     let upstream = scan.lenient && scan.rest.starts_with(": from ");

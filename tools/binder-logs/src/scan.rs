@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// The number of a process or a thread in the initial pid namespace; 0: none, or any.
 pub type Pid = i32;
 
-/// The number that logs and trace events know a transaction, a node, a reference or a buffer by.
+/// The number of a transaction, a node, a reference or a buffer in logs and trace events.
 pub type DebugId = i64;
 
 /// A pointer of user space, as it is or hashed, or one of the kernel's, hashed.
@@ -20,7 +20,7 @@ pub enum Pointer {
 }
 
 impl Pointer {
-    /// Whether it points to nothing.
+    /// Returns true for the null pointer.
     pub fn is_null(self) -> bool {
         self == Pointer::Value(0)
     }
@@ -38,7 +38,7 @@ impl fmt::Display for Pointer {
 /// A thread and its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Task {
-    /// The process; 0: there is none any more.
+    /// The process; 0 if it has ended.
     pub process: Pid,
     /// The thread; 0: none, or any of the process.
     pub thread: Pid,
@@ -50,11 +50,11 @@ impl fmt::Display for Task {
     }
 }
 
-/// What is left of a line.
+/// The rest of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Scan<'a> {
     pub(crate) rest: &'a str,
-    /// Whether upstream's Rust driver may have printed it.
+    /// True if the line may be of upstream's Rust driver.
     pub(crate) lenient: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// The same for what has to be all that is left of the line.
+    /// Takes a value that must be the rest of the line.
     pub(crate) fn last<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.maybe(|scan| take(scan).filter(|_| scan.rest.is_empty()))
     }

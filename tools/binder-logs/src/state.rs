@@ -14,7 +14,7 @@ const PROCESS: &str = "binder proc state:";
 /// `state` and `state_hashed`: all that there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Nodes whose process is gone and that somebody holds.
+    /// Nodes whose process is gone and that others hold.
     pub dead_nodes: Vec<Node>,
     pub processes: Vec<Process>,
     pub unknown: Vec<UnknownLine>,
@@ -55,7 +55,7 @@ impl Log for ProcessState {
     }
 }
 
-/// Where in a process's block a line stands: none comes after one of a later part.
+/// The part of a process's block that a line belongs to: no line of an earlier part follows it.
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
 enum Part {
     #[default]
@@ -69,10 +69,10 @@ enum Part {
     DeliveredFreeze,
 }
 
-/// What has been read of a file's blocks.
+/// The blocks of a file that have been read.
 #[derive(Default)]
 struct Blocks {
-    /// Whether the list of dead nodes may come, or is being read.
+    /// True if the list of dead nodes may follow, or is being read.
     may_have_dead_nodes: bool,
     in_dead_nodes: bool,
     dead_nodes: Vec<Node>,
@@ -194,7 +194,7 @@ fn context(lines: &mut Lines<'_>) -> Result<String, Error> {
     }
 }
 
-/// What is wrong with a line that belongs to no process.
+/// The error of a line that belongs to no process.
 fn reason(scan: Scan) -> &'static str {
     let mut anywhere = Blocks { processes: vec![Process::default()], ..Blocks::default() };
     match anywhere.line(scan) {

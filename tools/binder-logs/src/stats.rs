@@ -16,7 +16,7 @@ pub struct Stats {
     pub unknown: Vec<UnknownLine>,
 }
 
-/// How much a process has.
+/// The counts of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStats {
     pub pid: Pid,
@@ -35,16 +35,16 @@ pub struct ProcessStats {
     pub counters: Counters,
 }
 
-/// Threads that the driver asks a process for.
+/// Threads that the driver requests from a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedThreads {
-    /// It has asked for them, and they have not come.
+    /// Requested, and not started yet.
     pub outstanding: i64,
     pub started: i64,
     pub max: i64,
 }
 
-/// How many references there are, with the sums of their counts.
+/// The number of references, with the sums of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceCounts {
     pub count: i64,
@@ -61,8 +61,8 @@ pub struct Pages {
     pub free: i64,
 }
 
-/// What the lines of a process begin with: those of the C driver in their order, and what only upstream's driver prints,
-/// another name for the space and calls that were not answered.
+/// The first words of the lines of a process: those of the C driver in their order, and those that only upstream's
+/// driver prints, another name for the space and unanswered calls.
 const FIELDS: [&str; 13] = [
     "context ",
     "  threads: ",
@@ -78,7 +78,7 @@ const FIELDS: [&str; 13] = [
     "  free oneway space: ",
     "  outstanding transactions: ",
 ];
-/// How many of them the C driver has.
+/// The number of fields that the C driver prints.
 const OF_C: usize = 11;
 
 impl Log for Stats {
@@ -164,8 +164,7 @@ impl ProcessStats {
 pub const OBJECTS: [&str; 8] =
     ["proc", "thread", "node", "ref", "death", "transaction", "transaction_complete", "freeze"];
 
-/// How often things were done, since the driver was loaded or a process opened the device. What was never done has
-/// no line.
+/// The counters since the driver was loaded or a process opened the device. A counter of 0 has no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub commands: Vec<Counter>,
@@ -173,14 +172,14 @@ pub struct Counters {
     pub objects: Vec<ObjectCount>,
 }
 
-/// How often a command was given, or a return.
+/// The count of a command or a return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     pub name: String,
     pub count: i64,
 }
 
-/// How many objects of a kind there are.
+/// The count of objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectCount {
     pub name: String,
@@ -189,13 +188,13 @@ pub struct ObjectCount {
 }
 
 impl Counters {
-    /// How often a command or a return was given, by its name.
+    /// The count of a command or a return, by its name.
     pub fn count(&self, name: &str) -> i64 {
         let all = self.commands.iter().chain(&self.returns);
         all.filter(|counter| counter.name == name).map(|counter| counter.count).sum()
     }
 
-    /// How many objects of a kind there are and have been.
+    /// The counts of objects of a kind that exist and have existed.
     pub fn objects(&self, name: &str) -> (i64, i64) {
         let found = self.objects.iter().find(|object| object.name == name);
         found.map_or((0, 0), |object| (object.active, object.total))
@@ -226,7 +225,7 @@ impl Counters {
     }
 }
 
-/// Whether a name is among these, behind the last one.
+/// Returns true if `names` contains `name` behind `last`.
 fn follows<'a>(names: impl IntoIterator<Item = &'a str>, last: Option<&str>, name: &str) -> bool {
     let mut names = names.into_iter();
     last.is_none_or(|last| names.any(|known| known == last)) && names.any(|known| known == name)

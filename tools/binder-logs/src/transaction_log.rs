@@ -16,7 +16,7 @@ pub struct TransactionLog {
 const KINDS: [(&str, Kind); 3] =
     [(": call ", Kind::Call), (": async", Kind::Async), (": reply", Kind::Reply)];
 
-/// A transaction that somebody wanted to send.
+/// A transaction that a thread tried to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogEntry {
     pub id: DebugId,
@@ -30,17 +30,17 @@ pub struct LogEntry {
     pub handle: i64,
     pub data_size: i64,
     pub offsets_size: i64,
-    /// The `BR_` code that its sender was told, 0 if it did not fail.
+    /// The `BR_` code that its sender got, 0 if it did not fail.
     pub return_error: u32,
     /// The negative errno that goes with it, or 0.
     pub errno: i32,
     /// The line of the driver's source that refused it.
     pub line: u32,
-    /// Whether it was whole when the line was printed.
+    /// True if the entry was complete when the line was printed.
     pub is_complete: bool,
 }
 
-/// What a transaction is.
+/// The kind of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A call that waits for a reply.

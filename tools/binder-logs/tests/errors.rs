@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is said of files that are not as they should be.
+//! Errors for malformed files.
 
 use binder_logs::*;
 
@@ -10,7 +10,7 @@ fn complaint<T: Log>(text: &[u8]) -> String {
 #[test]
 fn names_file_number_and_text() {
     let text = b"binder state:\nproc 1\ncontext binder\n  thraed 1: l 00\n";
-    assert_eq!(complaint::<State>(text), r#"log:4: no line that is known here: "  thraed 1: l 00""#);
+    assert_eq!(complaint::<State>(text), r#"log:4: an unknown line: "  thraed 1: l 00""#);
     let long = format!("binder state:\n{}\n", "x".repeat(100_000));
     assert!(complaint::<State>(long.as_bytes()).len() < 300);
 }
@@ -28,7 +28,7 @@ fn order() {
     assert_eq!((lenient.processes[0].threads.len(), lenient.processes[0].references.len()), (1, 1));
     assert!(complaint::<State>(format!("binder state:\n{thread}").as_bytes()).contains("out of its order"));
     let text = b"binder stats:\nBC_REPLY: 1\nBC_TRANSACTION: 1\n";
-    assert_eq!(complaint::<Stats>(text), r#"log:3: no line that is known here: "BC_TRANSACTION: 1""#);
+    assert_eq!(complaint::<Stats>(text), r#"log:3: an unknown line: "BC_TRANSACTION: 1""#);
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn upstream_state() {
     let all = || state.processes.iter();
     assert!(all()
         .all(|process| process.nodes.iter().all(|node| matches!(node.counts, NodeCounts::Summed { .. }))));
-    assert!(all().any(|process| process.references.len() > 1), "those of one line are told apart");
+    assert!(all().any(|process| process.references.len() > 1), "several references in one line are parsed");
     assert!(all().any(|process| process.buffers.iter().any(|buffer| buffer.sender.is_some())));
     assert!(all().any(|process| process.threads.iter().any(|thread| !thread.stack.is_empty())));
 }

@@ -41,7 +41,7 @@ impl Device {
     /// A second descriptor of the same open file.
     pub fn duplicate(&self) -> nix::Result<Self> {
         let fd = fcntl::fcntl(&self.0, fcntl::FcntlArg::F_DUPFD_CLOEXEC(0))?;
-        // SAFETY: `fcntl` has just made this descriptor and nothing else knows of it.
+        // SAFETY: `fcntl` has just made this descriptor, so this is its only owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -69,8 +69,8 @@ impl Device {
     /// argument holds addresses.
     pub fn ioctl<T: FromBytes + IntoBytes>(&self, number: u32, argument: &mut T) -> nix::Result<()> {
         assert!(size_of_number(number) <= size_of::<T>() && number != BINDER_WRITE_READ);
-        // SAFETY: a driver writes no more than the number announces, which lies inside the structure;
-        // any bytes are a valid value of it, and it names no other memory.
+        // SAFETY: a driver writes at most the size in the number, which the structure has; any bytes are a valid
+        // value of it, and it points to no other memory.
         unsafe { self.raw_ioctl(number, argument as *mut T as usize) }.map(drop)
     }
 
@@ -83,7 +83,7 @@ impl Device {
     /// An ioctl with any address as its argument.
     ///
     /// # Safety
-    /// What the number announces must be the caller's to overwrite there, or not be mapped.
+    /// The memory that the number's direction and size describe must be the caller's to overwrite, or not be mapped.
     pub unsafe fn ioctl_at(&self, number: u32, address: u64) -> nix::Result<()> {
         // SAFETY: the caller vouches for the memory.
         unsafe { self.raw_ioctl(number, address as usize) }.map(drop)
@@ -105,8 +105,8 @@ impl Device {
         unsafe { self.write_read_raw(&mut argument) }.map(|()| argument)
     }
 
-    /// The same, and after a signal again from where the driver has stopped, as libbinder does it: a group of processes
-    /// that is frozen and thawed is no reason to give up. Returns how many bytes of returns there are.
+    /// Writes and reads. After a signal, such as freezing and thawing its process group, it continues where the driver
+    /// has stopped, as libbinder does. Returns the number of bytes of returns.
     pub fn write_read_whole(&self, commands: &[u8], returns: &mut [u8]) -> nix::Result<usize> {
         let mut argument = both_halves(commands, returns);
         loop {
@@ -170,7 +170,7 @@ impl Device {
         self.asked(BINDER_GET_EXTENDED_ERROR, BinderExtendedError::default())
     }
 
-    /// Waits until the device is readable. `None` waits for ever; `Ok(empty)` is a timeout.
+    /// Waits until the device is readable. `None` is no timeout; `Ok(empty)` is a timeout.
     pub fn poll(&self, timeout_ms: Option<u16>) -> nix::Result<PollFlags> {
         let interest = PollFlags::POLLIN | PollFlags::POLLOUT | PollFlags::POLLPRI;
         let mut fds = [PollFd::new(self.0.as_fd(), interest)];
@@ -184,7 +184,7 @@ impl Device {
     }
 }
 
-/// What `BINDER_WRITE_READ` is given to write all of these commands, and to read as much as there is room for.
+/// The argument of `BINDER_WRITE_READ` that writes all of these commands and reads as much as fits.
 fn both_halves(commands: &[u8], returns: &mut [u8]) -> BinderWriteRead {
     BinderWriteRead {
         write_size: commands.len() as u64,
@@ -229,12 +229,12 @@ impl Mapping {
         Ok(Self { address, length })
     }
 
-    /// Where the space starts.
+    /// The address of the space.
     pub fn address(&self) -> u64 {
         self.address.as_ptr() as u64
     }
 
-    /// Whether a range lies inside the space.
+    /// Returns true if a range lies inside the space.
     pub fn contains(&self, address: u64, length: usize) -> bool {
         address
             .checked_sub(self.address())
@@ -267,7 +267,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made by `new`, and nobody holds a reference into it.
+        // SAFETY: this is the mapping made by `new`, and no reference into it exists.
         let _ = unsafe { munmap(self.address, self.length) };
     }
 }

@@ -20,7 +20,7 @@ pub fn mount_at<P: NixPath + ?Sized>(directory: &P, options: Option<&str>) -> ni
     mount(Some(TYPE), directory, Some(TYPE), MsFlags::empty(), options)
 }
 
-/// Adds a device to the instance mounted on a directory, and says which numbers it has got.
+/// Adds a device to the instance mounted on a directory, and returns its numbers.
 pub fn add_device(directory: &Path, name: &str) -> nix::Result<BinderfsDevice> {
     let control = Device::open(&directory.join(CONTROL))?;
     let mut request = BinderfsDevice::named(name.as_bytes());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How much memory the kernel uses for itself, in whole pages.
+//! The memory that the kernel uses for itself, in whole pages.
 //!
-//! Free pages are counted where they lie: in the zones and on each CPU's own list. What is not free and belongs neither to
-//! processes nor to files is the kernel's: slabs, stacks, page tables, and pages that only a driver knows of, as Binder's buffers.
+//! Free pages are counted in the zones and in the CPUs' lists. The kernel's pages are neither free nor those of processes or
+//! files: slabs, stacks, page tables, and pages of drivers, such as Binder's buffers.
 
 use std::{fs, io};
 
-/// Has slabs give back what they keep for the next who asks, if we may: else the objects of one measurement would be made of the
-/// remains of another.
+/// Makes slabs free their unused pages, if this process may. Otherwise the objects of one measurement would reuse the
+/// memory of another.
 pub fn shrink_slabs() {
     let Ok(slabs) = fs::read_dir("/sys/kernel/slab") else { return };
     for slab in slabs.flatten() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The Binder driver as user space sees it, without libbinder.
 //!
-//! Everything here speaks to the kernel directly: numbers are computed the way the kernel's ioctl
+//! This crate calls the kernel directly: numbers are computed the way the kernel's ioctl
 //! macros compute them, structures have the kernel's layout, and nothing is hidden behind a policy.
 //! A test can therefore send a wrong command as easily as a right one.
 //!

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Mounting binderfs option by option, with what the kernel says where it refuses one.
+//! Mounting binderfs option by option, with the kernel's message for a refused one.
 
 use crate::fs::TYPE;
 use nix::errno::Errno;
@@ -11,14 +11,14 @@ use std::path::Path;
 /// The longest message that is read.
 const LONGEST_MESSAGE: usize = 4096;
 
-/// What was refused, and why.
+/// A refused mount, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The error.
     pub errno: Errno,
     /// The option that was refused, if it was one.
     pub option: Option<String>,
-    /// What the kernel said, a message a line, without the word that says how bad it is.
+    /// The kernel's messages, one a line, without their level.
     pub messages: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Mounting {
         fspick(CWD, directory.as_ref(), FsPickFlags::FSPICK_CLOEXEC).map(Self).map_err(errno)
     }
 
-    /// Sets an option to a value; to none, if it has to be named alone.
+    /// Sets an option to a value, or sets an option without a value.
     pub fn set(&self, option: &str, value: Option<&str>) -> Result<(), Refusal> {
         let done = match value {
             Some(value) => fsconfig_set_string(&self.0, option, value),
@@ -87,12 +87,12 @@ impl Mount {
         move_mount(&self.0, "", CWD, directory.as_ref(), flags).map_err(errno)
     }
 
-    /// Maps owners as a user namespace does: who is 0 in the instance is whom that namespace calls 0.
+    /// Maps owners as a user namespace does: ID 0 in the instance is ID 0 of that namespace.
     pub fn map_owners(&self, user_namespace: BorrowedFd) -> nix::Result<()> {
         let fd = user_namespace.as_raw_fd() as u64;
         // Set, clear, propagation, the namespace: `struct mount_attr`.
         let attributes = [MountAttrFlags::MOUNT_ATTR_IDMAP.bits().into(), 0, 0, fd];
-        // SAFETY: The path ends with a zero byte; the attributes are as large as is said.
+        // SAFETY: The path ends with a zero byte; the size of the attributes is passed.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_mount_setattr,

@@ -115,7 +115,7 @@ fn receive(socket: &OwnedFd) -> nix::Result<Vec<u8>> {
     Ok(packet)
 }
 
-/// Asks the controller for the numbers of a family and of one of its groups.
+/// Queries the controller for the numbers of a family and of one of its groups.
 fn find(socket: &OwnedFd, family: &str, group: &str) -> nix::Result<Option<(u16, u32)>> {
     let name = [family.as_bytes(), b"\0"].concat();
     let value_length = name.len().next_multiple_of(4);
@@ -144,7 +144,7 @@ fn find(socket: &OwnedFd, family: &str, group: &str) -> nix::Result<Option<(u16,
     Ok(id.zip(number))
 }
 
-/// Whether a message of the controller says that a family is gone.
+/// Returns true if the controller's message is about the removal of the family.
 pub fn removes(message: &Message, family: u16) -> bool {
     let is_family =
         |(kind, value)| i32::from(kind) == libc::CTRL_ATTR_FAMILY_ID && half(value) == Some(family);

@@ -6,13 +6,13 @@ use zerocopy::{Immutable, IntoBytes};
 
 /// Data and offsets of one transaction or reply.
 ///
-/// What [`Parcel::to_handle`] and [`Parcel::to_caller`] make points into the parcel, which must
-/// therefore stay alive and unchanged until the driver has read it.
+/// The objects of [`Parcel::to_handle`] and [`Parcel::to_caller`] point into the parcel, which must therefore stay
+/// alive and unchanged until the driver has read it.
 #[derive(Clone, Debug, Default)]
 pub struct Parcel {
     /// The bytes, objects included.
     pub data: Vec<u8>,
-    /// Where objects start.
+    /// The offsets of the objects.
     pub offsets: Vec<u64>,
 }
 

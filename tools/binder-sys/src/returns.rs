@@ -13,7 +13,7 @@ macro_rules! returns {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Return {
             $(#[doc = concat!("`", stringify!($code), "`")] $name $(($payload))?,)*
-            /// Any other code; its payload, as long as the code says, has been skipped.
+            /// Any other code. Its payload, with the length that the code contains, has been skipped.
             Unknown(u32),
         }
 

@@ -6,7 +6,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The protocol version that this crate speaks: 64-bit sizes and pointers.
+/// The protocol version of this crate: 64-bit sizes and pointers.
 pub const PROTOCOL_VERSION: i32 = 8;
 
 macro_rules! abi {
@@ -102,7 +102,7 @@ abi! {
         pub parent_offset: u64,
     }
 
-    /// A node as its owner knows it.
+    /// A node by its owner's pointers.
     pub struct BinderPtrCookie {
         pub ptr: u64,
         pub cookie: u64,
@@ -194,7 +194,7 @@ bitflags::bitflags! {
     /// Flags of a transaction. The driver passes all bits through, known or not.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct TransactionFlags: u32 {
-        /// No reply is wanted.
+        /// The transaction has no reply.
         const ONE_WAY = 0x01;
         /// The reply may carry file descriptors.
         const ACCEPT_FDS = 0x10;
@@ -240,11 +240,11 @@ impl ObjectType {
 }
 
 impl FlatBinderObject {
-    /// A node of the sender's, held strongly by whoever receives it.
+    /// A node of the sender's, which the receiver will hold strongly.
     pub const fn binder(ptr: u64, cookie: u64) -> Self {
         Self { kind: ObjectType::BINDER, flags: 0, binder: ptr, cookie }
     }
-    /// A node of the sender's, held weakly by whoever receives it.
+    /// A node of the sender's, which the receiver will hold weakly.
     pub const fn weak_binder(ptr: u64, cookie: u64) -> Self {
         Self { kind: ObjectType::WEAK_BINDER, flags: 0, binder: ptr, cookie }
     }

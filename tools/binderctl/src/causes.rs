@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why transactions fail, in words: what the sender was told, and the errno behind it.
+//! Causes of failed transactions, by return code and errno.
 
 use binder_logs::{Kind, LogEntry};
 use binder_sys::codes;
 use nix::errno::Errno;
 
-/// What a code and an errno mean.
+/// The meaning of a code and an errno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub what: &'static str,
@@ -18,12 +18,12 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
     (codes::BR_FAILED_REPLY, Some(Errno::ENOSPC), Cause {
         what: "there was no room for the data in the space of the process that was to receive them",
         why: "the data are larger than that space; or the receiver has not given earlier buffers back; or oneway calls have used the half of the space that is theirs, or the sender its share of it",
-        next_step: "our driver's message says which of these: dmesg. Send less at once (pass large data in a file or shared memory); see who fills the space: binderctl doctor",
+        next_step: "the message of Rust Binder gives the reason: dmesg. Send less at once (pass large data in a file or shared memory); see who fills the space: binderctl doctor",
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::EINVAL), Cause {
-        what: "the driver could not make sense of the call",
-        why: "the handle is none of the sender's, or held only weakly; or a process called itself; or the data name an object that is malformed, unaligned or out of order; or the receiver wants the sender's security context, and the active security module (such as AppArmor) has none",
-        next_step: "is the proxy used after it was released? Did the sender keep a handle over fork or exec? Else the message of the driver says which object, or that it is the security context: dmesg",
+        what: "the call is invalid",
+        why: "the handle is none of the sender's, or held only weakly; or a process called itself; or the data name an object that is malformed, unaligned or out of order; or the receiver requests the sender's security context, and the active security module (such as AppArmor) has none",
+        next_step: "is the proxy used after it was released? Did the sender keep a handle over fork or exec? Else the driver's message names the object or the security context: dmesg",
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::ENOENT), Cause {
         what: "the handle is none of the sender's",
@@ -48,7 +48,7 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
     (codes::BR_FAILED_REPLY, Some(Errno::EFAULT), Cause {
         what: "the data could not be read or written",
         why: "an address of the data, of the list of objects, or of what an object points to is not mapped; or an object lies outside of the data or before the one it follows",
-        next_step: "check the sizes and addresses that the sender gives; does another thread free the data meanwhile?",
+        next_step: "check the sizes and addresses that the sender gives; does another thread free the data during the call?",
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::EBADF), Cause {
         what: "there is a file in the call that is not open",
@@ -61,7 +61,7 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
         next_step: "does the receiver close the files that it gets? Raise its limit: ulimit -n",
     }),
     (codes::BR_FAILED_REPLY, Some(Errno::EOPNOTSUPP), Cause {
-        what: "the receiver wants to know the caller's security context, and there is none",
+        what: "the receiver requests the caller's security context, and there is none",
         why: "no security module is active that has contexts",
         next_step: BOOT_WITH_ONE,
     }),
@@ -73,12 +73,12 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
     (codes::BR_FAILED_REPLY, None, Cause {
         what: "the call or reply could not be delivered",
         why: "the driver refused it, or the reply to it could not be made or delivered",
-        next_step: "the message of the driver says more: dmesg",
+        next_step: "the driver's message has details: dmesg",
     }),
     (codes::BR_DEAD_REPLY, Some(Errno::EINVAL), Cause {
         what: "the object that was called is gone",
         why: "its process has ended; or, if handle 0 was called, there is no context manager",
-        next_step: "ask to be told of the death (linkToDeath), and get a new object from the service manager; for handle 0: is the service manager running?",
+        next_step: "request a death notification (linkToDeath), and get a new object from the service manager; for handle 0: is the service manager running?",
     }),
     (codes::BR_DEAD_REPLY, Some(Errno::ESRCH), Cause {
         what: "the process that was called cannot receive anything",
@@ -86,27 +86,27 @@ const CAUSES: [(u32, Option<Errno>, Cause); 19] = [
         next_step: "has the receiver started? libbinder maps the device when ProcessState is made",
     }),
     (codes::BR_DEAD_REPLY, None, Cause {
-        what: "whoever was called ended before there was a reply",
+        what: "the process that was called ended before it replied",
         why: "the process or its thread has exited, crashed or been killed while it had the call",
         next_step: "why did it end? Look at its log (logcat, journalctl, dmesg)",
     }),
     (codes::BR_FROZEN_REPLY, None, Cause {
         what: "the process that was called is frozen",
         why: "a frozen process takes no calls that wait for a reply",
-        next_step: "wait until it is thawed (ask to be told: BC_REQUEST_FREEZE_NOTIFICATION), make the call oneway, or do not freeze it while it is needed",
+        next_step: "wait until it is thawed (with BC_REQUEST_FREEZE_NOTIFICATION), make the call oneway, or do not freeze it while it is needed",
     }),
     (codes::BR_ONEWAY_SPAM_SUSPECT, None, Cause {
-        what: "the call was delivered, but its sender has sent too many oneway calls that are not done with",
+        what: "the call was delivered, but its sender has too many pending oneway calls",
         why: "the receiver is slower than this sender, and its space for oneway calls is nearly used up",
         next_step: "send less often, wait for a reply now and then, or make the receiver faster; the next calls may fail for lack of space",
     }),
     (codes::BR_TRANSACTION_PENDING_FROZEN, None, Cause {
         what: "the oneway call waits, because the process that was called is frozen",
         why: "a frozen process gets its oneway calls when it is thawed",
-        next_step: "nothing, unless it was not to be frozen; calls that only the last of matters can be sent with TF_UPDATE_TXN",
+        next_step: "nothing, unless the process should not be frozen; if only the last call matters, send it with TF_UPDATE_TXN",
     }),
     (codes::BR_ERROR, None, Cause {
-        what: "the driver had no memory for what was asked",
+        what: "the driver had no memory for the request",
         why: "the machine is short of memory",
         next_step: "look for what uses the memory",
     }),
@@ -117,16 +117,16 @@ const BOOT_WITH_ONE: &str = "boot with one that has, such as SELinux (security=s
 /// The cause of a call that came as far as its receiver, has no objects, and is invalid. Of the causes of
 /// `EINVAL` all others are about handles and objects, or impossible sizes.
 const WITHOUT_OBJECTS: Cause = Cause {
-    what: "the receiver wants to know the caller's security context, and there is none",
+    what: "the receiver requests the caller's security context, and there is none",
     why: "the active security module (such as AppArmor) has none; or, which is rare, the sizes in the call are impossible",
     next_step: BOOT_WITH_ONE,
 };
 
-/// What is said of a code that no driver gives for a failed transaction.
+/// The text for a code that no driver returns for a failed transaction.
 const UNKNOWN: Cause = Cause {
-    what: "the driver gave a code that is not known here",
+    what: "the driver gave a code that this program does not list",
     why: "the driver may be newer than this program",
-    next_step: "the message of the driver may say more: dmesg",
+    next_step: "the driver's message may have details: dmesg",
 };
 
 /// The cause behind a return code and a negative errno or 0.

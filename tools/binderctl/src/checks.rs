@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What `binderctl doctor` looks for.
+//! The checks of `binderctl doctor`.
 
 use crate::checks::seen::{Answer, Seen};
 use crate::tasks::Names;
@@ -9,7 +9,7 @@ mod objects;
 mod places;
 pub mod seen;
 
-/// A check by its name. What it looks at is an argument, so tests can give it anything.
+/// A check with its name. Its input is an argument, so that tests can construct it.
 pub type Check = (&'static str, fn(&Seen, &mut Names) -> Answer);
 
 /// All checks, in the order in which one builds on another.

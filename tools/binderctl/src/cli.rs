@@ -13,19 +13,19 @@ use crate::options::Options;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  the command did what it was asked, and found nothing wrong
-  1  the command was asked to look for trouble, and found some
-  2  the arguments make no sense
-  3  rights are missing
-  4  what the command is about is not there: a driver, a mount, a device, a process
-  5  the driver that is loaded does not offer it
-  6  the kernel refuses: a name that exists, a quota that is reached
-  7  it was there when the command started to watch it, and is gone
-  8  something could not be read or written, or cannot be understood";
+  0  success; no problem was found
+  1  doctor, explain or watch found a problem
+  2  the arguments are invalid
+  3  permission is denied
+  4  the driver, mount, device or process does not exist
+  5  the loaded driver does not support the command
+  6  the kernel refused the request: the name exists, or the quota is used up
+  7  the driver, mount or device that the command watched is gone
+  8  a file could not be read, written or parsed";
 
-/// Looks at Binder drivers and their devices: what is there, who waits for whom, and why a call failed.
+/// Shows the state of Binder drivers and their devices: what exists, who waits for whom, and why a call failed.
 ///
-/// Works with Rust Binder, the kernel's driver in C and its driver in Rust, and reports what a driver does not offer.
+/// Works with Rust Binder, the C driver and upstream's Rust driver. Reports each feature that the loaded driver lacks.
 #[derive(Debug, Parser)]
 #[command(name = "binderctl", version, max_term_width = 100, after_long_help = EXIT_CODES, subcommand_required = true)]
 pub struct Cli {
@@ -41,19 +41,19 @@ enum Command {
     List,
     /// Add a device to a binderfs.
     Add(devices::Add),
-    /// Remove devices from a binderfs. Processes that have one open go on using it.
+    /// Remove devices from a binderfs. Processes that have a device open can still use it.
     Rm(devices::Remove),
-    /// Look for what is missing or wrong, and print what to do about it.
+    /// Check the setup and the running processes, and print the next step for each problem.
     Doctor(Limits),
-    /// Print why calls failed, what that means and what to do about it.
+    /// Explain failed calls: the cause, and the next step.
     Explain(explain::Arguments),
-    /// Print processes again and again: threads, calls a second, oneway space, how long calls take.
+    /// Print a table of processes every second: threads, calls a second, oneway space, latencies.
     Top(top::Arguments),
-    /// Follow calls live, with how long they take.
+    /// Print each call when it ends, with its duration.
     Trace(trace::Arguments),
-    /// Report calls that wait long for their replies, with who waits for whom, and threads that wait for each other.
+    /// Report slow calls with the chain of waiting threads, and deadlocks.
     Watch(watch::Arguments),
-    /// Show who calls whom and who holds whose objects.
+    /// Show which processes call each other and hold each other's objects.
     Graph(graph::Arguments),
     /// Print the completions of a shell.
     Completions { shell: clap_complete::Shell },
@@ -66,7 +66,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command, and returns whether it found what it was to look for.
+    /// Runs the command, and returns true if it found a problem.
     pub fn run(&self) -> Result<bool> {
         let options = &self.options;
         match &self.command {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which Binder driver the kernel has, and what tells.
+//! Detects the kernel's Binder driver.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::{self, Error};
 
-/// One of the drivers that this program knows.
+/// A driver that this program supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -18,7 +18,7 @@ pub enum Kind {
     Ours,
     /// The kernel's own driver in Rust.
     Upstream,
-    /// There is a driver, but it is none of those.
+    /// Another driver.
     Unknown,
 }
 
@@ -40,14 +40,14 @@ pub struct Driver {
     pub kind: Kind,
     /// The module's folder in `/sys/module`, if it has one.
     pub module: Option<String>,
-    /// Whether it is a part of the kernel instead of a loaded module.
+    /// True if the driver is a part of the kernel instead of a loaded module.
     pub built_in: Option<bool>,
-    /// What it was recognised by.
+    /// The evidence for the driver.
     pub evidence: String,
 }
 
-/// Where modules are, with the name of each driver's. C's is named after the kernel's configuration: Debian's carries the
-/// suffix, a built-in one goes by its source.
+/// The modules' directories with their drivers. The C driver's is named after the kernel's configuration: Debian's
+/// carries the suffix, a built-in one has the name of its source.
 const MODULES: [(&str, Kind); 4] = [
     ("binder_rust", Kind::Ours),
     ("rust_binder", Kind::Upstream),
@@ -64,7 +64,7 @@ fn detect_in(root: &Path) -> Option<Driver> {
     let registered = registered_device(root);
     for (module, kind) in MODULES {
         let folder = root.join("sys/module").join(module);
-        // Two drivers may be built in, of which one was first: the name of its device numbers tells which.
+        // Two drivers may be built in, and the first one registered its device numbers under its name.
         let rival = registered.as_deref() == Some("binder") && kind == Kind::Upstream
             || registered.as_deref() == Some("rust_binder") && kind != Kind::Upstream;
         if !folder.is_dir() || rival {
@@ -98,7 +98,7 @@ pub fn missing() -> Error {
     Error::new(error::Kind::NotThere, NONE).hint(LOAD)
 }
 
-/// What is said where there is no driver, and what to do about it.
+/// The message if there is no driver, and the next step.
 pub const NONE: &str = "the kernel has no Binder driver";
 pub const LOAD: &str = "load one: modprobe binder_rust, or modprobe binder_linux";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What ends a command early: a line with what was tried and why it failed, often another with the next step, and an exit
-//! code that scripts can rely on.
+//! An error that ends a command early: a line with the failed operation and its cause, often a second line with the
+//! next step, and an exit code for scripts.
 
 use std::io;
 use std::path::Path;
@@ -8,17 +8,17 @@ use std::path::Path;
 use nix::errno::Errno;
 use serde::Serialize;
 
-/// What kind of failure it is. The numbers are the exit codes that `--help` and the documentation list.
+/// The kind of failure. The numbers are the exit codes that `--help` and the documentation list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Nobody reads the output any more, which is no failure of the command.
+    /// The reader of the output is gone, which is no failure of the command.
     Unread = 0,
-    /// The arguments make no sense. clap exits with the same code.
+    /// The arguments are invalid. clap exits with the same code.
     Usage = 2,
     /// Rights are missing.
     Permission = 3,
-    /// What the command is about is not there: a driver, a mount, a device, a process.
+    /// The driver, mount, device or process does not exist.
     NotThere = 4,
     /// The driver that is loaded does not offer it.
     NotOffered = 5,
@@ -26,7 +26,7 @@ pub enum Kind {
     Refused = 6,
     /// It was there when the command started to watch it, and is gone.
     Gone = 7,
-    /// Something could not be read or written, or has content that cannot be understood.
+    /// A file could not be read, written or parsed.
     Io = 8,
 }
 
@@ -61,7 +61,7 @@ impl Error {
         }
     }
 
-    /// A failed system call about a path. `what` says what was tried: "read", "remove".
+    /// A failed system call about a path. `what` is the operation: "read", "remove".
     pub fn at(what: &str, path: &Path, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         let kind = match error.raw_os_error().map(Errno::from_raw) {
@@ -76,7 +76,7 @@ impl Error {
     }
 }
 
-/// What the system says of an error, without its number.
+/// The system's description of an error, without its number.
 pub fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => Errno::from_raw(number).desc().to_owned(),

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// The text with everything in it that is no visible character written as `\x1b` or `\u{202e}`.
+/// The text with every invisible character written as `\x1b` or `\u{202e}`.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -20,7 +20,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether a character acts on a terminal instead of being shown, or changes how others are shown.
+/// Returns true if a terminal interprets the character instead of showing it, or it changes how others are shown.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

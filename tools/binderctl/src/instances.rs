@@ -13,25 +13,25 @@ use crate::driver::{self, Driver};
 use crate::error::{Error, Kind, Result};
 use crate::options::Options;
 
-/// Where binderfs usually is.
+/// The usual mount point of binderfs.
 pub const USUAL: &str = "/dev/binderfs";
 
-/// Where links to devices are, and the devices that a driver makes without binderfs.
+/// The directory of the links to devices, and of the devices that a driver makes without binderfs.
 pub const DEV: &str = "/dev";
 
 /// One mounted binderfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
     pub directory: PathBuf,
-    /// How many devices it may have, as far as the mount says.
+    /// The most devices it may have, if the mount has such an option.
     pub max: Option<u32>,
-    /// Whether it was mounted with `stats=global`, and has log files if the driver has any.
+    /// True if it was mounted with `stats=global`; it then has log files if the driver has any.
     pub logs: bool,
-    /// Whether nothing can be changed in it through this mount.
+    /// True if this mount is read-only.
     pub read_only: bool,
 }
 
-/// A device of an instance, or one that stands in `/dev` by itself.
+/// A device of an instance, or one of a driver without binderfs, in `/dev`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Device {
     /// Its name, which logs call its context.
@@ -45,12 +45,12 @@ pub struct Device {
     pub gid: u32,
 }
 
-/// What to do where no binderfs is mounted.
+/// The next step if no binderfs is mounted.
 pub fn advice() -> &'static str {
     let types = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     match driver::detect() {
         _ if types.lines().any(|line| line == "nodev\tbinder") => "as root: mount -t binder binder /dev/binderfs",
-        Some(_) => "the driver that is loaded has no binderfs: it makes devices in /dev, as its parameter `devices` says",
+        Some(_) => "the loaded driver has no binderfs: it makes the devices in /dev that its parameter `devices` lists",
         None => driver::LOAD,
     }
 }
@@ -74,7 +74,7 @@ fn all() -> Result<(Vec<Instance>, Vec<Instance>)> {
 /// A place with devices: an instance, or `/dev`.
 pub type Place = (Instance, Result<Vec<Device>>);
 
-/// The places wanted, with the devices wanted.
+/// The selected places, with the selected devices.
 pub fn places(options: &Options, driver: Option<&Driver>) -> Result<Vec<Place>> {
     let mut found: Vec<Place> = wanted(options)?
         .into_iter()
@@ -107,7 +107,7 @@ fn in_dev(driver: Option<&Driver>) -> Vec<Device> {
     names.trim_end_matches('\n').split(',').filter_map(device).collect()
 }
 
-/// The instance that was asked for, or all that are mounted.
+/// The instance that the options name, or all that are mounted.
 pub fn wanted(options: &Options) -> Result<Vec<Instance>> {
     match options.binderfs {
         Some(_) => Ok(vec![chosen(options)?]),
@@ -115,7 +115,7 @@ pub fn wanted(options: &Options) -> Result<Vec<Instance>> {
     }
 }
 
-/// The instance that a command is about: the one asked for, the usual one, or the only one.
+/// The instance of a command: the one that the options name, the usual one, or the only one.
 pub fn chosen(options: &Options) -> Result<Instance> {
     let mut all = mounted()?;
     let wanted = options.binderfs.as_deref().unwrap_or(Path::new(USUAL));
@@ -164,7 +164,7 @@ fn parse(mountinfo: &[u8]) -> (Vec<Instance>, Vec<Instance>) {
 fn instance(fields: &[&[u8]]) -> Option<Instance> {
     let end = fields.iter().position(|field| field == b"-")?;
     let [root, directory, flags] = *fields.get(3..6)?.first_chunk()?;
-    // A device that is bound to a place of its own is no instance.
+    // A bind mount of one device is no instance.
     if fields.get(end + 1) != Some(&binder_sys::fs::TYPE.as_bytes()) || root != b"/" {
         return None;
     }
@@ -199,7 +199,7 @@ impl Instance {
         for entry in fs::read_dir(&self.directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let metadata = match entry.metadata() {
-                // It was removed meanwhile.
+                // It was removed after `read_dir` listed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 other => other.map_err(failed)?,
             };

@@ -12,14 +12,14 @@ use crate::{driver, instances};
 
 const DEBUGFS: &str = "/sys/kernel/debug/binder";
 
-/// Where the log files are.
+/// The directory of the log files.
 #[derive(Clone, Debug)]
 pub struct Logs {
     pub directory: PathBuf,
 }
 
 impl Logs {
-    /// Finds the log files: those of the instance asked for, of any instance that has them, or of debugfs.
+    /// Finds the log files: those of the instance that the options name, of any instance that has them, or of debugfs.
     pub fn find(options: &Options) -> Result<Self> {
         if options.binderfs.is_some() {
             let instance = instances::chosen(options)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Looks at Binder drivers and their devices.
 //!
-//! A reader starts with [`cli`], the command line, which calls one of the [`commands`]. A command gets what it shows from
-//! [`driver`], [`instances`], [`logs`] and [`trace`], `doctor` from [`checks`] as well, and prints a report through
-//! [`output`], as text or JSON; text from elsewhere is made safe by [`escape`]. What goes wrong is an [`error::Error`],
-//! from which the exit code follows. No files use each other in a circle.
+//! A reader starts with [`cli`], the command line, which calls one of the [`commands`]. A command gets its data from
+//! [`driver`], [`instances`], [`logs`] and [`trace`], `doctor` from [`checks`] as well. It prints a report through
+//! [`output`], as text or JSON; [`escape`] makes foreign text safe. A failure is an [`error::Error`], which determines
+//! the exit code. No files use each other in a circle.
 
 #![forbid(unsafe_code)]
 

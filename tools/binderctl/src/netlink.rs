@@ -14,7 +14,7 @@ const REPORT: u8 = 1;
 /// A transaction that failed, or almost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What the log has of it, too, as far as reports say it: neither its number, nor handle, nor errno.
+    /// A log entry, as far as a report has its fields: it has no number, handle or errno.
     pub entry: LogEntry,
     pub code: u32,
 }
@@ -23,9 +23,8 @@ pub struct Report {
 pub fn subscribe() -> Result<Listener> {
     let joined = Listener::join(FAMILY, GROUP).map_err(|errno| {
         let kind = if errno == Errno::EPERM { Kind::Permission } else { Kind::Io };
-        Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc())).hint_if_denied(
-            "the driver gives reports to those who may administer the network: root, CAP_NET_ADMIN",
-        )
+        Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc()))
+            .hint_if_denied("reports of the driver need CAP_NET_ADMIN, such as root has")
     })?;
     joined.ok_or_else(|| {
         Error::new(

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What to look at, and how to print it.
+/// Options of every command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
     /// Print JSON, one object a line, instead of text.
     #[arg(long, global = true)]
     pub json: bool,
-    /// The device to look at, by its name or its path. All of them by default.
+    /// Show only this device, by name or path (default: all devices).
     #[arg(long, global = true, value_name = "NAME|PATH")]
     pub device: Option<String>,
-    /// The mounted binderfs to use. By default /dev/binderfs, or the only one that is mounted.
+    /// Use the binderfs mounted here (default: /dev/binderfs, or the only one that is mounted).
     #[arg(long, global = true, value_name = "DIR")]
     pub binderfs: Option<PathBuf>,
 }
 
 impl Options {
-    /// Whether a device is among those to look at: logs call it by its name alone.
+    /// Returns true if the options select the device. Log files contain only its name.
     pub fn wants(&self, name: &str) -> bool {
         self.device.as_deref().is_none_or(|device| device.rsplit('/').next() == Some(name))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a command prints: a [`Report`], as text for people or as JSON for programs.
+//! The output of a command: a [`Report`], as text for people or as JSON for programs.
 //!
 //! Text is put together as lines of a [`Page`], which escapes them ([`crate::escape`]). So no escape sequences reach a
 //! terminal, whatever is printed.
@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::escape;
 use crate::options::Options;
 
-/// What a command has found out.
+/// The result of a command.
 pub trait Report: Serialize {
     /// Name and version of its JSON form: a field may be added to it, but none changed or removed, without a new number.
     const SCHEMA: &'static str;
@@ -21,7 +21,7 @@ pub trait Report: Serialize {
     fn show(&self, page: &mut Page);
 }
 
-/// How many there are of something: `1 call`, `2 calls`, `3 processes`.
+/// A number with its noun: `1 call`, `2 calls`, `3 processes`.
 pub fn count(number: usize, what: &str) -> String {
     let ending = match number {
         1 => "",

@@ -10,8 +10,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::error::{Error, Kind, Result};
 
-/// What ends a command that watches: a signal that asks to stop, or a closed output. The command then removes what it has
-/// left in the kernel.
+/// Ends a command that runs until a signal or until its output is closed. The command then removes its tracing
+/// instance.
 pub struct Pause {
     signals: SignalFd,
 }

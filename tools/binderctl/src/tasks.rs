@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What `/proc` says of processes and threads: their names, and what they do.
+//! Processes and threads in `/proc`: their names and their activity.
 
 use std::collections::HashMap;
 use std::fs;
@@ -44,12 +44,12 @@ impl Names {
         Self { root, processes: HashMap::new(), threads: HashMap::new(), owners: HashMap::new() }
     }
 
-    /// The name of a process, if it is there.
+    /// The name of a process, if it exists.
     pub fn process(&mut self, pid: i32) -> Option<&str> {
         self.processes.entry(pid).or_insert_with(|| comm(&format!("{}/{pid}/comm", self.root))).as_deref()
     }
 
-    /// A process as it is called in a sentence: `12 (surfaceflinger)`.
+    /// A process in a sentence: `12 (surfaceflinger)`.
     pub fn of_process(&mut self, pid: i32) -> String {
         match self.process(pid) {
             Some(name) => format!("{pid} ({name})"),
@@ -57,7 +57,7 @@ impl Names {
         }
     }
 
-    /// A thread as it is called in a sentence: `12:13 (surfaceflinger)`.
+    /// A thread in a sentence: `12:13 (surfaceflinger)`.
     pub fn of_thread(&mut self, pid: i32, tid: i32) -> String {
         let path = || comm(&format!("{}/{pid}/task/{tid}/comm", self.root));
         match self.threads.entry((pid, tid)).or_insert_with(path) {
@@ -101,7 +101,7 @@ fn comm(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// What a thread does at this moment, in words.
+/// The current activity of a thread, in words.
 pub fn activity(pid: i32, tid: i32) -> String {
     let folder = format!("/proc/{pid}/task/{tid}");
     let Some(state) = state(&folder) else { return "has ended".to_owned() };
@@ -131,7 +131,7 @@ pub fn has_ended(task: Task) -> bool {
     is_in_first && has_ended
 }
 
-/// How often a thread has left its CPU: as long as it sleeps, that is one number.
+/// The number of context switches of a thread, which is constant while it sleeps.
 pub fn switches(task: Task) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/task/{}/status", task.process, task.thread)).ok()?;
     let counts =
@@ -139,7 +139,7 @@ pub fn switches(task: Task) -> Option<u64> {
     Some(counts.sum())
 }
 
-/// Whether a process is stopped, so that it answers nobody.
+/// Returns true if a process is stopped, so that it serves no calls.
 pub fn is_stopped(pid: i32) -> bool {
     state(&format!("/proc/{pid}")).is_some_and(|state| "Tt".contains(state))
 }

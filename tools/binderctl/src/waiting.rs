@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who waits for whom, from a driver's `state`.
+//! The waits of threads for each other, from a driver's `state`.
 //!
 //! A thread waits if the innermost call of its stack is one that it has made, and the outcome is not in its queue. It
-//! waits for the thread that serves that call; until one does, for the pool of the process that is called, which is
-//! for whichever of its threads is free first. A thread is known by its number, whatever devices it uses: one that
-//! serves a call on one device may wait for a reply on another. A pool is of one opened device: a process may open
-//! devices of the same name several times, such as those of two instances of binderfs.
+//! waits for the thread that serves that call; until one does, for the pool of the target process, whose first free
+//! thread takes the call. A thread is known by its number, whatever devices it uses: one that serves a call on one
+//! device may wait for a reply on another. A pool is of one opened device: a process may open devices of the same name
+//! several times, such as those of two instances of binderfs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -47,16 +47,16 @@ pub struct Pool {
 /// A process, a device that it has open, and how many openings of devices of that name logs list before this one.
 pub type Place = (i32, String, usize);
 
-/// Who waits for whom.
+/// The waiting threads and the pools.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting {
-    /// What each thread waits for that waits, by its number.
+    /// The call that each waiting thread waits for, by the thread's number.
     pub calls: BTreeMap<i32, Call>,
     /// Every process's pools.
     pub pools: BTreeMap<Place, Pool>,
 }
 
-/// Where a chain of waiting threads ends.
+/// The end of a chain of waiting threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// At a thread that waits for no call.
@@ -178,7 +178,7 @@ impl Waiting {
             .collect()
     }
 
-    /// How many of the calls of a chain, from its first one on, are still waited for.
+    /// The number of calls of a chain, from its first one on, that are still waited for.
     pub fn still(&self, calls: &[&Call]) -> usize {
         let same = |call: &&Call| {
             self.calls.get(&call.from.thread).is_some_and(|other| other.transaction == call.transaction)
@@ -186,7 +186,7 @@ impl Waiting {
         calls.iter().take_while(|call| same(call)).count()
     }
 
-    /// The threads that cannot go on unless one of them is killed: each waits for others that wait for it.
+    /// The deadlocked threads: each waits for others that wait for it.
     pub fn stuck(&self) -> BTreeSet<i32> {
         let mut stuck: BTreeSet<i32> = self.calls.keys().copied().collect();
         loop {

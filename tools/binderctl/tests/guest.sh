@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# What each command of binderctl prints, and the code that it exits with, in a guest with a driver loaded.
+# Checks the output and the exit code of each command of binderctl, in a guest with a driver loaded.
 #
 #	guest.sh BINDERCTL CONTRACT DRIVER
 #
@@ -11,7 +11,7 @@ log=$(mktemp)
 failed=0
 tried=0
 
-# expect STATUS WORDS ARGUMENT...: this must exit with this status and say these words, and no escape sequence.
+# expect STATUS WORDS ARGUMENT...: this must exit with STATUS and print WORDS, and no escape sequence.
 expect() {
 	status=$1 words=$2
 	shift 2
@@ -22,7 +22,7 @@ expect() {
 judge() {
 	tried=$((tried + 1))
 	if [ "$1" != "$status" ] || ! grep -qF -e "$words" "$log" && [ -n "$words" ] || grep -q "$(printf '\033')" "$log"; then
-		echo "FAIL $2: status $1 instead of $status, or it did not say '$words', or it has escape sequences:"
+		echo "FAIL $2: status $1 instead of $status, or it did not print '$words', or it has escape sequences:"
 		cat -v "$log"
 		failed=$((failed + 1))
 	fi
@@ -44,7 +44,7 @@ in_scene() {
 	judge $? "in scene $scene: $*"
 }
 
-# Whether somebody listens to a group of generic netlink: in the column of groups not all are zero.
+# Returns 0 if a process listens to a group of generic netlink: its column of groups is not zero.
 listens() {
 	awk '$2 == 16 && $4 != "00000000" { found = 1 } END { exit !found }' /proc/net/netlink
 }
@@ -65,7 +65,7 @@ nodes() {
 in_background() {
 	words=$1
 	shift
-	# What the last command printed must not count.
+	# The output of the last command must not count.
 	: >"$log"
 	"$tool" "$@" >"$log" 2>&1 &
 	watcher=$!
@@ -102,14 +102,14 @@ mkdir -p /etc
 echo 'nobody:x:99:99::/:/bin/sh' >/etc/passwd
 echo 'binder:x:77:' >/etc/group
 
-# What drivers call themselves, and whether they have logs of transactions, sizes of spaces, and files in debugfs.
+# The drivers' names, and whether they have logs of transactions, sizes of spaces, and files in debugfs.
 case $driver in
 c) name="the C driver" all=yes ;;
 rust) name="Rust Binder" all=yes ;;
 upstream) name="upstream's Rust driver" all=no ;;
 esac
 
-# of_all ...: what only drivers that have all log files can do; of the others it must be said what they do not have.
+# of_all ...: a command that needs all log files; with other drivers binderctl must name what is missing.
 of_all() {
 	if [ $all = yes ]; then
 		"$@"
@@ -117,7 +117,7 @@ of_all() {
 	fi
 	while [ "$1" != doctor ] && [ "$1" != explain ]; do shift; done
 	case $1 in
-	doctor) in_scene full 0 "the driver does not tell how large spaces are" "$@" ;;
+	doctor) in_scene full 0 "the driver does not report space sizes" "$@" ;;
 	*) expect 5 "upstream's Rust driver does not offer it" "$1" ;;
 	esac
 }
@@ -184,41 +184,41 @@ expect 1 "something is mounted on top of the binderfs at /tmp/few" doctor
 expect 0 "/tmp/few  at most 5 devices" list
 umount /tmp/few
 
-# What nobody does wrong, with several instances.
+# No findings, with several instances.
 expect 0 "0 findings" doctor
 umount /tmp/few
 expect 0 '"schema":"binderctl.doctor/1"' doctor --json
 of_all expect 0 "no failure is recorded" explain
 of_all expect 4 "there is no process 4194304" explain 4194304
 expect 0 "there was no room for the data" explain 29201/-28
-expect 2 "a process's number is wanted" explain nonsense
-expect 2 "a process's number is wanted" explain 0
-expect 0 "nobody holds or calls anybody" graph
+expect 2 "expected a PID" explain nonsense
+expect 2 "expected a PID" explain 0
+expect 0 "no process holds an object of another or calls one" graph
 expect 4 "process 4194304 has no Binder device open" graph 4194304
 
-# What goes wrong.
+# Findings.
 in_scene chain 1 " (code 0x2a on binder) for " doctor --waiting 0
 in_scene chain 1 ", which sleeps" doctor --waiting 0
 in_scene chain 0 "0 findings" doctor --waiting 600000
 in_scene chain 0 "1 call waiting, the longest for" graph CALLER
 in_scene chain 0 '"schema":"binderctl.graph/1"' graph --json
 in_scene chain 0 " (contract)" list
-in_scene chain 4 "nobody holds a node 999999" graph --node 999999
+in_scene chain 4 "no process holds node 999999" graph --node 999999
 in_scene chain 0 "(contract): binder, 1 object" graph --node "$(newest_node)"
-in_scene cycle 1 "again: none of them can go on" doctor
+in_scene cycle 1 "again: none of them can continue" doctor
 in_scene busy 1 "is busy: 1 thread; waiting: 1 call" doctor
-expect 0 "are missed: trace events are not wanted" watch --no-trace --duration 0.1
+expect 0 "are missed: --no-trace is set" watch --no-trace --duration 0.1
 expect 0 "calls that end between two readings of the logs are missed: tracefs is not mounted" watch --duration 0.1
 in_scene chain 1 "chain: " watch --slow 1 --count 1
 in_scene chain 1 '"schema":"binderctl.slow/1","what":"chain"' watch --slow 1 --json --count 1
 in_scene chain 0 "readings of the logs" watch --slow 600000 --duration 0.3
-in_scene chain 0 "do not say which device" watch --slow 1 --device hwbinder --duration 0.3
-in_scene cycle 1 "again: none of them can go on unless another thread joins a pool" watch --slow 1 --duration 0.5
+in_scene chain 0 "do not contain the device" watch --slow 1 --device hwbinder --duration 0.3
+in_scene cycle 1 "again: none of them can continue unless another thread joins a pool" watch --slow 1 --duration 0.5
 holds "a cycle is reported once, and its calls by nothing else" [ "$(grep -c "waits" "$log")" = 1 ]
 # A deadlock over two devices, and idle threads on devices that have nothing to do with it.
 in_scene crossed 1 "on hwbinder) for" watch --slow 1 --count 1
-holds "it is a cycle" grep -q "^cycle: .*none of them can go on" "$log"
-in_scene beside 1 "none of them can go on" watch --slow 1 --count 1
+holds "it is a cycle" grep -q "^cycle: .*none of them can continue" "$log"
+in_scene beside 1 "none of them can continue" watch --slow 1 --count 1
 # A cycle that a thread has ended by joining the pool, and a server between calls of its own.
 in_scene joined 1 "which sleeps" watch --slow 1 --duration 0.5
 holds "no cycle is found" [ "$(grep -c "^cycle" "$log")" = 0 ]
@@ -271,7 +271,7 @@ until listens; do sleep 0.02; done
 "$contract" scene dead true >/dev/null
 ends 1 "BR_DEAD_REPLY" "explain --follow"
 
-# Processes again and again. What their columns are, and whether it is said why some are empty.
+# Processes, repeatedly: the columns, and the reason for empty ones.
 tracing=/sys/kernel/tracing
 expect 2 "must be a number of seconds" top --delay 0
 as_nobody 0 "no latencies: " top -n 1 -d 0.1
@@ -285,7 +285,7 @@ expect 4 "mount -t tracefs" trace
 
 mount -t tracefs tracefs $tracing
 as_nobody 3 "trace events are for root" trace
-expect 2 "trace events do not say which device" trace --device binder
+expect 2 "trace events do not contain the device" trace --device binder
 in_background "PROCESS" top --delay 0.5 --sort pid --filter contract
 "$contract" load --driver "$driver" --processes 4 --callers 1 --oneway 0 --objects 0 --seconds 3 --pace 2000 >/tmp/load
 kill -INT $watcher
@@ -327,7 +327,7 @@ kill -INT $watcher
 ends 1 " code 0x2a" watch
 holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
 
-# What ends a trace takes its instance away; what a killed one leaves, the next one removes.
+# A trace that ends removes its instance; the next trace removes the instance of a killed one.
 for signal in INT TERM HUP; do
 	in_background "CALL" trace
 	kill -$signal $watcher
@@ -340,7 +340,7 @@ wait $watcher
 expect 0 "0 calls" trace --duration 0.1
 holds "no instance is left" [ -z "$(ls $tracing/instances)" ]
 
-# What is watched goes. It may be reading at this moment.
+# The watched instance is unmounted, possibly during a read.
 mount -t binder -o stats=global binder /tmp/watched
 in_background "PROCESS" top --binderfs /tmp/watched -d 0.1 --no-trace
 umount -l /tmp/watched
@@ -361,7 +361,7 @@ mkdir $logs
 printf 'Hello,\033[2J\n' >$logs/state
 expect 8 'it begins with "Hello,\\u{1b}[2J"' graph
 printf 'binder state:\nproc 12\ncontext \033[2J\n  thread 12: l 0' >$logs/state
-expect 1 "of state 1 line cannot be understood" doctor
+expect 1 "state: 1 line cannot be parsed" doctor
 expect 5 "there is no $logs/failed_transaction_log" explain
 chmod 700 $logs
 as_nobody 3 "cannot look into $logs: Permission denied" graph
@@ -389,12 +389,12 @@ if [ "$driver" = rust ]; then
 	insmod /lab/binder_rust.ko
 fi
 
-# What shells and manuals need.
+# Completions and manual pages.
 expect 0 "complete -F _binderctl" completions bash
 expect 0 "#compdef binderctl" completions zsh
 expect 0 "" man --dir /tmp/man
 holds "a manual page for each command is written" [ -s /tmp/man/binderctl-explain.1 ]
-expect 0 "it was there when the command started to watch it, and is gone" --help
+expect 0 "the driver, mount or device that the command watched is gone" --help
 
 rm -f "$log"
 echo "$((tried - failed)) passed, $failed failed"

@@ -5,7 +5,7 @@ use crate::find::{is_in, Found, Site};
 use crate::tree::{children, first_child, Source};
 use tree_sitter::Node;
 
-/// What the compiler has to know the value of: kinds of nodes, and names of macros.
+/// Nodes whose value the compiler must evaluate, and names of macros.
 const CLOSED: &str =
     "case_statement array_declarator sizeof_expression preproc_def preproc_function_def preproc_include
     initializer_list comment type_descriptor ERROR";

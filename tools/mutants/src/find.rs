@@ -5,7 +5,7 @@ use crate::tree::Source;
 use serde::Serialize;
 use tree_sitter::Node;
 
-/// How a fault stands in the text.
+/// The form of a fault in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In place of an expression.
@@ -15,7 +15,7 @@ pub enum Place {
     Around,
 }
 
-/// A fault: where it is and what it does.
+/// A fault: its place and its text.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Site {
     /// The value of the module's parameter for it: 1 and above.
@@ -42,7 +42,7 @@ pub struct Site {
     pub text: String,
 }
 
-/// The operator of faults that somebody wrote.
+/// The operator of faults that are written by hand.
 pub const BY_HAND: &str = "by hand";
 
 /// The faults found so far.
@@ -117,7 +117,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// What C and Rust write alike; the names of errnos begin with `path`.
+    /// Expressions that C and Rust write alike; the names of errnos begin with `path`.
     pub fn expression(&mut self, node: Node<'a>, path: &str) {
         let text = self.source.at(node);
         match node.kind() {
@@ -182,7 +182,7 @@ fn plain(text: &str) -> String {
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a word is one of those in a list with spaces between them.
+/// Returns true if a space-separated list contains a word.
 pub fn is_in(word: &str, list: &str) -> bool {
     list.split_whitespace().any(|known| known == word)
 }

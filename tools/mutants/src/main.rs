@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Writes a copy of the driver that has faults in it, each beside what it replaces and behind a test of one number, which
-//! is a parameter of the module: one build has thousands of broken drivers in it.
+//! Writes a copy of the driver with faults, each beside the text that it replaces and behind a test of one number, a
+//! parameter of the module. So one build contains thousands of broken drivers.
 //!
 //! usage: mutants ROOT COPY, with what is [`Wanted`] as JSON on the standard input
 //!
@@ -19,10 +19,10 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-/// Which faults the copy has.
+/// The faults of the copy.
 #[derive(Deserialize)]
 struct Wanted {
-    /// The keys of those made by a machine; all, if there is no such list.
+    /// The keys of the faults made by operators; all, if there is no such list.
     only: Option<HashSet<String>>,
     /// The keys of those made by a machine that do not compile.
     without: HashSet<String>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The operators on Rust: what can be wrong with an expression, a statement, a function.
+//! The operators on Rust: faults of an expression, a statement, a function.
 
 use crate::find::{is_in, Found, Site};
 use crate::tree::{children, first_child, Source};
 use tree_sitter::Node;
 
-/// Whose contents mean other things at compile time than the text of a function.
+/// Nodes whose contents have another meaning at compile time than the text of a function.
 const CLOSED: &str = "const_item static_item attribute_item inner_attribute_item enum_item struct_item union_item type_item
     use_declaration macro_definition macro_invocation const_block parameters type_arguments type_parameters array_type
     line_comment block_comment";
@@ -15,7 +15,7 @@ const METHODS: &str =
     "min max any all first last push_back push_front pop_front pop_back take_first take_last
     notify_all notify_one is_some is_none is_ok is_err fetch_add fetch_sub";
 
-/// How the names of methods begin that return a bool.
+/// Prefixes of the names of methods that return a bool.
 const PREDICATES: &str = "is_ has_ wants_ contains starts_with ptr_eq accepts_ exceeds_";
 
 /// All faults of a source, in the order of the text.
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a statement, one of all those of a block, drops what the end of the block drops first of all anyway.
+/// Returns true if a statement of a block drops the value that the end of the block drops first anyway.
 fn is_dropped_anyway(source: &Source, node: Node<'_>, all: &[Node<'_>]) -> bool {
     let is_last = all.last().is_some_and(|last| last.id() == node.id());
     let newest = all.iter().rev().find(|statement| statement.kind() == "let_declaration");
@@ -241,7 +241,7 @@ fn is_let(condition: Node<'_>) -> bool {
     is_in(condition.kind(), "let_condition let_chain")
 }
 
-/// Statements that only go on to the next.
+/// Returns true for statements that only continue with the next one.
 fn is_simple(node: Node<'_>) -> bool {
     let inner = if node.kind() == "expression_statement" { first_child(node) } else { Some(node) };
     let kinds =
@@ -249,7 +249,7 @@ fn is_simple(node: Node<'_>) -> bool {
     inner.is_some_and(|inner| is_in(inner.kind(), kinds))
 }
 
-/// Whether another fault of the place above it is the same as negating it.
+/// Returns true if another fault of the parent node equals negating this node.
 fn is_negated(node: Node<'_>) -> bool {
     node.parent().is_some_and(|parent| match parent.kind() {
         "unary_expression" | "match_pattern" => true,

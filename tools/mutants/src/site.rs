@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Faults with their names and places: those that operators find, and those that somebody wrote.
+//! Faults with their names and places: those that operators find, and those that are written by hand.
 
 use crate::find::{Found, Place, Site, BY_HAND};
 use crate::rust::is_const;
@@ -33,7 +33,7 @@ fn key(text: &str) -> String {
     format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }
 
-/// A fault that somebody wrote. Its name is its key.
+/// A fault that is written by hand. Its name is its key.
 #[derive(Deserialize)]
 pub struct ByHand {
     name: String,
@@ -51,7 +51,7 @@ struct Change<'a> {
     new: &'a str,
 }
 
-/// The places of faults that somebody wrote, numbered from the number after `last`. A fault may have several.
+/// The places of faults that are written by hand, numbered from the number after `last`. A fault may have several.
 pub fn by_hand(sources: &[Source], faults: &[ByHand], last: u32) -> anyhow::Result<Vec<Site>> {
     let mut sites = Vec::new();
     for (fault, number) in faults.iter().zip(last + 1..) {
@@ -127,7 +127,7 @@ fn reduced<'a>(at: usize, old: &str, new: &'a str) -> Change<'a> {
     let (old, new) = (&old[front..], &new[front..]);
     let back = common(&mut old.chars().rev().zip(new.chars().rev()));
     let (old, new) = (&old[..old.len() - back], &new[..new.len() - back]);
-    // Where something is left out, the white space around it stays, and says nothing of where it was.
+    // A removed text leaves its white space behind, which does not show its place.
     let (space, end) = match new.trim() {
         "" => (old.len() - old.trim_start().len(), old.trim_end().len()),
         _ => (0, old.len()),
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(keys("fn f() { g(1 +\n 2); }"), keys("fn f() { g(1 + // one\n 2); }"));
     }
 
-    /// What operators find in a text: their names, and what they make of it.
+    /// The names of the operators that find a fault in a text, and the mutated texts.
     fn found(path: &str, text: &str) -> Vec<(&'static str, String)> {
         let sites = numbered(&[Source::new(path, text.into())]);
         sites.into_iter().map(|site| (site.operator, site.mutated)).collect()
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Where edits of a text are, and what the places look like after them.
+    /// The places of the edits, as they read afterwards.
     fn written(path: &str, text: &str, edits: &[(&str, &str)]) -> anyhow::Result<Vec<String>> {
         let source = Source::new(path, text.into());
         let edits: Vec<_> =

@@ -32,7 +32,7 @@ impl Source {
         Self { path: path.to_string(), is_c, text, tree }
     }
 
-    /// Whether operators leave the file alone.
+    /// Returns true if operators skip the file.
     pub fn is_spared(&self) -> bool {
         NO_FAULTS.iter().any(|part| self.path.contains(part))
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use tree_sitter::Node;
 
-/// What the copy's file `mutants.json` tells of it.
+/// The contents of the copy's file `mutants.json`.
 #[derive(Serialize)]
 struct Manifest<'a> {
     sites: &'a [Site],
@@ -22,7 +22,7 @@ struct Region {
     start: usize,
     end: usize,
     numbers: Vec<u32>,
-    /// Whether this is a function with all that is in it.
+    /// True for a function with its whole body.
     is_function: bool,
 }
 
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         format!("{function}({})", site.number)
     }
 
-    /// What a fault writes.
+    /// Writes the text of a fault.
     fn marked(&mut self, site: &Site, text: &str) {
         let start = self.text.len();
         self.text += text;

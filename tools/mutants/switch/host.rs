@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 static MUTANT: LazyLock<u32> =
     LazyLock::new(|| std::env::var("MUTANT").ok().and_then(|number| number.parse().ok()).unwrap_or(0));
 
-/// Whether this fault is there.
+/// Returns true if this fault is active.
 pub(crate) fn is(number: u32) -> bool {
     *MUTANT == number
 }

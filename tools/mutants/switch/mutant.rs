@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The switch: which of the faults is there.
+//! The switch: selects the active fault.
 
 use core::sync::atomic::{AtomicU16, AtomicU8, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ extern "C" {
     static rust_binder_reached: [AtomicU8; 1 << 16];
 }
 
-/// Whether this fault is there; takes note that its place was reached.
+/// Returns true if this fault is active, and records that its place was reached.
 #[inline(always)]
 pub(crate) fn is(number: u32) -> bool {
     // SAFETY: `rust_binder_mutant.c` defines both, the array large enough for every number in use.

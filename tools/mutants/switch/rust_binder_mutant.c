@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parameters of the switch: the number of the fault that is there, and which places were
- * reached since somebody last wrote to the second: bits, four to a digit.
+ * Parameters of the switch: the number of the active fault, and the places
+ * reached since the last write to the second: bits, four to a digit.
  */
 
 #include <linux/hex.h>
@@ -14,7 +14,7 @@
 u16 rust_binder_mutant;
 u8 rust_binder_reached[1 << 16];
 
-/* What is reached is read as a page. */
+/* A read returns one page at most. */
 static_assert(RUST_BINDER_LAST_MUTANT < 4 * (PAGE_SIZE - 2));
 
 module_param_named(mutant, rust_binder_mutant, ushort, 0444);

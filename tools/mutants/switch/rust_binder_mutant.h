@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The switch: which of the faults is there. */
+/* The switch: selects the active fault. */
 #ifndef _RUST_BINDER_MUTANT_H
 #define _RUST_BINDER_MUTANT_H
 
@@ -11,7 +11,7 @@
 extern u16 rust_binder_mutant;
 extern u8 rust_binder_reached[1 << 16];
 
-/* Whether this fault is there; takes note that its place was reached. */
+/* Returns true if this fault is active, and records that its place was reached. */
 static inline bool rust_binder_mutant_is(u32 number)
 {
 	WRITE_ONCE(rust_binder_reached[number], 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Instructions that a guest under `qemu -icount` has executed, without those of being idle.
 //!
-//! While such a guest is idle its clock jumps to the next timer. A process of the lowest class of the scheduler never lets it
-//! be idle: it runs a loop of known length and counts its turns, and what it has executed is taken off. Whatever else runs is
+//! While such a guest is idle its clock jumps to the next timer. A process of the scheduler's lowest class keeps it
+//! busy: it runs a loop of known length and counts the turns. Those instructions are subtracted. All other code is
 //! counted: all processes, worker threads, callbacks of RCU. So is the tick, every four million instructions.
 //!
-//! The clock tells a little too much now and then, which a plugin that counts for itself does not (tools/report/stretches.c).
+//! The clock counts a little too much now and then. A plugin's own count is exact (tools/report/stretches.c).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::error::{Context, Result};
 use crate::shared::Memory;
 use crate::workers::child;
 
-/// How long the guest is looked at to see whether anything is left to do.
+/// The duration of a check for remaining work.
 const LOOK: Duration = Duration::from_millis(4);
 
 /// Busy instructions in a look at a guest where nothing is left to do but to handle the tick.
@@ -30,10 +30,10 @@ const QUIET: u64 = 100_000;
 /// Quiet looks that must follow each other: work that waits for a grace period of RCU leaves gaps.
 const LOOKS: u32 = 6;
 
-/// Looks after which work that does not end is no longer waited for.
+/// After this many checks the meter stops waiting for unfinished work.
 const MOST_LOOKS: u32 = 2_000;
 
-/// Reads the guest's clock, and knows how much of it was idle.
+/// Reads the guest's clock, without its idle time.
 pub struct Meter {
     clock: Clock,
     /// Its first word counts the turns of the idle process.
@@ -42,7 +42,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts the process that is idle for everyone.
+    /// Starts the process that replaces the idle task.
     pub fn start(clock: Clock) -> Result<Meter> {
         let turns = Memory::new(4096)?;
         let idler = child(|ready| {
@@ -80,7 +80,7 @@ impl Drop for Meter {
     }
 }
 
-/// Has the scheduler run this process only where nobody else wants to run.
+/// Makes the scheduler run this process only on an otherwise idle CPU.
 fn lowest_class() -> Result<()> {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: the structure is whole, and read only.
@@ -93,7 +93,7 @@ fn lowest_class() -> Result<()> {
 #[cfg(target_arch = "x86_64")]
 const PER_TURN: u64 = 1 + 1000 + 1;
 
-/// Runs for ever; adds one to `*turns` in each turn.
+/// Adds one to `*turns` in each turn of an endless loop.
 ///
 /// # Safety
 /// `turns` must stay mapped for as long as the process lives, and be the caller's to overwrite.
@@ -102,7 +102,7 @@ unsafe fn idle(turns: *mut u64) -> ! {
     // SAFETY: the loop writes through one pointer, which the caller vouches for, and never ends.
     unsafe {
         std::arch::asm!(
-            // Tells the plugin where the loop is: a mark, as in src/marks.rs.
+            // The mark of the loop for the plugin, as in src/marks.rs.
             ".byte 0x0f, 0x1f, 0x84, 0x00, 0x03, 0x4e, 0x49, 0x42",
             "2:",
             "add qword ptr [rdi], 1",

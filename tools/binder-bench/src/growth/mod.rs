@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How what things cost grows with how many there are: instructions of each phase with 1, N, 4 N, 16 N and so on.
+//! How costs grow with the number of objects: instructions of each phase with 1, N, 4 N, 16 N and so on.
 //!
-//! What one costs is taken off the others, so that what everyone pays once does not hide how the rest grows. Under
+//! The cost of one is subtracted from the others, so that fixed costs do not hide the growth. Under
 //! `qemu -icount` the figures are of all processes and the kernel together, work that is put off included.
 
 mod meter;
@@ -24,24 +24,24 @@ use scene::{Phase, Scene};
 pub struct GrowthArgs {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Which quantities; all if none is named.
+    /// Measure these quantities (default: all).
     #[arg(long, value_delimiter = ';')]
     pub quantities: Vec<String>,
-    /// Name all quantities, each after how many numbers there are besides one, and measure none.
+    /// List all quantities, each after its count of numbers besides one, and measure none.
     #[arg(long)]
     pub list: bool,
-    /// Up to which number: 1 is N, 2 is 4 N, 3 is 16 N ...; by default up to the largest of each quantity.
+    /// Measure up to this number: 1 is N, 2 is 4 N, 3 is 16 N ... (default: the largest of each quantity).
     #[arg(long, default_value_t = usize::MAX)]
     pub steps: usize,
 }
 
-/// How many times as large as the number before each number is.
+/// The ratio of each number to the number before.
 const STEP: u64 = 4;
 
-/// How often everything is done, unless it takes long.
+/// The repetitions of each measurement, unless it takes long.
 const REPEATS: u32 = 2;
 
-/// Phases that took so many instructions together are not repeated: what differs between two runs is far less.
+/// Phases that took so many instructions together are not repeated: two runs differ by far less.
 const LONG: u64 = 500_000_000;
 
 /// A phase that is expected to take more instructions than this is left out.
@@ -63,7 +63,7 @@ fn numbers(quantity: &Quantity) -> impl Iterator<Item = u64> {
 
 pub fn run(args: &GrowthArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, true)?;
-    // Statistics of memory are brought up to date every second otherwise, at the cost of whoever is measured then.
+    // Otherwise the kernel updates its statistics of memory every second, during a measurement.
     let _ = std::fs::write("/proc/sys/vm/stat_interval", "3600");
     // The kernel allows fewer threads in a guest with little memory than are measured.
     let _ = std::fs::write("/proc/sys/kernel/threads-max", "20000");
@@ -89,7 +89,7 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// What it takes to see that nothing is left to do.
+    /// Measures the cost of finding no work left.
     fn weigh_nothing(&mut self) -> Result<()> {
         let mut least = u64::MAX;
         for _ in 0..5 {
@@ -162,7 +162,7 @@ impl Series<'_> {
     }
 }
 
-/// Adds a point, or what a repetition says of it.
+/// Adds a point, or the figures of a repetition of it.
 fn add(points: &mut Vec<Grown>, point: Grown) {
     match points.last_mut() {
         Some(last) if last.count == point.count => {
@@ -177,7 +177,7 @@ fn taken(grown: &[(&'static str, Growth)]) -> u64 {
     grown.iter().filter_map(|(_, growth)| Some(growth.points.last()?.instructions)).sum()
 }
 
-/// Why so many are not tried any more, from how the two last numbers differ.
+/// The reason why larger numbers are not tried, from the difference of the two last numbers.
 fn too_much(grown: &[(&'static str, Growth)], count: u64) -> Option<String> {
     grown.iter().find_map(|(phase, growth)| {
         let [.., before, last] = &growth.points[..] else { return None };

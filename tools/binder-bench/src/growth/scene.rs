@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The processes of one measurement, who do what they do in turns, and the phases that are counted.
 //!
-//! An actor is a process with a script of its own. Its script pauses where a phase ends: the coordinator tells it to go on
-//! when the next one starts, and hears when it has paused again.
+//! An actor is a process with a script of its own. Its script pauses where a phase ends: the coordinator resumes it
+//! when the next one starts, and waits until it has paused again.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::error::{Context, Result};
 use crate::marks::{self, mark};
 use crate::workers::{Control, Order, Worker, Workers};
 
-/// An actor that has said nothing for so long, by the guest's clock, is hung.
+/// An actor that has not answered for this long, by the guest's clock, is hung.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Phase {
     pub name: &'static str,
-    /// How many operations it has, where they are not as many as there are units.
+    /// The number of operations, if it is not the number of units.
     pub operations: Option<u64>,
     pub instructions: u64,
 }
@@ -136,7 +136,7 @@ impl<'a> Scene<'a> {
         self.workers.collect(&[actor], PATIENCE).map(drop)
     }
 
-    /// Ends all actors; what was counted, also when the rest has failed.
+    /// Ends all actors, and returns the counted phases, also after a failure.
     pub fn finish(mut self) -> Vec<Phase> {
         let phases = std::mem::take(&mut self.phases);
         let meter = self.meter;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The other side of most measurements: a context manager that does what calls tell it, and keeps what it is told to keep.
+//! The other side of most measurements: a context manager that obeys and keeps objects by the codes of calls.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub const OPERATIONS: u64 = 16;
 /// Open files that are enough for the largest number, twice.
 const FILES: u64 = 40_000;
 
-/// Lets the coordinator, and whom it starts from now on, open [`FILES`].
+/// Permits this process, and the processes that it starts from now on, to open [`FILES`].
 pub fn allow_files() -> Result<()> {
     setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES).context("RLIMIT_NOFILE")
 }
@@ -30,15 +30,15 @@ const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 pub const ANSWER: u32 = 1;
 /// Answer, and keep the message.
 pub const KEEP: u32 = 2;
-/// Give back all messages that are kept.
+/// Free all messages that are kept.
 pub const FREE: u32 = 3;
 /// Hold every handle in the message.
 pub const HOLD: u32 = 4;
-/// Answer with as many new nodes as the message says.
+/// Answer with a number of new nodes, which the message contains.
 pub const GIVE: u32 = 5;
 /// Listen no more.
 pub const DEAFEN: u32 = 6;
-/// Answer with as many bytes as the message says.
+/// Answer with a number of bytes, which the message contains.
 pub const FILL: u32 = 7;
 
 pub fn open(device: &Path) -> Result<Talker> {
@@ -52,7 +52,7 @@ pub fn manage(device: &Path) -> Result<Talker> {
     Ok(talker)
 }
 
-/// Takes so many calls, and answers those that want an answer.
+/// Takes `count` calls, and replies to those that are not oneway.
 pub fn serve(talker: &mut Talker, count: u64) -> Result<()> {
     for _ in 0..count {
         let call = talker.next_call()?;
@@ -66,7 +66,7 @@ pub fn call(talker: &mut Talker, times: u64) -> Result<()> {
     (0..times).try_for_each(|_| ask(talker, ANSWER, &Parcel::new()))
 }
 
-/// A process that calls the manager so many times when it is told to.
+/// A process that calls the manager `times` times when it is resumed.
 pub fn client(scene: &mut Scene, times: u64) -> Result<Worker> {
     actor(scene, "client", move |turns, talker| {
         turns.pause()?;
@@ -152,7 +152,7 @@ impl Service {
             FILL => {
                 answer.bytes(&vec![0; u64::from_ne_bytes(self.talker.port().part(call, 0)?) as usize]);
             }
-            other => return Err(Error::failed(format!("the service was asked for {other}"))),
+            other => return Err(Error::failed(format!("the service got the unknown code {other}"))),
         }
         Ok(())
     }

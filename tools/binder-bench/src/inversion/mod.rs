@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How long a process waits when a stranger loses its CPU in the middle of an operation.
+//! Waits of a process while a stranger loses its CPU in the middle of an operation.
 //!
 //! Victim and server run on the first CPU. The attacker runs on the second one and has little right to it. A third CPU, if there is one,
 //! has what the kernel does on its own. The attacker begins an [`operation`] at an agreed moment. So many nanoseconds later, a hog takes the
@@ -49,18 +49,18 @@ const PREPARE: u64 = 0;
 pub struct InversionArgs {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Why the attacker loses its CPU.
+    /// Take the CPU from the attacker in this way.
     #[arg(long, value_enum, default_value_t = Starvation::Idle)]
     pub attacker: Starvation,
-    /// Operations of the attacker; all if none is named.
+    /// Measure these operations of the attacker (default: all).
     #[arg(long, value_delimiter = ';')]
     pub operations: Vec<String>,
-    /// Moments of preemption.
+    /// Preempt the attacker at this many moments.
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(2..))]
     pub points: u64,
 }
 
-/// What the processes of a row share: moments, by the clock of [`now`].
+/// The shared data of the processes of a row: moments, by the clock of [`now`].
 struct Moments(Memory);
 
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ enum Moment {
     Received,
     /// The victim has what it waited for.
     Done,
-    /// How long the victim has waited.
+    /// The victim's wait.
     Waited,
 }
 
@@ -149,7 +149,7 @@ fn sweep(
     let run = |control: &mut Control| victim::run(control, &device, moments, victim);
     let all = [stage.start("victim", Some(CPUS[0]), run)?, attacker, hog];
 
-    // What the victim waits that begins so long after the attacker, with a hog or without.
+    // The wait of a victim that starts so long after the attacker, with a hog or without.
     let workers = &mut stage.workers;
     let mut point = |offset: u64, has_hog: bool| {
         moments.clear();
@@ -166,7 +166,7 @@ fn sweep(
         workers.collect(if has_hog { &all } else { &all[..2] }, TIMEOUT)?;
         Ok(moments.at(Moment::Waited))
     };
-    // What runs for the first time takes longer.
+    // The first run takes longer.
     point(0, false)?;
     let (mut calm, mut lengths) = (Vec::new(), Vec::new());
     for number in 0..CALM {

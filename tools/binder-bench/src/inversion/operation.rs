@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an attacker does while it loses its CPU.
+//! The operation of an attacker while it loses its CPU.
 
 use std::fs;
 use std::path::Path;
@@ -30,9 +30,9 @@ type Act = fn(&mut Attacker) -> Result<()>;
 
 pub struct Operation {
     pub name: &'static str,
-    /// How long it takes at most on any driver, in instructions. All drivers are preempted along so many.
+    /// The longest time on any driver, in instructions. All drivers are preempted along so many.
     pub nanoseconds: u64,
-    /// What is there before.
+    /// The objects that exist before.
     prepare: Act,
     act: Act,
     pub victims: &'static [&'static Victim],
@@ -227,7 +227,7 @@ impl<'a> Attacker<'a> {
         (self.operation.prepare)(self)
     }
 
-    /// Begins at a moment. The victim has what it waits for before the attacker goes on.
+    /// Begins at a moment. The victim's wait ends before the attacker continues.
     pub fn act(&mut self, at: u64) -> Result<()> {
         match self.child.take() {
             Some(child) => {

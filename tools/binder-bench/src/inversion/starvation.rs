@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why an attacker loses its CPU, who takes it, and when.
+//! The ways in which an attacker loses its CPU.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use super::{Moment, Moments, BURST};
 pub use crate::clock::monotonic as now;
 use crate::error::{Context, Result};
 
-/// What the attacker is, and the hog beside it.
+/// The scheduling of the attacker, and the hog beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Starvation {
     /// The attacker has `SCHED_IDLE`, the hog is ordinary.
@@ -26,10 +26,10 @@ pub enum Starvation {
     Realtime,
 }
 
-/// Where control groups are.
+/// The mount point of control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// The shortest slice that an ordinary process may ask for: whoever has a longer one is preempted at once.
+/// The shortest slice that an ordinary process may request: a process with a longer one is preempted at once.
 const SLICE: u64 = 100_000;
 
 impl Starvation {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a victim waits for, and the server that it calls.
+//! The operations that a victim waits for, and the server that it calls.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -31,7 +31,7 @@ const WAITED_FOR: TransactionFlags = TransactionFlags::empty();
 
 pub struct Victim {
     pub name: &'static str,
-    /// Whether it has a handle on the attacker's node before the attacker begins, and what else is there.
+    /// Runs before the attacker begins, with a handle on its node. `None`: the victim gets no such handle.
     prepare: Option<fn(&mut Process) -> Result<()>>,
     /// Returns when the wait is over.
     act: fn(&mut Process) -> Result<u64>,
@@ -122,7 +122,7 @@ impl Process<'_> {
     }
 }
 
-/// Runs the victim: prepares, acts at a moment and answers how long that took, for ever.
+/// Runs the victim in a loop: prepares, acts at a moment and reports the time.
 pub fn run(control: &mut Control, device: &Path, moments: &Moments, victim: &Victim) -> Result<()> {
     punctual()?;
     let mut talker = Talker::open(device, SPACE)?;

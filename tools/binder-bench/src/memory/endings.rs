@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the kernel keeps of what has ended, while others hold what they may hold.
+//! The kernel memory that stays after objects have ended, while other processes hold references to them.
 //!
-//! A process makes objects and ends them, so many at a time, in each of the ways in which they can end. Whoever else is concerned
-//! stays: a manager holds a node of each process, a caller its own thread. What the kernel's memory grows by is what is kept.
+//! A process makes objects and ends them, so many at a time, in each way in which they can end. The other processes stay:
+//! a manager holds a node of each process, a caller its own thread. The result is the growth of the kernel's memory.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -20,25 +20,26 @@ use crate::prelude::*;
 use crate::registry;
 use crate::workers::child;
 
-/// What one received and did not free.
+/// Bytes that a process received and did not free.
 const RECEIVED: usize = 256 << 10;
 
-/// How many processes end of which nobody holds anything in the end, before what stays is weighed. The kernel's own slabs grow with the
-/// first few hundred, and then no more: docs/memory.md.
+/// So many processes end before the first is weighed, and no process holds anything of them. The kernel's own slabs
+/// grow with the first few hundred, and then no more: docs/memory.md.
 const PROCESSES_AHEAD: u64 = 1000;
 
 /// The server that answers, and the one that does not.
 const ANSWERS: &str = "answers";
 const DEAF: &str = "deaf";
 
-/// What a driver without binderfs lacks.
+/// The ending that a driver without binderfs lacks.
 pub const UNMOUNTED: &str = "unmounted";
 
 pub struct Ending {
     pub option: &'static str,
     pub name: &'static str,
     pub portion: u64,
-    /// How many end before the first is weighed: they fill up slabs that others have begun, and tables that have room.
+    /// Objects that end before the first is weighed: they fill up slabs that others have begun, and tables that have
+    /// room.
     pub ahead: u64,
     pub how: How,
 }
@@ -53,15 +54,15 @@ pub enum How {
     Done(u64, fn(&mut Ends) -> Result<()>),
 }
 
-/// What a process does and what is done to it.
+/// The actions of a process, and of others on it.
 #[derive(Clone, Copy)]
 pub struct Life {
     /// It returns from its main function; else it is killed.
     exits: bool,
     live: fn(&mut Talker) -> Result<()>,
-    /// What is done to it before it ends, with a handle on its node.
+    /// The action on it before it ends, with a handle on its node.
     before: Option<fn(&mut Talker, u32) -> Result<()>>,
-    /// The same after its end.
+    /// The action on it after its end.
     after: fn(&mut Talker, u32) -> Result<()>,
     /// The manager holds the node of the last such process alone.
     released: bool,
@@ -222,7 +223,7 @@ pub const ENDINGS: &[Ending] = &[
             set.wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO).context("epoll_wait").map(drop)
         }),
     ),
-    // A process holds and lets go of a hundred nodes.
+    // A process acquires and releases a hundred nodes.
     ending(
         "handle-released",
         "handle released",
@@ -246,7 +247,7 @@ pub const ENDINGS: &[Ending] = &[
             call(&mut ends.talker, ends.service)
         }),
     ),
-    // Somebody asks to be told of a death, and no more.
+    // A death notification is requested, and the request withdrawn.
     ending(
         "death-withdrawn",
         "death link withdrawn",
@@ -256,7 +257,7 @@ pub const ENDINGS: &[Ending] = &[
             ends.await_withdrawal()
         }),
     ),
-    // Somebody asks to be told of freezing, hears how it is now, and asks no more.
+    // A freeze notification is requested, the current state is read, and the request withdrawn.
     ending(
         "freeze-withdrawn",
         "freeze link withdrawn",
@@ -276,7 +277,7 @@ impl Ending {
         makers::nodes(stage)?;
         let cpu = stage.seat(0).server;
         stage.server("server that does not answer", cpu, DEAF, |mut talker| {
-            // What it has taken it serves for ever.
+            // The call that it has taken never ends.
             talker.next_call()?;
             loop {
                 std::thread::park();
@@ -305,7 +306,7 @@ pub struct Ends {
 impl Ends {
     fn new(device: &Path) -> Result<Ends> {
         let mut talker = Talker::open(device, SPACE)?;
-        // Upstream's driver tells nobody else of deaths and of freezing.
+        // Upstream's driver notifies only loopers of deaths and of freezing.
         talker.out.enter_looper();
         let service = registry::look_up(&mut talker, ANSWERS)?;
         Ok(Ends { device: device.to_owned(), talker, service, made: 0, holder: None })

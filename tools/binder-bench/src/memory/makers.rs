@@ -25,7 +25,7 @@ pub struct Object {
     pub make: Make,
 }
 
-/// Starts the process that makes objects, at most so many, and that of the control, if something is taken off.
+/// Starts the process that makes objects, at most so many, and that of the control, if there is one to subtract.
 type Make = fn(&mut Stage, u64) -> Result<(Worker, Option<Worker>)>;
 
 const fn object(option: &'static str, name: &'static str, portion: u64, make: Make) -> Object {
@@ -33,17 +33,17 @@ const fn object(option: &'static str, name: &'static str, portion: u64, make: Ma
 }
 
 pub const OBJECTS: &[Object] = &[
-    // The device opened once more. Taken off: another file opened.
+    // The device opened once more. Subtracted: another file opened.
     object("process", "process", 200, |stage, most| {
         Ok((files(stage, true, false, most)?, Some(files(stage, false, false, most)?)))
     }),
-    // The device opened, and 1 MiB of it mapped. Taken off: the same with another file.
+    // The device opened, and 1 MiB of it mapped. Subtracted: another file, opened and mapped.
     object("mapped-process", "process, 1 MiB mapped", 200, |stage, most| {
         Ok((files(stage, true, true, most)?, Some(files(stage, false, true, most)?)))
     }),
     // A thread that joins the pool and waits for work.
     object("thread", "thread", 200, |stage, most| Ok((loopers(stage, most)?, None))),
-    // A node with its first reference. Taken off: a reference.
+    // A node with its first reference. Subtracted: a reference.
     object("node", "node", 5 * NODES, |stage, _| {
         nodes(stage)?;
         Ok((holder(stage, 0)?, Some(holder(stage, 0)?)))
@@ -54,18 +54,18 @@ pub const OBJECTS: &[Object] = &[
         holder(stage, most)?;
         Ok((holder(stage, 0)?, None))
     }),
-    // A request to be told of a node's death.
+    // A request for a death notification.
     object("death-request", "death request", 5 * NODES, |stage, most| {
         nodes(stage)?;
         Ok((watcher(stage, most)?, None))
     }),
-    // A call of 64 bytes that nobody has taken yet, of a thread that the driver knew before.
+    // A call of 64 bytes that no thread has taken, of a thread that has used the device before.
     object("call", "call", 200, |stage, most| Ok((callers(stage, most)?, None))),
 ];
 
 pub const NODES: u64 = 100;
 
-/// What is mapped of a device or of another file.
+/// The bytes that are mapped of a device or of another file.
 pub const MAPPED: usize = 1 << 20;
 
 const OWNER: &str = "owner of nodes";
@@ -134,7 +134,7 @@ fn loopers(stage: &mut Stage, most: u64) -> Result<Worker> {
     })
 }
 
-/// Threads that the driver knows, of which so many at a time call a server that takes no calls.
+/// Threads that have used the device, of which so many at a time call a server that takes no calls.
 fn callers(stage: &mut Stage, most: u64) -> Result<Worker> {
     deaf_server(stage)?;
     start(stage, "process of many callers", move |control, device| {
@@ -157,7 +157,7 @@ struct Threads {
 }
 
 impl Threads {
-    /// Starts them. Each does `first` now, and `then` when it is released, which takes for ever.
+    /// Starts them. Each does `first` now, and the endless `then` when it is released.
     fn start(
         count: u64,
         port: &Arc<Port>,
@@ -201,10 +201,10 @@ impl Threads {
     }
 }
 
-/// A thread that should wait for ever has an end: so has its process.
+/// Ends the process after a thread that should wait for ever has ended.
 fn end(why: Result<()>) {
     match why {
-        // All are killed in the end, and some a little earlier than others.
+        // All are killed at the end, and some a little earlier than others.
         Err(Error { kind: Kind::PeerDied, .. }) => {}
         why => eprintln!("binder-bench: a thread that should wait for ever did not: {why:?}"),
     }
@@ -226,7 +226,7 @@ pub fn small() -> Parcel {
     parcel
 }
 
-/// A server that gives away [`NODES`] nodes at a time, from the one that it is asked for.
+/// A server that replies with [`NODES`] nodes at a time, starting at the number in the call.
 pub fn nodes(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
     stage.server("owner of nodes", cpu, OWNER, |mut talker| loop {
@@ -278,7 +278,7 @@ impl Holder {
     }
 }
 
-/// Takes hold of nodes, from the first on: so many at once, and then as many as it is told to.
+/// Holds nodes, from the first on: so many at once, and then as many as its orders contain.
 fn holder(stage: &mut Stage, at_once: u64) -> Result<Worker> {
     start(stage, "holder of references", move |control, device| {
         let mut holder = Holder::new(device)?;
@@ -288,7 +288,7 @@ fn holder(stage: &mut Stage, at_once: u64) -> Result<Worker> {
     })
 }
 
-/// Holds `most` nodes, and asks to be told when they die.
+/// Holds `most` nodes, and requests their death notifications.
 fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
     start(stage, "watcher of nodes", move |control, device| {
         let mut holder = Holder::new(device)?;

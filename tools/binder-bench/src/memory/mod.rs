@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What things cost in kernel memory: more and more of each are made, and the kernel's memory is read in between.
+//! Kernel memory of objects: more and more of each are made, and the kernel's memory is read in between.
 //!
-//! Pages are all that every kernel counts, so an object's bytes are the slope of a line through many of them: what a slab has room
-//! for besides is shared out, as it is in life. What the kernel charges anyone for a file or a mapping is weighed
-//! in the same way, with another file in place of the device, and taken off; threads are there before they are weighed.
+//! All kernels count pages, so an object's bytes are the slope of a line through many objects: a slab's unused room is
+//! shared out, as in real use. The kernel's own cost of a file or a mapping is subtracted: it is weighed with another
+//! file in place of the device. Threads exist before they are weighed.
 
 mod endings;
 mod makers;
@@ -30,17 +30,17 @@ pub use makers::OBJECTS;
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
 
-/// Long enough for the kernel to give back what others have used before, some of it a second or more after they ended.
+/// Long enough for the kernel to free the memory of earlier processes, some of it a second or more after their end.
 const REST: Duration = Duration::from_secs(3);
 
 #[derive(Args, Clone, Debug)]
 pub struct MemoryArgs {
     #[command(flatten)]
     pub run: RunBasics,
-    /// Which ones; all if none is named.
+    /// Measure these (default: all).
     #[arg(long, value_delimiter = ',')]
     pub kinds: Vec<String>,
-    /// How often more of them are made; the line goes through so many points, and one.
+    /// Add objects this many times; the line goes through one point more.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     pub steps: u64,
 }
@@ -81,7 +81,7 @@ pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
     session.finish(Placement::Same, cells)
 }
 
-/// How many references there are once what has ended lately is gone.
+/// The references after all lately ended objects are freed.
 fn referenced() -> Result<BTreeMap<String, f64>> {
     std::thread::sleep(REST);
     references::count()
@@ -93,14 +93,14 @@ fn come_to_rest() {
     kernel_memory::shrink_slabs();
 }
 
-/// What the kernel uses while a portion of objects after the other is made.
+/// The kernel's memory while portions of objects are made one after the other.
 fn levels(stage: &mut Stage, maker: Worker, (ahead, portion): (u64, u64), steps: u64) -> Result<Vec<Level>> {
     let mut make = |count| {
         stage.workers.order(maker, &Order::Go(count))?;
         stage.workers.collect(&[maker], TIMEOUT)
     };
     come_to_rest();
-    // What is made first fills up slabs that others have begun, and tables that have room.
+    // The first objects fill up slabs that others have begun, and tables that have room.
     make(ahead)?;
     let mut levels = vec![level(0)?];
     for step in 1..=steps {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How many objects there are that a driver may refer to.
+//! Counts of kernel objects that a driver may refer to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::error::{Context, Result};
 const SLABS: [&str; 8] =
     ["pid", "pid_namespace", "cred_jar", "user_namespace", "mm_struct", "task_struct", "filp", "mnt_cache"];
 
-/// How many objects these slabs have, in namespaces of any depth, and how many references modules of Binder.
+/// The objects of these slabs, in namespaces of any depth, and the references to modules of Binder.
 pub fn count() -> Result<BTreeMap<String, f64>> {
     shrink_slabs();
     let file = |path: &str| fs::read_to_string(path).context(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How costs grow with numbers, next to the base.
+//! Growth of costs with numbers, next to the base.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::rows::{Row, Sorted};
 use crate::result::{Cell, Grown, Growth, Measured, Stretch};
 use crate::stats;
 
-/// How far an exponent may lie above the base's, and above that of N log N.
+/// The tolerance of an exponent above the base's, and above that of N log N.
 const TOLERANCE: f64 = 0.15;
 
 /// Growth of less than this part of what one costs, or of fewer instructions, is none: ticks and the state of free lists.
@@ -16,17 +16,17 @@ const FLAT: (f64, f64) = (0.05, 20_000.0);
 /// An exponent above this, and below 1, counts as 1.
 const LINEAR: f64 = 0.6;
 
-/// So many numbers, besides one, it takes to tell how something grows.
+/// The points, besides that of one, that a fit of the growth needs.
 const FITTED: usize = 3;
 
-/// How many times the largest number a crossing with the base is looked for at.
+/// The multiple of the largest number at which costs are extrapolated and compared.
 const BEYOND: f64 = 16.0;
 
 /// A longest stretch is too long when it is both this many times as long as the base's, and so many instructions longer.
 const STRETCH: (f64, f64) = (1.5, 20_000.0);
 
-/// A longest stretch grows when each of the larger numbers makes it so many times as long as the one before, and all of them
-/// together so many instructions longer.
+/// A longest stretch grows if each larger number makes it this many times as long as the number before, and all of them
+/// together this many instructions longer.
 const STRETCHED: (f64, f64) = (1.5, 4_000.0);
 
 #[derive(Debug, Serialize)]
@@ -41,12 +41,12 @@ pub struct Grows {
     pub irqs_off: Option<(u64, String)>,
     /// Instructions with the largest number that both have, compared with the base.
     pub ratio: Option<f64>,
-    /// What is wrong; empty if nothing is.
+    /// The faults; empty if there are none.
     pub faults: Vec<String>,
 }
 
 pub fn rows(sorted: &Sorted, base: &str) -> Vec<Row<Grows>> {
-    sorted.rows(base, growth_of, |_, seen, of_base| {
+    sorted.rows(base, growth_of, |seen, of_base| {
         let (growth, other) = (*seen.last()?, of_base.last().copied());
         let stretch = |of: Of| {
             let longest = of(growth.points.last()?).as_ref()?;
@@ -71,7 +71,7 @@ fn growth_of(cell: &Cell) -> Option<&Growth> {
 /// One of the longest stretches of a point.
 type Of = fn(&Grown) -> &Option<Stretch>;
 
-/// What one costs, the largest number, and what all of that number cost beyond one.
+/// The cost of one, the largest number, and the cost of that number beyond one.
 fn most(growth: &Growth) -> Option<(f64, f64, f64)> {
     let [first, .., last] = &growth.points[..] else { return None };
     let one = first.instructions as f64;
@@ -110,7 +110,7 @@ fn exponent(growth: &Growth) -> Option<f64> {
     slope(&told(growth, least)).map(|power| power.max(0.0))
 }
 
-/// What was added, but for what is too little to be told from nothing; there are two at least.
+/// The added costs that are large enough to measure; two at least.
 fn told(growth: &Growth, least: f64) -> Vec<(f64, f64)> {
     let added = added(growth);
     let enough: Vec<_> = added.iter().copied().filter(|&(_, cost)| cost >= least).collect();
@@ -127,7 +127,7 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     stats::line(&logarithms).map(|(slope, _)| slope)
 }
 
-/// The exponent, as far as the two largest numbers show it, too: where the first few are cheap by chance, a line through all is too steep.
+/// The exponent, or that of the two largest numbers if it is smaller: a few cheap first numbers make a line too steep.
 fn lasting(growth: &Growth) -> Option<f64> {
     let power = exponent(growth)?;
     match added(growth)[..] {
@@ -162,7 +162,7 @@ fn extrapolated(growth: &Growth, count: f64) -> Option<f64> {
 fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(power), Some(allowed)) = (lasting(growth), of_n_log_n(growth)) {
-        // Where the base grows as fast, it is the rest of the kernel: slabs that are given back, for one.
+        // If the base grows as fast, the cause is the rest of the kernel, such as slabs that are freed.
         let base = base.and_then(exponent).unwrap_or(0.0);
         if power > allowed.max(base) + TOLERANCE {
             found.push(format!("N^{power:.2}"));
@@ -187,7 +187,7 @@ fn faults(growth: &Growth, base: Option<&Growth>) -> Vec<String> {
     found
 }
 
-/// Whether this grows faster than the base, and is or will be dearer.
+/// Returns true if this grows faster than the base, and costs more for some number.
 fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
     let (one, largest, cost) = most(growth)?;
     // So little growth is that of a few pages, and its power an accident.
@@ -195,7 +195,7 @@ fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
         return None;
     }
     let count = largest * BEYOND;
-    // What is done for each is linear in the end, even if the first are dearer.
+    // Costs of each object are linear in the end, even if the first ones cost more.
     let theirs = match exponent(base)? {
         power if power > LINEAR => power.max(1.0),
         power => power,
@@ -204,7 +204,7 @@ fn faster(growth: &Growth, base: &Growth) -> Option<bool> {
     Some(steeper && extrapolated(growth, count)? > extrapolated(base, count)?)
 }
 
-/// Whether a longest stretch grows with the numbers. What happens seldom, and then takes its time, is no growth.
+/// Returns true if a longest stretch grows with the numbers. Rare events that take long are no growth.
 fn lengthens(growth: &Growth, of: Of) -> bool {
     let lengths: Vec<f64> = growth.points[growth.points.len().saturating_sub(FITTED)..]
         .iter()

@@ -22,7 +22,7 @@ pub struct Report {
     pub counts: Vec<Row<rows::Amounts>>,
     pub memory: Vec<Row<rows::Amounts>>,
     pub growth: Vec<Row<growth::Grows>>,
-    /// What a reader should know before trusting the rows.
+    /// Warnings about the rows.
     pub remarks: Vec<String>,
 }
 

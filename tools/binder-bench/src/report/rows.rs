@@ -1,106 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
-//! All results, sorted by the point and the driver or yardstick that they are about; and times, instructions and memory, next to the
-//! base and with what the yardstick says of the machine.
+//! All results, sorted by point and driver; and times, instructions and memory, next to the base.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::result::{Carrier, Cell, Label, Latency, Measured, RunFile};
+use crate::result::{Cell, Label, Latency, Measured, RunFile};
 use crate::stats::{self, Ratio};
-use crate::yardstick;
 
-/// Whom a row is about. Yardsticks come after drivers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Subject {
-    Driver(String),
-    /// Something to compare Binder with; the same in every boot, whatever driver is loaded.
-    Yardstick(Carrier),
-}
-
-impl Subject {
-    pub fn name(&self) -> &str {
-        match self {
-            Subject::Driver(label) => label,
-            Subject::Yardstick(carrier) => carrier.name(),
-        }
-    }
-}
-
-/// A measured point, by the order in which points are met first, and whom it is about.
-pub type Key = (usize, Subject);
-
-/// What one point came to with one driver or yardstick, next to the base.
+/// The figures of one point with one driver, next to the base.
 #[derive(Debug, Serialize)]
 pub struct Row<T> {
-    /// What was measured; its carrier says nothing here.
     #[serde(flatten)]
     pub label: Label,
-    pub subject: Subject,
+    pub driver: String,
     #[serde(flatten)]
     pub figures: T,
 }
 
 #[derive(Default)]
 pub struct Sorted<'a> {
-    /// What each point is: a label that leaves the carrier open.
-    points: Vec<Label>,
-    /// Cells with the driver that was loaded.
-    cells: BTreeMap<Key, Vec<(&'a str, &'a Cell)>>,
+    /// The points, in the order of their first results.
+    points: Vec<&'a Label>,
+    /// The cells of each point and driver.
+    cells: BTreeMap<(usize, &'a str), Vec<&'a Cell>>,
 }
 
 impl<'a> Sorted<'a> {
     pub fn add(&mut self, file: &'a RunFile) {
         for cell in &file.cells {
-            let carrier = cell.label.carrier;
-            let label = Label { carrier: Carrier::Binder, ..cell.label.clone() };
-            let point = self.points.iter().position(|known| *known == label).unwrap_or_else(|| {
-                self.points.push(label);
+            let point = self.points.iter().position(|known| **known == cell.label).unwrap_or_else(|| {
+                self.points.push(&cell.label);
                 self.points.len() - 1
             });
-            let subject = match carrier {
-                Carrier::Binder => Subject::Driver(file.driver.clone()),
-                yardstick => Subject::Yardstick(yardstick),
-            };
-            self.cells.entry((point, subject)).or_default().push((&file.driver, cell));
+            self.cells.entry((point, &file.driver)).or_default().push(cell);
         }
     }
 
-    /// A row for each key of which something of one kind was measured: `pick` gives that, `figures` what it comes to next to the
-    /// same of the base, which is empty where there is none.
+    /// A row for each key with measurements of one kind: `pick` selects them, `figures` computes the row from them and
+    /// from those of the base, if any.
     pub fn rows<M, T>(
         &self,
         base: &str,
         pick: impl Fn(&'a Cell) -> Option<M>,
-        figures: impl Fn(&Key, &[M], &[M]) -> Option<T>,
+        figures: impl Fn(&[M], &[M]) -> Option<T>,
     ) -> Vec<Row<T>> {
-        let row = |key: &Key| {
-            let base_key = (key.0, Subject::Driver(base.to_string()));
-            let of = |key: &Key| -> Vec<M> {
-                self.cells.get(key).into_iter().flatten().filter_map(|(_, cell)| pick(cell)).collect()
+        let row = |&(point, driver): &(usize, &'a str)| {
+            let of = |driver| -> Vec<M> {
+                self.cells.get(&(point, driver)).into_iter().flatten().filter_map(|cell| pick(cell)).collect()
             };
-            let (seen, of_base) = (of(key), if *key == base_key { Vec::new() } else { of(&base_key) });
-            let figures = if seen.is_empty() { None } else { figures(key, &seen, &of_base) }?;
-            Some(Row { label: self.points[key.0].clone(), subject: key.1.clone(), figures })
+            let (seen, of_base) = (of(driver), if driver == base { Vec::new() } else { of(base) });
+            let figures = if seen.is_empty() { None } else { figures(&seen, &of_base) }?;
+            Some(Row { label: self.points[point].clone(), driver: driver.to_string(), figures })
         };
         self.cells.keys().filter_map(row).collect()
-    }
-
-    /// What the yardstick showed while a driver was loaded: at the same point, or else for the same workload.
-    pub fn control(&self, point: usize, driver: &str) -> Vec<&'a Cell> {
-        let at = |point: usize| -> Vec<&'a Cell> {
-            let cells =
-                self.cells.get(&(point, Subject::Yardstick(Carrier::Seqpacket))).into_iter().flatten();
-            cells.filter(|(loaded, _)| *loaded == driver).map(|(_, cell)| *cell).collect()
-        };
-        let found = at(point);
-        if !found.is_empty() {
-            return found;
-        }
-        let workload = &self.points[point].workload;
-        let general = |p: &Label| &p.workload == workload && p.case == yardstick::CASE;
-        self.points.iter().position(general).map(at).unwrap_or_default()
     }
 }
 
@@ -130,26 +83,24 @@ pub struct Ratios {
 pub struct Judged {
     #[serde(flatten)]
     pub ratio: Ratio,
-    /// A winner only where the interval allows one. Empty for yardsticks, which are no contestants.
+    /// A winner only where the interval allows one.
     pub verdict: String,
 }
 
 impl Judged {
-    fn new(ratio: Ratio, subject: &Subject) -> Judged {
-        let verdict = match subject {
-            Subject::Yardstick(_) => String::new(),
-            Subject::Driver(_) if ratio.boots < stats::MIN_BOOTS => "too few boots".into(),
-            Subject::Driver(_) if ratio.excludes_one() && ratio.disturbed() => "machine disturbed".into(),
-            Subject::Driver(_) if !ratio.decides() => "no difference shown".into(),
-            Subject::Driver(_) if ratio.point < 1.0 => format!("{:.1} % faster", (1.0 - ratio.point) * 100.0),
-            Subject::Driver(_) => format!("{:.1} % slower", (ratio.point - 1.0) * 100.0),
+    fn new(ratio: Ratio) -> Judged {
+        let verdict = match ratio.point {
+            _ if ratio.boots < stats::MIN_BOOTS => "too few boots".into(),
+            _ if !ratio.decides() => "no difference shown".into(),
+            point if point < 1.0 => format!("{:.1} % faster", (1.0 - point) * 100.0),
+            point => format!("{:.1} % slower", (point - 1.0) * 100.0),
         };
         Judged { ratio, verdict }
     }
 }
 
 pub fn times(sorted: &Sorted, base: &str) -> Vec<Row<Times>> {
-    sorted.rows(base, latency, |key, runs, of_base| {
+    sorted.rows(base, latency, |runs, of_base| {
         let mut merged = stats::new_histogram();
         for run in runs {
             stats::add_pairs(&mut merged, &run.histogram);
@@ -157,8 +108,8 @@ pub fn times(sorted: &Sorted, base: &str) -> Vec<Row<Times>> {
         let blocks = || runs.iter().flat_map(|run| &run.blocks);
         let calls: u64 = blocks().map(|b| b.calls).sum();
         let wall: f64 = blocks().map(|b| b.wall_ns).sum();
-        let ratios = compare(runs, of_base)
-            .map(|ratio| Ratios { p50: Judged::new(controlled(key, ratio, sorted, base), &key.1) });
+        let ratios = stats::ratio(&stats::medians(runs), &stats::medians(of_base))
+            .map(|ratio| Ratios { p50: Judged::new(ratio) });
         (calls > 0).then(|| Times {
             boots: runs.len(),
             calls,
@@ -179,24 +130,11 @@ fn latency(cell: &Cell) -> Option<&Latency> {
     Some(latency)
 }
 
-fn compare(runs: &[&Latency], base: &[&Latency]) -> Option<Ratio> {
-    stats::ratio(&stats::medians(runs), &stats::medians(base))
-}
-
-/// Adds what the yardstick says about the boots of a driver and those of the base.
-fn controlled((point, subject): &Key, ratio: Ratio, sorted: &Sorted, base: &str) -> Ratio {
-    let Subject::Driver(driver) = subject else { return ratio };
-    let of = |driver| -> Vec<&Latency> {
-        sorted.control(*point, driver).into_iter().filter_map(latency).collect()
-    };
-    Ratio { control: compare(&of(driver), &of(base)).map(|yardstick| yardstick.point), ..ratio }
-}
-
 /// Instructions, or bytes of kernel memory.
 #[derive(Debug, Serialize)]
 pub struct Amounts {
     pub runs: usize,
-    /// What one takes: the middle run.
+    /// The cost of one: the middle run.
     pub amount: f64,
     /// The least of all runs, and the most; of bytes less and more what they may be wrong by.
     pub least: f64,
@@ -214,7 +152,7 @@ pub fn amounts(sorted: &Sorted, base: &str, pick: fn(&Measured) -> Option<(f64, 
     sorted.rows(
         base,
         |cell| pick(&cell.measured),
-        |_, runs, of_base| {
+        |runs, of_base| {
             let amount = middle(runs)?;
             Some(Amounts {
                 runs: runs.len(),

@@ -19,7 +19,7 @@ pub const TIMES: &[Column<Times>] = &[
     ("workload", Left, |row| row.label.title()),
     ("payload", Right, |row| bytes(&row.label)),
     ("clients", Right, |row| row.label.pairs.to_string()),
-    ("", Left, |row| row.subject.name().to_string()),
+    ("", Left, |row| row.driver.clone()),
     ("avg", Right, |row| us(row.figures.mean_ns)),
     ("p50", Right, |row| us(row.figures.p50_ns as f64)),
     ("p90", Right, |row| us(row.figures.p90_ns as f64)),
@@ -40,7 +40,7 @@ pub const TIMES: &[Column<Times>] = &[
 pub const AMOUNTS: &[Column<Amounts>] = &[
     ("what", Left, |row| row.label.title()),
     ("payload", Right, |row| bytes(&row.label)),
-    ("", Left, |row| row.subject.name().to_string()),
+    ("", Left, |row| row.driver.clone()),
     ("each", Right, |row| format!("{:.1}", row.figures.amount)),
     ("runs", Right, |row| row.figures.runs.to_string()),
     ("least … most", Right, |row| format!("{:.1} … {:.1}", row.figures.least, row.figures.most)),
@@ -49,7 +49,7 @@ pub const AMOUNTS: &[Column<Amounts>] = &[
 
 pub const GROWS: &[Column<Grows>] = &[
     ("quantity", Left, |row| row.label.case.clone()),
-    ("", Left, |row| row.subject.name().to_string()),
+    ("", Left, |row| row.driver.clone()),
     ("fewest", Right, |row| row.figures.each.get(1).map_or(String::new(), |(_, each)| format!("{each:.0}"))),
     ("most", Right, |row| row.figures.each.last().map_or(String::new(), |(_, each)| format!("{each:.0}"))),
     ("grows", Right, |row| row.figures.exponent.map_or(String::new(), |power| format!("{power:.2}"))),

@@ -1,40 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The report says what the files say, and no more.
+//! The report contains the files' figures, and no others.
 
 use super::rows::{Row, Times};
 use super::{merge, render, Report};
-use crate::result::{Block, Carrier, Cell, Count, Environment, Label, Latency, Measured, RunFile};
+use crate::result::{Block, Cell, Count, Environment, Label, Latency, Measured, RunFile};
 use crate::stats;
-use crate::yardstick;
 
-fn cell(carrier: Carrier, measured: Measured) -> Cell {
-    Cell { label: Label { carrier, ..Label::new("throughput", "") }, measured }
+fn run(driver: &str, measured: Measured) -> RunFile {
+    let cell = Cell { label: Label::new("throughput", ""), measured };
+    RunFile::new(driver, Environment::new(), vec![cell])
 }
 
 /// A boot whose round trips take about `ns`, a little different in each boot.
 fn boot(driver: &str, boot: usize, ns: u64) -> RunFile {
-    let made = |carrier, ns: u64| {
-        let mut histogram = stats::new_histogram();
-        let blocks: Vec<Block> = (0..10)
-            .filter_map(|b| {
-                let samples: Vec<u64> = (0..100).map(|i| ns + i % 7 + b + boot as u64 * 3).collect();
-                stats::summarise(&samples, 1, (ns * 100) as f64, &mut histogram)
-            })
-            .collect();
-        let measured = Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) });
-        cell(carrier, measured)
-    };
-    RunFile::new(
-        driver,
-        Environment::new(),
-        vec![made(Carrier::Binder, ns), made(Carrier::Seqpacket, 30_000)],
-    )
+    let mut histogram = stats::new_histogram();
+    let blocks: Vec<Block> = (0..10)
+        .filter_map(|b| {
+            let samples: Vec<u64> = (0..100).map(|i| ns + i % 7 + b + boot as u64 * 3).collect();
+            stats::summarise(&samples, 1, (ns * 100) as f64, &mut histogram)
+        })
+        .collect();
+    run(driver, Measured::Latency(Latency { blocks, histogram: stats::to_pairs(&histogram) }))
 }
 
 /// A run that counted instructions.
 fn count(driver: &str, instructions: f64) -> RunFile {
-    let measured = Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions });
-    RunFile::new(driver, Environment::new(), vec![cell(Carrier::Binder, measured)])
+    run(driver, Measured::Count(Count { n1: 1, n2: 2, t1: vec![3], t2: vec![5], instructions }))
 }
 
 /// Three boots of C, and three of ours that are a tenth faster.
@@ -43,7 +34,7 @@ fn faster() -> Vec<RunFile> {
 }
 
 fn row<'a>(report: &'a Report, name: &str) -> &'a Row<Times> {
-    report.latency.iter().find(|r| r.subject.name() == name).unwrap()
+    report.latency.iter().find(|r| r.driver == name).unwrap()
 }
 
 /// Returns the ratio of ours to the base in a report.
@@ -52,10 +43,10 @@ fn ratio(report: &Report) -> stats::Ratio {
 }
 
 #[test]
-fn drivers_are_kept_apart_and_yardsticks_merged() {
+fn drivers_are_kept_apart() {
     let report = merge(&faster(), "c");
-    for (who, boots, calls) in [("c", 3, 3000), ("rust", 3, 3000), ("seqpacket", 6, 6000)] {
-        assert_eq!((row(&report, who).figures.boots, row(&report, who).figures.calls), (boots, calls));
+    for who in ["c", "rust"] {
+        assert_eq!((row(&report, who).figures.boots, row(&report, who).figures.calls), (3, 3000));
     }
     assert!(row(&report, "c").figures.ratios.is_none());
     let ratio = ratio(&report);
@@ -64,7 +55,7 @@ fn drivers_are_kept_apart_and_yardsticks_merged() {
     assert!(text.contains("10.0 % faster"), "{text}");
     let columns: Vec<usize> =
         text.lines().filter(|l| l.contains('┆')).map(|l| l.matches('┆').count()).collect();
-    assert!(columns.len() == 4 && columns.iter().all(|&c| c == 13), "as many cells as headings: {columns:?}");
+    assert!(columns.len() == 3 && columns.iter().all(|&c| c == 13), "as many cells as headings: {columns:?}");
     assert!(report.remarks.is_empty(), "{:?}", report.remarks);
 }
 
@@ -81,26 +72,9 @@ fn no_winner_is_named_without_evidence() {
 }
 
 #[test]
-fn a_machine_that_was_slower_for_one_driver_names_no_winner() {
-    let mut files = faster();
-    for file in files.iter_mut().filter(|f| f.driver == "c") {
-        // The yardstick suffered as much as the driver.
-        let Measured::Latency(yardstick) = &mut file.cells[1].measured else {
-            panic!("boot() makes latencies")
-        };
-        for block in &mut yardstick.blocks {
-            block.p50_ns *= 1.1;
-        }
-    }
-    let report = merge(&files, "c");
-    assert!(!ratio(&report).decides(), "{report:?}");
-    assert!(render(&report).contains("machine disturbed"));
-}
-
-#[test]
 fn counts_are_compared_exactly() {
     let report = merge(&[count("c", 20_000.0), count("rust", 15_000.0), count("rust", 15_000.5)], "c");
-    let rust = report.counts.iter().find(|r| r.subject.name() == "rust").unwrap();
+    let rust = report.counts.iter().find(|r| r.driver == "rust").unwrap();
     assert_eq!(
         (rust.figures.runs, rust.figures.amount, rust.figures.most, rust.figures.ratio),
         (2, 15_000.0, 15_000.5, Some(0.75))
@@ -119,18 +93,4 @@ fn missing_base_and_mixed_kernels_are_said() {
     assert!(report.latency.iter().all(|r| r.figures.ratios.is_none()));
     assert!(report.remarks.iter().any(|r| r.contains("no result of c")));
     assert!(report.remarks.iter().any(|r| r.contains("kernel: k / k2")));
-}
-
-#[test]
-fn a_workload_without_payloads_is_controlled_by_its_yardstick() {
-    let mut files = faster();
-    for file in &mut files {
-        file.cells[0].label.case = "transient".into();
-        file.cells[1].label.case = yardstick::CASE.into();
-    }
-    assert!(ratio(&merge(&files, "c")).control.is_some());
-    for file in &mut files {
-        file.cells[1].label.workload = "other".into();
-    }
-    assert!(ratio(&merge(&files, "c")).control.is_none());
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Death notifications: asking for one and withdrawing it, and the death of watched nodes.
 //!
-//! The nodes that die belong to another open file of the watching process, which is closed: so the time is that of the
-//! driver and not of a process that exits. Opening it and watching its nodes is not measured.
+//! The nodes that die belong to another open file of the watching process, which is closed. So the time is the
+//! driver's, without the exit of a process. Opening it and watching its nodes is not measured.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));
         let client = stage.pair(("watched {}", 0), NAME, serve, |mut talker, handle| {
             talker.enter_looper()?;

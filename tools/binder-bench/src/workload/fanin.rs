@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Many clients, one server process with a pool of threads: where calls meet in the driver.
+//! Many clients and one server process with a pool of threads: contention in the driver.
 
 use std::sync::{mpsc, Arc};
 
@@ -12,7 +12,7 @@ use crate::workers::sit;
 
 const NAME: &str = "fanin";
 
-/// How many of each. A thread of the server sits where the server of a pair would.
+/// The number of each. A thread of the server sits where the server of a pair would.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Clients at the same time.
@@ -24,7 +24,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let clients: &[u32] = if stage.alone { &[1] } else { &self.clients };
         for &threads in &self.threads {
             let service = format!("fanin{threads}");

@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let client = stage.pair(("fds {}", 0), NAME, serve, |talker, handle| {
             let file = std::fs::File::open("/dev/null").context("/dev/null")?;
             Ok(FilesSender { sender: Sender::new(talker, handle), file, parcel: Parcel::new() })

@@ -8,7 +8,7 @@ use crate::prelude::*;
 
 const NAME: &str = "freeze";
 
-/// Nobody calls a process that is frozen here, so nothing is waited for.
+/// No calls wait in the frozen process here, so this time-out is never reached.
 const TIMEOUT_MS: u32 = 100;
 
 const COOKIE: u64 = 16;
@@ -17,7 +17,7 @@ const COOKIE: u64 = 16;
 pub struct Options {}
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         for (case, notified) in [("freeze and thaw", false), ("notified", true)] {
             let service = format!("freeze {notified}");
             let serve = |mut talker: Talker| Err(unexpected(&talker.next()?));
@@ -54,7 +54,7 @@ impl Freezer {
             Return::FrozenBinder(info) if (info.is_frozen != 0) == frozen => {
                 self.talker.write(|out| out.freeze_done(info.cookie))
             }
-            Return::FrozenBinder(_) => Err(Error::failed("a freeze notification tells the wrong state")),
+            Return::FrozenBinder(_) => Err(Error::failed("a freeze notification has the wrong state")),
             other => Err(unexpected(&other)),
         }
     }

@@ -10,17 +10,17 @@ use crate::prelude::*;
 
 const NAME: &str = "handles";
 
-/// The code that asks for one more binder, to be dropped.
+/// The code of a call that gets one more binder, to be dropped.
 const FRESH: u32 = 1;
 
-/// The code that asks for [`PORTION`] binders to be kept.
+/// The code of a call that gets [`PORTION`] binders, to be kept.
 const MANY: u32 = 2;
 
 const PORTION: u32 = 1000;
 
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
-/// How many handles there are already.
+/// Numbers of handles that exist already.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Handles that the client holds; whole thousands.
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         for &refs in &self.refs {
             let (name, service) = (format!("{{}} of {refs} handles"), format!("handles{refs}"));
             let client = stage.pair((&name, 0), &service, serve, |mut talker, handle| {
@@ -79,7 +79,7 @@ fn serve(mut talker: Talker) -> Result<()> {
                 }
                 &many
             }
-            code => return Err(Error::failed(format!("a server was asked for {code}"))),
+            code => return Err(Error::failed(format!("a server got the unknown code {code}"))),
         };
         talker.finish_with(&call, answer).flush()?;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can be measured: one file for each workload, and the list of them.
+//! The workloads: one file for each, and the list of them.
 //!
 //! A workload starts its processes on a [`Stage`] and adds the points that can be measured with them. Its client is a
 //! [`crate::caller::Caller`]; the loops that time and count it are the same for all.
@@ -21,16 +21,10 @@ use clap::{Args, Subcommand};
 
 use crate::cli::Common;
 use crate::prelude::*;
-use crate::yardstick;
 
 pub trait Workload {
-    /// Starts the processes that use Binder, and adds the points.
-    fn add_binder(&self, stage: &mut Stage) -> Result<()>;
-
-    /// The same of the yardstick: usually one null round trip, which shows how fast the machine was.
-    fn add_yardstick(&self, name: &str, stage: &mut Stage) -> Result<()> {
-        yardstick::add_to(name, stage)
-    }
+    /// Starts the workload's processes, and adds its points.
+    fn set_up(&self, stage: &mut Stage) -> Result<()>;
 }
 
 /// A client that sends parcels, and gives each reply back with the next call.
@@ -58,7 +52,7 @@ impl Sender {
     }
 }
 
-/// A workload and what it is called: its subcommand.
+/// A workload and its name, the subcommand.
 pub type Named = (&'static str, Box<dyn Workload>);
 
 macro_rules! workloads {
@@ -71,9 +65,9 @@ macro_rules! workloads {
 
         impl Selected {
             /// The workload that was selected, and how to measure it.
-            pub fn measurement(self) -> (Common, Named) {
+            pub fn measurement(self) -> (Common, Box<dyn Workload>) {
                 match self {
-                    $(Selected::$name(one) => (one.common, (stringify!($module), Box::new(one.options))),)*
+                    $(Selected::$name(one) => (one.common, Box::new(one.options)),)*
                 }
             }
         }
@@ -84,14 +78,14 @@ macro_rules! workloads {
     };
 }
 
-// `handles` comes after all others of Binder: drivers put off the end of a process, and that of one with so many handles takes long
-// enough to disturb what follows.
+// `handles` comes last of Binder's: drivers defer the end of a process, and with so many handles it takes long enough
+// to disturb the next workload.
 workloads! {
     /// AOSP's binderThroughputTest: client/server pairs times payloads.
     Throughput(throughput),
     /// AOSP's binderRpcBenchmark: ping, arrays of bytes, a string of two pages, a new binder.
     Rpc(rpc),
-    /// Batches of calls that nobody answers.
+    /// Batches of oneway calls.
     Oneway(oneway),
     /// Files sent along with calls.
     Fds(fds),
@@ -103,7 +97,7 @@ workloads! {
     Nested(nested),
     /// Freezing and thawing an idle process.
     Freeze(freeze),
-    /// Death notifications: asked for and withdrawn, and sent.
+    /// Death notifications: requested and withdrawn, and sent.
     Death(death),
     /// Oneway calls to a process whose space is nearly full.
     Spam(spam),
@@ -126,7 +120,7 @@ pub fn all() -> Vec<Named> {
     defaults().into_iter().filter(|(name, _)| *name != "sharing").collect()
 }
 
-/// What the command line makes of no options at all.
+/// The options of a command line without options.
 fn default_of<O: Args>() -> O {
     let matches = O::augment_args(clap::Command::new("defaults")).get_matches_from(["defaults"]);
     O::from_arg_matches(&matches).expect("every option of a workload has a default")

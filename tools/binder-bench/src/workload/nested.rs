@@ -11,7 +11,7 @@ use crate::registry;
 
 const NAME: &str = "nested";
 
-/// What the client's own node is registered as.
+/// The registered name of the client's own node.
 const CLIENT: &str = "nested client";
 
 #[derive(Args, Clone, Debug)]
@@ -22,9 +22,9 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let serve = |mut talker: Talker| {
-            // The client is there as soon as it has called.
+            // The client has registered before its first call.
             let mut call = talker.next_call()?;
             let handle = registry::look_up(&mut talker, CLIENT)?;
             let mut side = NestedCaller { talker, handle, depth: 0 };
@@ -46,7 +46,7 @@ impl Workload for Options {
     }
 }
 
-/// Either side: who it calls, and at the top of all calls how deep it goes.
+/// Either side: its target and, for the outermost call, the depth.
 struct NestedCaller {
     talker: Talker,
     handle: u32,
@@ -71,7 +71,7 @@ impl NestedCaller {
         }
     }
 
-    /// Answers a call, with further calls before if it asks for them.
+    /// Answers a call, after further calls if it contains their number.
     fn answer(&mut self, call: &BinderTransactionData) -> Result<()> {
         let deeper = u32::from_ne_bytes(self.talker.port().part(call, 0)?);
         if deeper > 0 {

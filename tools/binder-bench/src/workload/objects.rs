@@ -18,7 +18,7 @@ const HELD: u32 = 2;
 pub struct Options {}
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let client = stage.pair(("objects {}", 0), NAME, serve, |talker, handle| {
             let sender = Sender::new(talker, handle);
             Ok(ObjectSender { sender, code: TRANSIENT, parcel: Parcel::new() })

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Calls that nobody answers: batches of them, each call received and its buffer given back.
+//! Batches of oneway calls, each of which is received and its buffer freed.
 //!
-//! The client sends a batch, one call an ioctl, and then waits for a byte on a socket, which the server writes when it has
-//! received the whole batch. The share of that byte is divided by the batch. There may be several clients, all of which call one node of
-//! one server; the code of a call says whose it is.
+//! The client sends a batch, one call an ioctl, and then waits for a byte on a socket. The server writes it after the
+//! whole batch. The share of that byte is divided by the batch. There may be several clients, all of which call one
+//! node of one server; the code of a call is its client's number.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ const NAME: &str = "oneway";
 /// Calls in a batch.
 const BATCH: u32 = 32;
 
-/// Which payloads, and how many clients.
+/// Payloads, and numbers of clients.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Bytes of a call.
@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let senders: &[u32] = if stage.alone { &[1] } else { &self.senders };
         let most = senders.iter().copied().max().unwrap_or(1);
         let pairs = (0..most).map(|_| UnixStream::pair()).collect::<std::io::Result<Vec<_>>>();
@@ -71,7 +71,7 @@ impl Workload for Options {
 struct Sender {
     talker: Talker,
     call: BinderTransactionData,
-    /// What `call` points into.
+    /// The data of `call`.
     _payload: Vec<u8>,
     done: UnixStream,
 }
@@ -93,7 +93,7 @@ impl Caller for Sender {
     }
 }
 
-/// Receives for ever; `done` are the clients' sockets.
+/// Receives in a loop; `done` are the clients' sockets.
 fn serve(mut talker: Talker, mut done: Vec<UnixStream>) -> Result<()> {
     let mut received = vec![0; done.len()];
     loop {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The cases of AOSP's binderRpcBenchmark over the kernel's Binder: parcels as large as libbinder makes them.
 //!
-//! The server gives back what it was given: nothing (`pingTransaction`), an array of bytes (`throughput/N`), a string
+//! The server returns the request's contents: nothing (`pingTransaction`), an array of bytes (`throughput/N`), a string
 //! of two pages (`repeatTwoPageString`, sent as UTF-16), or a new binder (`repeatBinder`). The odd sizes lie just below
 //! a page and powers of two of it, and around 64 KiB.
 
@@ -13,17 +13,17 @@ use crate::prelude::*;
 
 const NAME: &str = "rpc";
 
-/// What libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
+/// The header that libbinder writes before the arguments of a call: strict mode, work source and a magic number, four bytes each,
 /// then `IBinderRpcBenchmark` in UTF-16 with its length and a final zero.
 const TOKEN: u32 = 12 + 4 + 2 * 20;
 
-/// What it writes before a result: whether there was an exception.
+/// The word that it writes before a result: the status of an exception.
 const STATUS: u32 = 4;
 
-/// What it writes before an array or a string: the length.
+/// The word that it writes before an array or a string: the length.
 const LENGTH: u32 = 4;
 
-/// What it writes behind a binder: how stable its interface is.
+/// The word that it writes behind a binder: the stability of its interface.
 const STABILITY: [u8; 4] = 12u32.to_ne_bytes();
 
 /// Characters of two pages.
@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The cases whose parcels hold nothing but bytes: their names, and bytes of a request.
+    /// The cases whose parcels contain only bytes: their names, and bytes of a request.
     fn cases(&self) -> Vec<(String, u32)> {
         let padded = |length: u32| TOKEN + LENGTH + length.next_multiple_of(4);
         let mut cases = vec![("pingTransaction".into(), 0)];
@@ -47,13 +47,13 @@ impl Options {
     }
 }
 
-/// Bytes of a reply: what was in the request, behind another head.
+/// Bytes of a reply: the request's contents behind another header.
 fn reply_size(request: u64) -> u64 {
     request.checked_sub(u64::from(TOKEN)).map_or(0, |arguments| arguments + u64::from(STATUS))
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let cases = self.cases();
         let largest = cases.iter().map(|case| case.1).max().unwrap_or(0);
         let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);
@@ -92,7 +92,7 @@ impl Caller for BinderRepeater {
     }
 }
 
-/// Takes hold of each binder, gives it back, and lets go of it, as libbinder does with a proxy.
+/// Acquires each binder, returns it, and releases it, as libbinder does with a proxy.
 fn serve_binders(mut talker: Talker) -> Result<()> {
     let mut parcel = Parcel::new();
     loop {

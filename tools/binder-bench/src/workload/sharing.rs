@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Two processes on two CPUs that share cache lines in known ways, and use no Binder: what they do to the lines is known beforehand, so
-//! that whoever counts that can be tested (tools/report/lines.c).
+//! Two processes on two CPUs that share cache lines in known ways, and use no Binder. Their effects on the lines are
+//! known, which tests a plugin that counts them (tools/report/lines.c).
 //!
-//! In each call the first hands over to the second, which hands back. Of the line that they do that by, each reads what the other has written,
-//! and writes what the other has read. Before it hands over each side does what the case says.
+//! In each call the first hands over to the second, which hands back. Each reads the word in their common line that the
+//! other has written, and writes the word that the other has read. Before it hands over each side runs the case's step.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +18,7 @@ const NAME: &str = "sharing";
 #[derive(Args, Clone, Debug)]
 pub struct Options {}
 
-/// What a side does in a case; the first is 0, the second 1.
+/// The step of a side in a case; the first is 0, the second 1.
 type Step = fn(&Memory, usize);
 
 /// The cases by their names.
@@ -41,11 +41,7 @@ fn count_up(page: &Memory, line: usize, word: usize) {
 }
 
 impl Workload for Options {
-    fn add_yardstick(&self, _name: &str, _stage: &mut Stage) -> Result<()> {
-        Ok(())
-    }
-
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let seat = stage.seat(0);
         if seat.client == seat.server {
             return Err(Kind::Usage.error("sharing needs two CPUs, and --placement other"));

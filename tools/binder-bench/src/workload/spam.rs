@@ -2,7 +2,7 @@
 //! Oneway calls to a process whose space for them is nearly full, so that the driver looks for a flood at each.
 //!
 //! Sender and receiver are two open files of one process and one thread, so there is no scheduling in the figures. The
-//! buffers that fill the space are never given back; those of the measured calls are, between the measurements.
+//! buffers that fill the space are never freed; those of the measured calls are freed between the measurements.
 
 use clap::Args;
 
@@ -15,11 +15,11 @@ const NAME: &str = "spam";
 /// Measured calls in a row.
 const BATCH: u32 = 16;
 
-/// What fills the space: oneway calls may use half of a megabyte less two pages, and the driver becomes suspicious when
+/// The data that fill the space: oneway calls may use half of a megabyte less two pages, and the driver becomes suspicious when
 /// less than a tenth of the whole is left.
 const FILL: u32 = 440_000;
 
-/// How many buffers fill the space.
+/// Numbers of buffers that fill the space.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Buffers that fill the receiver's space; 0 leaves it empty.
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Workload for Options {
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         stage.need_manager()?;
         for &outstanding in &self.outstanding {
             let (seat, device) = (stage.seat(0), stage.device.clone());

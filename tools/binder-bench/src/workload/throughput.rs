@@ -11,11 +11,10 @@ use clap::Args;
 use super::Workload;
 use crate::exchange::{self, BinderCaller};
 use crate::prelude::*;
-use crate::yardstick;
 
 const NAME: &str = "throughput";
 
-/// Which payloads, and how many pairs.
+/// Payloads, and numbers of pairs.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Bytes of a request.
@@ -33,23 +32,13 @@ const USUAL: [u32; 3] = [0, 4096, 65536];
 const LARGE: u32 = 1 << 20;
 
 impl Workload for Options {
-    fn add_yardstick(&self, _name: &str, stage: &mut Stage) -> Result<()> {
-        self.add(Carrier::Seqpacket, stage)
-    }
-
-    fn add_binder(&self, stage: &mut Stage) -> Result<()> {
-        self.add(Carrier::Binder, stage)
-    }
-}
-
-impl Options {
-    fn add(&self, carrier: Carrier, stage: &mut Stage) -> Result<()> {
+    fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let pairs = if stage.alone { &[1] } else { &self.pairs[..] };
-        add_pairs(carrier, "binderWorker", (&self.sizes, pairs), stage)?;
-        // A SEQPACKET socket takes no message of such a size, and who names sizes wants no others.
-        if carrier == Carrier::Binder && self.sizes == USUAL {
+        add_pairs("binderWorker", (&self.sizes, pairs), stage)?;
+        // `--sizes` replaces all sizes.
+        if self.sizes == USUAL {
             stage.space = LARGEST_SPACE;
-            add_pairs(carrier, "binderLarge", (&[LARGE], &[1]), stage)?;
+            add_pairs("binderLarge", (&[LARGE], &[1]), stage)?;
             stage.space = SPACE;
         }
         Ok(())
@@ -57,30 +46,19 @@ impl Options {
 }
 
 /// Starts as many pairs as any point needs, with services of this name, and adds the points.
-fn add_pairs(
-    carrier: Carrier,
-    service: &str,
-    (sizes, pairs): (&[u32], &[u32]),
-    stage: &mut Stage,
-) -> Result<()> {
+fn add_pairs(service: &str, (sizes, pairs): (&[u32], &[u32]), stage: &mut Stage) -> Result<()> {
     let largest = sizes.iter().copied().max().unwrap_or(0);
     let mut clients = Vec::new();
     for pair in 0..pairs.iter().copied().max().unwrap_or(1) {
-        clients.push(match carrier {
-            Carrier::Binder => {
-                let (name, service) =
-                    (format!("binder {{}} of pair {}", pair + 1), format!("{service}{pair}"));
-                let serve = |talker: Talker| exchange::serve(talker.port().clone(), 0, |_| 0);
-                stage.pair((&name, pair), &service, serve, |talker, handle| {
-                    Ok(BinderCaller::new(talker.port().clone(), handle, largest))
-                })?
-            }
-            Carrier::Seqpacket => yardstick::start(pair, largest, stage)?,
-        });
+        let (name, service) = (format!("binder {{}} of pair {}", pair + 1), format!("{service}{pair}"));
+        let serve = |talker: Talker| exchange::serve(talker.port().clone(), 0, |_| 0);
+        clients.push(stage.pair((&name, pair), &service, serve, |talker, handle| {
+            Ok(BinderCaller::new(talker.port().clone(), handle, largest))
+        })?);
     }
     for &size in sizes {
         for &pairs in pairs {
-            let label = Label { carrier, size, pairs, ..Label::new(NAME, "") };
+            let label = Label { size, pairs, ..Label::new(NAME, "") };
             stage.add(label, 0, &clients[..pairs as usize]);
         }
     }

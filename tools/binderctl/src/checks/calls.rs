@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Whether calls wait that nobody will serve soon: for a busy pool, for long, in a cycle, or for a frozen process.
+//! Checks for calls that no thread will serve soon: a busy pool, a slow call, a cycle, or a frozen process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,13 +38,10 @@ pub fn pools(waiting: &Waiting, again: impl Fn() -> Waiting, names: &mut Names) 
     Ok((findings, count(waiting.pools.len(), "pool")))
 }
 
-/// What keeps a whole process from its work, whatever its threads do, and how to end that.
+/// The reason why a whole process makes no progress, whatever its threads do, and how to end that.
 fn halt(pid: i32) -> Option<(String, String)> {
     if tasks::is_stopped(pid) {
-        return Some((
-            "is stopped".into(),
-            format!("let it go on: kill -CONT {pid}, or detach the debugger"),
-        ));
+        return Some(("is stopped".into(), format!("continue it: kill -CONT {pid}, or detach the debugger")));
     }
     let cgroup = tasks::frozen_cgroup(pid)?;
     let cgroup = cgroup.display();
@@ -52,7 +49,7 @@ fn halt(pid: i32) -> Option<(String, String)> {
 }
 
 fn busy(pool: &Pool) -> (String, String) {
-    let limit = pool.max.map(|max| format!(" (the driver may ask for {max})")).unwrap_or_default();
+    let limit = pool.max.map(|max| format!(" (max_threads {max})")).unwrap_or_default();
     if pool.threads.is_empty() {
         (
             "none of its threads has joined the pool".into(),
@@ -66,7 +63,7 @@ fn busy(pool: &Pool) -> (String, String) {
     }
 }
 
-/// What is wanted of calls that wait: how long they have waited at least, and those that are left out.
+/// Selects waiting calls: the shortest wait to report, and the calls to leave out.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub limit_ms: i64,
@@ -179,21 +176,21 @@ pub fn cycles(waiting: &Waiting, again: impl Fn() -> Waiting, wanted: &Wanted, n
         let first = names.of_thread(calls[0].from.process, calls[0].from.thread);
         let is_queued = calls.iter().any(|call| call.to_thread.is_none());
         let unless = if is_queued { " unless another thread joins a pool" } else { "" };
-        let message = format!("{}{first} again: none of them can go on{unless}", steps(calls, names));
+        let message = format!("{}{first} again: none of them can continue{unless}", steps(calls, names));
         of_calls(calls, message, "end one of these processes; so that it does not happen again, give them another thread in the pool, or make one of the calls oneway")
     });
     Ok((findings.collect(), "no cycle".into()))
 }
 
-/// Asks a device of each process that has something waiting.
+/// Queries a device about each process that has calls waiting.
 ///
-/// Log files do not tell who is frozen. A device does: it says of a process what came for it since it was frozen, and
-/// forgets that when it is thawed. So a frozen process that has got nothing since is not found.
+/// The log files do not list frozen processes. A device reports the calls that arrived for a process since it was
+/// frozen, and resets that when the process is thawed. So a frozen process without calls since then is not found.
 pub fn frozen(seen: &Seen) -> Answer {
     let state = seen.state()?;
     let mut devices = seen.places.iter().flat_map(|(_, devices)| devices.as_deref().unwrap_or_default());
     let device = devices.find_map(|device| binder_sys::Device::open(&device.path).ok());
-    let device = device.ok_or("no device can be opened to ask who is frozen")?;
+    let device = device.ok_or("no device can be opened to query frozen processes")?;
     Ok(of_frozen(state, |pid| device.frozen_info(pid as u32).ok()))
 }
 
@@ -203,10 +200,10 @@ fn of_frozen(state: &State, ask: impl Fn(i32) -> Option<BinderFrozenStatusInfo>)
         *waiting.entry(process.pid).or_default() += process.queued().count();
     }
     waiting.retain(|_, calls| *calls > 0);
-    let asked = count(waiting.len(), "process");
+    let queried = count(waiting.len(), "process");
     let findings = waiting.into_iter().filter_map(|(pid, calls)| {
         let info = ask(pid)?;
-        // Another bit says that calls are under way, to any process.
+        // Bit 1 reports pending transactions, of processes that are not frozen, too.
         let has_refused = info.sync_recv & 1 != 0;
         let refused = if has_refused { "; calls that wait for a reply were refused" } else { "" };
         let message =
@@ -215,7 +212,7 @@ fn of_frozen(state: &State, ask: impl Fn(i32) -> Option<BinderFrozenStatusInfo>)
         let is_frozen = has_refused || info.async_recv != 0;
         is_frozen.then(|| Finding { pid: Some(pid), ..Finding::new(message, next) })
     });
-    (findings.collect(), format!("{asked} with calls waiting"))
+    (findings.collect(), format!("{queried} with calls waiting"))
 }
 
 #[cfg(test)]
@@ -244,7 +241,8 @@ mod tests {
     #[test]
     fn calls_that_nobody_will_take_soon_are_found() {
         let found = of_pool(&[1, 2], &[], &[(5, 10), (4, 70)], false);
-        assert!(found[0].contains("its pool (the driver may ask for 1) is busy: 2 threads; waiting: 2 calls, the longest for 70 ms"), "{found:?}");
+        let busy = "its pool (max_threads 1) is busy: 2 threads; waiting: 2 calls, the longest for 70 ms";
+        assert!(found[0].contains(busy), "{found:?}");
         let found = of_pool(&[], &[], &[(5, 10)], true);
         assert!(found[0].contains("none of its threads has joined the pool"));
         assert!(of_pool(&[1, 2], &[2], &[(5, 10)], false).is_empty());
@@ -279,7 +277,7 @@ mod tests {
         assert!(of(|| crossed(1, 2), Wanted { in_cycles: [1, 2].into(), ..Wanted::default() }).is_empty());
         let message = &found(|| crossed(1, 2))[0];
         assert!(message.contains(" for 20:20, which waits 5 ms "), "{message}");
-        assert!(message.ends_with(" for 10:10 again: none of them can go on"), "{message}");
+        assert!(message.ends_with(" for 10:10 again: none of them can continue"), "{message}");
     }
 
     #[test]
@@ -294,7 +292,7 @@ mod tests {
         }
         let found =
             |later: &Waiting| messages(cycles(&waiting, || later.clone(), &waits(0), &mut Names::none()));
-        assert!(found(&waiting)[0].ends_with(" none of them can go on unless another thread joins a pool"));
+        assert!(found(&waiting)[0].ends_with(" none of them can continue unless another thread joins a pool"));
         let mut later = waiting.clone();
         later.pools.values_mut().next().unwrap().threads.insert(11);
         assert!(found(&later).is_empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Whether a process's space for oneway calls is nearly full, and whether processes hold objects of ended ones.
+//! Checks for nearly full oneway space, and for processes that hold objects of ended processes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,7 +31,7 @@ pub fn space(
         }
     }
     match sizes {
-        0 if !stats.processes.is_empty() => Err("the driver does not tell how large spaces are".into()),
+        0 if !stats.processes.is_empty() => Err("the driver does not report space sizes".into()),
         _ => Ok((findings, count(sizes, "space"))),
     }
 }
@@ -66,8 +66,8 @@ fn nearly_full(
     Finding::of(pid, device, message, format!("{next}; is {who} too slow to give buffers back?"))
 }
 
-/// Bytes of oneway calls in a process's space by who sent them, as far as anything tells: calls that wait name their
-/// sender; of those that were delivered only the last are in the log; upstream's driver names it with the buffer.
+/// Bytes of oneway calls in a process's space, by sender, as far as the logs contain it. Waiting calls name their
+/// sender. Of delivered calls only the last are in the log. Upstream's driver prints the sender with the buffer.
 fn senders(process: &Process, log: Option<&TransactionLog>) -> BTreeMap<i32, i64> {
     let queued = process.queued().filter(|call| call.is_async);
     let waiting = queued.map(|call| (call.id, call.from.process));

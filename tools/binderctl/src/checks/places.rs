@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Whether driver, mounts, devices and log files are there and can be used.
+//! Checks that driver, mounts, devices and log files exist and can be used.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,10 +12,10 @@ use crate::error::{Error, Kind};
 use crate::instances::{self, Device, DEV};
 use crate::output::count;
 
-/// What to do where rights are missing and nothing else is known.
+/// The next step if rights are missing and no other cause is found.
 const AS_ROOT: &str = "look at it as root";
 
-/// Whether the kernel has a driver.
+/// Checks that the kernel has a driver.
 pub fn driver(driver: Option<&Driver>) -> Answer {
     match driver {
         Some(driver) => Ok((Vec::new(), format!("{} ({})", driver.kind.name(), driver.evidence))),
@@ -23,7 +23,7 @@ pub fn driver(driver: Option<&Driver>) -> Answer {
     }
 }
 
-/// Whether there is an instance of binderfs, and none under another mount. A driver without binderfs has devices in `/dev`.
+/// Checks that binderfs is mounted, and not below another mount. A driver without binderfs has devices in `/dev`.
 pub fn mounted(seen: &Seen) -> Answer {
     let advice = instances::advice();
     if seen.driver.is_none() {
@@ -45,14 +45,14 @@ pub fn mounted(seen: &Seen) -> Answer {
     Ok((missing.into_iter().chain(covered).collect(), places.join(", ")))
 }
 
-/// Whether the way to each device is open: directories can be searched, and links in `/dev` lead somewhere.
+/// Checks the path of each device: its directories can be searched, and links in `/dev` have a target.
 pub fn reached(seen: &Seen) -> Answer {
     let directories = seen.places.iter().map(|(instance, _)| &*instance.directory);
     let directories: Vec<&Path> = directories.filter(|directory| *directory != Path::new(DEV)).collect();
     let (links, mut findings) = dangling(Path::new(DEV), &directories);
     for directory in directories {
         let mode = directory.metadata().map_or(0, |metadata| metadata.mode());
-        // Whoever may list a directory is meant to reach what is in it.
+        // A user who may list a directory is meant to reach its files.
         if (mode & 0o444) >> 2 & !mode != 0 {
             let place = directory.display();
             let message = format!(
@@ -66,7 +66,7 @@ pub fn reached(seen: &Seen) -> Answer {
     Ok((findings, count(links, "link")))
 }
 
-/// How many links in `dev` lead into these directories or to where binderfs usually is; and those to what is not there.
+/// The number of links in `dev` into these directories or into the usual mount of binderfs; and those without a target.
 fn dangling(dev: &Path, directories: &[&Path]) -> (usize, Vec<Finding>) {
     let mut links = 0;
     let mut findings = Vec::new();
@@ -95,7 +95,7 @@ fn dangling(dev: &Path, directories: &[&Path]) -> (usize, Vec<Finding>) {
     (links, findings)
 }
 
-/// Whether each device can be opened by others than its owner: the driver makes them for their owner alone.
+/// Checks that not only the owner can open each device: the driver creates them with mode 0600.
 pub fn modes(seen: &Seen) -> Answer {
     let mut findings = Vec::new();
     let mut looked_at = 0;
@@ -126,8 +126,7 @@ fn closed(place: &str, devices: &[Device]) -> Option<Finding> {
     (!names.is_empty()).then(|| Finding::new(message, next))
 }
 
-/// Whether all log files that are needed are there and every line is understood. What a driver does not have is no fault of
-/// the machine.
+/// Checks that all needed log files exist and every line is parsed. Log files that the driver lacks are not needed.
 pub fn readable(seen: &Seen) -> Answer {
     let logs = match &seen.logs {
         Ok(logs) => logs,
@@ -145,8 +144,8 @@ pub fn readable(seen: &Seen) -> Answer {
         match unknown {
             Ok(0) => {}
             Ok(lines) => findings.push(Finding::new(
-                format!("of {name} {} cannot be understood, and will be left out", count(lines, "line")),
-                "is the name of a device strange? Else a newer binderctl may understand more",
+                format!("{name}: {} cannot be parsed and will be left out", count(lines, "line")),
+                "look for unusual device names; a newer binderctl may parse more",
             )),
             Err(error) if error.kind == Kind::NotOffered => {
                 note += &format!("; the driver does not offer {name}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What checks look at, and what they answer.
+//! The input of the checks, and their results.
 
 use std::path::PathBuf;
 use std::thread;
@@ -17,39 +17,39 @@ use crate::options::Options;
 use crate::tasks;
 use crate::waiting::{Call, Waiting};
 
-/// How long after it was read a log is read again.
+/// The time between two readings of a log.
 pub const LATER: Duration = Duration::from_millis(100);
 
-/// From when on something counts as wrong.
+/// The limits above which a check reports a finding.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Limits {
-    /// For how many milliseconds a thread may wait for a reply.
+    /// Report a thread that waits longer than this for a reply, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(0..))]
     pub waiting: i64,
-    /// How many percent of a process's space for oneway calls have to be free.
+    /// Report a process with less than this percentage of its oneway space free.
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(i64).range(0..=100))]
     pub free: i64,
 }
 
-/// What there is on this machine, or what went wrong with each part of it.
+/// The state of this machine, or the error for each part of it.
 pub struct Seen {
     options: Options,
     pub limits: Limits,
     pub driver: Option<Driver>,
     /// Instances of binderfs, and `/dev` if the driver has devices there.
     pub places: Vec<Place>,
-    /// Where an instance is under another mount.
+    /// Instances that are below another mount.
     pub covered: Vec<PathBuf>,
     pub logs: Result<Logs>,
     pub state: Result<State>,
     pub stats: Result<Stats>,
     pub log: Result<TransactionLog>,
-    /// Who waits for whom; nobody if that cannot be read.
+    /// The waiting threads; empty if the logs cannot be read.
     pub waiting: Waiting,
 }
 
 impl Seen {
-    /// Looks at everything, and leaves out what is of other devices than the one wanted.
+    /// Reads everything, and leaves out entries of devices that the options do not select.
     pub fn now(options: &Options, limits: Limits) -> Result<Self> {
         let driver = driver::detect();
         let logs = Logs::find(options);
@@ -73,7 +73,7 @@ impl Seen {
         self.state.as_ref().map_err(|error| error.message.clone())
     }
 
-    /// Who waits for whom a moment later.
+    /// The waiting threads a moment later.
     pub fn waiting_later(&self) -> Waiting {
         thread::sleep(LATER);
         read(&self.logs, &self.options).2
@@ -94,7 +94,7 @@ fn read(logs: &Result<Logs>, options: &Options) -> (Result<State>, Result<Stats>
     (state, stats, waiting)
 }
 
-/// What a check has found, with a note on what it has looked at; or why it could not be made.
+/// The findings of a check with a note about its input; or the reason why it could not run.
 pub type Answer = std::result::Result<(Vec<Finding>, String), String>;
 
 /// Something that is wrong.

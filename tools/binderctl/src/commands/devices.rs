@@ -18,17 +18,17 @@ use crate::output::{Page, Report};
 /// The longest name, in bytes.
 const LONGEST: usize = 255;
 
-/// What to add.
+/// The arguments of `add`.
 #[derive(Args, Clone, Debug)]
 pub struct Add {
     /// The device's name: at most 255 bytes, no slash.
     name: String,
-    /// Link it in /dev, too.
+    /// Create a link to it in /dev.
     #[arg(long)]
     link: bool,
 }
 
-/// What to remove.
+/// The arguments of `rm`.
 #[derive(Args, Clone, Debug)]
 pub struct Remove {
     /// The devices' names.
@@ -96,7 +96,7 @@ fn check_name(name: &str) -> Result<()> {
         "." | ".." => format!("{name} is a directory's name"),
         name if name.contains('/') => format!("{name} has a slash: a device is named without its directory"),
         name if name.len() > LONGEST => {
-            format!("a name of {} bytes is too long: {LONGEST} bytes are the most", name.len())
+            format!("a name of {} bytes is too long: the limit is {LONGEST} bytes", name.len())
         }
         _ => return Ok(()),
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `binderctl explain`: why calls failed, in words.
+//! `binderctl explain`: the causes of failed calls.
 //!
-//! The error that a thread can ask for (`BINDER_GET_EXTENDED_ERROR`) is its own alone, so this looks into what the
-//! driver tells everybody: its log of failed transactions, its reports over netlink.
+//! A thread can only read its own last error (`BINDER_GET_EXTENDED_ERROR`). So this command reads the driver's log of
+//! failed transactions and its reports over netlink.
 
 use binder_logs::LogEntry;
 use clap::Args;
@@ -16,17 +16,17 @@ use crate::options::Options;
 use crate::output::{Page, Report};
 use crate::tasks::Names;
 
-/// What to explain.
+/// The arguments of `explain`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// A process, whose failed calls and replies are explained, those to it too; or what a driver has printed, such as
-    /// 29201/-28. Every process by default.
+    /// Explain the failed calls and replies from and to this process (default: every process), or a code and an errno
+    /// that a driver has printed, such as 29201/-28.
     #[arg(value_name = "PID|CODE/ERRNO", value_parser = subject)]
     subject: Option<Subject>,
-    /// Wait for further failures, and explain each when it happens. Needs the driver's reports over netlink.
+    /// Wait for further failures and explain each. Needs the driver's reports over netlink.
     #[arg(long)]
     follow: bool,
-    /// With --follow: end after so many.
+    /// With --follow: end after N failures.
     #[arg(long, value_name = "N", requires = "follow")]
     count: Option<usize>,
 }
@@ -42,10 +42,10 @@ fn subject(text: &str) -> std::result::Result<Subject, String> {
     causes::parse(text)
         .map(|(code, errno)| Subject::Code(code, errno))
         .or_else(process)
-        .ok_or_else(|| "a process's number is wanted, or a code and an errno such as 29201/-28".to_owned())
+        .ok_or_else(|| "expected a PID, or a code and an errno such as 29201/-28".to_owned())
 }
 
-/// What is known of a failure, and what it means.
+/// A failure and its meaning.
 #[derive(Clone, Debug, Serialize)]
 struct Failure {
     source: &'static str,
@@ -65,7 +65,7 @@ struct Failure {
     who: String,
 }
 
-/// A code and an errno in words.
+/// The meaning of a code and an errno.
 #[derive(Clone, Debug, Serialize)]
 struct Meaning {
     return_code: String,
@@ -81,7 +81,7 @@ struct Explanation {
     failures: Vec<Failure>,
 }
 
-/// Explains what has failed, or what fails from now on.
+/// Explains recorded failures, or with `--follow` new ones.
 pub fn run(arguments: &Arguments, options: &Options) -> Result<bool> {
     let pid = match arguments.subject {
         Some(Subject::Code(code, errno)) => {
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<bool> {
     let failures: Vec<_> = wanted.map(|entry| Failure::logged(entry, &mut names)).collect();
     match pid.filter(|_| failures.is_empty()) {
         Some(pid) if names.process(pid).is_none() => {
-            Err(Error::new(Kind::NotThere, format!("there is no process {pid}, and no log knows of one")))
+            Err(Error::new(Kind::NotThere, format!("there is no process {pid}, and none in the log")))
         }
         _ => {
             let found = !failures.is_empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `binderctl graph`: who calls whom and who holds whose objects, as processes and arrows between them.
+//! `binderctl graph`: calls and references between processes, as nodes and arrows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,17 +13,17 @@ use crate::options::Options;
 use crate::output::{count, Page, Report};
 use crate::tasks::Names;
 
-/// What to show.
+/// The arguments of `graph`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Only what has to do with this process.
+    /// Show only the edges from and to this process.
     pid: Option<i32>,
-    /// Only who holds this node, by the number that the driver's logs have.
+    /// Show only the holders of this node, by its number in the driver's logs.
     #[arg(long, value_name = "NUMBER", conflicts_with = "pid")]
     node: Option<i64>,
 }
 
-/// Shows what the logs have at this moment.
+/// Shows the current state of the logs.
 pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     let logs = Logs::find(options)?;
     // Without the log of transactions there is still who holds and who waits.
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     if let Some(node) = arguments.node {
         graph.keep(|arrow| arrow.ties.nodes.contains(&node), None);
         if graph.arrows.is_empty() {
-            return not_there(format!("nobody holds a node {node}"));
+            return not_there(format!("no process holds node {node}"));
         }
     }
     options.print(&graph)
@@ -59,17 +59,17 @@ pub struct Process {
 /// All that leads from one process to another on one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Arrow {
-    /// Who holds and calls.
+    /// The process that holds and calls.
     pub from: i32,
-    /// Who owns and serves.
+    /// The process that owns and serves.
     pub to: i32,
     pub context: String,
-    /// What there is between them.
+    /// The references and calls between them.
     #[serde(flatten)]
     pub ties: Ties,
 }
 
-/// What one process has to do with another.
+/// The references and calls from one process to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ties {
     /// The driver's numbers of the nodes that the first holds of the second's.
@@ -156,7 +156,7 @@ impl Graph {
         }
     }
 
-    /// Leaves some arrows, with the processes at their ends, and one process by itself.
+    /// Keeps the arrows that `is_wanted` selects with the processes at their ends, and one process without arrows.
     fn keep(&mut self, is_wanted: impl Fn(&Arrow) -> bool, process: Option<i32>) {
         self.arrows.retain(|arrow| is_wanted(arrow));
         let left: BTreeSet<i32> =
@@ -185,7 +185,7 @@ impl Report for Graph {
             page.say(format!("{} -> {}: {}", who(arrow.from), who(arrow.to), lines.join(", ")));
         }
         if self.arrows.is_empty() {
-            page.say("nobody holds or calls anybody");
+            page.say("no process holds an object of another or calls one");
         }
     }
 }

@@ -32,7 +32,7 @@ struct Place {
     devices: Vec<Entry>,
 }
 
-/// A device, and who its context manager is, if the driver's logs tell.
+/// A device, and its context managers if the driver's logs are readable.
 #[derive(Serialize)]
 struct Entry {
     #[serde(flatten)]
@@ -40,9 +40,9 @@ struct Entry {
     managers: Option<Vec<i32>>,
 }
 
-/// Lists all instances, or the one asked for.
+/// Lists all instances, or the one that the options name.
 pub fn run(options: &Options) -> Result<()> {
-    // The managers are known to those who may read the logs.
+    // The managers come from the logs, which may not be readable.
     let state = Logs::find(options).and_then(|logs| logs.state()).ok();
     let driver = driver::detect();
     let all = instances::places(options, driver.as_ref())?;
@@ -104,7 +104,8 @@ fn row(entry: &Entry, names: &mut Names) -> Vec<String> {
     vec![device.name.clone(), numbers, device.mode.clone(), owner_name(device), managers]
 }
 
-/// An owner by names, or by numbers where they have none. A static program knows those of the two files alone.
+/// An owner by names, or by numbers where they have none. A static program finds only the names in `/etc/passwd` and
+/// `/etc/group`.
 fn owner_name(device: &Device) -> String {
     let name = |file: &str, id: u32| {
         let id = id.to_string();
@@ -120,8 +121,7 @@ fn owner_name(device: &Device) -> String {
 /// The context managers of a device. Logs do not name them. But handle 0 is always a handle on the manager's node; and a
 /// manager mostly makes that node of nothing, while other nodes have an address.
 ///
-/// More than one if other instances have a device of that name, and it cannot be told which
-/// process uses which of them.
+/// Several if other instances have a device of that name, and it is unknown which of them a process uses.
 fn managers(device: &Device, state: &State) -> Vec<i32> {
     let mut found = candidates(&device.name, state);
     if found.len() > 1 {
@@ -141,7 +141,7 @@ fn candidates(name: &str, state: &State) -> BTreeSet<i32> {
     processes().filter(|process| process.nodes.iter().any(is_manager)).map(|process| process.pid).collect()
 }
 
-/// Whether a process has a device open; nothing if its files cannot be seen.
+/// Returns true if a process has a device open; `None` if its files cannot be read.
 fn opens(pid: i32, device: &Device) -> Option<bool> {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let number = |file: fs::DirEntry| fs::metadata(file.path()).map(|metadata| metadata.rdev()).ok();

@@ -20,25 +20,25 @@ use crate::trace::event::Pid;
 use crate::trace::live::Live;
 use crate::trace::record::duration;
 
-/// How often signals and trace events are looked at, in milliseconds.
+/// The interval of checks for signals and trace events, in milliseconds.
 const TICK: u16 = 50;
 
-/// What to show, and how often.
+/// The arguments of `top`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// End after so many tables.
+    /// End after N tables (default: at a signal).
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Seconds from one table to the next.
+    /// Print a table every SECONDS.
     #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = delay)]
     delay: f64,
-    /// Sort by this column.
+    /// Sort by COLUMN.
     #[arg(short, long, value_name = "COLUMN", default_value = "in", value_parser = COLUMNS.map(|(name, ..)| name))]
     sort: String,
-    /// Show only processes whose name or device contains this, or that have this number.
+    /// Show only processes whose name or device contains TEXT, or whose PID is TEXT.
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     filter: String,
-    /// Leave the trace events alone: without latencies, but at no cost for calls.
+    /// Do not use trace events: no latencies, and no cost for calls.
     #[arg(long)]
     no_trace: bool,
 }
@@ -70,9 +70,9 @@ const COLUMNS: [Column; 10] = [
 #[derive(Serialize)]
 struct Table {
     processes: Vec<Row>,
-    /// Why there are no calls a second and no oneway space.
+    /// The reason why there are no calls a second and no oneway space.
     no_counts: Option<String>,
-    /// Why there are no latencies.
+    /// The reason why there are no latencies.
     no_latency: Option<String>,
     lost_events: u64,
 }
@@ -100,7 +100,7 @@ struct Row {
     p99_ns: Option<u64>,
 }
 
-/// Prints tables until a signal, or as many as were asked for.
+/// Prints tables until a signal, or until `--count`.
 pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     let pause = Pause::new()?;
     let mut watch = Watch::start(arguments, options)?;
@@ -120,7 +120,7 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Where tables come from.
+/// The sources of tables.
 struct Watch<'a> {
     arguments: &'a Arguments,
     options: &'a Options,
@@ -134,8 +134,8 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn start(arguments: &'a Arguments, options: &'a Options) -> Result<Self> {
         let logs = Logs::find(options)?;
-        // What the log files say is worth showing without latencies.
-        let events = Live::start(arguments.no_trace.then_some("trace events are not wanted"));
+        // Tables without latencies are useful too.
+        let events = Live::start(arguments.no_trace.then_some("--no-trace is set"));
         let mut watch = Self {
             arguments,
             options,
@@ -149,14 +149,14 @@ impl<'a> Watch<'a> {
         Ok(watch)
     }
 
-    /// Takes what the trace events say.
+    /// Takes the calls that the trace events complete.
     fn listen(&mut self) {
         for call in self.events.ended(&mut self.names) {
             self.latencies.take(&call);
         }
     }
 
-    /// What there is now, with the rates and latencies since the table before.
+    /// The current table, with the rates and latencies since the previous one.
     fn table(&mut self) -> Result<Table> {
         let (stats, no_counts) = match self.logs.stats() {
             Ok(stats) => (Some(stats), None),
@@ -220,7 +220,7 @@ fn rows(state: &State, stats: Option<&Stats>) -> (BTreeMap<Key, Row>, Counts) {
     seen.clear();
     for process in stats.iter().flat_map(|stats| &stats.processes) {
         let key = key(&mut seen, process.pid);
-        // One that is in one of the files only has come or gone meanwhile.
+        // A process in only one of the two files was opened or closed between the readings.
         let Some(row) = rows.get_mut(&key) else { continue };
         (row.oneway_free_bytes, row.pending) = (process.free_async_space, process.pending_transactions);
         let count = |names: [&str; 2]| names.iter().map(|name| process.counters.count(name)).sum();
@@ -245,7 +245,7 @@ fn add_rates(rows: &mut BTreeMap<Key, Row>, now: &Counts, before: &Counts, secon
     }
 }
 
-/// Sorts by a column, the largest number first; by PID, and by oneway space, the smallest. What is not known comes last.
+/// Sorts by a column: the largest number first, but the smallest PID and oneway space. Unknown values come last.
 fn sort(rows: &mut [Row], column: &str) {
     let (_, _, value) = COLUMNS.iter().find(|(name, ..)| *name == column).unwrap_or(&COLUMNS[0]);
     let sign = if ["pid", "oneway"].contains(&column) { 1.0 } else { -1.0 };
@@ -279,7 +279,7 @@ impl Report for Table {
     }
 }
 
-/// How long the calls took that each process served, to two digits.
+/// The latencies of the calls that each process served, to two digits.
 #[derive(Default)]
 struct Latencies(HashMap<Pid, Histogram<u64>>);
 
@@ -287,12 +287,12 @@ impl Latencies {
     /// Takes a call that has ended. Those that fail and those without a reply have no latency.
     fn take(&mut self, call: &Call) {
         if call.end == End::Replied {
-            let new = || Histogram::new(2).expect("2 is a precision that the crate knows");
+            let new = || Histogram::new(2).expect("the crate accepts a precision of 2");
             *self.0.entry(call.server.process).or_insert_with(new) += call.total();
         }
     }
 
-    /// How long half of the calls that a process served took at most, and 99 % of them.
+    /// The longest latency of half of the calls that a process served, and of 99 % of them.
     fn of(&self, server: Pid) -> Option<(u64, u64)> {
         let times = self.0.get(&server)?;
         Some((times.value_at_quantile(0.5), times.value_at_quantile(0.99)))

@@ -14,37 +14,37 @@ use crate::trace::event::{Event, Id, Pid, What};
 use crate::trace::record::{Record, Summary, HEADING};
 use crate::trace::source::{self, Source};
 
-/// How often the rings are read, in milliseconds.
+/// The interval of reading the rings, in milliseconds.
 const INTERVAL: u16 = 50;
 
-/// What to follow, and how to show it.
+/// The arguments of `trace`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Arguments {
-    /// Only calls from or to this process, and those nested in them. May be given several times.
+    /// Show only calls from or to this process, and those nested in them. May be repeated.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Vec<Pid>,
-    /// Only calls of this node, by the number that the driver's logs have, and those nested in them.
+    /// Show only calls to this node, by its number in the driver's logs, and those nested in them.
     #[arg(long, value_name = "NUMBER")]
     node: Vec<Id>,
-    /// Only calls with this code, and those nested in them.
+    /// Show only calls with this code, and those nested in them.
     #[arg(long, value_name = "CODE", value_parser = code)]
     code: Vec<u32>,
-    /// Only calls that fail.
+    /// Show only calls that fail.
     #[arg(long, conflicts_with = "brief")]
     failed: bool,
-    /// Record only what calls cannot be followed without, neither sizes nor failures: calls pay half as much for it.
+    /// Record no sizes and no failures, which halves the cost for calls.
     #[arg(long)]
     brief: bool,
-    /// Only calls that take as long as this many milliseconds.
+    /// Show only calls that take at least MS milliseconds.
     #[arg(long, value_name = "MS", value_parser = positive)]
     slower_than: Option<f64>,
-    /// End after so many seconds.
+    /// End after SECONDS (default: at a signal).
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     duration: Option<f64>,
-    /// End after so many lines.
+    /// End after N lines.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Memory for events that have not been read, for each CPU, in KiB.
+    /// Size of the event buffer of each CPU, in KiB.
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
     buffer: u32,
 }
@@ -57,7 +57,7 @@ fn code(text: &str) -> std::result::Result<u32, std::num::ParseIntError> {
 }
 
 impl Arguments {
-    /// What is wanted of a call and those that are nested in it.
+    /// The calls that the arguments select, and those nested in them.
     fn wanted<'a>(&self, calls: &'a [Call]) -> impl Iterator<Item = &'a Call> + use<'a, '_> {
         let mut inside = None;
         calls.iter().filter(move |call| {
@@ -84,14 +84,14 @@ impl Arguments {
 /// Follows calls until a signal, or the end that the arguments set.
 pub fn run(arguments: &Arguments, options: &Options) -> Result<()> {
     if options.device.is_some() {
-        return Err(Error::new(Kind::Usage, "trace events do not say which device a call went through")
+        return Err(Error::new(Kind::Usage, "trace events do not contain the device of a call")
             .hint("choose calls with --pid, --node or --code"));
     }
     let pause = Pause::new()?;
     let mut source = Source::start(!arguments.brief, arguments.buffer as usize)?;
     if !options.json {
         if !source.missing().is_empty() {
-            options.write(&format!("the driver does not tell {}\n", source.missing().join(", ")))?;
+            options.write(&format!("the driver does not report {}\n", source.missing().join(", ")))?;
         }
         options.write(&format!("{HEADING}\n"))?;
     }

@@ -22,35 +22,35 @@ use crate::trace::record::{Record, HEADING};
 use crate::trace::source;
 use crate::waiting::Waiting;
 
-/// How often signals and trace events are looked at, in milliseconds.
+/// The interval of checks for signals and trace events, in milliseconds.
 const TICK: u16 = 50;
 
-/// How many times longer the pause after a reading of the log files is than the reading, at least.
+/// The shortest pause after a reading of the log files, in multiples of the reading's time.
 const PAUSE_TO_READING: u32 = 10;
 
-/// What counts as slow, and when to end.
+/// The arguments of `watch`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Report calls that wait this many milliseconds for their replies, or longer.
+    /// Report calls that wait at least MS milliseconds for their replies.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=1 << 30))]
     slow: i64,
-    /// End after so many seconds.
+    /// End after SECONDS (default: at a signal).
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     duration: Option<f64>,
-    /// End after so many reports.
+    /// End after N reports.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Leave the trace events alone: at no cost for calls, but without those that end between two readings of the logs.
+    /// Do not use trace events: no cost for calls, but calls that end between two readings of the logs are missed.
     #[arg(long)]
     no_trace: bool,
 }
 
-/// Reports what is slow until a signal, or the end that the arguments set. Returns whether something was.
+/// Reports slow calls until a signal, or the end that the arguments set. Returns true if there was one.
 pub fn run(arguments: &Arguments, options: &Options) -> Result<bool> {
     let pause = Pause::new()?;
     let not = match &options.device {
-        _ if arguments.no_trace => Some("trace events are not wanted"),
-        Some(_) => Some("trace events do not say which device a call went through"),
+        _ if arguments.no_trace => Some("--no-trace is set"),
+        Some(_) => Some("trace events do not contain the device of a call"),
         None => None,
     };
     let logs = Logs::find(options)?;
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments, options: &Options) -> Result<bool> {
     Ok(watch.shown > 0)
 }
 
-/// What is watched.
+/// The state of `watch`.
 struct Watch<'a> {
     arguments: &'a Arguments,
     options: &'a Options,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Follows calls through the events: from the caller to the thread that serves, and back with the reply.
 //!
-//! Which call an event is about follows from the number of the transaction, or from what its thread is doing: each thread
-//! has a stack of the calls that it makes and serves, the innermost last, as in the driver. A call that is made while its
-//! thread serves another one is nested in that one. What began before the trace has no beginning here; it is counted and
-//! left out. Where events are missing, nobody knows how the calls that were open then went on; they are forgotten, and
-//! counted, too.
+//! The call of an event follows from the number of the transaction, or from its thread's stack: each thread has a stack
+//! of the calls that it makes and serves, the innermost last, as in the driver. A call that is made while its thread
+//! serves another one is nested in that one. Calls that began before the trace are counted and left out. If events are
+//! missing, the end of the calls that were open is unknown; they are dropped and counted, too.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -21,22 +20,22 @@ const OPEN_MAX: usize = 1 << 16;
 /// Of so many threads those are forgotten that do nothing.
 const THREADS_MAX: usize = 2 * OPEN_MAX;
 
-/// As many nested calls are kept until the outermost one ends. Further ones are told as they end.
+/// This many nested calls are kept until the outermost one ends. Further ones are reported when they end.
 const NESTED_MAX: usize = 256;
 
 /// The flag of a call without a reply.
 pub const ONEWAY: u32 = binder_sys::TransactionFlags::ONE_WAY.bits();
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// Its caller has the reply.
     Replied,
     /// A thread has taken it; that is all there is of a oneway call.
     Taken,
-    /// The caller was told that it failed, by this `BR_*` code.
+    /// The caller was notified that it failed, by this `BR_*` code.
     Failed(u32),
-    /// The same, and the driver had not even begun to send it: of this call nothing else is known.
+    /// The call failed before the driver began to send it, so its target is unknown.
     Refused(u32),
     /// A newer one took the place of this oneway call.
     Superseded,
@@ -48,7 +47,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether it did not go as the caller wanted.
+    /// Returns true if the call failed.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed(_) | Self::Refused(_) | Self::CallerEnded)
     }
@@ -62,7 +61,7 @@ pub struct Call {
     /// The call that it is nested in, right above; 0: none.
     pub parent: Id,
     pub caller: Task,
-    /// Who serves. The thread is 0 as long as none has taken it.
+    /// The server. The thread is 0 until one has taken the call.
     pub server: Task,
     pub node: Id,
     pub code: u32,
@@ -97,7 +96,7 @@ impl Call {
     }
 }
 
-/// What could not be followed.
+/// Counts of calls and events that could not be followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gaps {
     /// Calls that had begun when the trace did.
@@ -121,9 +120,9 @@ pub struct Calls {
     /// The call that a reply answers.
     replies: HashMap<Id, Id>,
     threads: HashMap<Pid, Thread>,
-    /// What could not be followed until now.
+    /// The gaps until now.
     pub gaps: Gaps,
-    /// What has ended by this event.
+    /// The calls that this event has ended.
     ended: Vec<Ended>,
 }
 
@@ -133,7 +132,7 @@ struct Open {
     nested: Vec<Call>,
     /// The number of its reply.
     reply: Option<Id>,
-    /// Whether it will not go through.
+    /// True if the driver has undone the call.
     is_undone: bool,
 }
 
@@ -146,7 +145,7 @@ struct Thread {
     serves_unknown: bool,
 }
 
-/// What a thread does in a call.
+/// A thread's role in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Makes(Id),
@@ -154,7 +153,7 @@ enum Frame {
 }
 
 impl Calls {
-    /// Goes one event further, and returns what ends by it.
+    /// Takes an event, and returns the calls that it ends.
     pub fn take(&mut self, event: &Event, process_of: ProcessOf) -> Vec<Ended> {
         let Event { time, thread, what } = *event;
         match what {
@@ -196,7 +195,7 @@ impl Calls {
             self.threads.retain(|_, thread| !thread.stack.is_empty());
         }
         let state = self.threads.entry(thread).or_default();
-        // Who waits for a reply makes no other call but a oneway one: its call has failed, and nobody has told.
+        // A thread that waits for a reply makes only oneway calls: its earlier call has failed, without an event.
         let is_oneway = sent.flags & ONEWAY != 0;
         let has_failed = |frame: &mut Frame| !is_oneway && matches!(frame, Frame::Makes(_));
         if let Some(Frame::Makes(id)) = state.stack.pop_if(has_failed) {
@@ -229,7 +228,7 @@ impl Calls {
 
     fn reply_sent(&mut self, time: u64, thread: Pid, sent: &Sent) {
         let state = self.threads.entry(thread).or_default();
-        // Whatever it made meanwhile has ended; if not, its end was missed.
+        // The calls that it made while it served this one have ended; if not, their ends were missed.
         while let Some(Frame::Makes(id)) = state.stack.pop_if(|frame| matches!(frame, Frame::Makes(_))) {
             self.gaps.cut_off += u64::from(self.open.remove(&id).is_some());
         }
@@ -288,7 +287,7 @@ impl Calls {
             return self.end(id, time, End::Failed(code));
         }
         if let Some(Frame::Serves(id)) = innermost {
-            // Its caller is gone, and it is told so when it replies.
+            // The caller is gone; the thread gets this error for its reply.
             if !self.open.contains_key(&id) {
                 state.stack.pop();
                 return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The events that tell of calls, and how records become events.
+//! The events that describe calls, and how records become events.
 
 use super::ring::{Format, Slot};
 
@@ -29,7 +29,7 @@ pub enum What {
     Undone(Id),
     /// A oneway call was dropped for a newer one.
     Superseded(Id),
-    /// The thread was told of a failure, by a `BR_*` code.
+    /// The thread got a failure, by a `BR_*` code.
     Failed(u32),
     /// The thread has ended.
     Ended,
@@ -41,7 +41,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub id: Id,
-    /// The node that is called; 0 for a reply.
+    /// The target node; 0 for a reply.
     pub node: Id,
     /// The process that it goes to.
     pub to_process: Pid,
@@ -58,16 +58,16 @@ pub struct Size {
     pub data: u64,
     /// Offsets of the objects in it.
     pub offsets: u64,
-    /// What its pointers point to.
+    /// The data behind its pointers.
     pub extra: u64,
 }
 
-/// An event of the kernel that is wanted.
+/// An event of the kernel to record.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub name: &'static str,
     pub needed: bool,
-    /// What is not known without it.
+    /// The information that is missing without the event.
     pub tells: &'static str,
     fields: &'static [&'static str],
     /// Makes the event of its fields.
@@ -133,10 +133,10 @@ pub const OF_DRIVER: [Wanted; 6] = [
     },
 ];
 
-/// The event of everything that a thread is told, of which only [`FAILURES`] are wanted.
+/// The event of every return code that a thread reads, of which only [`FAILURES`] are recorded.
 pub const RETURNS: &str = "binder_return";
 
-/// What a thread is told of a call that failed.
+/// The return codes of a failed call.
 pub const FAILURES: [u32; 3] = {
     use binder_sys::codes::*;
     [BR_FAILED_REPLY, BR_DEAD_REPLY, BR_FROZEN_REPLY]
@@ -161,7 +161,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes an event by its `format` file; whether that has all that is needed of it.
+    /// Adds an event by its `format` file. Returns true if that has all needed fields.
     pub fn add(&mut self, wanted: &Wanted, format: &str) -> bool {
         let add = || {
             let format = Format::parse(format)?;
@@ -175,7 +175,7 @@ impl Decoder {
         true
     }
 
-    /// The event of a record; none if it is none of those that are wanted, or too short.
+    /// The event of a record; `None` if it is not recorded, or too short.
     pub fn decode(&self, time: u64, record: &[u8]) -> Option<Event> {
         let (kind, thread) = self.common?;
         let kind = kind.read(record)?;

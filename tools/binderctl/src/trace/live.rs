@@ -9,7 +9,7 @@ use crate::tasks::Names;
 /// Memory for trace events, for each CPU, in KiB.
 const BUFFER: usize = 4096;
 
-/// What follows the trace events.
+/// Follows the trace events.
 #[derive(Debug)]
 pub struct Live {
     /// Or why no calls are followed.

@@ -10,7 +10,7 @@ use super::event::{Id, Pid, Size};
 use crate::output::{Page, Report};
 use crate::tasks::{Names, Task};
 
-/// What stands above the lines.
+/// The line above the calls.
 pub const HEADING: &str = "      TIME   TOTAL  QUEUED  SERVED  CALL";
 
 /// The flag of a call that takes descriptors in its reply, which most have.
@@ -120,7 +120,7 @@ impl Named {
     }
 }
 
-/// How a call ended: in a word, what the caller was told instead of a reply, and as the end of a line.
+/// The end of a call: in a word, as the return code that the caller got instead of a reply, and as the end of a line.
 fn ended(end: End) -> (&'static str, Option<&'static str>, String) {
     let failed = |word: &'static str, code| {
         let error = return_name(code);
@@ -161,7 +161,7 @@ fn size(Size { data, offsets, extra }: Size) -> String {
     format!("{data}{objects}{extra} B")
 }
 
-/// What was followed and what was not: it comes last.
+/// The last line: the calls that were followed, and the gaps.
 #[derive(Serialize)]
 pub struct Summary {
     pub shown: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The pages of the kernel's trace ring, as `trace_pipe_raw` gives them, and where the fields of a record stand: what the
-//! kernel says in the `format` file of an event and in `header_page`.
+//! The pages of the kernel's trace ring, as `trace_pipe_raw` returns them, and the offsets of a record's fields, from
+//! an event's `format` file and from `header_page`.
 //!
 //! A page starts with a time and the length of what follows: records, each behind a word that has its length and the time
 //! since the one before.
@@ -10,14 +10,14 @@ const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// Flags beside a page's length: records before it were overwritten, and how many is told behind its last record.
+/// Flags beside a page's length: records before it were overwritten, and their number stands behind its last record.
 const MISSED: u64 = 1 << 31;
 const MISSED_TOLD: u64 = 1 << 30;
 
 /// An absolute time has so many bits; the others are those of the time before.
 const STAMP_BITS: u32 = 59;
 
-/// Where things stand in a page.
+/// The layout of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     timestamp: Slot,
@@ -62,7 +62,7 @@ pub struct Records<'a> {
     rest: &'a [u8],
     /// When the record was written that was read last, or the page begun.
     pub time: u64,
-    /// How many records were lost before the first one of this page, at least.
+    /// The least number of records that were lost before the first one of this page.
     pub lost: u64,
 }
 
@@ -133,7 +133,7 @@ pub struct Format {
     fields: Vec<(String, Slot)>,
 }
 
-/// Where a number stands.
+/// The offset and size of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     offset: usize,
@@ -212,7 +212,7 @@ mod tests {
             7 << 5,
             12,
             13,
-            0, // A record whose length is told: 12 with the word that tells it.
+            0, // A record with its length in a word of its own: 12 with that word.
             PADDING | 9 << 5,
             8,
             0, // One that was taken back.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The events of all CPUs, in the order in which they happened.
 //!
-//! Nobody is woken when something is recorded, which would be a part of what is measured: the rings are read from time to
-//! time. Each time they are read one after the other, so what happened after the first one was read may be there for one
-//! CPU and not for another. It is kept until the next time.
+//! A recorded event wakes no reader, because the wake-up would be a part of what is measured: the rings are read from
+//! time to time, one after the other. So an event of one CPU may be read, and an earlier one of another CPU not yet. It
+//! is kept until the next time.
 //!
 //! They are recorded in a tracing instance of our own, whose rings and switches no other trace shares.
 
@@ -28,7 +28,7 @@ const PAGE_MAX: usize = 1 << 16;
 /// As many pages are read of one ring before the next one's turn.
 const PAGES_AT_ONCE: usize = 1 << 12;
 
-/// What has a time is in its ring so much later at most.
+/// An event is in its ring at most this long after its time stamp.
 const SETTLED: Duration = Duration::from_millis(1);
 
 /// The source of events.
@@ -47,7 +47,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Starts recording: all that tells something of calls, or only what is needed to follow them.
+    /// Starts recording: all events that describe calls, or only those that are needed to follow them.
     pub fn start(all: bool, kib: usize) -> Result<Self> {
         let (instance, decoder, layout) = Instance::start(all, kib)?;
         let open = |path: PathBuf| {
@@ -59,12 +59,12 @@ impl Source {
         Ok(Self { rings, instance, decoder, layout, page: vec![0; PAGE_MAX], held: Vec::new(), started })
     }
 
-    /// What cannot be told, since the driver has no event that says it.
+    /// The information that is missing because the driver lacks an event.
     pub fn missing(&self) -> &[&'static str] {
         &self.instance.missing
     }
 
-    /// What has happened since the last time, in its order.
+    /// The events since the last call, in their order.
     pub fn read(&mut self) -> Result<Vec<Event>> {
         if !self.instance.is_alive() {
             return Err(Error::new(Kind::Gone, "the driver is gone, and its trace events with it"));
@@ -74,7 +74,7 @@ impl Source {
         Ok(self.release(settled))
     }
 
-    /// Stops recording; what has happened until then.
+    /// Stops recording, and returns the events until then.
     pub fn finish(&mut self) -> Result<Vec<Event>> {
         self.instance.stop()?;
         self.drain()?;
@@ -118,14 +118,14 @@ impl Source {
 
 /// The time of the clock that events have.
 pub fn now() -> u64 {
-    // The monotonic clock is there on each Linux.
+    // Every Linux has the monotonic clock.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-/// Where tracefs usually is: by itself, or where debugfs mounts it when somebody looks.
+/// The usual places of tracefs: its own mount, or debugfs, which mounts it on first access.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// What the names of our instances start with; the number of the process follows.
+/// The prefix of the names of binderctl's instances; the PID follows.
 const PREFIX: &str = "binderctl-";
 
 /// Systems that a driver may have its events in: that of the C driver and Rust Binder, and that of upstream's driver.
@@ -138,13 +138,13 @@ const AS_ROOT: &str = "trace events are for root: run it as root";
 struct Instance {
     folder: PathBuf,
     system: &'static str,
-    /// What cannot be told, since the driver has no event that says it.
+    /// The information that is missing because the driver lacks an event.
     missing: Vec<&'static str>,
 }
 
 impl Instance {
-    /// Makes an instance in which events of the driver are recorded: all that tell something of calls, or only those that
-    /// are needed to follow them. `kib`: for each CPU.
+    /// Makes an instance in which events of the driver are recorded: all that describe calls, or only those that are
+    /// needed to follow them. `kib`: for each CPU.
     fn start(all: bool, kib: usize) -> Result<(Self, Decoder, Layout)> {
         let tracing = tracing()?;
         remove_stale(&tracing);
@@ -173,7 +173,7 @@ impl Instance {
         Ok((instance, decoder, layout))
     }
 
-    /// Whether the driver still has its events.
+    /// Returns true if the driver still has its events.
     fn is_alive(&self) -> bool {
         self.folder.join("events").join(self.system).exists()
     }
@@ -226,12 +226,12 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Whoever has one of its files open keeps it, such as somebody who looks at it; the next one of us tries again.
+        // An instance with an open file cannot be removed; the next run of binderctl tries again.
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// What a small file has. tracefs gives the whole of some files with the first read, or never.
+/// The contents of a small file. tracefs returns the whole of some files with the first read, or never.
 fn text(path: &Path) -> io::Result<String> {
     let mut bytes = vec![0; 1 << 14];
     let length = File::open(path)?.read(&mut bytes)?;
@@ -243,7 +243,7 @@ fn not_understood(path: &Path) -> Error {
     Error::new(Kind::Io, format!("cannot understand {}", path.display()))
 }
 
-/// Where tracing is.
+/// The directory of tracefs.
 fn tracing() -> Result<PathBuf> {
     for place in PLACES.map(Path::new) {
         match fs::symlink_metadata(place.join("instances")) {
@@ -286,7 +286,7 @@ fn remove_stale(tracing: &Path) {
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), None) == Err(Errno::ESRCH)
         };
         if pid.is_some_and(is_stale) {
-            // Somebody else may be faster.
+            // Another process may have removed it already.
             let _ = fs::remove_dir(entry.path());
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Threads of a process that the driver knows, calls that nobody has taken yet, and messages that nobody has given back.
+//! Threads of a process that have used the device, calls that no thread has taken, and messages that are not freed.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ pub fn idle(scene: &mut Scene, count: u64) -> Result<()> {
     scene.kill("kill", server)
 }
 
-/// Spoke to the driver and ended without a word to it.
+/// Threads that have used the device, and end without `BINDER_THREAD_EXIT`.
 pub fn ended(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
     let client = service::actor(scene, "process of short threads", move |turns, talker| {
@@ -56,7 +56,7 @@ pub fn ended(scene: &mut Scene, count: u64) -> Result<()> {
     scene.kill("kill", client)
 }
 
-/// Known to the driver, and say that they go.
+/// Threads that join the pool, leave it, and exit by `BINDER_THREAD_EXIT`.
 pub fn leaving(scene: &mut Scene, count: u64) -> Result<()> {
     let client = service::actor(scene, "process of polite threads", move |turns, talker| {
         turns.pause()?;
@@ -91,7 +91,7 @@ pub fn spawn(body: impl FnOnce() -> Result<()> + Send + 'static) -> Result<std::
     std::thread::Builder::new().stack_size(STACK).spawn(life).context("a thread more")
 }
 
-/// A manager that takes calls only when it is told to, and then so many.
+/// A manager that takes `count` calls when it is resumed, and all others when it is resumed again.
 fn server(scene: &mut Scene, count: u64) -> Result<Worker> {
     scene.actor("server", move |turns, device| {
         let mut talker = service::manage(device)?;
@@ -102,8 +102,8 @@ fn server(scene: &mut Scene, count: u64) -> Result<Worker> {
     })
 }
 
-/// As many threads, each of which makes one call when it is let through. Nobody but them runs while they call: what one takes would
-/// depend on whom the scheduler lets run first.
+/// As many threads, each of which makes one call when it passes the gate. Only they run while they call: otherwise the
+/// cost of one would depend on the scheduler's order.
 fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
     scene.actor("process of many callers", move |turns, device| {
         let port = service::open(device)?.port().clone();
@@ -118,7 +118,7 @@ fn callers(scene: &mut Scene, count: u64) -> Result<Worker> {
                 read(&*gate, &mut [0]).context("waiting at a gate")?;
                 talker.begin(&plain(0, service::ANSWER, TransactionFlags::empty()))?;
                 steps.done()?;
-                // The call ends as the quantity wants it to, by a reply or by the other side's death.
+                // A reply or the other side's death ends the call, as the quantity defines it.
                 let _ = talker.next();
                 steps.done()?;
                 std::thread::park();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What user space can drive up: one file for each kind, and the list of all.
+//! Quantities that user space can increase: one file for each kind, and the list of all.
 
 mod calls;
 mod nesting;

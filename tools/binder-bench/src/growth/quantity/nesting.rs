@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calls inside calls, to and fro between two processes.
 //!
-//! The outer process makes the odd calls, the inner one, which is innermost in the end, those in between.
+//! The outer process makes the odd calls, the inner one the even calls.
 
 use crate::growth::scene::Scene;
 use crate::growth::service::{self, OPERATIONS};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Many who want to hear of one node or of one process, and notices that nobody reads.
+//! Many notifications of one node or of one process, and notifications that are not read.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::growth::scene::Scene;
 use crate::growth::service::{self, allow_files, OPERATIONS};
 use crate::prelude::*;
 
-/// What each of many processes maps.
+/// The space that each of many processes maps.
 const SPACE: usize = 8192;
 
-/// As many processes as Binder knows them, all of one task; each holds the manager's node.
+/// As many binder processes, all of one task; each holds the manager's node.
 fn holders(device: &Path, count: u64) -> Result<Vec<Talker>> {
     allow_files()?;
     let mut holders = Vec::with_capacity(count as usize);
@@ -46,7 +46,7 @@ pub fn references(scene: &mut Scene, count: u64) -> Result<()> {
     scene.kill("kill the holders", holder)
 }
 
-/// Requests to be told of the death of one node.
+/// Requests for notification of the death of one node.
 pub fn deaths(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
     let watcher = scene.actor("watchers of one node", move |turns, device| {
@@ -75,7 +75,7 @@ pub fn deaths(scene: &mut Scene, count: u64) -> Result<()> {
     scene.kill("kill the watchers", watcher)
 }
 
-/// Requests to be told when the owner of one node freezes.
+/// Requests for notification when the owner of one node freezes.
 pub fn freezes(scene: &mut Scene, count: u64) -> Result<()> {
     frozen(scene, move |device| {
         let mut holders = holders(device, count)?;
@@ -136,7 +136,7 @@ fn hear_all(watchers: &mut [Talker]) -> Result<()> {
     })
 }
 
-/// Death notices that wait, are asked for by poll, and die with their reader.
+/// Death notifications that wait, are found by poll, and end with their reader.
 pub fn unread_deaths(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
     let watcher = service::actor(scene, "watcher", move |turns, talker| {
@@ -216,7 +216,7 @@ fn watching_deaths(talker: &mut Talker, count: u64) -> Result<Vec<u32>> {
     Ok(handles)
 }
 
-/// Asks to be told of the deaths of all these.
+/// Requests notification of the deaths of all these.
 pub fn watch(talker: &mut Talker, handles: &[u32]) -> Result<()> {
     service::each(talker, handles, |out, handle| out.request_death(handle, handle.into()))
 }

@@ -14,7 +14,7 @@ use crate::growth::scene::Scene;
 use crate::growth::service::{self, allow_files, OPERATIONS};
 use crate::prelude::*;
 
-/// Nodes that the service does not know, then the same once more, then given up.
+/// Nodes that the service has no handle on, sent once and again, then released.
 pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
     let sender = service::actor(scene, "sender", move |turns, talker| {
@@ -38,7 +38,7 @@ pub fn of_one_call(scene: &mut Scene, count: u64) -> Result<()> {
     scene.kill("kill the owner", sender)
 }
 
-/// Weak references to nodes of one's own and then strong ones, in one write.
+/// Nodes of the sender, sent weakly and then strongly, in one write.
 pub fn weak_then_strong(scene: &mut Scene, count: u64) -> Result<()> {
     service::start(scene)?;
     let sender = service::actor(scene, "sender", move |turns, talker| {
@@ -98,7 +98,7 @@ pub fn held(scene: &mut Scene, count: u64) -> Result<()> {
 pub fn dying(scene: &mut Scene, count: u64) -> Result<()> {
     let service = service::start(scene)?;
     let holder = service::actor(scene, "holder", move |turns, talker| {
-        // Upstream's driver tells nobody else of deaths.
+        // Upstream's driver notifies only loopers of deaths.
         talker.out.enter_looper();
         let handles = service::take(talker, count)?;
         turns.pause()?;
@@ -165,8 +165,8 @@ fn block(memory: &[u64], length: u64) -> BinderBufferObject {
     BinderBufferObject { kind: ObjectType::PTR, buffer, length, ..Default::default() }
 }
 
-/// Sends a parcel with so many bytes of blocks to someone who keeps it, frees it, and dies. What else `make` gives must be there
-/// while it is sent.
+/// Sends a parcel with so many bytes of blocks to a process that keeps it, frees it, and ends. The third value of
+/// `make` stays alive while the parcel is sent.
 fn sent<K>(scene: &mut Scene, make: impl FnOnce() -> Result<(Parcel, u64, K)>) -> Result<()> {
     let service = service::start(scene)?;
     let sender = service::actor(scene, "sender", move |turns, talker| {

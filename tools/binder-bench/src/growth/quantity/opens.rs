@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Devices, processes as Binder knows them, and those who wait with poll.
+//! Devices, binder processes, and processes that wait with poll.
 
 use std::path::PathBuf;
 

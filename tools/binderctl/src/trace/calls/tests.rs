@@ -48,7 +48,7 @@ impl Scene {
         self.on(0, What::Buffer(id, Size { data, ..Size::default() }))
     }
 
-    /// Number, depth and end of each call, as they were told.
+    /// Number, depth and end of each call, as they were reported.
     fn told(&self) -> Vec<Vec<(Id, usize, End)>> {
         self.ended
             .iter()
@@ -148,7 +148,7 @@ fn a_caller_that_ends_takes_its_calls_along() {
     let mut scene = Scene::default();
     scene.call(1, 100, 2).received(2, 100).on(1, What::Ended);
     assert_eq!(scene.told(), [[(100, 0, End::CallerEnded)]]);
-    // What the server still says of it is about nothing.
+    // The server's later events about the call are ignored.
     scene.reply(2, 101, 1).received(1, 101);
     assert_eq!((scene.ended.len(), scene.calls.open.len(), scene.calls.replies.len()), (1, 0, 0));
 }
@@ -172,7 +172,7 @@ fn what_began_before_is_counted_once() {
     scene.received(4, 103);
     assert!(scene.ended.is_empty());
     assert_eq!(scene.calls.gaps, Gaps { begun_before: 3, ..Gaps::default() });
-    // What comes then is followed as ever.
+    // Later calls are followed.
     scene.call(1, 104, 3).received(3, 104).reply(3, 105, 1).received(1, 105);
     assert_eq!(scene.told(), [[(104, 0, End::Replied)]]);
 }
