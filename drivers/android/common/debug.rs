@@ -28,9 +28,9 @@ pub(crate) enum DebugSubject {
     FailedTransaction = 1,
     /// A call or reply that is lost because a process or thread ended.
     DeadTransaction = 2,
-    /// A device is opened, mapped or closed.
+    /// A device is opened or closed.
     OpenClose = 3,
-    /// A node whose owner has ended while others have handles on it.
+    /// The death of a node with a death notification.
     DeadBinder = 4,
     /// The request, withdrawal and confirmation of a death notification.
     DeathNotification = 5,
@@ -44,7 +44,7 @@ pub(crate) enum DebugSubject {
 pub(crate) enum SpaceSubject {
     /// There is no room for a request, or a space cannot be mapped.
     UserError = 0,
-    /// A space is mapped, or its owner ends.
+    /// A space is mapped.
     OpenClose = 1,
 }
 

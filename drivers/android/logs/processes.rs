@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `state`, `transactions` and `proc/<pid>`: everything that each process has, or what has to do
-//! with transactions (contract, section 15), as it is copied.
+//! with transactions (contract LOG-1 to LOG-11), as it is copied.
 
 use super::{
     lines::{Line, LineOfBuffer, LineOfNode, LineOfTransaction, PlaceOfData},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `stats`: how often each command and return code has occurred, how many objects there are and
-//! were, and what each process has (contract, section 15).
+//! were, and what each process has (contract LOG-12).
 
 use super::{
     lines::{write_names, Line},

@@ -390,7 +390,7 @@ case!(free_files, ["OBJ-11"], |t| {
     });
 });
 
-case!(poll_a_thread, ["POLL-1"], |t| {
+case!(poll_a_thread, ["POLL-2"], |t| {
     sweep_cast(t, |cast, nth| {
         let newcomer = Port::at(Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
         let poll = Op::Poll { slot: newcomer.slot, timeout_ms: 0 };

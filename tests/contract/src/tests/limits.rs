@@ -383,7 +383,7 @@ case!(threads_of_a_process, ["IOCTL-1", "TREL-3"], |t| {
     assert_eq!(attempt(&second), DONE);
 });
 
-case!(thread_that_polls, ["POLL-1"], |t| {
+case!(thread_that_polls, ["POLL-2"], |t| {
     let Some(limit) = Limit::set(t, "max_threads", 1) else { return };
     let server = t.manager();
     let second = server.thread();
