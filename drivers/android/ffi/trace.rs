@@ -3,9 +3,9 @@
 //! The trace events that `trace/events.h` defines: one function for each moment that some are
 //! about, to be called then.
 //!
-//! The names, fields and moments are those of the C driver (`docs/logs-and-traces.md`), so programs that
-//! read the traces of the C driver read these too. Fields that have to be looked up are passed as a
-//! closure, which runs only if the event is on.
+//! The names, fields and moments are those of the C driver (`docs/logs-and-traces.md`), so programs
+//! that read the traces of the C driver read these too. Fields that have to be looked up are passed
+//! as a closure, which runs only if the event is on.
 //!
 //! Events may be emitted under a spinlock.
 
