@@ -189,7 +189,7 @@ fn orphan_nodes(process: &Process) {
         if notification.is_some() {
             binder_debug!(
                 DeadBinder,
-                "node {} of process {} is dead, and those are told who asked for that",
+                "node {} of process {} is dead; its death notifications are sent",
                 node.debug_id,
                 process.pid
             );
