@@ -24,7 +24,7 @@ use crate::workers::child;
 const RECEIVED: usize = 256 << 10;
 
 /// So many processes end before the first is weighed, and no process holds anything of them. The kernel's own slabs
-/// grow with the first few hundred, and then no more: docs/memory.md.
+/// grow with the first few hundred, and then no more.
 const PROCESSES_AHEAD: u64 = 1000;
 
 /// The server that answers, and the one that does not.
