@@ -30,30 +30,44 @@ def run():
 
 
 def book():
-    """The documents as pages with a search, in the order of docs/SUMMARY.md."""
-    source = BUILD / "book"
-    shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", source / "src/docs")
+    """The documents as pages with a search, in the order of docs/SUMMARY.md, and the measured tables behind them."""
+    folder = BUILD / "book"
+    source = folder / "src"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", source / "docs")
     for path in ROOT.glob("*.md"):
-        shutil.copy2(path, source / "src")
-    contents = re.sub(r"\]\((?!\.\./)", "](docs/", (source / "src/docs/SUMMARY.md").read_text()).replace("](../", "](")
-    (source / "src/docs/SUMMARY.md").unlink()
-    made = {"report": ("Report", "[The page of the last `make bench`](report/index.html)" if _REPORT.is_dir() else "`make bench` makes the page, and `make doc` adds it here."),
-            "code": ("Code", "[Documentation of `drivers/android/` and `rust/kernel/`](code/rust_binder/index.html)")}
-    for report in reports.tables():
-        rows = (f"| {' | '.join(row)} |\n" for row in (report.headers, ["---"] * len(report.headers), *report.rows))
-        made[f"reports/{report.name}"] = report.title.capitalize(), f"{report.about}.\n\n{''.join(rows)}"
-    (source / "src/reports").mkdir()
-    for name, (title, text) in made.items():
-        (source / f"src/{name}.md").write_text(f"# {title}\n\n{text}\n")
-    (source / "src/SUMMARY.md").write_text(contents + "\n# Made by programs\n" + "".join(f"- [{title}]({name}.md)\n" for name, (title, _) in made.items()))
+        shutil.copy2(path, source)
+    (source / "reports").mkdir()
+    pages = _pages()
+    for name, (title, text) in pages.items():
+        (source / f"{name}.md").write_text(f"# {title}\n\n{text}\n")
+    # mdBook reads the list of pages at the top, from where the documents are a folder down.
+    contents = (source / "docs/SUMMARY.md").rename(source / "SUMMARY.md")
+    listed = re.sub(r"\]\((?!\.\./)", "](docs/", contents.read_text()).replace("](../", "](")
+    contents.write_text(listed + "\n# Made by programs\n" + "".join(f"- [{title}]({name}.md)\n" for name, (title, _) in pages.items()))
     for path in source.rglob("*.md"):
-        # A link to a source file leads nowhere in the book: its text stays.
-        there = lambda link: link[2].startswith(("code/", "report/")) or (path.parent / link[2]).exists()
-        text = re.sub(r"(reports/[\w.-]+)\.tsv\)", r"\1.md)", path.read_text())
-        path.write_text(re.sub(r"\[([^]]*)\]\(([^)#:]+)(?:#[^)]*)?\)", lambda link: link[0] if there(link) else link[1], text))
-    (source / "book.toml").write_text('[book]\ntitle = "Rust Binder"\n[output.html]\nno-section-label = true\n')
-    proc.logged("building the book", "book", [_mdbook(), "build", source, "--dest-dir", OUT], env=proc.environment())
+        path.write_text(_linked(path))
+    (folder / "book.toml").write_text('[book]\ntitle = "Rust Binder"\n[output.html]\nno-section-label = true\n')
+    proc.logged("building the book", "book", [_mdbook(), "build", folder, "--dest-dir", OUT], env=proc.environment())
+
+
+def _pages():
+    """{name: (title, text)} of pages that are no documents."""
+    report = "[The page of the last `make bench`](report/index.html)" if _REPORT.is_dir() else "`make bench` makes the page, and `make doc` adds it here."
+    made = {"report": ("Report", report), "code": ("Code", "[Documentation of `drivers/android/` and `rust/kernel/`](code/rust_binder/index.html)")}
+    for table in reports.tables():
+        rows = (f"| {' | '.join(row)} |" for row in (table.headers, ["---"] * len(table.headers), *table.rows))
+        made[f"reports/{table.name}"] = table.title.capitalize(), "\n".join([f"{table.about}.", "", *rows])
+    return made
+
+
+def _linked(path):
+    """The text of a page. Links to measured tables lead to their pages; of a link to a source file, the text stays."""
+    def kept(link):
+        return link[0] if link[2].startswith(("code/", "report/")) or (path.parent / link[2]).exists() else link[1]
+
+    text = re.sub(r"(reports/[\w.-]+)\.tsv\)", r"\1.md)", path.read_text())
+    return re.sub(r"\[([^]]*)\]\(([^)#:]+)(?:#[^)]*)?\)", kept, text)
 
 
 def _mdbook():
