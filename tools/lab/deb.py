@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian packages: the driver as source for DKMS, and the tools."""
 
+import re
 import shutil
 import subprocess
 
@@ -9,7 +10,6 @@ from .versions import BUILD, PINNED, ROOT
 
 OUT = BUILD / "deb"
 TOOLS = ("tools/binderctl", "tools/binder-bench")
-_MAINTAINERS = "Rust Binder maintainers <maintainers@rust-binder.invalid>"
 
 
 def build():
@@ -61,8 +61,9 @@ def _tree(out):
 
 def _entry(version):
     """An entry of Debian's changelog, of the time of this checkout's last commit."""
+    who = re.search(r"^Maintainer: (.*)", (ROOT / "packaging/debian/control").read_text(), re.M)[1]
     when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cD").strip()
-    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}.\n\n -- {_MAINTAINERS}  {when}\n"
+    return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}.\n\n -- {who}  {when}\n"
 
 
 def _lint(found):
