@@ -10,8 +10,9 @@
  * The kernel counts up and down in one variable, __preempt_count, with instructions that have their operand in
  * them, and masks interrupts with CLI and STI. So the code alone shows the instructions to watch; no register is read, which interface
  * version 1 could not do. Time spent in interrupts, and in soft interrupts that they bring along, is subtracted: an interruption
- * does not make a stretch longer. A soft interrupt is a stretch of its own, without RCU's callbacks: the kernel can stop
- * between two of them. One that frees an object may give back a slab, on which C's callbacks, of the kernel, took up to 22 238 instructions.
+ * does not make a stretch longer. A soft interrupt is a stretch of its own, up to the first callback of RCU in it. Callbacks
+ * are left out: the kernel can stop between two of them, and one that frees an object may give back a whole slab. With the C
+ * driver, the kernel frees those objects, and one of its callbacks took up to 22 238 instructions.
  *
  * A stretch is the driver's when the driver's code led to it, or ran in it; its place is the first such code. The
  * driver is the one loaded module: all code from MODULES on. Phases start and end with NOPs of tools/binder-bench
