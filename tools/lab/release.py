@@ -13,12 +13,12 @@ OUT = BUILD / "release" / VERSION
 
 def run(sender=None):
     """Make every part, and list the files with their sums."""
-    said = changes((ROOT / "CHANGELOG.md").read_text(), VERSION)
+    entry = changes((ROOT / "CHANGELOG.md").read_text(), VERSION)
     if changed := proc.output("git", "-C", ROOT, "status", "--porcelain"):
         raise say.LabError(f"a release is made of what is committed: commit or remove\n{changed.rstrip()}")
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    (OUT / "CHANGES.md").write_text(said)
+    (OUT / "CHANGES.md").write_text(entry)
     name = f"rust-binder-{VERSION}"
     proc.output("git", "-C", ROOT, "archive", f"--prefix={name}/", f"--output={OUT / name}.tar.gz", "HEAD")
     for flavour in patches.FLAVOURS:
