@@ -64,7 +64,7 @@ def _parser():
         "--seed", type=int, help="seed of random choices")("--count", type=int, help="number of mutants or programs")(
         "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")
     option = driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver")))
-    option("--only", default="", metavar="PART,...", help="run tests whose names contain one of these")(
+    option("--only", default="", metavar="PART,...", help="run tests by parts of their names, or by rules such as FORK-1")(
         "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")
     target("check", lambda _: check.run(), "check format, lints, checkpatch, docs")
     driver_of(guest_of(target("boot", _boot, "start a shell in a guest with a driver")))

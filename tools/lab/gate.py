@@ -39,10 +39,10 @@ _NOTHING = 0, 0, {}
 TOLERANCE, MORE_LOCKED = 0.01, 0.5
 # The tolerance of rows of operations that take different ways. The shape of a tree of nodes follows from addresses, and a slab is full in
 # every fifth batch of calls. Debian's kernel shuffles the free objects of a slab by earlier allocations. Twelve builds of C's tests
-# differed by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. Three of our driver differed by
-# 17 % and 4.9 locked operations, 2.7 % and 0.8, and 3.2 % and 2.1 in the last three rows: a worker ends the process of the last one. On a
-# CI machine a build differed by 29 % and 8.6 in the row of four threads. The likely cause is that another thread is woken if the last one
-# does not wait again yet.
+# differed by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. In the last three rows, three
+# builds of our driver differed by 17 % and 4.9 locked operations, 2.7 % and 0.8, and 3.2 % and 2.1: a worker ends the process of the last
+# one. On a CI machine a build differed by 29 % and 8.6 in the row of four threads. The cause is unknown; another thread may be woken when
+# the last one does not wait again yet.
 SCATTERED = {
     "handles size=0 reply=24 refs=0": (0.04, 1), "handles size=0 reply=24 refs=1000": (0.04, 1), "handles size=0 reply=24 refs=100000": (0.06, 1),
     "fds size=24 reply=0 files=1": (0.03, 0.5), "oneway size=4096 reply=0": (0.02, 0.5), "fanin size=0 reply=0 threads=4": (0.40, 12), "fanin size=0 reply=0 threads=1": (0.03, 1),
@@ -81,7 +81,7 @@ INSTRUCTIONS = Kind("ratios", "instructions ÷ C", lambda row, was: was * SCATTE
                     "takes {now} times the C driver's instructions, recorded is {was}", scatters=SCATTERED.__contains__)
 LOCKED = Kind("locked", "locked operations of ours", lambda row, was: SCATTERED.get(row, (0, MORE_LOCKED))[1], "takes {now} locked operations, recorded are {was}", 2)
 MEMORY = Kind("memory", "bytes of kernel memory ÷ C", lambda row, was: was * MORE_BYTES.get(row, MORE_BYTES_OTHERWISE),
-              "takes {now} times the C driver's kernel memory, recorded is {was} (docs/performance.md has what each consists of)")
+              "takes {now} times the C driver's kernel memory, recorded is {was}")
 LINES = Kind("lines", "lines that move between CPUs", lambda row, was: was * MORE_LINES,
              "is {now}, recorded is {was} (build/bench/lines-2/rust.json has which lines move, and by which code)")
 KINDS = (INSTRUCTIONS, LOCKED, MEMORY, LINES)
