@@ -146,14 +146,12 @@ impl<T: Deref<Target = Thread>> Wake<T> {
         !matches!(self, Self::Nobody)
     }
 
-    /// Releases `locks` and wakes it. The work was queued for `process` or a thread of it.
+    /// Releases `locks` and wakes it. The work was queued for `process` or a thread of it. No other
+    /// lock may be held.
     #[inline(always)] // Mostly there is nothing to wake.
     pub(crate) fn after(&self, locks: impl Sized, process: &Process, hint: WakeHint) {
-        match self {
-            Self::Nobody => drop(locks),
-            Self::Thread(thread) => thread.task.wake_after(locks, hint),
-            Self::Pollers => process.notify_waiters_after(locks),
-        }
+        self.release_and_wake(locks, process, hint);
+        sched::expect_unlocked();
     }
 
     /// Wakes it in a step of [`sched::unpreempted_if`] in which the locks are released already.
@@ -161,7 +159,16 @@ impl<T: Deref<Target = Thread>> Wake<T> {
     pub(crate) fn now(&self, process: &Process, hint: WakeHint) {
         if self.is_needed() {
             sched::expect_unpreempted();
-            self.after((), process, hint);
+            self.release_and_wake((), process, hint);
+        }
+    }
+
+    #[inline(always)] // Mostly there is nothing to wake.
+    fn release_and_wake(&self, locks: impl Sized, process: &Process, hint: WakeHint) {
+        match self {
+            Self::Nobody => drop(locks),
+            Self::Thread(thread) => thread.task.wake_after(locks, hint),
+            Self::Pollers => process.notify_waiters_after(locks),
         }
     }
 }

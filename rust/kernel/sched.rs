@@ -124,6 +124,13 @@ pub(crate) fn expect_unpreempted() {
     kernel::warn_on!(kernel_ext_is_preemptible());
 }
 
+/// Checks that the calling task holds no spinlock, on kernels with `DEBUG_ATOMIC_SLEEP`.
+#[inline(always)]
+pub(crate) fn expect_unlocked() {
+    #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
+    kernel::task::might_sleep();
+}
+
 /// Where a woken task should run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakeHint {
