@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from lab import say  # noqa: E402
+from lab import bench, reports, say  # noqa: E402
 from lab.run import Tally  # noqa: E402
+from report import page  # noqa: E402
 from stages import affected  # noqa: E402
 
 TIMES = ROOT / "build/log/times.json"
@@ -132,7 +134,7 @@ class Reporter:
         if report.when != "call" and report.passed or report.skipped:
             return
         said = dict(report.user_properties)
-        rows = said.get("rows") or [(name, int(report.passed), 0)]
+        rows = said.get("rows") or [(report.nodeid, int(report.passed), 0)]
         if report.failed and not any(row[2] for row in rows):
             rows = [*rows, (name, 0, 1)]
         self.rows += rows
@@ -164,7 +166,42 @@ class Reporter:
         for name, _, failed in self.rows:
             if failed:
                 print(f"  failed: {name}")
+        if os.environ.get("LAB_DOCS") and not any(row[2] for row in self.rows):
+            record(self.rows, self.config.option)
         print(f"\n{sum(row[1] for row in self.rows)} passed, {sum(row[2] for row in self.rows)} failed", flush=True)
+
+
+# Suites whose rows are added up in documents; any other row is a suite.
+_ADDED = re.compile(r"check|cargo test|clippy|client|contract|KUnit|patches|tests/suites|tools/lab|tools/report|trace events|worked example")
+_GUESTS = re.compile(r"um|um-\w+|debian-\S+|x86_64|arm64|riscv64|android")
+_DRIVERS = ("rust", "c", "upstream", "")
+
+
+def suites(rows):
+    """{(suite, guest): [passed on this driver, on C, on upstream's, without one in the title]} of rows by their titles."""
+    found = {}
+    for title, passed, _ in rows:
+        words = re.split(r"\.py|[:,]| \d| --| \w+=", title)[0].split()
+        guest = next(filter(_GUESTS.fullmatch, words), "")
+        driver = next((word for word in words if word in _DRIVERS), "")
+        name = " ".join(word for word in words if word not in (guest, driver))
+        added = _ADDED.match(name)
+        counts = found.setdefault((added[0] if added else name, guest), [0] * len(_DRIVERS))
+        counts[_DRIVERS.index(driver)] += passed
+    return found
+
+
+def record(rows, option):
+    """Write reports/runs.tsv: a run of `make test` replaces the last one, a run of `make torture` the suites that it has run."""
+    if not option.torture and (option.keyword or option.since or option.lf):
+        return say.note("reports/ stays as it is: DOCS=1 needs a run of all stages")
+    run, old = "torture" if option.torture else "test", reports.read("runs").rows
+    new = [[run, suite, guest, *(str(count or "") for count in counts)] for (suite, guest), counts in sorted(suites(rows).items())]
+    ran = [row[1:3] for row in new]
+    kept = [row for row in old if row[0] != run or option.torture and row[1:3] not in ran]
+    heads = ("make", "suite", "guest", "this driver", "C driver", "upstream's", "no driver named")
+    about = f"{bench.now()[:10]}, driver {bench.commit()}, {bench.processor()}, {os.cpu_count()} CPUs"
+    reports.put("runs", "Tests that passed", about, page.Table(heads, sorted(kept + new)))
 
 
 def short(nodeid):

@@ -2,6 +2,7 @@
 """Stages without a guest: checks of the sources, host tests, litmus tests, the patch series."""
 
 import pytest
+from conftest import suites
 from lab import check, host_tests, litmus, patch_suite
 from stages import DRIVER, stage
 
@@ -26,3 +27,9 @@ def test_litmus(tally):
 @stage("packaging/patches/", "tools/lab/install.py", "tools/lab/patches.py", *DRIVER, takes=10)
 def test_patches(tally):
     patch_suite.quick_suite(tally)
+
+
+def test_passed_tests_are_added_up_by_suite_guest_and_driver():
+    rows = [("contract um rust, one CPU, half 1", 528, 0), ("contract um rust lsm=selinux", 161, 0), ("contract um c, two CPUs", 43, 0),
+            ("load um c 5 s --read-logs", 1, 0), ("client gbinder: c and rust alike", 1, 0), ("tools/lab/test_bench.py::test_x", 1, 0)]
+    assert suites(rows) == {("contract", "um"): [689, 43, 0, 0], ("load", "um"): [0, 1, 0, 0], ("client", ""): [0, 0, 0, 1], ("tools/lab", ""): [0, 0, 0, 1]}

@@ -55,14 +55,14 @@ def _parser():
         "--full", help="1: run all parts")(
         "--only", default="", help=f"parts to run, separated by commas: {', '.join(bench_run.PARTS)}")(
         "--again", help="1: measure again what has a result")("--docs", help="1: write reports/ and figures")
-    target("test", lambda a: test.run(a.only, a.since, resume=bool(a.resume)), "run all tests")(
+    target("test", lambda a: test.run(a.only, a.since, resume=bool(a.resume), into_docs=bool(a.docs)), "run all tests")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: stages whose names match, such as 'client or trace'")(
         "--since", default="", metavar="REF", help="run the stages that the difference to this commit can affect")(
-        "--resume", help="1: run the stages that failed in the last run")
+        "--resume", help="1: run the stages that failed in the last run")("--docs", help="1: write reports/")
     target("torture", _torture, "run the long tests outside `make test`")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: mutants, load, fuzz, aosp, packages, patches, 32_bit, arm64, ...")(
         "--seed", type=int, help="seed of random choices")("--count", type=int, help="number of mutants or programs")(
-        "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")
+        "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")("--docs", help="1: write reports/")
     option = driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver")))
     option("--only", default="", metavar="PART,...", help="run tests by parts of their names, or by rules such as FORK-1")(
         "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")
@@ -82,7 +82,7 @@ def _parser():
     target("doc", lambda _: doc.run(), "build the site in build/doc: the documents with a search, and the driver's code")
     target("release", lambda a: release.run(a.sender), "build all files of a version, in build/release")(
         "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="the sender of the patches (default: git's author)")
-    target("goals", _goals, "print our driver's goals next to C, and its figures")("--docs", help="1: write reports/")(
+    target("goals", lambda a: gate.record() if a.update else goals.run(bool(a.docs), bool(a.again)), "print our driver's goals next to C, and its figures")("--docs", help="1: write reports/")(
         "--again", help="1: measure again what has a result")("--update", help="1: record the limits that `make test` checks")
     target("growth", lambda a: growth.run(a.only, a.driver, a.steps, bool(a.docs)), "measure how costs grow with the number of objects")(
         "--only", default="", metavar="WORD,...", help="measure quantities whose names contain one of these")("--driver", choices=list(guest.MODULES))(
@@ -101,7 +101,7 @@ def _parser():
 def _torture(arguments):
     for name in ("seed", "count", "seconds", "guest"):
         os.environ[f"TORTURE_{name.upper()}"] = str(getattr(arguments, name) or "")
-    return test.run(arguments.only, torture=True)
+    return test.run(arguments.only, torture=True, into_docs=bool(arguments.docs))
 
 
 def _guest(name):
@@ -163,12 +163,6 @@ def _report(result, quiet_status=False):
         print(f"error: the kernel's log is {log}", file=sys.stderr)
         return 1
     return 0 if quiet_status else result.status
-
-
-def _goals(arguments):
-    if arguments.update:
-        return gate.record()
-    return goals.run(bool(arguments.docs), bool(arguments.again))
 
 
 def _install(arguments):

@@ -113,7 +113,13 @@ def _behind():
             yield f"| [{report.headers[-1]} of {report.name}](../reports/{report.name}.tsv) | {len(report.rows)} | {len(worse)} | {'; '.join(worse)} |"
 
 
-_BLOCKS = {"operations": _operations, "one kernel": _one_kernel, "null call": lambda: _one_kernel("null call"), "behind": _behind, "goals": lambda: [", ".join(
+def _runs():
+    report = read("runs")
+    yield from (f"| {' | '.join(cells)} |" for cells in (report.headers, ["---"] * 3 + ["--:"] * 4, *report.rows))
+    yield from ("", f"The newest run: {report.about}.")
+
+
+_BLOCKS = {"operations": _operations, "runs": _runs, "one kernel": _one_kernel, "null call": lambda: _one_kernel("null call"), "behind": _behind, "goals": lambda: [", ".join(
     f"{count} {what}" for what, count in collections.Counter(row[-1].split(",")[0] for row in read("goals").rows).items()) + "."]}
 
 

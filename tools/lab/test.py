@@ -15,7 +15,7 @@ WORKERS = (os.cpu_count() or 2) + 1
 _PACKAGES = ("base", "check", "kernel", "patches", "policy", "report", "rust", "test", "um", "x86_64")
 
 
-def run(only="", since="", torture=False, resume=False):
+def run(only="", since="", torture=False, resume=False, into_docs=False):
     """Build, test, print the summary; the exit status."""
     packages.ensure(*_PACKAGES)
     say.note(f"this host takes {_fixed_computation():.2f} s for a fixed computation")
@@ -30,7 +30,7 @@ def run(only="", since="", torture=False, resume=False):
     argv += ["--last-failed"] if resume else []
     sys.stdout.flush()
     os.chdir(ROOT)
-    os.environ["PYTHONPATH"] = str(ROOT / "tools")
+    os.environ |= {"PYTHONPATH": str(ROOT / "tools"), "LAB_DOCS": "1" if into_docs else ""}
     # The summary adds what was built before.
     os.environ["LAB_CPU"] = str(sum(os.times()[:4]))
     return os.spawnv(os.P_WAIT, argv[0], [*argv, *SUITES])

@@ -17,7 +17,7 @@ case!(bytes_between_are_verbatim, ["OBJ-1"], pair, |t, (server, client)| {
     server.answer(&client, &empty());
 });
 
-case!(offsets_arrive, ["OBJ-1", "TXN-29"], pair, |t, (server, client)| {
+case!(offsets_arrive, ["OBJ-1", "TXN-29", "ABI-3"], pair, |t, (server, client)| {
     let mut parcel = bytes(&pattern(12, 0));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(4, 0));
     parcel.object(&FlatBinderObject::weak_binder(0x20, 0));

@@ -305,7 +305,8 @@ case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| 
 const UNORDERED: &str = "handles of the dead are not released in order, or only when their buffers are freed";
 
 // A handle that the holder has not read of yet has its place among the others.
-case!(handles_of_the_dead_from_the_lowest_up, ["REL-2", "NODE-6"], trio, |t, (manager, owner, holder)| {
+case!(handles_of_the_dead_from_the_lowest_up, ["REL-2", "NODE-6", "lesson T09"], |t| {
+    let (manager, owner, holder) = trio(t);
     let to_holder = introduce(&manager, &holder, NODE, &owner);
     let nodes = [0x400, 0x300, 0x200, 0x100].map(|ptr| BinderPtrCookie { ptr, cookie: 1 });
     for (at, id) in nodes.into_iter().enumerate() {

@@ -50,7 +50,8 @@ case!(block_arrives_oneway, ["OBJ-PTR"], pair, |t, (server, client)| {
     }
 });
 
-case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7"], with_parcel, |t, (server, client, mut parcel)| {
+case!(blocks_lie_behind_the_offsets, ["OBJ-3", "OBJ-7", "ABI-3"], |t| {
+    let (server, client, mut parcel) = with_parcel(t);
     let lengths = [13, 8, 1, 40];
     for (seed, length) in lengths.into_iter().enumerate() {
         parcel.block(&client.arena, &pattern(length, seed));

@@ -62,7 +62,7 @@ fn refusal<'a>(port: &'a Port, request: &'a Request) -> Attempt<'a> {
     })
 }
 
-case!(each_is_told, ["PARAM-3", "TXN-1"], |t| {
+case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
     if !t.ours_alone("failures have reasons", t.driver == Driver::Rust) {
         return;
     }

@@ -101,7 +101,8 @@ case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, c
 });
 
 // The driver offers the kernel only pages that it can give back, and none again and again.
-case!(pages_in_use_are_not_offered, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
+case!(pages_in_use_are_not_offered, ["ALLOC-5", "lesson T06"], |t| {
+    let (shrinker, manager, client) = shrinkable_pair(t);
     let (data, few, all) = (pattern(64 * PIECE, 1), pages_of(4 * PIECE), pages_of(60 * PIECE));
     let before = shrinker.pages();
     for round in 0..3 {

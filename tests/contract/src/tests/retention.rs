@@ -142,13 +142,13 @@ case!(the_dead_keep_no_credentials, ["REL-2", "NODE-12", "lesson S08"], |t| {
 });
 
 // The test is in a namespace itself.
-case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1"], |t| {
+case!(the_dead_keep_no_pid_namespace, ["REL-2", "NODE-12", "TREL-1", "lesson T07"], |t| {
     let fork: fn(&Actor) -> Option<Actor> = |maker| Some(maker.fork());
     short_lives(t, "/proc/sys/user/max_pid_namespaces", 2, CloneFlags::CLONE_NEWPID, fork);
 });
 
 // Each sends a oneway call that nobody reads, and closes its device. KASAN keeps freed memory.
-case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22"], |t| {
+case!(oneway_calls_keep_no_sender, ["REL-2", "TXN-22", "lesson T08"], |t| {
     let calls = i64::from(t.tries(1000));
     let limit = if t.has_kasan() { 7 << 10 } else { 512 };
     let (_deaf, opener) = (t.manager(), Rc::new(Actor::new()));

@@ -84,7 +84,7 @@ case!(lesson_r05_sender_of_too_many_is_told, ["ALLOC-7", "lesson R05"], |t| {
     t.known_difference(Driver::Upstream, COUNTED, found == 52);
 });
 
-case!(lesson_r05_call_at_hand_does_not_count, ["ALLOC-7", "lesson R05"], |t| {
+case!(lesson_r05_call_at_hand_does_not_count, ["ALLOC-7", "lesson R05", "lesson T10"], |t| {
     let (_server, sender) = (t.manager_with(64 << 10), listener(t));
     // A quarter is not more than a quarter. After it less than a tenth is left.
     assert!(!is_suspected(&sender, 16 << 10));

@@ -102,7 +102,7 @@ case!(lesson_s05_while_a_task_has_yet_to_close_a_device, ["PARAM-7", "OBJ-11"], 
 });
 
 // Reclaim has taken pages a moment ago.
-case!(after_pages_were_taken, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| {
+case!(after_pages_were_taken, ["PARAM-7", "PARAM-6"], Stage::needs_driver_alone, |t, ()| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager_with(4 << 20), t.client());
     let data = vec![1; 2 << 20];
