@@ -5,7 +5,7 @@ use super::limits::Limit;
 use super::*;
 use crate::port::Outcome;
 
-pub(super) const DEFER: u32 = 1 << 7;
+pub(super) const DEFER: u32 = TransactionFlags::DEFER_COMPLETE.bits();
 /// The drivers of Linux 7.3 ignore the flag.
 const NO_FLAG: &str = "a completion is never deferred";
 const COMPLETE: Return = Return::TransactionComplete;
