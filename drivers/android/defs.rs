@@ -25,6 +25,9 @@ pub(crate) use kernel::uapi::{
     BINDER_CURRENT_PROTOCOL_VERSION, //
 };
 
+/// The completion of a reply or a oneway call is deferred. Linux 7.3 lacks it in its header.
+pub(crate) const TF_DEFER_COMPLETE: u32 = 1 << 7;
+
 macro_rules! ioctls {
     ($($name:ident: $argument:ty;)*) => {
         /// The ioctl commands.

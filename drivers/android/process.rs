@@ -37,7 +37,7 @@ use crate::{
         numbers::NumberBlock,
         priority_rules::Priority, //
     },
-    thread::{Thread, WaitState},
+    thread::{Thread, Urgency, WaitState},
     transaction::TransactionBox,
     work::{ThreadWake, Wake, Work, WorkQueue}, //
 };
@@ -268,7 +268,7 @@ impl ProcessState {
         let state = thread.state.access_mut(self);
         state.wait_state = WaitState::Awake;
         state.push(call);
-        state.is_work_urgent = true;
+        state.urgency = Urgency::Urgent;
         Wake::Thread(thread)
     }
 
@@ -281,7 +281,7 @@ impl ProcessState {
     ) -> ThreadWake<'a> {
         let state = thread.state.access_mut(self);
         state.push(work);
-        state.is_work_urgent = true;
+        state.urgency = Urgency::Urgent;
         let polls = state.looper.polls();
         if self.set_wait_state(thread, WaitState::Awake) {
             ThreadWake::Thread(thread)
@@ -289,6 +289,30 @@ impl ProcessState {
             ThreadWake::Pollers
         } else {
             ThreadWake::Nobody
+        }
+    }
+
+    /// Queues a completion, which is queued nowhere, for the calling thread. It is deferred if it
+    /// comes behind no other work (contract TXN-33). Returns the wake for it.
+    #[cold]
+    pub(crate) fn push_deferred<'a>(
+        &mut self,
+        thread: &'a Arc<Thread>,
+        completion: Work,
+        urgency: Urgency,
+    ) -> ThreadWake<'a> {
+        let state = thread.state.access_mut(self);
+        // A node update is read together with the completion: its sender may drop the object then.
+        let is_first = state.work.is_empty() || state.has_only_deferred();
+        state.push(completion);
+        state.urgency = match is_first {
+            true => urgency,
+            false => Urgency::Urgent,
+        };
+        // They look whether there is something to read, or the thread is available now.
+        match state.looper.polls() && self.has_pollers {
+            true => ThreadWake::Pollers,
+            false => ThreadWake::Nobody,
         }
     }
 
@@ -488,7 +512,7 @@ impl Process {
         let has_common_work = !state.work.is_empty();
         let own = thread.state.access_mut(&mut state);
         own.looper.poll();
-        let has_own_work = own.is_work_urgent;
+        let has_own_work = own.ends_wait();
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);
         has_own_work || takes_common_work || thread.must_return.load(Relaxed)

@@ -21,7 +21,7 @@ use crate::{
     node::Node,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
-        call_stack::CallStack,
+        call_stack::{CallStack, Frame},
         looper::Looper,
         priority_rules::SavedPriority, //
     },
@@ -84,8 +84,7 @@ pub(crate) struct ThreadState {
     /// The error of the last command, as long as that is queued.
     pub(crate) unread_error: Return,
     pub(crate) wait_state: WaitState,
-    /// True if `work` holds something that ends a wait.
-    pub(crate) is_work_urgent: bool,
+    pub(crate) urgency: Urgency,
     pub(crate) looper: Looper,
     /// The completions in `work`: each confirms that a call or a reply is on its way.
     pub(crate) completions: Completions,
@@ -117,6 +116,21 @@ pub(crate) enum WaitState {
     Reserved,
 }
 
+/// The effect of the items in `work` on a wait of the thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// Nothing in `work` ends a wait (contract LOOP-10).
+    None,
+    /// `work` has only completions that their senders have deferred, at last that of a reply: the
+    /// thread can take the work of the process (contract TXN-33).
+    Deferred,
+    /// The same, at last that of a oneway call. It ends a wait whose end nothing promises: the
+    /// program may have set the flag by accident, and wait for the completion.
+    DeferredOneway,
+    /// Something in `work` ends a wait.
+    Urgent,
+}
+
 impl ThreadState {
     fn new() -> Self {
         Self {
@@ -129,7 +143,7 @@ impl ThreadState {
             completions: Completions::default(),
             pending_calls: 0,
             unread_error: Return::Ok,
-            is_work_urgent: false,
+            urgency: Urgency::None,
             extended_error: no_error(0),
             spare_transaction: None,
             spare_ticket: None,
@@ -138,7 +152,24 @@ impl ThreadState {
 
     /// Returns whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
-        self.stack.frames.last().is_none() && self.work.is_empty()
+        let has_to_read = !self.work.is_empty() && !self.has_only_deferred();
+        self.stack.frames.last().is_none() && !has_to_read
+    }
+
+    /// Returns whether its work consists of deferred completions.
+    pub(crate) fn has_only_deferred(&self) -> bool {
+        matches!(self.urgency, Urgency::Deferred | Urgency::DeferredOneway)
+    }
+
+    /// Returns whether its own work ends a wait.
+    pub(crate) fn ends_wait(&self) -> bool {
+        match self.urgency {
+            Urgency::Urgent => true,
+            Urgency::None | Urgency::Deferred => false,
+            Urgency::DeferredOneway => {
+                !matches!(self.stack.frames.last(), Some(Frame::Outgoing { .. }))
+            }
+        }
     }
 
     /// Takes the oldest work out of the thread's own queue.
@@ -146,7 +177,7 @@ impl ThreadState {
     pub(crate) fn pop_work(&mut self) -> Option<Work> {
         let popped = self.work.pop_front();
         if self.work.is_empty() {
-            self.is_work_urgent = false;
+            self.urgency = Urgency::None;
         }
         popped
     }
@@ -156,7 +187,7 @@ impl ThreadState {
         // The dropped reference is not the last: the caller has another.
         drop(self.work.take(node));
         if self.work.is_empty() {
-            self.is_work_urgent = false;
+            self.urgency = Urgency::None;
         }
     }
 
@@ -233,12 +264,23 @@ impl Thread {
         Ok(())
     }
 
-    /// Queues the return code `answer` for the thread, in the place that the caller provides. To be
-    /// called with no lock held.
-    pub(crate) fn queue_return_code(self: &Arc<Self>, mut ticket: WorkTicket, answer: Return) {
+    /// Queues the return code `answer` for the thread, in the place that the caller provides. If it
+    /// `may_defer` it is deferred, unless it has more to report than that a oneway call is on its
+    /// way. To be called with no lock held.
+    pub(crate) fn queue_return_code(
+        self: &Arc<Self>,
+        mut ticket: WorkTicket,
+        answer: Return,
+        may_defer: bool,
+    ) {
         *ticket = Code::Return(answer);
+        let code = Work::Code(ticket);
         let mut process = self.process.state.lock();
-        let wake = process.push_to_thread(self, Work::Code(ticket));
+        let is_deferred = may_defer && process.as_delivered(answer) == Return::TransactionComplete;
+        let wake = match is_deferred {
+            true => process.push_deferred(self, code, Urgency::DeferredOneway),
+            false => process.push_to_thread(self, code),
+        };
         wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
@@ -276,20 +318,27 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
         mut ticket: WorkTicket,
+        is_deferred: bool,
     ) -> ThreadWake<'_> {
         self.state.access_mut(process).completions.unread += 1;
         *ticket = Code::Completion;
-        let wake = process.push_to_thread(self, Work::Code(ticket));
-        // The wake for the one is also that for the other.
-        let _ = self.queue_kept_outcome(process);
-        wake
+        let completion = Work::Code(ticket);
+        let wake = match is_deferred {
+            true => process.push_deferred(self, completion, Urgency::Deferred),
+            false => process.push_to_thread(self, completion),
+        };
+        // The thread is awake, so both are wakes for the tasks that poll, or for nobody.
+        match self.queue_kept_outcome(process) {
+            ThreadWake::Nobody => wake,
+            both => both,
+        }
     }
 
     /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply
-    /// that has failed stops the commands behind it like any command that fails (contract WR-2). To
-    /// be called with no lock held.
+    /// that has failed stops the commands behind it like any command that fails (contract WR-2).
+    /// Otherwise the completion may be deferred. To be called with no lock held.
     #[cold]
-    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool) {
+    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, is_deferred: bool) {
         let mut process = self.process.state.lock();
         let mut ticket = None;
         if !has_failed {
@@ -302,7 +351,7 @@ impl Thread {
         }
         self.state.access_mut(&mut process).stack.end_reply();
         let wake = match ticket {
-            Some(ticket) => self.complete_reply(&mut process, ticket),
+            Some(ticket) => self.complete_reply(&mut process, ticket, is_deferred),
             None => {
                 let wake = self.queue_error(&mut process, Return::TransactionComplete);
                 // As above.
@@ -320,6 +369,8 @@ impl Thread {
         let mut process = self.process.state.lock();
         let state = self.state.access_mut(&mut process);
         state.completions.last = CompletionRead::StopsCommands;
+        // It may be deferred, but an error is not.
+        state.urgency = Urgency::Urgent;
         self.has_unread_error.store(true, Relaxed);
     }
 

@@ -21,9 +21,11 @@ from report import plugins, symbols
 
 CRATE = "tools/binder-bench"
 HOME = BUILD / "bench"
-# The guests of counts, of upstream's driver, of which Debian has no module, and of times.
-COUNTED, UPSTREAM, TIMED = stock.NAMES[0], "x86_64", "um-plain"
-DRIVERS = ("c", "rust")
+# The guests of counts and of times.
+COUNTED, TIMED = stock.NAMES[0], "um-plain"
+DRIVERS = ("c", "rust", "upstream")
+# Those that `make test` compares.
+HELD = ("c", "rust")
 # Addresses stay where the next boot has them. A CPU that is idle halts, and is woken by an interrupt: QEMU's MWAIT would turn round instead.
 _BOOT = ("nokaslr", "idle=halt")
 # Seconds of the guest for what Debian's kernel puts off at boot, such as checks of its algorithms: the guest's clock jumps over them.
@@ -41,8 +43,6 @@ class Boot:
     plugin: tuple = ()
     cpus: int = 1
     timeout: int = 900
-    # The guest; the script may need a device that C has on no kernel of Debian's.
-    name: str = COUNTED
     # More words for the kernel's command line.
     boot: tuple = ()
 
@@ -50,12 +50,12 @@ class Boot:
     def inputs(self):
         """All that the result depends on."""
         made_of = cache.content(*plugins.sources(self.plugin[0])) if self.plugin else ""
-        return [self.script, self.plugin, made_of, self.cpus, *self.boot, *identity(self.name, self.driver)]
+        return [self.script, self.plugin, made_of, self.cpus, *self.boot, *identity(COUNTED, self.driver)]
 
     def run(self):
         """{name of a file: content} of what came out, `seen` being the plugin's, `symbols` the driver's own; and what was wrong."""
-        built, program = kernel.build(self.name), programs.build_for(self.name, CRATE)
-        device = "--device /dev/binder" if built.guest.stock and self.driver == "c" else ""
+        built, program = kernel.build(COUNTED), programs.build_for(COUNTED, CRATE)
+        device = "--device /dev/binder" if self.driver == "c" else ""
         script = (f"sleep {_SETTLE}; b=/lab/binder-bench; words='--driver {self.driver} --quiet {device}'\n{self.script}\nstatus=$?\n"
                   "grep '\\[' /proc/kallsyms >/out/symbols\nexit $status")
         with tempfile.TemporaryDirectory() as folder, say.Step(self.title) as step:
@@ -138,13 +138,13 @@ def _about(path):
 
 
 def counted(kind, boot, make, again=False):
-    """The plain data of `make(files of the boot)`, kept: C's in the cache of all checkouts, for it changes with the kernel,
+    """The plain data of `make(files of the boot)`, kept: other drivers' in the cache of all checkouts, for they change with the kernel,
     binder-bench and the plugin only."""
     def text():
         return json.dumps(make(good(boot.run())))
 
-    if boot.driver == "c":
-        name = f"bench/{kind}-c-{cache.key(boot.inputs)}.json"
+    if boot.driver != "rust":
+        name = f"bench/{kind}-{boot.driver}-{cache.key(boot.inputs)}.json"
         return json.loads(cache.entry(name, lambda part: part.write_text(text())).read_text())
     step = Step(boot.title, result_of(kind, boot.driver), boot.inputs, text)
     return json.loads(step.result(again).read_text())

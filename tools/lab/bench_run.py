@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make bench`: our driver next to C on Debian's own kernel, in minutes and exactly, and a page that shows it; no kernel is compiled.
+"""`make bench`: our driver next to C and upstream's on Debian's own kernel, in minutes and exactly, and a page that shows it; no kernel is compiled.
 
-`make bench FULL=1` adds times in User Mode Linux on three drivers, and cache lines that move; `ONLY=` names parts of that.
+`make bench FULL=1` adds times in User Mode Linux, and cache lines that move; `ONLY=` names parts of that.
 """
 
 import os
@@ -12,12 +12,11 @@ from .versions import BUILD
 from report import charts, data, page
 
 PARTS = ("count", "time", "lines", "paired")
-NEXT = ("make bench FULL=1       times on three drivers, and cache lines that move between CPUs",
+NEXT = ("make bench FULL=1       times, and cache lines that move between CPUs",
         "make contract GUEST=debian  the contract suite on the same kernel",
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
 # For how long each of the 150 or so points is timed in a boot; several boots show more than one long one.
 SECONDS, ROUNDS = 0.25, 3
-_TIMED = ("c", "rust", "upstream")
 # The operations of the page's figures, by the names of their cells.
 _MAIN = [name for name, title in data.TITLES.items() if title in reports.SHOWN]
 
@@ -26,10 +25,11 @@ def run(parts=("count",), again=False, into_docs=False):
     """Measure what was not measured yet, print and draw it; the exit status. `into_docs`: write files in reports/, too. Parts that are left
     out keep their last results, which the page shows as well."""
     packages.ensure("base", "rust", "x86_64")
-    say.note(f"comparing our driver with the C driver on Debian's own kernel ({bench.COUNTED}): exact instructions and locked operations")
+    say.note(f"comparing our driver with the C driver and upstream's Rust driver on Debian's own kernel ({bench.COUNTED}): exact instructions and locked operations")
     found = {driver: gate.weighed(driver, again=again and "count" in parts) for driver in bench.DRIVERS}
     ours, base = found["rust"], found["c"]
-    tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"])}
+    compared = lambda what: [found[driver][what] for driver in ("rust", "c", "upstream")]
+    tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(*compared("memory"))}
     latency = data.report(programs.build(bench.CRATE), _timed(again))["latency"] if "time" in parts else {}
     if latency:
         tables["time"] = page.times(latency)
@@ -54,7 +54,7 @@ def _timed(again):
     """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine affects all alike."""
     steps = []
     for turn in range(1, ROUNDS + 1):
-        for driver in _TIMED:
+        for driver in bench.DRIVERS:
             title = f"times of {driver}, round {turn} of {ROUNDS}"
             inputs = [bench.identity(bench.TIMED, driver, timed=True), SECONDS]
             path = bench.HOME / "time" / f"{driver}-{turn}.json"

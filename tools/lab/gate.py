@@ -142,9 +142,10 @@ def retention(only="", into_docs=False):
         script = f"$b retention --steps 16 {only and f'--endings {only}'} $words --output /out/kept.json"
         files = bench.good(bench.Boot(f"what {driver} keeps", driver, script, timeout=1500).run())
         found[driver] = kept(json.loads(files["kept.json"])["cells"])
-    rows = [[ending, *(cell for each in (found["c"].get(ending, _NOTHING), rust) for cell in ("{:.0f} ± {:.0f}".format(*each), _referenced(each[2]))),
-             str(KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE))] for ending, rust in found["rust"].items()]
-    table = page.Table(("end of", "C, bytes", "references", "Rust Binder, bytes", "references", "may be more than C by"), rows, (0, 2, 4))
+    rows = [[ending, *(cell for driver in bench.DRIVERS for cell in _kept_cells(found[driver].get(ending))),
+             str(KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE))] for ending in found["rust"]]
+    heads = (cell for driver in bench.DRIVERS for cell in (f"{data.NAMES[driver]}, bytes", "references"))
+    table = page.Table(("end of", *heads, "may be more than C by"), rows, (0, 2, 4, 6))
     print("\n".join(page.plain(table)))
     if into_docs:
         reports.put("retention", "Kernel memory kept of an object that has ended", bench.about(bench.COUNTED), table)
@@ -153,9 +154,12 @@ def retention(only="", into_docs=False):
     return 1 if too_much else 0
 
 
-def _referenced(references):
-    """The references that an ended object keeps, as text."""
-    return ", ".join(f"{count:.1f} {kind}" for kind, count in references.items() if count > NO_REFERENCE) or "–"
+def _kept_cells(kept_of_it):
+    """The bytes and references that an ended object keeps, as text; of none if the driver lacks it."""
+    if not kept_of_it:
+        return "–", "–"
+    size, doubt, references = kept_of_it
+    return f"{size:.0f} ± {doubt:.0f}", ", ".join(f"{count:.1f} {kind}" for kind, count in references.items() if count > NO_REFERENCE) or "–"
 
 
 def stage_of_weights(tally):

@@ -110,18 +110,19 @@ def table(tables):
 
 def measure(again=False):
     """All figures, {table: {name: figure}}."""
-    counted = gate.figures(gate.weighed("rust", again=again), gate.weighed("c"))
-    wrong = growth.faults_kept()
-    return {"instructions": counted["ratios"], "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
+    ours, wrong = gate.weighed("rust", again=again), growth.faults_kept()
+    counted = gate.figures(ours, gate.weighed("c"))
+    return {"instructions": counted["ratios"], "upstream": gate.figures(ours, gate.weighed("upstream"))["ratios"],
+            "exact": {row: count[0] for row, count in ours["counts"].items()}, "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
             "lines": moves.figures(moves.measure(again)), "growth": {} if wrong is None else {"faults": len(wrong)}}
 
 
 def times(found):
-    """Figures of time by placement and bytes: the middle one of the boots' medians, and half of the widest interval of a boot."""
+    """Figures of time by other driver, placement and bytes: the middle one of the boots' medians, and half of the widest interval of a boot."""
     figures = {}
-    for (scene, size), rows in found.items():
+    for (other, scene, size), rows in found.items():
         medians = [row["median"] for row in rows]
-        name = f"{bench.TIMED}, {scene}, {size}"
+        name = f"{other}, {scene}, {size}"
         figures[f"{name}, median"] = statistics.median(median["point"] for median in medians)
         figures[f"{name}, half an interval"] = max((median["high"] - median["low"]) / 2 for median in medians)
     return figures

@@ -7,10 +7,9 @@ import json
 import subprocess
 import tomllib
 
-from . import bench, cache, gate, proc, programs, reports, say
+from . import bench, gate, proc, programs, reports, say
 from report import charts, data, page, symbols
 
-DRIVERS = (*bench.DRIVERS, "upstream")
 # Seconds for one quantity in a boot. Upstream's driver stops at what others do in seconds: it goes as far as it does in this time.
 _TIMEOUT, _PATIENCE = 1500, {"upstream": 300}
 # For `make test`: quantities whose growth was once a fault, or is likely to become one. Four sizes: three give two differences, and memory
@@ -25,7 +24,7 @@ def run(only="", driver=None, steps=None, into_docs=False):
     if into_docs and (only or driver or steps):
         raise say.LabError("only all quantities at all sizes on all drivers go into reports/")
     program = programs.build(bench.CRATE)
-    paths, problems = collect([driver] if driver else drivers(), _chosen(program, only, steps))
+    paths, problems = collect([driver] if driver else bench.DRIVERS, _chosen(program, only, steps))
     print()
     subprocess.run([program, "report", *map(str, paths)], check=False)
     rows = data.report(program, paths)["growth"]
@@ -38,15 +37,9 @@ def run(only="", driver=None, steps=None, into_docs=False):
     return 1 if problems or found else 0
 
 
-def drivers():
-    """Upstream's is left out where the kernel that has it was never built."""
-    there = any((cache.root() / "kernel").glob(f"{bench.UPSTREAM}-{'[0-9a-f]' * 12}/.complete"))
-    return DRIVERS if there else bench.DRIVERS
-
-
 def stage(tally):
     """A few quantities, for `make test`."""
-    paths, problems = collect(bench.DRIVERS, {";".join(SHORT): SHORT_STEPS})
+    paths, problems = collect(bench.HELD, {";".join(SHORT): SHORT_STEPS})
     rows = data.report(programs.build(bench.CRATE), paths)["growth"]
     wrong = problems + faults(rows)
     say.lines(*(f"    error: {text}" for text in wrong))
@@ -57,10 +50,10 @@ def faults_kept():
     """The faults of our driver, if all of it was measured with the current drivers and kernel; None if it was not."""
     program = programs.build(bench.CRATE)
     quantities = _chosen(program)
-    steps = [_step(driver, quantity, count) for driver in bench.DRIVERS for quantity, count in quantities.items()]
+    steps = [_step(driver, quantity, count) for driver in bench.HELD for quantity, count in quantities.items()]
     if not all(step.kept() for step in steps):
         return None
-    return faults(data.report(program, collect(bench.DRIVERS, quantities)[0])["growth"])
+    return faults(data.report(program, collect(bench.HELD, quantities)[0])["growth"])
 
 
 def collect(chosen, quantities):
@@ -82,10 +75,9 @@ def collect(chosen, quantities):
 
 def _boot(driver, quantity, steps):
     """The boot for one quantity, or for several between semicolons."""
-    name = bench.UPSTREAM if driver == "upstream" else bench.COUNTED
     script = f"$b growth --steps {steps} --quantities '{quantity}' $words --output /out/result.json"
-    return bench.Boot(f"growth {driver}, {quantity}", driver, script, ("stretches.c", *_addresses(name)),
-                      timeout=_PATIENCE.get(driver, _TIMEOUT), name=name)
+    return bench.Boot(f"growth {driver}, {quantity}", driver, script, ("stretches.c", *_addresses()),
+                      timeout=_PATIENCE.get(driver, _TIMEOUT))
 
 
 def _step(driver, quantity, steps):
@@ -110,9 +102,9 @@ def _measured(driver, quantity, steps):
         return content, problems
 
 
-def _addresses(name):
+def _addresses():
     """The kernel's addresses that the plugin needs."""
-    addresses = {symbol: address for address, _, symbol in (line.split() for line in bench.kernel_symbols(name).splitlines())}
+    addresses = {symbol: address for address, _, symbol in (line.split() for line in bench.kernel_symbols(bench.COUNTED).splitlines())}
     # A compiler may have put the one function into the other.
     batch = next(addresses[symbol] for symbol in ("rcu_do_batch", "rcu_core") if symbol in addresses)
     behind = min(address for address in addresses.values() if address > batch)
@@ -167,7 +159,7 @@ def faults(rows):
 
 def table(rows):
     """A line for each phase, from the rows of `binder-bench report`."""
-    whose = [driver for driver in DRIVERS if any(who == driver for _, who in rows)]
+    whose = [driver for driver in bench.DRIVERS if any(who == driver for _, who in rows)]
     lines = []
     for cell in dict.fromkeys(cell for cell, _ in rows):
         found = {who: rows[cell, who] for who in whose if (cell, who) in rows}

@@ -14,16 +14,15 @@ import functools
 import json
 import math
 
-from . import bench, growth, reports, say
+from . import bench, reports, say
 from report import charts, data, page
 
 FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
-_OF_GROUPS = "cgroup"
 # The clock counts the instructions of all CPUs, those of timers, interrupts and workers included: so many may come at any moment.
 KERNELS_WORK = 100_000
 # Victims that need the attacker to close its device. One that loses its CPU before that delays them with any driver.
 _NEED_THE_END = ("notified of the death", "its call to the attacker fails")
-ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", _OF_GROUPS: "starved cgroup", "realtime": "real-time hog"}
+ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", "cgroup": "starved cgroup", "realtime": "real-time hog"}
 # The number of preemptions of an attacker, and that for an operation with a worse row.
 _MOMENTS, _MORE = 300, 3000
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
@@ -35,28 +34,15 @@ def run(only="", attackers="", into_docs=False):
     if into_docs and (only or attackers):
         raise say.LabError("only all operations of all attackers go into reports/")
     chosen = tuple(filter(None, attackers.split(","))) or tuple(ATTACKERS)
-    rows = {}
-    for name, (drivers, possible) in _guests().items():
-        if asked := [one for one in possible if one in chosen]:
-            rows[name] = collect(name, drivers, asked, only)
-            for attacker, operation in worse(rows[name]):
-                rows[name] |= collect(name, drivers, [attacker], operation, _MORE)
-    wrong = [f"{name}: {text}" for name, found in rows.items() for text in faults(found)]
-    for name, found in rows.items():
-        print("\n" + "\n".join([name, *page.plain(table(found))]))
+    rows = collect(chosen, only)
+    for attacker, operation in worse(rows):
+        rows |= collect([attacker], operation, _MORE)
+    wrong = faults(rows)
+    print("\n" + "\n".join(page.plain(table(rows))))
     print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of our driver are worse than the better of the other drivers")
     if into_docs:
-        for name, found in rows.items():
-            reports.put(f"inversion-{name}", "Waits for a stranger that loses its CPU", bench.about(name), table(found))
+        reports.put("inversion", "Waits for a stranger that loses its CPU", bench.about(bench.COUNTED), table(rows))
     return 1 if wrong else 0
-
-
-def _guests():
-    """{guest: (drivers, attackers)}: upstream's driver is in one whose kernel has no groups of the scheduler, if that kernel was built."""
-    with_upstream = growth.drivers()
-    if len(with_upstream) == len(bench.DRIVERS):
-        return {bench.COUNTED: (bench.DRIVERS, tuple(ATTACKERS))}
-    return {bench.UPSTREAM: (with_upstream, [one for one in ATTACKERS if one != _OF_GROUPS]), bench.COUNTED: (bench.DRIVERS, [_OF_GROUPS])}
 
 
 def worse(rows):
@@ -65,21 +51,21 @@ def worse(rows):
     return [(attacker, operation) for attacker, shown in ATTACKERS.items() for case, operation in cases if case == shown]
 
 
-def collect(name, drivers, attackers, operations, moments=_MOMENTS):
+def collect(attackers, operations, moments=_MOMENTS):
     """{case: {driver: two series of samples, the first without a hog, as pairs of nanoseconds and number}}."""
     rows = {}
     for attacker in attackers:
-        for driver in drivers:
-            for cell in json.loads(_step(name, driver, attacker, operations, moments).result().read_text()):
+        for driver in bench.DRIVERS:
+            for cell in json.loads(_step(driver, attacker, operations, moments).result().read_text()):
                 rows.setdefault(cell["case"], {}).setdefault(driver, []).append(cell["measured"]["latency"]["histogram"])
     return rows
 
 
-def _step(name, driver, attacker, operations, moments):
+def _step(driver, attacker, operations, moments):
     chosen = f"--operations '{operations}'" if operations else ""
     finer = f" --points {moments}" if moments != _MOMENTS else ""
     script = f"$b inversion --attacker {attacker} {chosen}{finer} $words --output /out/result.json"
-    boot = bench.Boot(f"inversion {driver}, {attacker}, {name}", driver, script, cpus=3, timeout=1800, name=name, boot=_BOOT)
+    boot = bench.Boot(f"inversion {driver}, {attacker}", driver, script, cpus=3, timeout=1800, boot=_BOOT)
     return bench.step("inversion", boot, functools.partial(_measured, boot))
 
 
@@ -154,7 +140,7 @@ def _us(nanoseconds):
 
 def table(rows):
     """A line for each case."""
-    whose = [driver for driver in growth.DRIVERS if any(driver in by_driver for by_driver in rows.values())]
+    whose = [driver for driver in bench.DRIVERS if any(driver in by_driver for by_driver in rows.values())]
     lines, wrong = [], faults(rows)
     for case, by_driver in rows.items():
         all_of = {driver: figures(by_driver[driver][1]) for driver in whose if driver in by_driver}

@@ -22,7 +22,8 @@ LOADS = {
     4: (("4 pairs, a CPU each", _PAIRS.format(4)), ("4 clients, 4 threads", _CLIENTS.format(4)), ("3 oneway senders", _SENDERS.format(3))),
     8: (("8 pairs, a CPU each", _PAIRS.format(8)), ("8 clients, 8 threads", _CLIENTS.format(8)), ("7 oneway senders", _SENDERS.format(7))),
 }
-HEADERS = ("of a call", *(text for what in ("moved", "driver", "locked", "turns") for text in (f"{what}: C", "Rust Binder", *["÷ C"] * (what == "moved"))))
+HEADERS = ("of a call", *(text for what in ("moved", "driver", "locked", "turns") for text in (f"{what}: C", "Rust Binder", *["÷ C"] * (what == "moved"))),
+           "moved: upstream Rust", "turns: upstream Rust")
 # The known moves of each call of the workload `sharing`: lines that move by being read and by being written, locked operations on lines
 # that the other CPU wrote last, and different lines that move.
 KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "counters in lines of their own": (2, 2, 0, 1),
@@ -96,12 +97,14 @@ def judge(measured):
 
 
 def rows(by_driver):
-    """The table's lines: ours next to C's."""
+    """The table's lines: ours next to C's, and upstream's."""
     found = []
     for title, base in by_driver["c"].items():
         both = base, by_driver["rust"][title]
         moved, own = ([lines.moved(data, owner) for data in both] for owner in (None, lines.DRIVER))
         locked, turns = ([data["unit"][what] for data in both] for what in (lines.LOCKED, lines.PAUSE))
         ratio = f"{moved[1] / moved[0]:.2f}" if moved[0] >= 0.5 else "–"
-        found.append([title, *(f"{value:.1f}" for value in moved), ratio, *(f"{value:.1f}" for pair in (own, locked, turns) for value in pair)])
+        upstream = by_driver["upstream"][title]
+        found.append([title, *(f"{value:.1f}" for value in moved), ratio, *(f"{value:.1f}" for pair in (own, locked, turns) for value in pair),
+                      f"{lines.moved(upstream):.1f}", f"{upstream['unit'][lines.PAUSE]:.1f}"])
     return found

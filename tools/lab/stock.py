@@ -10,6 +10,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shutil
 
 from . import cache, debian, foreign, proc, say, source
 from .versions import PINNED, ROOT
@@ -18,11 +19,14 @@ STOCK = PINNED["stock"]
 # The first one is what GUEST=debian means.
 NAMES = tuple(STOCK["kernels"])
 # Part of every key: raise it when kernels are prepared in another way.
-_LAYOUT = 3
+_LAYOUT = 4
 
 # Folders in the root of the compilers. Of the headers there are links to themselves.
 _SOURCE, _OUTPUT, _TREE, _MADE = "work/source", "work/output", "work/tree", "work/made"
 _RUST_HEADERS = "packaging/dkms/rust-headers"
+# Upstream's driver, and the condition in a header by which the structures that it shares with C are in the kernel's Rust crates.
+_UPSTREAM, _BINDINGS = "drivers/android/binder", "rust/bindings/bindings_helper.h"
+_CONDITION = "#if IS_ENABLED(CONFIG_ANDROID_BINDER_IPC_RUST)"
 # A file of a package that may lack it.
 _TAKE_OUT = 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" 2>/dev/null | xz -dc >"$3" 2>/dev/null; [ -s "$3" ] || rm "$3"'
 
@@ -48,10 +52,10 @@ class Kernel:
         return _headers(self.folder) / ".config"
 
     def module(self, driver):
-        """The module file of Debian's C driver."""
-        if driver != "c" or not self.has_c:
+        """The module file of Debian's C driver, or of upstream's driver in Rust, which Debian leaves out."""
+        if driver == "c" and not self.has_c:
             raise say.LabError(f"Debian's {self.release} has no DRIVER={driver}")
-        return self._c_driver
+        return {"c": self._c_driver, "upstream": self.folder / "rust_binder.ko"}[driver]
 
     @property
     def selftests(self):
@@ -153,11 +157,20 @@ def _prepare(folder, archives, name, release):
         proc.output("rm", "-rf", tree)
         source.unpack(next(archives.glob("linux-source-*.deb")), tree)
         (folder / ".source").touch()
-    (folder / "made").mkdir(exist_ok=True)
-    mounts = {**_mounts(folder), tree: _SOURCE, ROOT: _TREE}
+    bindings = tree / _BINDINGS
+    bindings.write_text(bindings.read_text().replace(_CONDITION, "#if 1"))
+    made, out = folder / "made", folder / "upstream"
+    for each in (made, out):
+        each.mkdir(exist_ok=True)
+    mounts, root = {**_mounts(folder), tree: _SOURCE, out: _OUTPUT, ROOT: _TREE}, compilers(STOCK["kernels"][name]["compilers"])
     argv = ["sh", f"/{_TREE}/{_RUST_HEADERS}", f"/usr/src/{_headers(folder).name}", f"/{_SOURCE}", f"/{_MADE}/headers"]
-    proc.logged(f"preparing the headers of Linux {release}", f"stock-prepare-{name}",
-                enter(compilers(STOCK["kernels"][name]["compilers"]), mounts, argv))
+    proc.logged(f"preparing the headers of Linux {release}", f"stock-prepare-{name}", enter(root, mounts, argv))
+    # Its trace events include a file by a path that begins in a folder beside drivers/.
+    argv = ["make", "-C", f"/{_MADE}/headers", f"M=/{_SOURCE}/{_UPSTREAM}", f"MO=/{_OUTPUT}", f"-j{os.cpu_count() or 2}",
+            "CONFIG_ANDROID_BINDER_IPC_RUST=m", f"KCFLAGS=-I/{_SOURCE}/drivers", "modules"]
+    proc.logged(f"building upstream's driver for Linux {release}", f"stock-upstream-{name}", enter(root, mounts, argv))
+    shutil.copy2(out / "rust_binder.ko", folder)
+    proc.output("rm", "-rf", out)
     kept = Kernel(None, folder).selftests
     kept.mkdir(exist_ok=True)
     proc.output("sh", "-ec", 'cd "$1" && exec cp --parents *.h filesystems/binderfs/*.[ch] "$2"', "sh", tree / source.SELFTESTS, kept)

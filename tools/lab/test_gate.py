@@ -166,9 +166,9 @@ def test_the_table_has_all_goals_with_their_commands():
 def test_the_middle_of_boots_and_the_widest_interval():
     boots = [{"median": {"point": point, "low": point - half, "high": point + half}}
              for point, half in ((0.8, 0.01), (0.9, 0.03), (0.85, 0.02))]
-    figures = goals.times({("free", 0): boots})
-    assert figures.pop("um-plain, free, 0, median") == 0.85
-    assert abs(figures.pop("um-plain, free, 0, half an interval") - 0.03) < 1e-9
+    figures = goals.times({("c", "free", 0): boots})
+    assert figures.pop("c, free, 0, median") == 0.85
+    assert abs(figures.pop("c, free, 0, half an interval") - 0.03) < 1e-9
     assert goals.times({}) == figures == {}
 
 
@@ -176,8 +176,8 @@ def boot(base, other, ratio, width):
     return {"median_us": [base, other], "median": {"point": ratio, "low": ratio - width, "high": ratio + width}, "average": {"point": ratio + 0.1}}
 
 
-FOUND = {("one CPU", 4096): [boot(10.0, 8.0, 0.8, 0.01), boot(30.0, 21.0, 0.7, 0.02), boot(20.0, 18.0, 0.9, 0.01)]}
+FOUND = {("c", "one CPU", 4096): [boot(10.0, 8.0, 0.8, 0.01), boot(30.0, 21.0, 0.7, 0.02), boot(20.0, 18.0, 0.9, 0.01)]}
 
 
 def test_the_middle_of_boots_and_their_ends():
-    assert paired.table(FOUND).rows == [["call with 4 KiB", "one CPU", "20.0", "18.0", "0.800", "0.700", "0.900", "0.020", "0.900"]]
+    assert paired.table(FOUND).rows == [["call with 4 KiB", "one CPU", "20.0", "18.0", "0.800", "0.700", "0.900", "0.020", "0.900", "C"]]

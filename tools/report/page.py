@@ -56,17 +56,20 @@ def plain(table):
                              for index, (cell, width) in enumerate(zip(cells, widths))).rstrip() for cells in [table.headers, *table.rows]]
 
 
-def counts(ours, base):
-    """Instructions and locked operations; both are {operation: [instructions, locked operations]}."""
-    rows = [[data.title(name), number(now[0]), number(was[0]), f"{now[0] / was[0]:.3f}", number(now[1]), number(was[1]), over(now[1], was[1])]
-            for name, now in ours.items() if (was := base.get(name))]
-    return Table(("operation", "instructions: Rust Binder", "C", "÷ C", "locked: Rust Binder", "C", "÷ C"), rows)
+def counts(ours, base, upstream):
+    """Instructions and locked operations; all are {operation: [instructions, locked operations]}."""
+    each = lambda now, other: (number(other), over(now, other))
+    rows = [[data.title(name), *(cell for at in (0, 1) for cell in (number(now[at]), *each(now[at], base[name][at]))),
+             *(cell for at in (0, 1) for cell in each(now[at], upstream[name][at]))] for name, now in ours.items()]
+    return Table(("operation", "instructions: Rust Binder", "C", "÷ C", "locked: Rust Binder", "C", "÷ C",
+                  "instructions: upstream Rust", "÷ upstream", "locked: upstream Rust", "÷ upstream"), rows)
 
 
-def memory(ours, base):
-    """Bytes of one more object; both are {object: bytes}."""
-    return Table(("object", "bytes: Rust Binder", "C", "÷ C"),
-                 [[name, number(now), number(base[name]), f"{now / base[name]:.3f}"] for name, now in ours.items()])
+def memory(ours, base, upstream):
+    """Bytes of one more object; all are {object: bytes}."""
+    return Table(("object", "bytes: Rust Binder", "C", "÷ C", "upstream Rust", "÷ upstream"),
+                 [[name, number(now), *(cell for other in (base, upstream) for cell in (number(other[name]), f"{now / other[name]:.3f}"))]
+                  for name, now in ours.items()])
 
 
 def times(latency):

@@ -14,9 +14,10 @@ LATENCY = {(data.Cell("throughput", size=size), who): {"p50_ns": 1000 * place, "
 
 
 def rendered():
-    found = {"c": weighed(1), "rust": weighed(0.5)}
+    found = {"c": weighed(1), "rust": weighed(0.5), "upstream": weighed(2)}
     ours, base = found["rust"], found["c"]
-    tables = {"instructions": page.counts(ours["counts"], base["counts"]), "memory": page.memory(ours["memory"], base["memory"]),
+    compared = lambda what: [found[driver][what] for driver in ("rust", "c", "upstream")]
+    tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(*compared("memory")),
               "time": page.times(LATENCY), "lines": page.Table(("of a call", "a < b"), [["<call>", "1"]])}
     return page.render(bench_run.sections(tables, found, LATENCY), bench_run.headline(ours, base), [("host", "<k>")])
 
@@ -24,7 +25,7 @@ def rendered():
 def test_every_section_is_there_and_text_is_escaped():
     text = rendered()
     assert re.findall(r"<section id=(\w+)>", text) == ["instructions", "memory", "time", "lines", "facts"]
-    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]"):
+    for found in ("0.500 × C&#x27;s instructions", "&lt;k&gt;", "a &lt; b", "&lt;call&gt;", "0.500 [0.400, 0.600]", "0.250"):
         assert found in text, found
     assert "<k>" not in text
 

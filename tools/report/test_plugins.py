@@ -161,7 +161,7 @@ def test_figures_are_those_that_the_goals_name():
     assert moves.figures({"c": {}, "rust": {}}) == {}
 
 
-def test_a_row_has_ours_next_to_c():
-    (row,) = moves.rows({"c": {"a call": OF_C}, "rust": {"a call": OURS}})
-    assert row == ["a call", "5.0", "10.0", "2.00", "0.0", "10.0", "1.0", "1.0", "3.0", "0.0"]
+def test_a_row_has_ours_next_to_the_others():
+    (row,) = moves.rows({"c": {"a call": OF_C}, "rust": {"a call": OURS}, "upstream": {"a call": OF_C}})
+    assert row == ["a call", "5.0", "10.0", "2.00", "0.0", "10.0", "1.0", "1.0", "3.0", "0.0", "5.0", "3.0"]
     assert len(row) == len(moves.HEADERS)

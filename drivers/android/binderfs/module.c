@@ -135,6 +135,12 @@ static const struct kernel_param_ops percent_ops = {
 module_param_cb(oneway_quota, &percent_ops, &rust_binder_limits.oneway_quota, 0644);
 MODULE_PARM_DESC(oneway_quota, "Percent of a receiver's oneway space for one sender, 0 for all");
 
+/* Completions */
+
+bool rust_binder_defer_complete = true;
+module_param_named(defer_complete, rust_binder_defer_complete, bool, 0644);
+MODULE_PARM_DESC(defer_complete, "The flag TF_DEFER_COMPLETE of Linux 7.4 has an effect");
+
 /* Messages, and stopping at an error of user space */
 
 unsigned int rust_binder_debug_mask = 0x7;

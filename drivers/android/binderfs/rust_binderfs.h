@@ -64,7 +64,8 @@ const char *rust_binder_name(void);
 /* True if the netlink family is registered. Written before a device exists. */
 extern bool rust_binder_has_reports;
 
-/* The parameters debug_mask and alloc_debug_mask. */
+/* The parameters defer_complete, debug_mask and alloc_debug_mask. */
+extern bool rust_binder_defer_complete;
 extern unsigned int rust_binder_debug_mask;
 extern unsigned int rust_binder_alloc_debug_mask;
 

@@ -16,13 +16,21 @@ use crate::{
         netlink::{self, Party},
         transaction_log::{record, CallType}, //
     },
-    defs::{Command, Return, TransactionRequest},
+    defs::{Command, Return, TransactionRequest, TF_DEFER_COMPLETE},
     ffi,
     kernel_ext::{files::Descriptors, sched::WakeHint},
     process::Process,
     thread::Thread, //
 };
-use kernel::{cred::Credential, fmt, prelude::*, sync::Arc};
+use kernel::{
+    cred::Credential,
+    fmt,
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    }, //
+};
 
 /// The calling thread, which sends a call or a reply.
 pub(crate) struct Sender<'a> {
@@ -37,6 +45,11 @@ pub(crate) struct Sender<'a> {
     pub(crate) at: u64,
     /// True if the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
+}
+
+/// Returns whether the sender of a reply or a oneway call has requested a deferred completion.
+fn defers_completion(request: &TransactionRequest) -> bool {
+    request.flags & TF_DEFER_COMPLETE != 0 && ffi::DEFER_COMPLETE.load(Relaxed)
 }
 
 /// The completion of a reply that was the last command of its thread, for which no other work was

@@ -9,6 +9,7 @@
 use crate::{
     allocation::Buffer,
     calls::{
+        defers_completion,
         tell,
         translate::{copy_in, Route},
         ReplySent,
@@ -77,7 +78,9 @@ pub(crate) fn reply(
         }
         (ReplyCompletion::Queued, None) => {}
         (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
-        (ReplyCompletion::Later, _) => thread.end_reply(error.is_some()),
+        (ReplyCompletion::Later, _) => {
+            thread.end_reply(error.is_some(), defers_completion(request));
+        }
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, sender.hint, |caller, guard| {
@@ -140,6 +143,7 @@ fn begin_reply(
     let completion = if !has_no_objects {
         ReplyCompletion::Later
     } else if reads_then
+        && !defers_completion(request)
         && !needs_thread
         && state.work.is_empty()
         && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
@@ -148,7 +152,7 @@ fn begin_reply(
         ReplyCompletion::ReadAtOnce
     } else {
         if let Some(ticket) = state.spare_ticket.take() {
-            let wake = thread.complete_reply(&mut process, ticket);
+            let wake = thread.complete_reply(&mut process, ticket, defers_completion(request));
             // It never names the thread, which is awake.
             wakes_pollers = matches!(wake, ThreadWake::Pollers);
         }

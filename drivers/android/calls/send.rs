@@ -8,6 +8,7 @@
 
 use crate::{
     calls::{
+        defers_completion,
         report,
         tell,
         translate::{copy_in, unwritable, Route},
@@ -182,6 +183,10 @@ fn begin_call(
         return (id, Err(Failure::new(reason, EPROTO)));
     }
     let caller = match state.stack.frames.last() {
+        // It is behind a deferred completion.
+        None if state.pending_calls != 0 => {
+            return (id, Err(Failure::new(Reason::CallToServe, EPROTO)));
+        }
         None => None,
         Some(Frame::Incoming(served)) => served.waiter(),
         Some(_) => return (id, Err(Failure::new(Reason::ReplyAwaited, EPROTO))),
@@ -371,7 +376,7 @@ fn queue_oneway(
         answer = Return::TransactionPendingFrozen;
         report(sender, request, CallType::Oneway, to, answer);
     }
-    thread.queue_return_code(ticket, answer);
+    thread.queue_return_code(ticket, answer, defers_completion(request));
     Ok(())
 }
 

@@ -169,7 +169,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     loop {
         let has_common_work = takes_common_work && !process.work.is_empty();
         let own = thread.state.access_mut(&mut process);
-        if own.is_work_urgent || has_common_work || thread.must_return.load(Relaxed) {
+        if own.ends_wait() || has_common_work || thread.must_return.load(Relaxed) {
             return Ok((process, takes_common_work));
         }
         if !may_wait {
@@ -214,7 +214,7 @@ fn stop_outside_of_pool(thread: &Thread) {
 fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.state.lock();
     let ticket = thread.state.access_mut(&mut process).spare_ticket.take();
-    match ticket.map(|ticket| thread.complete_reply(&mut process, ticket)) {
+    match ticket.map(|ticket| thread.complete_reply(&mut process, ticket, false)) {
         Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
     }

@@ -42,6 +42,10 @@ unsafe extern "C" {
     #[link_name = "rust_binder_alloc_debug_mask"]
     pub(crate) safe static ALLOC_DEBUG_MASK: Atomic<u32>;
 
+    /// The parameter `defer_complete`.
+    #[link_name = "rust_binder_defer_complete"]
+    pub(crate) safe static DEFER_COMPLETE: Atomic<bool>;
+
     /// Returns whether one more message may be printed now: a burst of ten, and ten every five
     /// seconds. The kernel prints by itself how many were suppressed. In any context.
     #[link_name = "rust_binder_may_log"]

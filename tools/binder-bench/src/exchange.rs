@@ -10,7 +10,8 @@
 //!          second ioctl                                                 ->  BR_TRANSACTION
 //! ```
 //!
-//! libbinder makes a call in this way unless other work interrupts it.
+//! libbinder makes a call in this way unless other work interrupts it. If the driver defers the completion of the
+//! reply, the server's first ioctl also waits for the next call, and there is no second one.
 
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -173,10 +174,16 @@ impl Caller for BinderCaller {
     }
 }
 
-/// Answers calls in a loop, with `reply(size of the request)` bytes, at most `largest`.
-pub fn serve(port: Arc<Port>, largest: u32, reply: impl Fn(u64) -> u64) -> Result<()> {
+/// Answers calls in a loop, with `reply(size of the request)` bytes, at most `largest`, and these flags.
+pub fn serve(
+    port: Arc<Port>,
+    largest: u32,
+    flags: TransactionFlags,
+    reply: impl Fn(u64) -> u64,
+) -> Result<()> {
     let payload = vec![0xa5; largest as usize];
-    let data = BinderTransactionData { buffer: payload.as_ptr() as u64, ..Default::default() };
+    let data =
+        BinderTransactionData { buffer: payload.as_ptr() as u64, flags: flags.bits(), ..Default::default() };
     let mut exchange = Exchange::new(port, BC_REPLY, &data, BR_TRANSACTION);
     let mut arrival = exchange.wait()?;
     loop {

@@ -37,6 +37,9 @@ pub struct PairedArgs {
     /// Measure requests of these sizes, in bytes; replies are empty.
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_parser = clap::value_parser!(u32).range(0..=131_072))]
     pub sizes: Vec<u32>,
+    /// Have the other driver defer the completions of replies.
+    #[arg(long)]
+    pub defer: bool,
     /// Measure each size and driver for this many seconds.
     #[arg(long, default_value_t = 30.0, value_parser = crate::cli::positive_seconds)]
     pub seconds: f64,
@@ -99,7 +102,9 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
     let devices = [stage.device.clone(), other.device.clone()];
     let largest = args.sizes.iter().copied().max().unwrap_or(0);
     let seat = stage.seat(0);
-    stage.start("binder server", seat.server, |control| serve(&devices, || control.ready()))?;
+    let deferred = if args.defer { TransactionFlags::DEFER_COMPLETE } else { TransactionFlags::empty() };
+    let flags = [TransactionFlags::empty(), deferred];
+    stage.start("binder server", seat.server, |control| serve(&devices, flags, || control.ready()))?;
     let client = stage.caller("binder client", seat.client, || Client::new(&devices, largest))?;
 
     let mut rows = Vec::new();
@@ -111,13 +116,18 @@ pub fn run(args: &PairedArgs) -> Result<Paired> {
     Ok(Paired { base: args.base.name.clone(), other: args.other.name.clone(), rows })
 }
 
-/// Serves both devices, each by a thread of its own, in a loop. Calls `ready` when both are registered.
-fn serve(devices: &[PathBuf; 2], ready: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Serves both devices, each by a thread of its own, in a loop, with the flags of its replies. Calls `ready` when both
+/// are registered.
+fn serve(
+    devices: &[PathBuf; 2],
+    flags: [TransactionFlags; 2],
+    ready: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let (tell, hear) = mpsc::channel();
-    for device in devices.clone() {
+    for (device, flags) in devices.clone().into_iter().zip(flags) {
         let tell = tell.clone();
         thread::spawn(move || {
-            let ended = serve_one(&device, || drop(tell.send(Ok(()))));
+            let ended = serve_one(&device, flags, || drop(tell.send(Ok(()))));
             tell.send(ended)
         });
     }
@@ -129,12 +139,12 @@ fn serve(devices: &[PathBuf; 2], ready: impl FnOnce() -> Result<()>) -> Result<(
     hear.iter().collect()
 }
 
-fn serve_one(device: &Path, registered: impl FnOnce()) -> Result<()> {
+fn serve_one(device: &Path, flags: TransactionFlags, registered: impl FnOnce()) -> Result<()> {
     let mut talker = Talker::open(device, SPACE)?;
     registry::register(&mut talker, SERVICE, 1)?;
     talker.enter_looper()?;
     registered();
-    exchange::serve(talker.port().clone(), 0, |_| 0)
+    exchange::serve(talker.port().clone(), 0, flags, |_| 0)
 }
 
 /// A client of both drivers: the variant of a setting selects the driver.

@@ -67,6 +67,10 @@ enum flat_binder_object_flags {
 	FLAT_BINDER_FLAG_PRIORITY_MASK		= 0xff,
 	/* Calls to this node may carry open files. */
 	FLAT_BINDER_FLAG_ACCEPTS_FDS		= 1 << 8,
+	/* The policy of that priority lies above this bit; it is 0 for a nice value. */
+	FLAT_BINDER_FLAG_SCHED_POLICY_SHIFT	= 9,
+	/* Calls to this node are served with the real-time priority of their caller. */
+	FLAT_BINDER_FLAG_INHERIT_RT		= 1 << 11,
 	/* Its calls arrive as BR_TRANSACTION_SEC_CTX. */
 	FLAT_BINDER_FLAG_TXN_SECURITY_CTX	= 1 << 12,
 };
@@ -118,6 +122,7 @@ enum transaction_flags {
 	TF_ACCEPT_FDS	= 1 << 4,	/* the reply may carry open files */
 	TF_CLEAR_BUF	= 1 << 5,	/* zero the buffer when it is freed */
 	TF_UPDATE_TXN	= 1 << 6,	/* replace the same call, if queued */
+	TF_DEFER_COMPLETE = 1 << 7,	/* the completion alone ends no wait */
 };
 
 /*

@@ -39,6 +39,7 @@ mod counts;
 mod death_links;
 mod death_races;
 mod deaths;
+mod deferred;
 mod depth;
 mod failures;
 mod faults;

@@ -223,6 +223,20 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     expect_the_call(&manager, set, &second);
 }
 
+case!(work_that_came_before_a_deferred_completion_is_an_edge, ["POLL-4", "TXN-33"], |t| {
+    let (manager, first, second) = (t.manager(), t.client(), t.client());
+    first.round_trip(0, &manager, &empty(), &empty());
+    let set = epoll_by(&manager, true);
+    first.start_call(0, 1, &empty());
+    assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+    manager.wait_call();
+    call_the_busy(&manager, set, &second);
+    let reply = BinderTransactionData { flags: super::deferred::DEFER, ..manager.place(0, 0, &empty()) };
+    manager.send(|c| c.reply(&reply));
+    first.wait_reply();
+    expect_the_call(&manager, set, &second);
+});
+
 case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
     let (manager, server, second) = (t.manager(), t.server(), t.client());
     let handle = give_in_a_call(&manager, &server, FlatBinderObject::binder(0x100, 0));

@@ -55,9 +55,9 @@ fn serve(talker: &Talker, seats: &[Option<usize>]) -> Result<()> {
         let (port, failed) = (Arc::clone(talker.port()), failed.clone());
         std::thread::spawn(move || {
             let mut talker = Talker::on(port);
-            let result = sit(seat)
-                .and_then(|()| talker.enter_looper())
-                .and_then(|()| exchange::serve(Arc::clone(talker.port()), 0, |_| 0));
+            let result = sit(seat).and_then(|()| talker.enter_looper()).and_then(|()| {
+                exchange::serve(Arc::clone(talker.port()), 0, TransactionFlags::empty(), |_| 0)
+            });
             // The receiver waits as long as the process lives.
             let _ = failed.send(result);
         });

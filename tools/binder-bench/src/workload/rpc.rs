@@ -56,7 +56,9 @@ impl Workload for Options {
     fn set_up(&self, stage: &mut Stage) -> Result<()> {
         let cases = self.cases();
         let largest = cases.iter().map(|case| case.1).max().unwrap_or(0);
-        let serve = |talker: Talker| exchange::serve(talker.port().clone(), largest, reply_size);
+        let serve = |talker: Talker| {
+            exchange::serve(talker.port().clone(), largest, TransactionFlags::empty(), reply_size)
+        };
         let client = stage.pair(("rpc {}", 0), NAME, serve, |talker, handle| {
             Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         })?;

@@ -40,6 +40,7 @@ impl Workload for Options {
             stage.space = LARGEST_SPACE;
             add_pairs("binderLarge", (&[LARGE], &[1]), stage)?;
             stage.space = SPACE;
+            add_deferred(stage)?;
         }
         Ok(())
     }
@@ -51,7 +52,8 @@ fn add_pairs(service: &str, (sizes, pairs): (&[u32], &[u32]), stage: &mut Stage)
     let mut clients = Vec::new();
     for pair in 0..pairs.iter().copied().max().unwrap_or(1) {
         let (name, service) = (format!("binder {{}} of pair {}", pair + 1), format!("{service}{pair}"));
-        let serve = |talker: Talker| exchange::serve(talker.port().clone(), 0, |_| 0);
+        let serve =
+            |talker: Talker| exchange::serve(talker.port().clone(), 0, TransactionFlags::empty(), |_| 0);
         clients.push(stage.pair((&name, pair), &service, serve, |talker, handle| {
             Ok(BinderCaller::new(talker.port().clone(), handle, largest))
         })?);
@@ -62,5 +64,16 @@ fn add_pairs(service: &str, (sizes, pairs): (&[u32], &[u32]), stage: &mut Stage)
             stage.add(label, 0, &clients[..pairs as usize]);
         }
     }
+    Ok(())
+}
+
+/// Adds a pair whose server replies with deferred completions.
+fn add_deferred(stage: &mut Stage) -> Result<()> {
+    let flags = TransactionFlags::DEFER_COMPLETE;
+    let serve = move |talker: Talker| exchange::serve(talker.port().clone(), 0, flags, |_| 0);
+    let client = stage.pair(("binder {}, deferred", 0), "binderDeferred", serve, |talker, handle| {
+        Ok(BinderCaller::new(talker.port().clone(), handle, 0))
+    })?;
+    stage.add(Label::new(NAME, "deferred"), 0, &[client]);
     Ok(())
 }
