@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make bench`: our driver next to C on Debian's own kernel, in minutes and exactly, and a page that shows it; no kernel is compiled.
 
-`make bench FULL=1` adds times in User Mode Linux on three drivers, and cache lines that move; `ONLY=` names parts of that.
+`make bench FULL=1` adds times in User Mode Linux and instructions in our kernel on three drivers, and cache lines that move; `ONLY=` names parts of that.
 """
 
+import json
 import os
 import platform
 
@@ -11,13 +12,13 @@ from . import bench, emulator, gate, guest, kernel, moves, packages, paired, pro
 from .versions import BUILD
 from report import charts, data, page
 
-PARTS = ("count", "time", "lines", "paired")
+PARTS = ("count", "time", "lines", "paired", "upstream")
 NEXT = ("make bench FULL=1       times on three drivers, and cache lines that move between CPUs",
         "make contract GUEST=debian  the contract suite on the same kernel",
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
 # For how long each of the 150 or so points is timed in a boot; several boots show more than one long one.
 SECONDS, ROUNDS = 0.25, 3
-_TIMED = ("c", "rust", "upstream")
+_DRIVERS = ("c", "rust", "upstream")
 # The operations of the page's figures, by the names of their cells.
 _MAIN = [name for name, title in data.TITLES.items() if title in reports.SHOWN]
 
@@ -36,6 +37,8 @@ def run(parts=("count",), again=False, into_docs=False):
     moved = moves.measure(again) if "lines" in parts else {}
     if moved:
         tables["lines"] = page.Table(moves.HEADERS, moves.rows(moved))
+    if "upstream" in parts:
+        tables["upstream-instructions"] = page.instructions({driver: _instructions(driver, again) for driver in _DRIVERS})
     for table in tables.values():
         print("\n" + "\n".join(page.plain(table)))
     if "paired" in parts:
@@ -54,7 +57,7 @@ def _timed(again):
     """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine affects all alike."""
     steps = []
     for turn in range(1, ROUNDS + 1):
-        for driver in _TIMED:
+        for driver in _DRIVERS:
             title = f"times of {driver}, round {turn} of {ROUNDS}"
             inputs = [bench.identity(bench.TIMED, driver, timed=True), SECONDS]
             path = bench.HOME / "time" / f"{driver}-{turn}.json"
@@ -68,6 +71,16 @@ def _time(title, driver):
     job = guest.Job(argv=argv, driver=driver, files={"/lab/binder-bench": programs.build(bench.CRATE)}, timeout=1500,
                     pin=max(os.sched_getaffinity(0)))
     return guest.succeed(title, kernel.build(bench.TIMED), job).files["result.json"].decode()
+
+
+def _instructions(driver, again):
+    """{operation: instructions} in our kernel, which has upstream's driver."""
+    def made(files):
+        cells = json.loads(files["count.json"])["cells"]
+        return {data.Cell.of(cell).name: cell["measured"]["count"]["instructions"] for cell in cells}
+
+    boot = bench.Boot(f"counting on {driver} in {bench.UPSTREAM}", driver, "$b run --count $words --output /out/count.json", name=bench.UPSTREAM)
+    return bench.counted("upstream", boot, made, again)
 
 
 def sections(tables, found, latency):
@@ -122,6 +135,7 @@ def _put(tables):
     weighed, timed = [bench.result_of("weighed", "rust")], sorted((bench.HOME / "time").glob("*.json"))
     for name, title, guest_name, paths in (
             ("instructions", "Instructions and locked operations", bench.COUNTED, weighed), ("memory", "Kernel memory of one more object", bench.COUNTED, weighed),
+            ("upstream-instructions", "Instructions, with the upstream Rust driver", bench.UPSTREAM, [bench.result_of("upstream", driver) for driver in _DRIVERS[1:]]),
             ("time", "Time of operations, one driver in a boot", bench.TIMED, timed),
             ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS])):
         if name in tables:

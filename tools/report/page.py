@@ -63,6 +63,13 @@ def counts(ours, base):
     return Table(("operation", "instructions: Rust Binder", "C", "÷ C", "locked: Rust Binder", "C", "÷ C"), rows)
 
 
+def instructions(found):
+    """Of {driver: {operation: instructions}} on all drivers."""
+    rows = [[data.title(name), *(number(found[who][name]) for who in data.NAMES), *(f"{found[who][name] / of_c:.3f}" for who in ("rust", "upstream"))]
+            for name, of_c in found["c"].items()]
+    return Table(("operation", *data.NAMES.values(), "Rust Binder ÷ C", "upstream Rust ÷ C"), rows)
+
+
 def memory(ours, base):
     """Bytes of one more object; both are {object: bytes}."""
     return Table(("object", "bytes: Rust Binder", "C", "÷ C"),
