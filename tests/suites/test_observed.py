@@ -92,7 +92,7 @@ def test_logs_alike(tally):
     tally.nothing_wrong("logs of a scene: c and rust alike", different[:40])
 
 
-@stage(*LOGS, "docs/start/debian.md", "docs/binderfs.md", "docs/logs-and-traces.md", "tools/binderctl/", takes=12)
+@stage(*LOGS, "docs/start/debian.md", "docs/binderfs.md", "docs/logs-and-traces.md", "docs/binderctl.md", "tools/binderctl/", takes=12)
 def test_worked_examples(tally):
     """The worked examples of the docs print what the docs show."""
     files = examples.tools()

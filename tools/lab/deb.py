@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian packages: the driver as source for DKMS, and the tools."""
 
+import email.utils
 import re
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ def build():
 
 def build_next(version, edits):
     """The path of the driver's package, made of a later version of its source. `edits`: (old text, new text) by file."""
+    packages.ensure("rust", "deb")
     tree = _tree(OUT / "next")
     for name, (old, new) in edits.items():
         text = (tree / name).read_text()
@@ -60,9 +62,10 @@ def _tree(out):
 
 
 def _entry(version):
-    """An entry of Debian's changelog, of the time of this checkout's last commit."""
+    """An entry of Debian's changelog, of the time of this checkout's last commit; files of a release's archive have that time."""
     who = re.search(r"^Maintainer: (.*)", (ROOT / "packaging/debian/control").read_text(), re.M)[1]
-    when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cD").strip()
+    is_checkout = (ROOT / ".git").exists()
+    when = proc.output("git", "-C", ROOT, "log", "-1", "--format=%cD").strip() if is_checkout else email.utils.formatdate((ROOT / "versions.toml").stat().st_mtime)
     return f"rust-binder ({version}) unstable; urgency=medium\n\n  * Version {version}.\n\n -- {who}  {when}\n"
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The life of our packages on Debian machines: installed, used, brought to another kernel, locked out, purged."""
+"""The life of our packages on a Debian machine: built, installed, used, replaced, locked out, purged."""
 
 import contextlib
 import pathlib
 import re
 import tempfile
+import textwrap
 
 from . import clients, deb, debian, examples, machine, packages, proc, say, stock
 from .run import Tally
@@ -18,7 +19,7 @@ _PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
 # Escape sequences that systemd sends to a terminal when a service begins, on the line of its first words.
 _ESCAPES = re.compile(r"\x1b(?:[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
 # The start of a script in the machine's root.
-_APT = "set -eu\ncd /lab\ninstall='apt-get install -y --no-install-recommends'\n"
+_APT = "set -eu\ncd /lab\nexport APT_CONFIG=/lab/apt CARGO_HTTP_CAINFO=/lab/certificates\ninstall='apt-get install -y --no-install-recommends'\n"
 # All files but those that other packages, programs and the test itself write.
 _LIST = r"""
 find / -xdev \( -path /proc -o -path /dev -o -path /lab -o -path /srv -o -path /tmp -o -path /run -o -path /var/log \
@@ -35,13 +36,12 @@ _LATER = f"{_VERSION}+later"
 def run():
     """Every step in its order; returns true if all passed."""
     packages.ensure("um", "deb_test")
-    made = {f"lab/{path.name}": path for path in deb.build()}
     later = deb.build_next(_LATER, {"drivers/android/rust_binder.rs": ('description: "Android Binder"', f'description: "Android Binder {_LATER}"')})
     tally = Tally()
     pin = releases(PINNED["machine"])
     base = machine.debian_of(pin["suites"], _versions(pin, pin["release"], "image", "headers"), _PACKAGES)
     with _copy_of(machine.Machine(base)) as box:
-        _life(box, tally, pin, made, later)
+        _life(box, tally, pin, later)
     return tally.finish()
 
 
@@ -90,11 +90,15 @@ def _check(tally, name, good, words=""):
     tally.nothing_wrong(name, [] if good else words.splitlines()[-15:], good)
 
 
-def _life(box, tally, pin, made, later):
+def _life(box, tally, pin, later):
     """Of the packages on one machine."""
-    before = _files(box)
-    release = pin["release"]
-    _install(box, tally, pin, made)
+    before, release = _files(box), pin["release"]
+    build, backports, install = (step.removesuffix("reboot\n") for step in guide()[:3])
+    _build(box, build)
+    # The build installs one compiler, and the guide then another one.
+    before |= _files(box)
+    _install(box, tally, pin)
+    box.off("the documented installation", f"{_APT}cd /root/tree\n{backports}{install}")
     scripts = ("check", "used", "purged", "locked", "upgraded")
     box.put({f"lab/{name}": _SCRIPTS / name for name in scripts} | _clients())
     _lock(box, tally, release)
@@ -104,11 +108,27 @@ def _life(box, tally, pin, made, later):
     _check(tally, f"nothing is left on {release}", not left, "\n".join(left))
 
 
-def _install(box, tally, pin, made):
+def guide():
+    """The command blocks of the installation in docs/start/debian.md."""
+    section = (ROOT / "docs/start/debian.md").read_text().partition("## Install on Debian 13\n")[2].partition("\n## ")[0]
+    return [textwrap.dedent(block) for block in re.findall(r"```sh\n(.*?)^ *```", section, re.M | re.S)]
+
+
+def _build(box, commands):
+    """Build the packages by the documented commands, in a copy of this tree."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive, options = pathlib.Path(folder) / "tree.tar", pathlib.Path(folder) / "apt"
+        proc.output("tar", "-C", ROOT, "--exclude=./build", "--exclude=./.git", "--exclude=target", "-cf", archive, ".")
+        options.write_text('APT::Get::Assume-Yes "true";\n')
+        box.off("building the packages on the machine",
+                f"{_APT}apt-get -qq update\nmkdir /root/tree\ncd /root/tree\ntar -xf /lab/tree.tar\n{commands}",
+                {"lab/tree.tar": archive, "lab/apt": options, "lab/certificates": "/etc/ssl/certs/ca-certificates.crt"})
+
+
+def _install(box, tally, pin):
     """First without the kernel's source, which then comes, at the second attempt."""
     release = pin["release"]
-    # The machine may have been made before its suites went on.
-    words = box.off("installing the packages without source", f"{_APT}apt-get -qq update\n$install ./*.deb\n", made)
+    words = box.off("installing the packages without source", f"{_APT}$install /root/tree/build/deb/*.deb rustc rust-src\n")
     _check(tally, f"{release} without its source: the message names the package", f"apt install {_source(release)}=" in words, words)
     # As if the power failed while the headers are prepared.
     begun = f"/var/lib/rust-binder/{release}.source"

@@ -11,7 +11,7 @@ import shlex
 from . import guest, programs
 from .versions import BUILD, ROOT
 
-DOCUMENTS = (ROOT / "docs/start/debian.md", ROOT / "docs/binderfs.md", ROOT / "docs/logs-and-traces.md")
+DOCUMENTS = (ROOT / "docs/start/debian.md", ROOT / "docs/binderfs.md", ROOT / "docs/logs-and-traces.md", ROOT / "docs/binderctl.md")
 # Commands that need no scene.
 _SHELL = "shell"
 # Commands for a whole Debian machine (deb_test.py).

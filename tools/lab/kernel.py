@@ -84,6 +84,11 @@ class Kernel:
         return self.copy or self.folder / _IMAGES[self.guest.arch]
 
     @property
+    def release(self):
+        """Its release, as `uname -r` prints it."""
+        return (self.folder / "include/config/kernel.release").read_text().strip()
+
+    @property
     def selftests(self):
         """The folder of the kernel's own test of binderfs."""
         return self.tree / source.SELFTESTS

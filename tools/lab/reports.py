@@ -85,31 +85,59 @@ def _operations():
         yield f"| {name} | {counted[name][3]} | {timed[name][2]} | {timed[name][-2]} |{memory}"
 
 
-def _one_kernel(name=""):
-    """A row for each measurement of both drivers in one kernel whose operation begins with the name."""
-    return ["| operation, where | C, µs | this driver, µs | ÷ C |", "|---|--:|--:|---|", *(
-        f"| {row[0]}, {row[1]} | {row[2]} | {row[3]} | {row[4]} ± {row[7]} |" for row in read("paired").rows if row[0].startswith(name))]
+def _one_kernel():
+    """A row for each measurement of two drivers in one kernel."""
+    return ["| operation, where | other driver | its µs | this driver, µs | ratio |", "|---|---|--:|--:|---|", *(
+        f"| {row[0]}, {row[1]} | {row[-1]} | {row[2]} | {row[3]} | {row[4]} ± {row[7]} |" for row in read("paired").rows)]
+
+
+def _comparison():
+    """Time and instructions of a null call with each driver, and the number of operations that are faster than with C."""
+    yield from ("| null call | C | upstream's | this driver | ÷ C | ÷ upstream's |", "|---|--:|--:|--:|---|---|")
+    paired = {tuple(row[at] for at in (0, 1, -1)): row for row in read("paired").rows}
+    for operation, where, other in paired:
+        if operation == "null call" and other == data.NAMES["c"]:
+            of_c, of_upstream = (paired[operation, where, data.NAMES[who]] for who in ("c", "upstream"))
+            ratios = " | ".join(f"{row[4]} ± {row[7]}" for row in (of_c, of_upstream))
+            yield f"| µs, {where} ¹ | {of_c[2]} | {of_upstream[2]} | {of_c[3]} | {ratios} |"
+    for name in ("null call", "null call, completion deferred"):
+        _, ours, of_c, ratio, *_, of_upstream, to_upstream, _, _ = _rows("instructions")[name]
+        yield f"| instructions{name.removeprefix('null call')} ² | {of_c} | {of_upstream} | {ours} | {ratio} | {to_upstream} |"
+    timed = [_rows("time", data.NAMES[who]).values() for who in ("rust", "upstream")]
+    ours, of_upstream = (f"{sum('faster' in row[-1] for row in rows)} of {len(rows)}" for rows in timed)
+    yield f"| operations that are faster than with C ³ | | {of_upstream} | {ours} | | |"
+
+
+def _compared():
+    """(file, title, {row: ratio}) of each comparison with another driver, which is C unless the title names it."""
+    ours, upstream = (_rows("time", data.NAMES[who]) for who in ("rust", "upstream"))
+    low_ends = {name: float(re.search(r"\[([\d.]+)", row[-2])[1]) for name, row in ours.items()}
+    next_to_upstream = {name: _number(row[2]) / _number(upstream[name][2]) for name, row in ours.items()}
+    # Of loads with which C spins.
+    turns = {row[0]: _number(row[9]) / _number(row[8]) for row in read("lines").rows if _number(row[8]) >= 1}
+    return (("instructions", "instructions", _ratios("instructions")),
+            ("instructions", "locked operations", _ratios("instructions", 6)),
+            ("memory", "memory of an object", _ratios("memory")),
+            ("paired", "time in one kernel", {f"{row[0]}, {row[1]}, {row[-1]}": _number(row[4]) for row in read("paired").rows}),
+            ("time", "time, low end of the interval", low_ends),
+            ("time", "time ÷ upstream's", next_to_upstream),
+            ("lines", "lines that move", _ratios("lines")),
+            ("lines", "turns of spinning", turns),
+            ("growth", "growth", _ratios("growth", -2)))
 
 
 def _behind():
-    """The rows of each file in which this driver takes more than the C driver."""
+    """The rows of each file in which this driver takes more than another driver."""
     yield from ("| report | rows | above 1 | above 1.1; of growth 1.5 |", "|---|--:|--:|---|")
-    ours, upstream = (_rows("time", data.NAMES[who]) for who in ("rust", "upstream"))
-    for name, title, found in (
-            ("instructions", "instructions", _ratios("instructions")), ("instructions", "locked operations", _ratios("instructions", 6)),
-            ("memory", "memory of an object", _ratios("memory")),
-            ("paired", "time in one kernel", {f"{row[0]}, {row[1]}": _number(row[4]) for row in read("paired").rows}),
-            ("time", "time, low end of the interval", {row: float(re.search(r"\[([\d.]+)", ours[row][-2])[1]) for row in ours}),
-            ("time", "time ÷ upstream's", {row: _number(ours[row][2]) / _number(upstream[row][2]) for row in ours}),
-            ("lines", "lines that move", _ratios("lines")),
-            ("lines", "turns of spinning", {row[0]: _number(row[9]) / _number(row[8]) for row in read("lines").rows if _number(row[8]) >= 1}),
-            ("growth", "growth", _ratios("growth", -2))):
-        above = sorted((row for row in found if found[row] > 1), key=found.get, reverse=True)
-        named = "; ".join(f"{row} {found[row]:.2f}" for row in above if found[row] > (_MUCH_GROWTH if name == "growth" else _MUCH))
-        yield f"| [{title}](../reports/{name}.tsv) | {len(found)} | {len(above)} | {named} |"
+    for name, title, ratios in _compared():
+        above = sorted((row for row in ratios if ratios[row] > 1), key=ratios.get, reverse=True)
+        much = _MUCH_GROWTH if name == "growth" else _MUCH
+        named = "; ".join(f"{row} {ratios[row]:.2f}" for row in above if ratios[row] > much)
+        yield f"| [{title}](../reports/{name}.tsv) | {len(ratios)} | {len(above)} | {named} |"
     for report in tables():
-        if report.name.startswith(("growth", "inversion")) and report.headers[-1] in ("faults", "verdict"):
-            worse = [row[0] if report.name == "growth" else ", ".join(row[:3]) for row in report.rows if row[-1]]
+        if report.name.startswith(("growth", "inversion")):
+            # Of waits, the first three cells are the row's name.
+            worse = [", ".join(row[:1] if report.name == "growth" else row[:3]) for row in report.rows if row[-1]]
             yield f"| [{report.headers[-1]} of {report.name}](../reports/{report.name}.tsv) | {len(report.rows)} | {len(worse)} | {'; '.join(worse)} |"
 
 
@@ -119,26 +147,39 @@ def _runs():
     yield from ("", f"The newest run: {report.about}.")
 
 
-_BLOCKS = {"operations": _operations, "runs": _runs, "one kernel": _one_kernel, "null call": lambda: _one_kernel("null call"), "behind": _behind, "goals": lambda: [", ".join(
-    f"{count} {what}" for what, count in collections.Counter(row[-1].split(",")[0] for row in read("goals").rows).items()) + "."]}
+def _goals():
+    """The number of goals with each verdict."""
+    counts = collections.Counter(row[-1].split(",")[0] for row in read("goals").rows)
+    return [", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."]
+
+
+_BLOCKS = {"operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals}
 
 
 def _figures():
     """(name, figure) of those in documents."""
-    counted, quantities = _rows("instructions"), collections.defaultdict(list)
+    counted = _rows("instructions")
+    locked_too = [(f"{name}{what}", {"c": 100, "rust": 100 * _number(counted[name][ours]) / _number(counted[name][ours + 1])})
+                  for what, ours in (("", 1), (": locked", 4)) for name in SHORT]
+    yield "headline", charts.bars("Instructions, and locked operations, C = 100", locked_too, _note("instructions"))
+    yield _dots("front-instructions", "Instructions of an operation ÷ C", "instructions", {name: _number(counted[name][3]) for name in SHOWN})
+    intervals = [(f"{row[0]}, {row[1]}", {"rust": tuple(map(_number, row[4:7]))}) for row in read("paired").rows if row[-1] == data.NAMES["c"]]
+    yield "front-time", charts.ratios("Time of a call ÷ C, both in one kernel", intervals, _note("paired"))
+    yield _dots("front-lines", "Cache lines that move in a call ÷ C", "lines", _ratios("lines"))
+    weights = [(row[0], {"c": _number(row[2]), "rust": _number(row[1])}) for row in read("memory").rows]
+    yield "memory", charts.bars("Kernel memory of one more object, bytes", weights, _note("memory"))
+    phases = collections.defaultdict(list)
     for name, value in _ratios("growth", -2).items():
-        quantities[name.split(": ")[0]].append(value)
-    share = lambda row, at: {"c": 100, "rust": 100 * _number(row[at]) / _number(row[at + 1])}
-    each = lambda found: [(name, {"rust": (value,) * 3}) for name, value in found.items()]
-    for figure, draw, title, source, rows in (
-            ("headline", charts.bars, "Instructions, and locked operations, C = 100", "instructions",
-             [(f"{name}{what}", share(counted[name], at)) for at, what in ((1, ""), (4, ": locked")) for name in SHORT]),
-            ("front-instructions", charts.ratios, "Instructions of an operation ÷ C", "instructions", each({name: _number(counted[name][3]) for name in SHOWN})),
-            ("front-time", charts.ratios, "Time of a call ÷ C, both in one kernel", "paired",
-             [(f"{row[0]}, {row[1]}", {"rust": tuple(map(_number, row[4:7]))}) for row in read("paired").rows]),
-            ("front-lines", charts.ratios, "Cache lines that move in a call ÷ C", "lines", each(_ratios("lines"))),
-            ("memory", charts.bars, "Kernel memory of one more object, bytes", "memory",
-             [(row[0], {"c": _number(row[2]), "rust": _number(row[1])}) for row in read("memory").rows]),
-            ("growth", charts.ratios, "Instructions with the largest number ÷ C, mean of phases", "growth",
-             each({name: statistics.geometric_mean(values) for name, values in quantities.items()}))):
-        yield figure, draw(title, rows, ", ".join(read(source).about.split(", ")[1:3]))
+        phases[name.split(": ")[0]].append(value)
+    means = {quantity: statistics.geometric_mean(values) for quantity, values in phases.items()}
+    yield _dots("growth", "Instructions with the largest number ÷ C, mean of phases", "growth", means)
+
+
+def _dots(figure, title, source, found):
+    """A figure of ratios to C without intervals."""
+    return figure, charts.ratios(title, [(name, {"rust": (value,) * 3}) for name, value in found.items()], _note(source))
+
+
+def _note(source):
+    """Date, driver and kernel of a file, for the line below its figure."""
+    return re.match(r"[^)]*\)", read(source).about)[0]

@@ -6,7 +6,7 @@
 //! number and their order are checked instead:
 //!
 //! - `BR_NOOP`;
-//! - the acknowledgement of a call or reply: one for each that was written, and before its outcome;
+//! - the completion of a call or reply: one for each that was written, and before its outcome;
 //! - the first `BR_INCREFS` and `BR_ACQUIRE` of a node, which come of its being sent.
 
 use binder_sys::codes::{BC_REPLY, BC_REPLY_SG, BC_TRANSACTION, BC_TRANSACTION_SG};
@@ -24,8 +24,8 @@ pub struct Inbox {
     queue: RefCell<VecDeque<Return>>,
     /// Looked at by who waited there for something else.
     passed: RefCell<Vec<(Return, &'static Location<'static>)>>,
-    /// The number of calls and replies without an acknowledgement yet.
-    unacknowledged: Cell<u32>,
+    /// The number of calls and replies without a completion yet.
+    uncompleted: Cell<u32>,
     /// The returns that the contract forbids at their place.
     faults: RefCell<Vec<String>>,
 }
@@ -45,7 +45,7 @@ impl Inbox {
             who: (process, thread, device),
             queue: RefCell::default(),
             passed: RefCell::default(),
-            unacknowledged: Cell::new(0),
+            uncompleted: Cell::new(0),
             faults: RefCell::default(),
         });
         ALL.with_borrow_mut(|all| all.push(inbox.clone()));
@@ -58,44 +58,44 @@ impl Inbox {
         while let Some((code, payload)) = rest.split_first_chunk::<4>() {
             let code = u32::from_ne_bytes(*code);
             if matches!(code, BC_TRANSACTION | BC_REPLY | BC_TRANSACTION_SG | BC_REPLY_SG) {
-                self.unacknowledged.set(self.unacknowledged.get() + 1);
+                self.uncompleted.set(self.uncompleted.get() + 1);
             }
             rest = payload.get((code >> 16 & 0x3fff) as usize..).unwrap_or_default();
         }
     }
 
-    /// The thread has left the driver: its unread acknowledgements are gone.
+    /// The thread has left the driver: its unread completions are gone.
     pub fn left(&self) {
-        self.unacknowledged.set(0);
+        self.uncompleted.set(0);
     }
 
     /// The thread has read something.
     pub fn read(&self, items: &[Return]) {
         for item in items {
-            let open = self.unacknowledged.get();
+            let open = self.uncompleted.get();
             match item {
                 Return::TransactionComplete
                 | Return::OnewaySpamSuspect
                 | Return::TransactionPendingFrozen
                     if open == 0 =>
                 {
-                    self.fault(item, "acknowledges nothing");
+                    self.fault(item, "completes nothing");
                 }
-                Return::Reply(_) if open > 0 => self.fault(item, "before the acknowledgement"),
-                // A refusal stands for the acknowledgement of the last call or comes after it.
+                Return::Reply(_) if open > 0 => self.fault(item, "before the completion"),
+                // A refusal stands for the completion of the last call or comes after it.
                 Return::TransactionComplete
                 | Return::OnewaySpamSuspect
                 | Return::TransactionPendingFrozen
                 | Return::FailedReply
                 | Return::DeadReply
-                | Return::FrozenReply => self.unacknowledged.set(open.saturating_sub(1)),
-                _ => self.read_news(item),
+                | Return::FrozenReply => self.uncompleted.set(open.saturating_sub(1)),
+                _ => self.read_update(item),
             }
         }
     }
 
     /// Checks that a notification of counts follows from those before it.
-    fn read_news(&self, item: &Return) {
+    fn read_update(&self, item: &Return) {
         let (Return::Increfs(node) | Return::Acquire(node) | Return::Release(node) | Return::Decrefs(node)) =
             item
         else {

@@ -77,7 +77,7 @@ impl Listener {
 
     /// The reports since the last time. A driver has sent those of a call before the call returns.
     #[track_caller]
-    pub fn news(&self) -> Vec<Report> {
+    pub fn unread(&self) -> Vec<Report> {
         std::iter::from_fn(|| self.receive()).map(|attributes| decode(&attributes)).collect()
     }
 
@@ -94,9 +94,9 @@ impl Listener {
     /// The only report since the last time.
     #[track_caller]
     pub fn only(&self) -> Report {
-        let news = self.news();
-        assert_eq!(news.len(), 1, "{news:?}");
-        news[0].clone()
+        let reports = self.unread();
+        assert_eq!(reports.len(), 1, "{reports:?}");
+        reports[0].clone()
     }
 }
 

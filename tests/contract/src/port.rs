@@ -313,13 +313,13 @@ impl Port {
         items
     }
 
-    /// The test has written these without this type's moves: acknowledgements of them may come.
-    pub fn may_acknowledge(&self, commands: &Commands) {
+    /// The test has written these without this type's moves: completions of them may come.
+    pub fn may_complete(&self, commands: &Commands) {
         self.inbox.wrote(commands.as_bytes());
     }
 
-    /// The thread's unread acknowledgements are lost, so that the next call is acknowledged alone.
-    pub fn forgets_acknowledgements(&self) {
+    /// The thread's unread completions are lost, so that the next call is completed alone.
+    pub fn forgets_completions(&self) {
         self.inbox.left();
     }
 
@@ -446,7 +446,7 @@ impl Port {
         BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..self.place(handle, code, parcel) }
     }
 
-    /// Sends a oneway call, and waits until that is acknowledged.
+    /// Sends a oneway call, and waits for its completion.
     #[track_caller]
     pub fn tell(&self, handle: u32, code: u32, parcel: &Parcel) {
         self.start_transaction(&self.place_oneway(handle, code, parcel));
@@ -520,7 +520,7 @@ impl Port {
         self.extended_error()
     }
 
-    /// Replies with pointers in the data, and waits until that is acknowledged.
+    /// Replies with pointers in the data, and waits for its completion.
     #[track_caller]
     pub fn reply_sg(&self, data: &BinderTransactionDataSg) {
         let commands = stream(|c| c.reply_sg(data));
@@ -528,13 +528,13 @@ impl Port {
         self.wait_for(Return::TransactionComplete);
     }
 
-    /// Replies to the call being served, and waits until that is acknowledged.
+    /// Replies to the call being served, and waits for its completion.
     #[track_caller]
     pub fn reply(&self, parcel: &Parcel) {
         self.reply_with(&self.place(0, 0, parcel));
     }
 
-    /// Replies with every field chosen, and waits until that is acknowledged.
+    /// Replies with every field chosen, and waits for its completion.
     #[track_caller]
     pub fn reply_with(&self, data: &BinderTransactionData) {
         let commands = stream(|c| c.reply(data));

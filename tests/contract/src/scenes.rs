@@ -191,7 +191,7 @@ fn full(t: &Stage) -> [Port; 3] {
     let data = || caller.place_oneway(0, CODE, &bytes(&[0; 4000]));
     for _ in 0..SMALL / 2 / 4000 {
         caller.start_transaction(&data());
-        caller.wait("an acknowledgement", |item| {
+        caller.wait("a completion", |item| {
             matches!(item, Return::TransactionComplete | Return::OnewaySpamSuspect).then_some(())
         });
     }

@@ -128,7 +128,7 @@ case!(strong_unread_by_one_that_exits, ["NODE-7", "TREL-2"], scene, |t, s| {
     s.sends(&s.y, weak(ID));
     let mut told = s.y.drain();
     told.sort_by_key(|item| *item == Complete);
-    // Any thread may read what the exited one left: y before its own acknowledgement or after it.
+    // Any thread may read what the exited one left: y before its own completion or after it.
     t.known_difference(Driver::C, LOST, told == [Increfs(ID), Acquire(ID), Complete]);
     assert_eq!(s.x.drain(), []);
 });
@@ -267,7 +267,7 @@ case!(confirmed_by_another_than_was_told, ["NODE-8"], scene, |t, s| {
     assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
 });
 
-case!(news_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], scene, |t, s| {
+case!(updates_of_two_nodes_keep_their_order, ["NODE-6", "NODE-7"], scene, |t, s| {
     s.keeps(&s.sends(&s.x, strong(ID)));
     s.keeps(&s.sends(&s.x, weak(OTHER)));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete, Increfs(OTHER), Complete]);
@@ -291,7 +291,7 @@ case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], scene, |t, s| {
     assert_eq!(told[3..], [Increfs(ID), Acquire(ID), Increfs(fourth), Acquire(fourth)]);
 });
 
-case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
+case!(updates_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
     let mut parcel = object(strong(ID));
     parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
     s.x.send_call(0, 0, &parcel);
@@ -301,6 +301,6 @@ case!(news_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
     // If the manager holds the node weakly, the owner reads the weak count alone.
     s.keeps(&s.sends(&s.x, weak(ID)));
     s.x.send_call(0, 0, &parcel);
-    // The failed strong object has moved the notification behind the first acknowledgement.
+    // The failed strong object has moved the notification behind the first completion.
     assert_eq!(s.x.drain(), [Complete, Increfs(ID), Return::FailedReply]);
 });

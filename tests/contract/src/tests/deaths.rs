@@ -66,7 +66,7 @@ case!(caller_while_served, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.kill();
-    // The server's own position is unharmed: its reply is acknowledged, its handle is on a dead node.
+    // The server's own position is unharmed: its reply has a completion, its handle is on a dead node.
     server.reply(&object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::DeadReply);
     server.free(&call);

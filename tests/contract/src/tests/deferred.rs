@@ -248,7 +248,7 @@ case!(exit_with_it_unread, ["TXN-33", "TREL-1"], serving, |t, (server, client)| 
     server.write(&flagged_reply(&server));
     client.wait_reply();
     server.ioctl(BINDER_THREAD_EXIT, 0u32).expect("exit");
-    server.forgets_acknowledgements();
+    server.forgets_completions();
     client.start_blocking_call(0, 0, &empty());
     server.free(&server.wait_call());
     server.answer(&client, &empty());

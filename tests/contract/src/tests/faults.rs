@@ -84,7 +84,7 @@ fn faulty_number(port: &Port, nth: u32, op: Op) -> (nix::Result<u64>, bool) {
 /// place failed. The test fails on an errno that no rule has.
 fn faulty_io(port: &Port, nth: u32, commands: &Commands, room: usize) -> (Errno, bool) {
     let args = WriteReadOp { room, ..WriteReadOp::of(commands) };
-    port.may_acknowledge(commands);
+    port.may_complete(commands);
     let (answer, is_hit) = faulty(port, nth, Op::WriteRead { slot: port.slot, args });
     let Answer::WriteRead { errno, .. } = answer else { panic!("{answer:?}") };
     let errno = Errno::from_raw(errno);

@@ -548,9 +548,9 @@ case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], pair, 
     assert_eq!(client.raw(args).errno, Errno::EFAULT);
     let none = client.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a reply that was never delivered", none);
-    // The call has ended in any case; C has left its acknowledgement unread.
+    // The call has ended in any case; C has left its completion unread.
     let _ = client.drain();
-    client.forgets_acknowledgements();
+    client.forgets_completions();
     client.round_trip(0, &server, &bytes(b"again"), &empty());
 });
 

@@ -16,11 +16,11 @@ fn refuses(client: &Port, handle: u32) {
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FrozenReply);
 }
 
-/// Sends a oneway call; returns its acknowledgement.
+/// Sends a oneway call; returns its completion.
 #[track_caller]
 fn tell(client: &Port, data: &[u8]) -> Return {
     client.start_transaction(&client.place_oneway(0, 0, &bytes(data)));
-    client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
+    client.wait("a completion", |item| (*item != Return::Noop).then_some(*item))
 }
 
 /// The server reads a oneway call with this data.

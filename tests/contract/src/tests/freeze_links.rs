@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 const COOKIE: u64 = 0x5eed_0000_0001;
 
-fn news(cookie: u64, is_frozen: u32) -> Return {
+fn notification(cookie: u64, is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
 }
 
@@ -36,7 +36,7 @@ fn linked(t: &Stage) -> (Port, Port, Freezer) {
 /// The holder reads exactly this state, and confirms it.
 #[track_caller]
 fn hears(holder: &Port, is_frozen: u32) {
-    assert_eq!(holder.drain(), [news(COOKIE, is_frozen)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, is_frozen)]);
     holder.send(|c| c.freeze_done(COOKIE));
 }
 
@@ -89,7 +89,7 @@ case!(one_a_read, ["WR-9"], linked, |t, (server, holder, _)| {
     let freezer = Freezer::of(t, &server);
     holder.ignore_passed();
     holder.send(|c| c.request_freeze(other, COOKIE + 1));
-    assert_eq!(holder.drain(), [news(COOKIE + 1, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE + 1, 0)]);
     holder.send(|c| c.freeze_done(COOKIE + 1));
     assert_eq!(freezer.freeze(0), Ok(()));
     let mut heard = Vec::new();
@@ -101,7 +101,7 @@ case!(one_a_read, ["WR-9"], linked, |t, (server, holder, _)| {
         heard.extend(items);
     }
     heard.sort_by_key(|item| matches!(item, Return::FrozenBinder(info) if info.cookie != COOKIE));
-    assert_eq!(heard, [news(COOKIE, 1), news(COOKIE + 1, 1)]);
+    assert_eq!(heard, [notification(COOKIE, 1), notification(COOKIE + 1, 1)]);
 });
 
 case!(newest_value_is_read, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
@@ -117,7 +117,7 @@ case!(newest_value_is_read, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
 
 case!(told_again_after_done, ["FRZN-2", "FRZN-3"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(holder.drain(), [], "not before the first is confirmed");
     holder.send(|c| c.freeze_done(COOKIE));
@@ -127,18 +127,18 @@ case!(told_again_after_done, ["FRZN-2", "FRZN-3"], cast, |t, (_server, holder, f
 
 case!(changes_while_unconfirmed, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(freezer.thaw(), Ok(()));
     holder.send(|c| c.freeze_done(COOKIE));
     // There and back again: the state is returned once more, though it equals the last one.
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
 });
 
 case!(thawing_the_thawed, ["FRZN-2", "FRZ-3"], linked, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.thaw(), Ok(()));
     // C returns the state once more.
-    let told = if t.driver == Driver::Rust { vec![] } else { vec![news(COOKIE, 0)] };
+    let told = if t.driver == Driver::Rust { vec![] } else { vec![notification(COOKIE, 0)] };
     assert_eq!(holder.drain(), told);
 });
 
@@ -158,7 +158,7 @@ case!(withdrawn_before_it_is_read, ["FRZN-4"], linked, |t, (_server, holder, fre
 
 case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), []);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -170,10 +170,10 @@ case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], cast, |t, (_server, holder, 
 
 case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], cast, |t, (_server, holder, freezer)| {
     holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     holder.send(|c| c.clear_freeze(0, COOKIE).request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 1)], "of the new request");
+    assert_eq!(holder.drain(), [notification(COOKIE, 1)], "of the new request");
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(holder.drain(), [cleared(COOKIE)], "of the old one");
     holder.send(|c| c.freeze_done(COOKIE));
@@ -187,14 +187,14 @@ case!(first_told_is_confirmed_first, ["FRZN-3"], trio, |t, (manager, owner, hold
     holder.ignore_passed();
     // One cookie for two requests, whose notifications are read in this order.
     holder.send(|c| c.request_freeze(other, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     owner.settle_counts();
     assert_eq!(Freezer::of(t, &owner).freeze(0), Ok(()));
     assert_eq!(holder.drain(), []);
     holder.send(|c| c.freeze_done(COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 1)], "the owner's was the first");
+    assert_eq!(holder.drain(), [notification(COOKIE, 1)], "the owner's was the first");
 });
 
 case!(errors_abort_the_write, ["FRZN-1", "FRZN-3", "FRZN-4", "FRZN-6", "WR-3"], |t| {
@@ -208,7 +208,7 @@ case!(errors_abort_the_write, ["FRZN-1", "FRZN-3", "FRZN-4", "FRZN-6", "WR-3"], 
     refused(&holder, |c| c.request_freeze(0, COOKIE + 1));
     refused(&holder, |c| c.clear_freeze(0, COOKIE + 1));
     refused(&holder, |c| c.freeze_done(COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)], "which is what remains of all this");
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)], "which is what remains of all this");
     refused(&holder, |c| c.freeze_done(COOKIE + 1));
     holder.send(|c| c.freeze_done(COOKIE));
     refused(&holder, |c| c.freeze_done(COOKIE));
@@ -227,7 +227,7 @@ case!(error_skips_the_read, ["FRZN-6", "WR-3"], cast, |t, (_server, holder, _)| 
     let outcome = holder.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, before as u64));
     assert_eq!(outcome.read_consumed, 0);
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
 });
 
 case!(handle_goes_before_it_is_read, ["NODE-10", "FRZN-1"], cast, |t, (_server, holder, freezer)| {
@@ -242,7 +242,7 @@ case!(handle_goes_before_it_is_read, ["NODE-10", "FRZN-1"], cast, |t, (_server, 
 case!(lesson_r09_handle_goes_before_it_is_confirmed, ["NODE-10", "FRZN-3"], |t| {
     let (_server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     holder.send(|c| c.release(0));
     refused(&holder, |c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -316,7 +316,7 @@ case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], linked, |t, (server, hol
     }
     // One each: queued, read, read and changed again, read and cleared, and idle.
     for other in &others[1..] {
-        assert_eq!(other.drain(), [news(COOKIE, 0)]);
+        assert_eq!(other.drain(), [notification(COOKIE, 0)]);
     }
     others[3].send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -348,7 +348,7 @@ case!(asked_for_while_freezing, ["FRZN-5"], cast, |t, (server, holder, freezer)|
     freezer.port.actor.interrupt();
     assert_eq!(freezer.finish(), Err(Errno::EINTR));
     let why = "told that it is frozen, which it never was";
-    t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
+    t.known_difference(Driver::C, why, heard == [notification(COOKIE, 0)]);
     holder.send(|c| c.freeze_done(COOKIE));
     assert_eq!(holder.drain(), []);
     server.answer(&client, &empty());
@@ -363,7 +363,7 @@ case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], linked, |t, (server, 
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     let heard = holder.drain();
     let why = "a freeze that fails thaws the process without telling";
-    t.known_difference(Driver::C, why, heard == [news(COOKIE, 0)]);
+    t.known_difference(Driver::C, why, heard == [notification(COOKIE, 0)]);
     server.free(&server.wait_call());
     client.round_trip(0, &server, &empty(), &empty());
 });
@@ -372,10 +372,10 @@ case!(every_command_from_a_stranger_to_the_pool, ["FRZN-1", "FRZN-3", "FRZN-4"],
     let (server, holder, freezer) = cast(t);
     let stranger = holder.thread();
     stranger.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [news(COOKIE, 0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     stranger.send(|c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
-    assert_eq!(holder.drain(), [news(COOKIE, 1)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 1)]);
     stranger.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), []);
     stranger.send(|c| c.freeze_done(COOKIE));
@@ -384,17 +384,22 @@ case!(every_command_from_a_stranger_to_the_pool, ["FRZN-1", "FRZN-3", "FRZN-4"],
     stranger.round_trip(0, &server, &empty(), &empty());
 });
 
-case!(thread_exits_with_news_unread, ["TREL-1", "FRZN-2"], linked, |t, (_server, holder, freezer)| {
-    let helper = holder.looper();
-    // It is woken for the notification, and has no room for it.
-    helper.park_without_room();
-    assert_eq!(freezer.freeze(0), Ok(()));
-    helper.expect_no_room();
-    helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
-    hears(&holder, 1);
-    assert_eq!(freezer.thaw(), Ok(()));
-    hears(&holder, 0);
-});
+case!(
+    thread_exits_with_notifications_unread,
+    ["TREL-1", "FRZN-2"],
+    linked,
+    |t, (_server, holder, freezer)| {
+        let helper = holder.looper();
+        // It is woken for the notification, and has no room for it.
+        helper.park_without_room();
+        assert_eq!(freezer.freeze(0), Ok(()));
+        helper.expect_no_room();
+        helper.ioctl(BINDER_THREAD_EXIT, 0i32).expect("exit");
+        hears(&holder, 1);
+        assert_eq!(freezer.thaw(), Ok(()));
+        hears(&holder, 0);
+    }
+);
 
 case!(all_nodes_of_an_owner, ["FRZN-2"], trio, |t, (manager, owner, holder)| {
     // The nodes are not made in the order of their pointers, which is that of notifications.
@@ -403,7 +408,7 @@ case!(all_nodes_of_an_owner, ["FRZN-2"], trio, |t, (manager, owner, holder)| {
         let handle = introduce(&manager, &owner, FlatBinderObject::binder(node << 4, node), &holder);
         holder.ignore_passed();
         holder.send(|c| c.request_freeze(handle, node));
-        assert_eq!(holder.drain(), [news(node, 0)]);
+        assert_eq!(holder.drain(), [notification(node, 0)]);
         holder.send(|c| c.freeze_done(node));
     }
     owner.settle_counts();
@@ -411,7 +416,7 @@ case!(all_nodes_of_an_owner, ["FRZN-2"], trio, |t, (manager, owner, holder)| {
     for is_frozen in [1, 0] {
         let outcome = if is_frozen == 1 { freezer.freeze(0) } else { freezer.thaw() };
         assert_eq!(outcome, Ok(()));
-        let wanted: Vec<Return> = nodes.clone().map(|node| news(node, is_frozen)).collect();
+        let wanted: Vec<Return> = nodes.clone().map(|node| notification(node, is_frozen)).collect();
         assert_eq!(holder.drain(), wanted);
         for node in nodes.clone() {
             holder.send(|c| c.freeze_done(node));
@@ -518,7 +523,7 @@ case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpu
         let freezes = round % 2 == 0;
         if !freezes {
             assert_eq!(freezer.freeze(0), Ok(()));
-            assert_eq!(holder.drain(), MANY.map(|cookie| news(cookie, 1)).collect::<Vec<_>>());
+            assert_eq!(holder.drain(), MANY.map(|cookie| notification(cookie, 1)).collect::<Vec<_>>());
             confirm_many(&holder);
         }
         owner.unmap();
@@ -598,7 +603,7 @@ fn link_to_many(holder: &Port, owner: &Port) {
         }
         c
     });
-    assert_eq!(holder.drain(), MANY.map(|cookie| news(cookie, 0)).collect::<Vec<_>>());
+    assert_eq!(holder.drain(), MANY.map(|cookie| notification(cookie, 0)).collect::<Vec<_>>());
     confirm_many(holder);
 }
 

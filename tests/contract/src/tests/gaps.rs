@@ -431,8 +431,8 @@ case!(commands_stop_at_a_reply_that_failed, ["TXN-25", "WR-2"], pair, |t, (manag
     client.round_trip(0, &manager, &bytes(b"question"), &bytes(b"answer"));
 });
 
-// The acknowledgement of a call that fails is taken back from among unread ones.
-case!(lesson_s06_failed_calls_do_not_search_unread_news, ["TXN-19", "TXN-20"], |t| {
+// The completion of a call that fails is taken back from among unread ones.
+case!(lesson_s06_failed_calls_do_not_search_unread_work, ["TXN-19", "TXN-20"], |t| {
     let (manager, client) = pair(t);
     let oneway = empty().to_handle(0, 1, TransactionFlags::ONE_WAY);
     client.round_trip(0, &manager, &empty(), &empty());

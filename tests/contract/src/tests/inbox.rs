@@ -19,7 +19,7 @@ fn complaints(process: i32, replies: u32, items: &[Return]) -> usize {
     inbox.complaints().len()
 }
 
-case!(each_call_is_acknowledged_once, ["TXN-16", "TXN-17", "TXN-18", "TXN-19"], |_| {
+case!(each_call_is_completed_once, ["TXN-16", "TXN-17", "TXN-18", "TXN-19"], |_| {
     use Return::{DeadReply, TransactionComplete as Complete};
     for (replies, items, wrong) in [
         (1, &[Complete, DeadReply][..], 0),
@@ -33,7 +33,7 @@ case!(each_call_is_acknowledged_once, ["TXN-16", "TXN-17", "TXN-18", "TXN-19"], 
     }
 });
 
-case!(news_of_counts_follow_each_other, ["NODE-6", "NODE-7"], |_| {
+case!(node_updates_follow_each_other, ["NODE-6", "NODE-7"], |_| {
     use Return::{Acquire, Decrefs, Increfs, Release};
     let rows: [(&[Return], usize); 7] = [
         (&[Increfs(NODE), Acquire(NODE), Release(NODE), Acquire(NODE)], 0),

@@ -104,7 +104,7 @@ impl Chain {
         read_by(last);
         for server in [&cast.server, last] {
             assert_eq!(server.actor.schedule(), Nice(0));
-            server.forgets_acknowledgements();
+            server.forgets_completions();
         }
         counted(watch, watch)
     }
@@ -198,7 +198,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     assert_eq!(replies.count(), 2);
     for (port, _) in pool {
         read_by(port);
-        port.forgets_acknowledgements();
+        port.forgets_completions();
     }
     counted(watches[0], watches[1])
 }

@@ -11,12 +11,12 @@ use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 
 case!(exit_with_a_death, ["TREL-2", "DN-2"], |t| DEATH.outlives_the_thread(t));
 case!(exit_with_a_withdrawn_death, ["TREL-2", "DN-3"], |t| WITHDRAWN_DEATH.outlives_the_thread(t));
-case!(exit_with_news_of_freezing, ["TREL-2", "FRZN-2"], |t| FROZEN.outlives_the_thread(t));
+case!(exit_with_a_freeze_notification, ["TREL-2", "FRZN-2"], |t| FROZEN.outlives_the_thread(t));
 case!(exit_with_a_withdrawn_freeze_link, ["TREL-2", "FRZN-4"], |t| WITHDRAWN_FREEZE.outlives_the_thread(t));
 case!(exit_with_a_release, ["TREL-2", "NODE-7"], |t| RELEASED.outlives_the_thread(t));
 case!(exit_with_a_weak_release, ["TREL-2", "NODE-7"], |t| RELEASED_WEAKLY.outlives_the_thread(t));
-case!(call_with_news_of_counts, ["TXN-10", "LOOP-9", "NODE-7"], |t| call_with(t, &RELEASED));
-case!(call_with_news_of_freezing, ["TXN-10", "LOOP-9", "FRZN-2"], |t| call_with(t, &WITHDRAWN_FREEZE));
+case!(call_with_node_updates, ["TXN-10", "LOOP-9", "NODE-7"], |t| call_with(t, &RELEASED));
+case!(call_with_a_freeze_notification, ["TXN-10", "LOOP-9", "FRZN-2"], |t| call_with(t, &WITHDRAWN_FREEZE));
 case!(call_with_a_death, ["TXN-10", "LOOP-9", "DN-2"], |t| call_with(t, &WITHDRAWN_DEATH));
 
 const COOKIE: u64 = 0x99;
@@ -53,7 +53,7 @@ struct Event {
     told: fn(&[Return]) -> bool,
 }
 
-fn news(is_frozen: u32) -> Return {
+fn notification(is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
 }
 
@@ -83,11 +83,11 @@ const FROZEN: Event = Event {
     name: "freezing",
     prepare: |s| {
         s.port.send(|c| c.request_freeze(0, COOKIE));
-        assert_eq!(s.port.read_once(), [news(0)]);
+        assert_eq!(s.port.read_once(), [notification(0)]);
         s.port.send(|c| c.freeze_done(COOKIE));
     },
     happen: |s| assert_eq!(s.freezer.freeze(0), Ok(())),
-    told: |told| *told == [news(1)],
+    told: |told| *told == [notification(1)],
 };
 
 const WITHDRAWN_FREEZE: Event = Event {
@@ -297,7 +297,7 @@ case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)|
     client.send_call(0, 0, &empty());
     manager.wait_call();
     manager.reply(&bytes(b"answer"));
-    // There is room for the acknowledgement, and not for the reply.
+    // There is room for the completion, and not for the reply.
     let outcome = client.raw(WriteReadOp { room: 80, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
     let commands = stream(|c| c.transaction(&client.place(0, 1, &empty())));
@@ -306,8 +306,8 @@ case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)|
     if !t.known_difference(Driver::Upstream, "the call is made", is_refused) {
         return;
     }
-    // It is acknowledged by its refusal, which comes after the reply to the first one.
-    client.forgets_acknowledgements();
+    // Its completion is its refusal, which comes after the reply to the first one.
+    client.forgets_completions();
     let told = client.read_once();
     let [Return::Reply(reply)] = told[..] else { panic!("{told:?}") };
     assert_eq!(client.data(&reply), b"answer");

@@ -151,7 +151,7 @@ pub(super) fn race(sender: &Port, calls: &[BinderTransactionData]) -> usize {
         thread.start_transaction(call);
     }
     let went_through = |thread: &&Port| {
-        thread.wait("an acknowledgement or a refusal", |item| match item {
+        thread.wait("a completion or a refusal", |item| match item {
             Return::TransactionComplete => Some(true),
             Return::FailedReply => Some(false),
             _ => None,

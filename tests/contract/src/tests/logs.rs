@@ -16,7 +16,7 @@ fn oneway(sender: &Port, code: u32, data: &[u8]) -> BinderTransactionData {
     sender.place_oneway(0, code, &bytes(data))
 }
 
-/// Sends it, and waits until that is acknowledged.
+/// Sends it, and waits for its completion.
 #[track_caller]
 fn tell(sender: &Port, code: u32, data: &[u8]) {
     sender.tell(0, code, &bytes(data));

@@ -19,7 +19,7 @@ fn serve_one(server: &Port, client: &Port) -> bool {
     let asked = asks(&outcome);
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
     server.answer(client, &empty());
-    // The reply's acknowledgement may carry the request as well.
+    // The reply's completion may carry the request as well.
     asked | server.passed().contains(&Return::SpawnLooper)
 }
 

@@ -46,7 +46,7 @@ impl Log {
     }
 
     /// Returns the lines that a Binder driver has logged since the last call.
-    pub(super) fn news(&mut self) -> Vec<String> {
+    pub(super) fn new_lines(&mut self) -> Vec<String> {
         let mut found = Vec::new();
         while let Some(record) = self.record() {
             let text = record.split_once(';').map_or("", |(_, text)| text);
@@ -59,24 +59,24 @@ impl Log {
     }
 
     /// Repeats something until a message comes: others may have used up the limit a moment ago.
-    fn news_of(&mut self, what: impl FnMut()) -> Vec<String> {
-        self.news_until(what, |_| true)
+    fn lines_of(&mut self, what: impl FnMut()) -> Vec<String> {
+        self.lines_until(what, |_| true)
     }
 
     /// Repeats it until a certain line comes. The C driver prints several messages about one error,
     /// and limits each kind by itself: one kind may have room while another has none.
-    pub(super) fn news_until(
+    pub(super) fn lines_until(
         &mut self,
         mut what: impl FnMut(),
         is_wanted: impl Fn(&str) -> bool,
     ) -> Vec<String> {
         let deadline = Instant::now() + 2 * WINDOW;
-        let mut news = Vec::new();
+        let mut lines = Vec::new();
         loop {
             what();
-            news.append(&mut self.news());
-            if news.iter().any(|line| is_wanted(line)) || Instant::now() > deadline {
-                return news;
+            lines.append(&mut self.new_lines());
+            if lines.iter().any(|line| is_wanted(line)) || Instant::now() > deadline {
+                return lines;
             }
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -88,12 +88,12 @@ impl Log {
 fn logged_with(t: &Stage, bit: u32, what: impl Fn()) {
     let (mask, mut log) = (mask_of(t.driver), Log::open());
     mask.change(1 << bit);
-    assert_ne!(log.news_of(&what), [""; 0], "nothing is logged");
+    assert_ne!(log.lines_of(&what), [""; 0], "nothing is logged");
     mask.change(0);
     what();
-    assert_eq!(log.news(), [""; 0], "logged without its bit of the mask");
+    assert_eq!(log.new_lines(), [""; 0], "logged without its bit of the mask");
     mask.change(1 << bit);
-    assert_ne!(log.news_of(&what), [""; 0], "nothing is logged any more");
+    assert_ne!(log.lines_of(&what), [""; 0], "nothing is logged any more");
 }
 
 /// Frees a buffer that is none.
@@ -145,22 +145,22 @@ case!(lost_oneway_calls_are_told_once, ["PARAM-3"], |t| {
         manager.kill();
         lost += 1;
     };
-    let mut news = log.news_until(lose, |_| true);
+    let mut lines = log.lines_until(lose, |_| true);
     std::thread::sleep(Duration::from_millis(200));
-    news.append(&mut log.news());
-    assert!((1..=lost).contains(&news.len()), "{lost} calls: {news:?}");
+    lines.append(&mut log.new_lines());
+    assert!((1..=lost).contains(&lines.len()), "{lost} calls: {lines:?}");
 });
 
 case!(failed_ioctls_are_logged, ["IOCTL-2"], |t| {
     let (port, mut log) = (t.server(), Log::open());
-    let news = log.news_of(|| assert_eq!(port.ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT)));
-    assert_ne!(news, [""; 0]);
+    let lines = log.lines_of(|| assert_eq!(port.ioctl_fault(BINDER_GET_NODE_DEBUG_INFO), Err(Errno::EFAULT)));
+    assert_ne!(lines, [""; 0]);
     // An interrupted wait is none.
     let mut log = Log::open();
     port.park();
     port.actor.interrupt();
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
-    assert_eq!(log.news(), [""; 0]);
+    assert_eq!(log.new_lines(), [""; 0]);
 });
 
 case!(success_is_silent, ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"], |t| {
@@ -178,9 +178,9 @@ case!(success_is_silent, ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"], |t| {
     owner.unmap();
     client.wait_for(Return::DeadBinder(2));
     client.send(|c| c.dead_binder_done(2).release(handle));
-    assert_eq!(log.news(), [""; 0]);
+    assert_eq!(log.new_lines(), [""; 0]);
     // Silent though it may speak.
-    assert_ne!(log.news_of(|| misuse(&client)), [""; 0]);
+    assert_ne!(log.lines_of(|| misuse(&client)), [""; 0]);
 });
 
 case!(lesson_r24_a_flood_is_cut, ["PARAM-3"], |t| {
@@ -189,13 +189,13 @@ case!(lesson_r24_a_flood_is_cut, ["PARAM-3"], |t| {
     for _ in 0..100 {
         commands.free_buffer(0xdead_0000);
     }
-    assert_ne!(log.news_of(|| misuse(&client)), [""; 0]);
+    assert_ne!(log.lines_of(|| misuse(&client)), [""; 0]);
     let began = Instant::now();
     for _ in 0..10 {
         client.write(&commands);
     }
     let windows = 2 + began.elapsed().as_secs() as usize / WINDOW.as_secs() as usize;
-    let lines = log.news().len();
+    let lines = log.new_lines().len();
     let cut = lines <= 10 * windows;
     t.known_difference(Driver::Upstream, "messages have no rate limit (lesson R24)", cut);
 });
@@ -220,13 +220,13 @@ case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], pair, |t, (_
         (mask_of(t.driver), Limit::of(t.driver.parameter("alloc_debug_mask")), Log::open());
     general.change(0);
     spaces.change(1);
-    let news = log.news_of(|| too_large(&client));
-    assert_ne!(news, [""; 0], "nothing is logged");
+    let lines = log.lines_of(|| too_large(&client));
+    assert_ne!(lines, [""; 0], "nothing is logged");
     spaces.change(0);
     too_large(&client);
-    assert_eq!(log.news(), [""; 0], "logged without its bit of the mask");
+    assert_eq!(log.new_lines(), [""; 0], "logged without its bit of the mask");
     spaces.change(1);
-    assert_ne!(log.news_of(|| too_large(&client)), [""; 0], "nothing is logged any more");
+    assert_ne!(log.lines_of(|| too_large(&client)), [""; 0], "nothing is logged any more");
 });
 
 /// Checks that the log of a process's request names its thread and has all of these words.
@@ -235,13 +235,13 @@ fn explained(t: &Stage, log: &mut Log, port: &Port, what: impl Fn(), words: &[&s
     let pid = t.global_pid(port);
     let of_thread = format!("{pid}:{pid} ");
     let names_thread = |line: &str| line.contains(&of_thread);
-    let news = log.news_until(what, names_thread);
-    assert!(news.iter().any(|line| names_thread(line)), "{news:?}");
+    let lines = log.lines_until(what, names_thread);
+    assert!(lines.iter().any(|line| names_thread(line)), "{lines:?}");
     let has_all = |line: &String| words.iter().all(|word| line.contains(word));
     t.ours_alone(
         "messages say in words what is wrong and what to do",
-        news.iter().any(has_all) || {
-            eprintln!("{words:?}: {news:#?}");
+        lines.iter().any(has_all) || {
+            eprintln!("{words:?}: {lines:#?}");
             false
         },
     );

@@ -33,7 +33,6 @@ mod buffers;
 mod charging;
 mod containers;
 mod context;
-mod count_news;
 mod count_order;
 mod counts;
 mod death_links;
@@ -68,6 +67,7 @@ mod mmap;
 mod namespaces;
 pub mod nested;
 mod nice;
+mod node_updates;
 mod nodes;
 mod objects;
 mod oneway;
@@ -101,8 +101,8 @@ mod write_read;
 /// Beginnings of the names of tests with two CPUs: their threads race, or they are about CPUs. All
 /// other tests order one step at a time, and a second CPU would only spin on locks of the first.
 pub const TWO_CPUS: &[&str] = &[
-    "count_news::lesson_s22_",
-    "count_news::lesson_s25_",
+    "node_updates::lesson_s22_",
+    "node_updates::lesson_s25_",
     "death_races::",
     "freeze::a_hundred_times",
     "freeze::lesson_c19_one_freezes_all_",

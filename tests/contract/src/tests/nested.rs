@@ -27,7 +27,7 @@ case!(call_back_reaches_the_waiting_thread, ["TXN-11", "TXN-21"], |t| {
     assert_eq!(a.data(&b.answer(&a, &bytes(b"outer answer"))), b"outer answer");
 });
 
-case!(acknowledgement_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
+case!(completion_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.start_call(on_a, 2, &empty());

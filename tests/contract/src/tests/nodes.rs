@@ -18,7 +18,7 @@ fn give(owner: &Port, manager: &Port, node: FlatBinderObject) -> (BinderTransact
 case!(strong_object_is_announced, ["NODE-6", "NODE-7"], manager_and_server, |t, (manager, owner)| {
     let (_, _, seen) = give(&owner, &manager, NODE);
     let announced = [Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
-    assert_eq!(seen, announced, "before the acknowledgement of the call that sends it");
+    assert_eq!(seen, announced, "before the completion of the call that sends it");
 });
 
 case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], manager_and_server, |t, (manager, owner)| {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Oneway calls: acknowledged when they are queued, handled one at a time for each node, and paid for
+//! Oneway calls: completed when they are queued, handled one at a time for each node, and paid for
 //! out of half of the space.
 
 use super::*;
 
-/// Sends a oneway call and waits for its acknowledgement.
+/// Sends a oneway call and waits for its completion.
 #[track_caller]
 fn tell(client: &Port, handle: u32, data: &[u8]) {
     client.tell(handle, 0, &bytes(data));
@@ -22,10 +22,10 @@ fn hear(server: &Port, data: &[u8]) -> BinderTransactionData {
     call
 }
 
-case!(acknowledged_when_queued, ["TXN-16", "TXN-2", "TXN-5"], pair, |t, (server, client)| {
-    tell(&client, 0, b"news");
+case!(completed_when_queued, ["TXN-16", "TXN-2", "TXN-5"], pair, |t, (server, client)| {
+    tell(&client, 0, b"ping");
     assert_eq!(client.extended_error().1, NO_ERROR.1);
-    let call = hear(&server, b"news");
+    let call = hear(&server, b"ping");
     assert_eq!(call.flags, TransactionFlags::ONE_WAY.bits());
     assert_eq!((call.sender_pid, call.sender_euid), (0, 0));
     server.free(&call);

@@ -37,7 +37,7 @@ case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
     }
 });
 
-case!(counts_before_acknowledgement_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (server, client)| {
+case!(counts_before_completion_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (server, client)| {
     client.send_call(0, 0, &object(NODE));
     server.wait_call();
     server.kill();
@@ -49,7 +49,7 @@ case!(counts_before_acknowledgement_before_refusal, ["NODE-7", "TXN-18"], pair, 
     assert_eq!(told, [Complete, DeadReply]);
 });
 
-case!(acknowledgement_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TXN-26"], |t| {
+case!(completion_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TXN-26"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.send_call(on_b, 1, &empty());
     b.wait_call();
@@ -81,18 +81,18 @@ fn outer_dies(t: &Stage) -> Port {
     a
 }
 
-case!(replys_acknowledgement_before_the_outer_refusal, ["TXN-17", "TXN-26"], outer_dies, |t, a| {
+case!(replys_completion_before_the_outer_refusal, ["TXN-17", "TXN-26"], outer_dies, |t, a| {
     a.send(|c| c.reply(&a.place(0, 0, &empty())));
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
 });
 
-case!(failed_replys_acknowledgement_before_the_outer_refusal, ["TXN-25", "TXN-26"], outer_dies, |t, a| {
+case!(failed_replys_completion_before_the_outer_refusal, ["TXN-25", "TXN-26"], outer_dies, |t, a| {
     let unreadable = BinderTransactionData { buffer: BAD_ADDRESS, data_size: 8, ..a.place(0, 0, &empty()) };
     a.try_write(&stream(|c| c.reply(&unreadable)));
     assert_eq!(but_counts(&a), [Complete, DeadReply]);
 });
 
-case!(replys_acknowledgement_before_the_outer_reply, ["TXN-17", "TXN-18"], |t| {
+case!(replys_completion_before_the_outer_reply, ["TXN-17", "TXN-18"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     a.free(&b.call(&a, on_a, 2, &empty()));
@@ -104,7 +104,7 @@ case!(replys_acknowledgement_before_the_outer_reply, ["TXN-17", "TXN-18"], |t| {
     assert!(matches!(told[..], [Complete, Return::Reply(_)]), "{told:?}");
 });
 
-case!(replys_counts_before_its_acknowledgement, ["NODE-7", "TXN-17"], pair, |t, (server, client)| {
+case!(replys_counts_before_its_completion, ["NODE-7", "TXN-17"], pair, |t, (server, client)| {
     // The driver has kept memory for the next answer, as for a thread that has worked for a while.
     client.round_trip(0, &server, &empty(), &empty());
     client.call(&server, 0, 0, &empty());
@@ -207,7 +207,7 @@ case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], pair, |t, (server,
     }
 });
 
-case!(oneway_acknowledgements_in_order, ["TXN-16"], freezable_pair, |t, (server, client, freezer)| {
+case!(oneway_completions_in_order, ["TXN-16"], freezable_pair, |t, (server, client, freezer)| {
     client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
     assert_eq!(server.wait_call().data_size, 1);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -373,7 +373,7 @@ case!(deaths_in_order_of_request_of_the_dead, ["DN-1"], |t| {
     assert_eq!(holder.drain(), [2, 0, 1].map(DeadBinder));
 });
 
-case!(pending_acknowledgement_before_the_death, ["TXN-16", "DN-2"], |t| {
+case!(pending_completion_before_the_death, ["TXN-16", "DN-2"], |t| {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));

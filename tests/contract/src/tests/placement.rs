@@ -154,7 +154,7 @@ fn is_moved(looper: &Port, wake: impl FnOnce(), told: Return) -> bool {
     has_moved(looper)
 }
 
-case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], needs_the_stage, |t, ()| {
+case!(death_notification, ["LOOP-6", "DN-1", "DN-3"], needs_the_stage, |t, ()| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     holder.send(|c| c.request_death(handle, COOKIE));
@@ -172,7 +172,7 @@ case!(news_of_a_death, ["LOOP-6", "DN-1", "DN-3"], needs_the_stage, |t, ()| {
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
 });
 
-case!(news_of_freezing, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, ()| {
+case!(freeze_notification, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, ()| {
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();

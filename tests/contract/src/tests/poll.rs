@@ -64,7 +64,7 @@ case!(own_work_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
 
 case!(reply_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
     client.send_call(0, 0, &empty());
-    assert!(!ready(&client), "the acknowledgement of a call waits for the reply");
+    assert!(!ready(&client), "the completion of a call waits for the reply");
     manager.wait_call();
     assert!(!ready(&client));
     manager.reply(&bytes(b"now"));

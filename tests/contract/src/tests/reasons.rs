@@ -70,8 +70,8 @@ case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
     let mut told = BTreeSet::new();
     let mut tell = |name: &'static str, attempt: &dyn Fn()| {
         let (_, words) = *reasons().iter().find(|reason| reason.0 == name).expect(name);
-        let news = log.news_until(attempt, |line| line.contains(words));
-        assert!(news.iter().any(|line| line.contains(words)), "{name}: {news:#?}");
+        let lines = log.lines_until(attempt, |line| line.contains(words));
+        assert!(lines.iter().any(|line| line.contains(words)), "{name}: {lines:#?}");
         told.insert(name);
     };
     let nobody = t.client();

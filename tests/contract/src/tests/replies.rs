@@ -143,7 +143,7 @@ case!(can_be_huge, ["TXN-29", "TXN-15"], |t| {
     assert_eq!(client.round_trip(0, &server, &empty(), &bytes(&answer)), answer);
 });
 
-case!(acknowledged_at_once, ["TXN-17"], pair, |t, (server, client)| {
+case!(completed_at_once, ["TXN-17"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     server.wait_call();
     server.start(&stream(|c| c.reply(&server.place(0, 0, &empty()))));

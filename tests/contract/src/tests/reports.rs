@@ -58,11 +58,11 @@ fn oneway(port: &Port, data: &[u8]) -> BinderTransactionData {
     port.place_oneway(0, 3, &bytes(data))
 }
 
-/// Sends a oneway call, and returns the driver's acknowledgement.
+/// Sends a oneway call, and returns the driver's completion.
 #[track_caller]
 fn tell(client: &Port, data: &BinderTransactionData) -> Return {
     client.start_transaction(data);
-    client.wait("an acknowledgement", |item| (*item != Return::Noop).then_some(*item))
+    client.wait("a completion", |item| (*item != Return::Noop).then_some(*item))
 }
 
 case!(family_and_group, ["NL-1"], |_t| {
@@ -76,7 +76,7 @@ case!(anybody_may_listen, ["NL-1"], Stage::client, |t, client| {
     let listener = Listener::join().expect("join");
     let data = client.place(NO_HANDLE, 0, &empty());
     assert_eq!(client.refused(&data), Return::FailedReply);
-    assert_eq!(listener.news(), [lost(t, &client, &data, Return::FailedReply)]);
+    assert_eq!(listener.unread(), [lost(t, &client, &data, Return::FailedReply)]);
 });
 
 case!(not_in_other_namespaces, ["NL-1"], |t| {
@@ -84,7 +84,7 @@ case!(not_in_other_namespaces, ["NL-1"], |t| {
     let elsewhere = std::thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET).map(|()| joined()));
     let elsewhere = elsewhere.join().expect("a thread").unwrap_or_else(|_| t.lacks("network namespaces"));
     client.refused(&client.place(NO_HANDLE, 0, &empty()));
-    assert_eq!(elsewhere.news(), []);
+    assert_eq!(elsewhere.unread(), []);
     here.only();
 });
 
@@ -94,12 +94,12 @@ fn check(port: &Port, listener: &Listener, is_reply: bool, row: &Row, wanted: Re
     let (name, request, answer, _) = row;
     port.start(&request.commands(is_reply));
     assert_eq!(port.wait_refusal(), *answer, "{name}");
-    assert_eq!(listener.news(), [wanted], "{name}");
+    assert_eq!(listener.unread(), [wanted], "{name}");
 }
 
 case!(of_refused_calls, ["NL-2", "NL-3"], |t| {
     let (world, listener) = (failures::world(t), joined());
-    listener.news();
+    listener.unread();
     for row in failures::wrong_target(&world) {
         let (_, request, answer, errno) = &row;
         // The report names the target if the driver looks it up before the failure.
@@ -130,7 +130,7 @@ case!(without_a_manager, ["NL-2", "NL-3"], |t| {
     let (client, listener) = (t.client(), joined());
     let data = client.place(0, 7, &empty());
     assert_eq!(client.refused(&data), Return::DeadReply);
-    assert_eq!(listener.news(), [lost(t, &client, &data, Return::DeadReply)]);
+    assert_eq!(listener.unread(), [lost(t, &client, &data, Return::DeadReply)]);
 });
 
 case!(of_refused_replies, ["NL-2", "NL-3"], |t| {
@@ -140,7 +140,7 @@ case!(of_refused_replies, ["NL-2", "NL-3"], |t| {
     manager.start(Commands::new().reply(&data));
     assert_eq!(manager.wait_refusal(), Return::FailedReply);
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::FailedReply) };
-    assert_eq!(listener.news(), [wanted]);
+    assert_eq!(listener.unread(), [wanted]);
     // A reply that cannot be copied: who waits for it is known, down to the thread.
     client.call(&manager, 0, 1, &empty());
     let data = BinderTransactionData { buffer: manager.arena.end(), ..manager.place(0, 9, &bytes(b"reply")) };
@@ -152,7 +152,7 @@ case!(of_refused_replies, ["NL-2", "NL-3"], |t| {
         to_tid: Some(t.global_pid(&client)),
         ..refused(t, &manager, &client, &data, Return::FailedReply)
     };
-    assert_eq!(listener.news(), [wanted]);
+    assert_eq!(listener.unread(), [wanted]);
 });
 
 case!(of_a_reply_to_the_dead, ["NL-2", "NL-3"], |t| {
@@ -164,7 +164,7 @@ case!(of_a_reply_to_the_dead, ["NL-2", "NL-3"], |t| {
     let data = manager.place(0, 9, &bytes(b"too late"));
     manager.reply_with(&data);
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::DeadReply) };
-    assert_eq!(listener.news(), [wanted]);
+    assert_eq!(listener.unread(), [wanted]);
 });
 
 case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], couple, |t, (_manager, a, b, on_b, on_a)| {
@@ -174,7 +174,7 @@ case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], couple, |t, (_manager, 
     let data = BinderTransactionData { buffer: b.arena.end(), ..b.place(on_a, 2, &bytes(b"call back")) };
     assert_eq!(b.refused(&data), Return::FailedReply);
     let to_tid = Some(t.global_pid(&a));
-    assert_eq!(listener.news(), [Report { to_tid, ..refused(t, &b, &a, &data, Return::FailedReply) }]);
+    assert_eq!(listener.unread(), [Report { to_tid, ..refused(t, &b, &a, &data, Return::FailedReply) }]);
     b.answer(&a, &empty());
 });
 
@@ -185,7 +185,7 @@ case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], couple, |t, (_manag
     // It waits for a reply: no time for another call.
     let data = a.place(on_b, 2, &bytes(b"impatient"));
     a.write(Commands::new().transaction(&data));
-    assert_eq!(listener.news(), [lost(t, &a, &data, Return::FailedReply)]);
+    assert_eq!(listener.unread(), [lost(t, &a, &data, Return::FailedReply)]);
     assert_eq!(a.wait_refusal(), Return::FailedReply);
 });
 
@@ -195,14 +195,14 @@ case!(frozen_and_pending, ["NL-3", "FRZ-4"], |t| {
     assert_eq!(freezer.freeze(0), Ok(()));
     let data = client.place(0, 5, &bytes(b"now"));
     assert_eq!(client.refused(&data), Return::FrozenReply);
-    assert_eq!(listener.news(), [refused(t, &client, &server, &data, Return::FrozenReply)]);
+    assert_eq!(listener.unread(), [refused(t, &client, &server, &data, Return::FrozenReply)]);
     let data = oneway(&client, b"later");
     assert_eq!(tell(&client, &data), Return::TransactionPendingFrozen);
     let wanted = refused(t, &client, &server, &data, Return::TransactionPendingFrozen);
-    assert_eq!(listener.news(), [wanted]);
+    assert_eq!(listener.unread(), [wanted]);
     assert_eq!(freezer.thaw(), Ok(()));
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
-    assert_eq!(listener.news(), []);
+    assert_eq!(listener.unread(), []);
 });
 
 case!(spam_unasked_for, ["NL-3", "ALLOC-7"], |t| {
@@ -211,14 +211,14 @@ case!(spam_unasked_for, ["NL-3", "ALLOC-7"], |t| {
     for _ in 1..FIRST {
         assert_eq!(tell(&client, &data), Return::TransactionComplete);
     }
-    assert_eq!(listener.news(), []);
+    assert_eq!(listener.unread(), []);
     // The sender has not enabled detection, and reads no suspicion.
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
     let wanted = refused(t, &client, &server, &data, Return::OnewaySpamSuspect);
-    assert_eq!(listener.news(), [wanted]);
+    assert_eq!(listener.unread(), [wanted]);
     // Once suspected, reported once.
     assert_eq!(tell(&client, &data), Return::TransactionComplete);
-    assert_eq!(listener.news(), []);
+    assert_eq!(listener.unread(), []);
 });
 
 case!(spam_for_a_frozen_process_is_reported_twice, ["NL-3", "ALLOC-7", "FRZ-4"], |t| {
@@ -230,11 +230,11 @@ case!(spam_for_a_frozen_process_is_reported_twice, ["NL-3", "ALLOC-7", "FRZ-4"],
         assert_eq!(listener.only().error, codes::BR_TRANSACTION_PENDING_FROZEN);
     }
     assert_eq!(tell(&client, &data), Return::TransactionPendingFrozen);
-    let news = listener.news();
-    let errors: Vec<_> = news.iter().map(|report| report.error).collect();
+    let reports = listener.unread();
+    let errors: Vec<_> = reports.iter().map(|report| report.error).collect();
     let wanted = [Return::OnewaySpamSuspect, Return::TransactionPendingFrozen];
     assert_eq!(errors, wanted.map(code));
-    assert_eq!(news[1], Report { error: errors[1], ..news[0].clone() });
+    assert_eq!(reports[1], Report { error: errors[1], ..reports[0].clone() });
 });
 
 case!(names_of_devices, ["NL-2"], |t| {
@@ -254,15 +254,15 @@ case!(every_listener_is_told, ["NL-1"], |t| {
     let data = client.place(NO_HANDLE, 0, &empty());
     client.refused(&data);
     for listener in &listeners {
-        assert_eq!(listener.news(), [lost(t, &client, &data, Return::FailedReply)]);
+        assert_eq!(listener.unread(), [lost(t, &client, &data, Return::FailedReply)]);
     }
 });
 
 case!(nothing_of_what_succeeds, ["NL-3"], |t| {
     let (server, client, listener) = (t.manager(), t.client(), joined());
     client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
-    assert_eq!(tell(&client, &oneway(&client, b"news")), Return::TransactionComplete);
+    assert_eq!(tell(&client, &oneway(&client, b"ping")), Return::TransactionComplete);
     server.free(&server.wait_call());
     client.send(|c| c.release(NO_HANDLE).free_buffer(0xdead_0000));
-    assert_eq!(listener.news(), []);
+    assert_eq!(listener.unread(), []);
 });

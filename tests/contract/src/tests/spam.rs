@@ -35,10 +35,10 @@ fn oneway(sender: &Port, length: usize) -> BinderTransactionData {
     sender.place_oneway(0, 0, &bytes(&pattern(length, length)))
 }
 
-/// Waits for the acknowledgement of a oneway call: whether it is a suspicion.
+/// Waits for the completion of a oneway call: whether it is a suspicion.
 #[track_caller]
-fn acknowledged(sender: &Port) -> bool {
-    sender.wait("an acknowledgement", |item| match item {
+fn completed(sender: &Port) -> bool {
+    sender.wait("a completion", |item| match item {
         Return::OnewaySpamSuspect => Some(true),
         Return::TransactionComplete => Some(false),
         _ => None,
@@ -49,7 +49,7 @@ fn acknowledged(sender: &Port) -> bool {
 #[track_caller]
 fn is_suspected(sender: &Port, length: usize) -> bool {
     sender.start_transaction(&oneway(sender, length));
-    acknowledged(sender)
+    completed(sender)
 }
 
 /// Sends until suspected; returns the number of calls, the last one included.
@@ -147,7 +147,7 @@ case!(wish_is_looked_up_when_read, ["TXN-16", "IOCTL-ENABLE_ONEWAY_SPAM_DETECTIO
         sender.send(|c| c.transaction(&oneway(&sender, LENGTH)));
         detect(&sender, at_last);
         sender.start_read();
-        assert_eq!(acknowledged(&sender), at_last != 0);
+        assert_eq!(completed(&sender), at_last != 0);
         consume(&server, FIRST);
     }
 });

@@ -93,7 +93,7 @@ case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     a.wait_reply();
 });
 
-case!(own_oneway_acknowledgement_wakes_epoll, ["POLL-5"], pair, |t, (manager, client)| {
+case!(own_oneway_completion_wakes_epoll, ["POLL-5"], pair, |t, (manager, client)| {
     let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
         as usize;
     assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
@@ -185,7 +185,7 @@ case!(every_command_before_the_space_is_mapped, ["WR-5", "MMAP-7"], |t| {
     assert!(matches!(port.wait_refusal(), Return::DeadReply | Return::FailedReply));
 });
 
-case!(exit_with_a_oneway_acknowledgement_unread, ["TREL-1"], pair, |t, (manager, client)| {
+case!(exit_with_a_oneway_completion_unread, ["TREL-1"], pair, |t, (manager, client)| {
     client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert_eq!(client.drain(), []);

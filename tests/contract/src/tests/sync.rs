@@ -32,7 +32,7 @@ case!(beyond_the_space, ["ALLOC-2", "TXN-19"], |t| {
             "{size}"
         );
     }
-    assert!(client.passed().is_empty(), "a failed call is not acknowledged");
+    assert!(client.passed().is_empty(), "a failed call has no completion");
     client.round_trip(0, &server, &bytes(&pattern(space, 0)), &empty());
 });
 
@@ -101,7 +101,7 @@ case!(node_is_named_to_its_owner, ["TXN-29", "NODE-1"], trio, |t, (manager, owne
     assert_eq!((call.target, call.cookie), (node.binder, node.cookie));
 });
 
-case!(acknowledgement_comes_with_the_reply, ["TXN-18"], pair, |t, (server, client)| {
+case!(completion_comes_with_the_reply, ["TXN-18"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     server.reply(&empty());
     let outcome = client.finish_raw();
@@ -110,7 +110,7 @@ case!(acknowledgement_comes_with_the_reply, ["TXN-18"], pair, |t, (server, clien
     assert!(matches!(items[2..], [Return::Reply(_)]), "{items:?}");
 });
 
-case!(acknowledgement_does_not_wake, ["TXN-18", "LOOP-10"], pair, |t, (server, client)| {
+case!(completion_does_not_wake, ["TXN-18", "LOOP-10"], pair, |t, (server, client)| {
     client.send_call(0, 0, &empty());
     client.park();
     server.wait_call();
@@ -157,7 +157,7 @@ case!(unknown_handle, ["TXN-7", "TXN-19"], Stage::client, |t, client| {
     for handle in [1, NO_HANDLE, u32::MAX] {
         assert_eq!(client.failure(&client.place(handle, 0, &empty())), failed(errno));
     }
-    assert!(client.passed().is_empty(), "nothing is acknowledged");
+    assert!(client.passed().is_empty(), "no call has a completion");
 });
 
 case!(dead_owner, ["TXN-7", "NODE-12"], trio, |t, (manager, owner, holder)| {

@@ -234,5 +234,5 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_al
     client.kill();
     leave(t);
     assert_eq!(binder_family().expect("look the family up"), None);
-    assert_eq!(listener.news().len(), 1, "reports that were sent can still be read");
+    assert_eq!(listener.unread().len(), 1, "reports that were sent can still be read");
 });

@@ -43,8 +43,8 @@ case!(continued_read_has_no_noop, ["WR-6"], Stage::client, |t, port| {
     assert_eq!(code_at(&outcome.buffer, 12), BR_FAILED_REPLY);
 });
 
-case!(continued_read_of_an_acknowledgement, ["WR-6"], pair, |t, (manager, client)| {
-    // A driver may acknowledge later replies in another way than the first.
+case!(continued_read_of_an_completion, ["WR-6"], pair, |t, (manager, client)| {
+    // A driver may complete later replies in another way than the first.
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
         let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
@@ -191,7 +191,7 @@ case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], pair, |t, (manager, cl
     assert_eq!(client.data(&client.wait_reply()), b"answer");
 });
 
-case!(acknowledgement_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t| {
+case!(completion_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t| {
     let (manager, client) = pair(t);
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());

@@ -111,7 +111,7 @@ case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], Logs::of, |t, logs| {
     let node = logs.node(&owner, NODE);
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (false, false, [0, 0, 1, 1]));
     let told = owner.read_once();
-    let [Return::Increfs(news), Return::Acquire(_), Return::TransactionComplete] = told[..] else {
+    let [Return::Increfs(announced), Return::Acquire(_), Return::TransactionComplete] = told[..] else {
         panic!("{told:?}")
     };
     let node = logs.node(&owner, NODE);
@@ -120,7 +120,9 @@ case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], Logs::of, |t, logs| {
         (true, true, [1, 1, 1, 1]),
         "until it has confirmed"
     );
-    owner.send(|c| c.increfs_done(news.ptr, news.cookie).acquire_done(news.ptr, news.cookie));
+    owner.send(|c| {
+        c.increfs_done(announced.ptr, announced.cookie).acquire_done(announced.ptr, announced.cookie)
+    });
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
     manager.wait_call();
 });

@@ -123,7 +123,7 @@ case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
     assert_eq!(client.wait_refusal(), Return::DeadReply);
 });
 
-case!(news_of_a_node, ["LOG-7"], Logs::of, |t, logs| {
+case!(updates_of_a_node, ["LOG-7"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let _ = owner.answer_counts();
@@ -148,7 +148,7 @@ fn work_of(logs: &Logs<'_>, port: &Port, wanted: Work) {
     until(&format!("{wanted:?}"), || (logs.process(port).work == [wanted.clone()]).then_some(()));
 }
 
-case!(news_of_deaths, ["LOG-5", "LOG-7", "DN-2"], Logs::of, |t, logs| {
+case!(death_notifications, ["LOG-5", "LOG-7", "DN-2"], Logs::of, |t, logs| {
     let (server, holder) = dying(t);
     let reference = || only(logs.process(&holder).references);
     assert!(!reference().death.expect("a death link").is_null());
@@ -187,7 +187,7 @@ case!(death_that_was_told, ["LOG-7", "DN-4"], Logs::of, |t, logs| {
     assert!(!told());
 });
 
-case!(news_of_freezes, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
+case!(freeze_notifications, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
     let (server, holder) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
     holder.send(|c| c.acquire(0).request_freeze(0, COOKIE));

@@ -74,8 +74,8 @@ impl Model {
     }
 
     fn hear(&mut self, event: Option<FreezeEvent>, is_frozen: bool) {
-        let is_news = self.heard != is_frozen;
-        assert_eq!(event.is_some(), is_news, "an edge lost, or sent twice");
+        let is_change = self.heard != is_frozen;
+        assert_eq!(event.is_some(), is_change, "an edge lost, or sent twice");
         if let Some(event) = event {
             self.announcements += 1;
             self.heard = is_frozen;

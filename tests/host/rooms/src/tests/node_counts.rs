@@ -154,13 +154,13 @@ fn local(world: &mut World, strength: Strength) -> &mut u32 {
 }
 
 fn take_update(counts: &mut NodeCounts, world: &mut World) -> bool {
-    let was_news = counts.has_update();
-    assert!(!(counts.is_known_to_be_held() && (was_news || counts.is_unreferenced())));
+    let had_update = counts.has_update();
+    assert!(!(counts.is_known_to_be_held() && (had_update || counts.is_unreferenced())));
     let node_update = counts.take_update();
     let owner = &mut world.owner;
     let said_something =
         node_update.increfs || node_update.acquire || node_update.release || node_update.decrefs;
-    assert_eq!(said_something, was_news);
+    assert_eq!(said_something, had_update);
     // In the order in which they are written (NODE-6).
     if node_update.increfs {
         assert!(!owner.weak, "a second INCREFS");

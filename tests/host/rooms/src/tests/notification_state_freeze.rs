@@ -155,7 +155,7 @@ impl World {
 }
 
 #[test]
-fn every_order_of_news_and_answers() {
+fn every_order_of_notifications_and_answers() {
     let orders = super::explore(&STEPS, DEPTH, &mut Vec::new(), &|taken| {
         let mut world = World::new();
         let is_possible = taken.iter().all(|step| world.take(*step));

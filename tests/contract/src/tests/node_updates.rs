@@ -121,9 +121,12 @@ case!(lesson_s02_nodes_turn_strong_one_by_one, ["NODE-6", "NODE-14"], |t| {
     tell(&owner, &strong);
     let seen = owner.drain();
     let id = |ptr| BinderPtrCookie { ptr: ptr * 16, cookie: ptr };
-    let news = (1..=NODES).flat_map(|ptr| [Return::Increfs(id(ptr)), Return::Acquire(id(ptr))]);
-    let told: Vec<Return> =
-        [Return::TransactionComplete].into_iter().chain(news).chain([Return::TransactionComplete]).collect();
+    let updates = (1..=NODES).flat_map(|ptr| [Return::Increfs(id(ptr)), Return::Acquire(id(ptr))]);
+    let told: Vec<Return> = [Return::TransactionComplete]
+        .into_iter()
+        .chain(updates)
+        .chain([Return::TransactionComplete])
+        .collect();
     assert!(seen == told, "{} items: {:?}, …", seen.len(), &seen[..8.min(seen.len())]);
     drop(manager);
 });
@@ -208,17 +211,22 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
 });
 
 // A node's notifications are queued to a thread that exits, and another thread sends the node
-// during that: it reads them before its call is acknowledged.
-case!(lesson_s22_sent_while_the_thread_with_the_news_ends, ["NODE-7", "TREL-2"], needs_two_cpus, |t, ()| {
-    pin(Pid::from_raw(0), 1);
-    // Once, unless the first CPU is given to others after all, which are not to starve.
-    let is_held = (0..3).any(|_| send_while_the_thread_with_the_news_ends(t));
-    t.ours_alone("a thread that ends is not to keep its CPU", is_held);
-});
+// during that: it reads them before the completion of its call.
+case!(
+    lesson_s22_sent_while_the_thread_with_the_updates_ends,
+    ["NODE-7", "TREL-2"],
+    needs_two_cpus,
+    |t, ()| {
+        pin(Pid::from_raw(0), 1);
+        // Once, unless the first CPU is given to others after all, which are not to starve.
+        let is_held = (0..3).any(|_| send_while_the_thread_with_the_updates_ends(t));
+        t.ours_alone("a thread that ends is not to keep its CPU", is_held);
+    }
+);
 
 /// Returns whether the exiting thread was still exiting when the other had sent its call. It is
 /// preempted by a caller whose call ends with it: that caller is urgent and keeps the CPU.
-fn send_while_the_thread_with_the_news_ends(t: &Stage) -> bool {
+fn send_while_the_thread_with_the_updates_ends(t: &Stage) -> bool {
     const SERVICE: FlatBinderObject = FlatBinderObject::binder(0x1240, 0);
     let (manager, ending, caller) = (t.manager(), t.server(), t.client());
     let sender = ending.looper();

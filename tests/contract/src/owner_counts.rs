@@ -19,11 +19,11 @@ impl Port {
     #[track_caller]
     pub fn hear_counts(&self) {
         let items = self.answer_counts();
-        let is_news = |item: &Return| {
+        let is_update = |item: &Return| {
             let is_up = matches!(item, Return::Increfs(_) | Return::Acquire(_));
             is_up || matches!(item, Return::Release(_) | Return::Decrefs(_) | Return::TransactionComplete)
         };
-        assert!(items.iter().all(is_news), "{items:?}");
+        assert!(items.iter().all(is_update), "{items:?}");
     }
 
     /// Answers counts until the process has no node left that anybody needs; nothing else may come.
