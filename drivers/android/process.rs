@@ -482,6 +482,7 @@ impl Process {
     pub(crate) fn notify_waiters_after(&self, locks: impl Sized) {
         sched::unpreempted_if(true, || {
             drop(locks);
+            sched::expect_unpreempted();
             self.waiters.notify_all();
         });
     }

@@ -14,7 +14,7 @@
 //! have. Therefore a name can be [closed](ThreadPid::close) before the object that has it is freed.
 //! After that it names nothing.
 
-use super::sched::WakeHint;
+use super::sched::{self, WakeHint};
 use core::ptr::{self, NonNull};
 use kernel::{
     error::{to_result, Result},
@@ -171,9 +171,9 @@ impl ThreadPid {
     }
 
     /// Releases `locks`, and makes the thread runnable if it sleeps in
-    /// [`sched::sleep`](super::sched::sleep), or interruptibly elsewhere by now, where a wake-up
+    /// [`sched::sleep`], or interruptibly elsewhere by now, where a wake-up
     /// without a cause has to be expected; otherwise does nothing. The calling task is not
-    /// preempted in between, see [`unpreempted_if`](super::sched::unpreempted_if).
+    /// preempted in between, see [`unpreempted_if`](sched::unpreempted_if).
     ///
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.
     #[inline]
@@ -181,6 +181,7 @@ impl ThreadPid {
         // The counterpart is the last step of the function below.
         kernel_ext_preempt_disable();
         drop(locks);
+        sched::expect_unpreempted();
         // SAFETY: Preemption is disabled as above.
         unsafe { kernel_ext_pid_wake_and_enable(&self.0, hint == WakeHint::Sync) };
     }

@@ -21,7 +21,8 @@ from .mutant_module import BY_HAND, Copy
 from .versions import ROOT
 
 TABLE = ROOT / "tests/mutants.toml"
-GUEST = "um"
+# The guest that checks memory and locks; faults that survive there are tried without these checks, which keep freed memory.
+GUEST, _PLAIN_GUEST = "um", "um-plain"
 # The share of a sample that must be killed: 86 % of 150 were.
 LEAST = 0.8
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
@@ -108,11 +109,15 @@ def _switched(faults):
     if on_host:
         host = mutant_module.build_host(Copy("by-hand-host", switched=[fault for fault in every if "host" in fault]))
         ends |= {fault["name"]: _told(_title(fault), _on_host(host, fault["name"], fault["host"])) for fault in on_host}
-    if len(on_host) < len(faults):
-        runs = Runs(Copy("by-hand", switched=[fault for fault in every if "host" not in fault]))
-        numbers = {runs.sites[fault["name"]]["number"]: fault for fault in faults if fault not in on_host}
+    left = [fault for fault in faults if fault not in on_host]
+    for name in (GUEST, _PLAIN_GUEST):
+        if not left:
+            break
+        runs = Runs(Copy("by-hand", switched=[fault for fault in every if "host" not in fault]), name)
+        numbers = {runs.sites[fault["name"]]["number"]: fault for fault in left}
         for number, end in runs.tried({number: runs.ways_of(fault["test"]) for number, fault in numbers.items()}):
             ends[numbers[number]["name"]] = _told(_title(numbers[number]), end)
+        left = [fault for fault in left if not ends[fault["name"]].killed]
     return ends
 
 
@@ -180,10 +185,10 @@ def _on_host(host, key, tests):
 
 
 class Runs:
-    """Runs of one module with faults in the debugging guest."""
+    """Runs of one module with faults in a guest."""
 
-    def __init__(self, copy):
-        self._kernel = kernel.build(GUEST)
+    def __init__(self, copy, name=GUEST):
+        self._kernel = kernel.build(name)
         self.module, self.sites = mutant_module.build(self._kernel, copy)
         self._home = copy.folder
         self._program = programs.build("tests/contract")

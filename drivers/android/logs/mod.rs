@@ -20,7 +20,8 @@ use crate::{
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
-    pure::{handle_table::LEAF, log_lines}, //
+    pure::{handle_table::LEAF, log_lines},
+    thread::Thread, //
 };
 use core::cmp::Reverse;
 use kernel::{
@@ -119,8 +120,8 @@ impl Reader {
 /// made while a log is copied may have the number or the address of another, but not both.
 type NodeKey = (u32, usize);
 
-/// Names a call: the address of the record of the thread that makes it, which is not used as one,
-/// and the number of its frame.
+/// Names a call: the address of the record of the thread that makes it, and the number of its frame.
+/// The thread is among the callers while a log is copied: no other one gets its address.
 type CallKey = (usize, u64);
 
 /// The contents of a log, as they were when its reading began.
@@ -137,6 +138,8 @@ struct Snapshot {
     processes: KVVec<Arc<Process>>,
     /// The calls that are queued or served, with the places of their lines.
     calls: KVVec<(CallKey, usize)>,
+    /// The threads whose addresses the calls have.
+    callers: KVVec<Arc<Thread>>,
     /// The dead nodes that the processes hold.
     dead: KVVec<Arc<Node>>,
     /// The holders of each node, in the order of the nodes.
@@ -158,6 +161,7 @@ impl Snapshot {
             shown: 0,
             processes: KVVec::new(),
             calls: KVVec::new(),
+            callers: KVVec::new(),
             dead: KVVec::new(),
             holders: KVVec::new(),
             sums: stats::Sums::new(),
@@ -184,6 +188,7 @@ impl Snapshot {
             Log::Stats => copy.stats()?,
             Log::Sent | Log::Failed => copy.newest()?,
         }
+        copy.callers = KVVec::new();
         sort_by_key(&mut copy.calls, |(call, _)| *call);
         copy.find_holders()?;
         Ok(copy)
@@ -198,6 +203,7 @@ impl Snapshot {
         }
         self.lines.reserve(lines, FLAGS)?;
         self.calls.reserve(lines, FLAGS)?;
+        self.callers.reserve(lines, FLAGS)?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use super::{
     lines::{Line, LineOfBuffer, LineOfNode, LineOfTransaction, PlaceOfData},
     pause,
     sort_by_key,
+    CallKey,
     NodeKey,
     Snapshot,
     FEW,
@@ -166,11 +167,14 @@ impl Snapshot {
     fn frame(&mut self, thread: &Arc<Thread>, frame: Option<&Frame<TransactionBox>>) {
         let own = thread.party();
         match frame {
-            Some(Frame::Outgoing { serial, target, .. }) => self.push(Line::Outgoing {
-                call: (Arc::as_ptr(thread).addr(), *serial),
-                from: own,
-                target: *target,
-            }),
+            Some(Frame::Outgoing { serial, target, .. }) => {
+                let line = Line::Outgoing {
+                    call: self.key_of_call(thread, *serial),
+                    from: own,
+                    target: *target,
+                };
+                self.push(line);
+            }
             // The thread reads the outcome later.
             Some(Frame::Ended(outcome)) => self.push(Line::Transaction(
                 "    outgoing transaction",
@@ -273,9 +277,16 @@ impl Snapshot {
         let Some(caller) = &call.caller else {
             return;
         };
-        let key = (Arc::as_ptr(caller).addr(), call.frame.serial);
+        let key = self.key_of_call(caller, call.frame.serial);
         // There is room.
         let _ = self.calls.push_within_capacity((key, self.lines.len()));
+    }
+
+    /// Returns the name of a call, and keeps its caller. A line has one call at most.
+    fn key_of_call(&mut self, caller: &Arc<Thread>, serial: u64) -> CallKey {
+        // There is room.
+        let _ = self.callers.push_within_capacity(caller.clone());
+        (Arc::as_ptr(caller).addr(), serial)
     }
 
     /// Copies the handles of a process, and adds the dead nodes behind them.
