@@ -18,7 +18,6 @@ NEXT = ("make bench FULL=1       times on three drivers, and cache lines that mo
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
 # For how long each of the 150 or so points is timed in a boot; several boots show more than one long one.
 SECONDS, ROUNDS = 0.25, 3
-_DRIVERS = ("c", "rust", "upstream")
 # The operations of the page's figures, by the names of their cells.
 _MAIN = [name for name, title in data.TITLES.items() if title in reports.SHOWN]
 
@@ -38,7 +37,7 @@ def run(parts=("count",), again=False, into_docs=False):
     if moved:
         tables["lines"] = page.Table(moves.HEADERS, moves.rows(moved))
     if "upstream" in parts:
-        tables["upstream-instructions"] = page.instructions({driver: _instructions(driver, again) for driver in _DRIVERS})
+        tables["upstream-instructions"] = page.instructions({driver: _instructions(driver, again) for driver in data.NAMES})
     for table in tables.values():
         print("\n" + "\n".join(page.plain(table)))
     if "paired" in parts:
@@ -57,7 +56,7 @@ def _timed(again):
     """The result files of boots in User Mode Linux. Drivers take turns, so that a slow drift of the machine affects all alike."""
     steps = []
     for turn in range(1, ROUNDS + 1):
-        for driver in _DRIVERS:
+        for driver in data.NAMES:
             title = f"times of {driver}, round {turn} of {ROUNDS}"
             inputs = [bench.identity(bench.TIMED, driver, timed=True), SECONDS]
             path = bench.HOME / "time" / f"{driver}-{turn}.json"
@@ -135,7 +134,7 @@ def _put(tables):
     weighed, timed = [bench.result_of("weighed", "rust")], sorted((bench.HOME / "time").glob("*.json"))
     for name, title, guest_name, paths in (
             ("instructions", "Instructions and locked operations", bench.COUNTED, weighed), ("memory", "Kernel memory of one more object", bench.COUNTED, weighed),
-            ("upstream-instructions", "Instructions, with the upstream Rust driver", bench.UPSTREAM, [bench.result_of("upstream", driver) for driver in _DRIVERS[1:]]),
+            ("upstream-instructions", "Instructions, with the upstream Rust driver", bench.UPSTREAM, [bench.result_of("upstream", driver) for driver in ("rust", "upstream")]),
             ("time", "Time of operations, one driver in a boot", bench.TIMED, timed),
             ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS])):
         if name in tables:
