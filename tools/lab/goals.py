@@ -113,7 +113,7 @@ def measure(again=False):
     ours, wrong = gate.weighed("rust", again=again), growth.faults_kept()
     counted = gate.figures(ours, gate.weighed("c"))
     return {"instructions": counted["ratios"], "upstream": gate.figures(ours, gate.weighed("upstream"))["ratios"],
-            "exact": {row: count[0] for row, count in ours["counts"].items()}, "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
+            "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
             "lines": moves.figures(moves.measure(again)), "growth": {} if wrong is None else {"faults": len(wrong)}}
 
 
