@@ -152,8 +152,7 @@ impl ThreadState {
 
     /// Returns whether the thread can take any work of the process (contract POLL-3).
     pub(crate) fn is_available(&self) -> bool {
-        let has_to_read = !self.work.is_empty() && !self.has_only_deferred();
-        self.stack.frames.last().is_none() && !has_to_read
+        self.stack.frames.last().is_none() && (self.work.is_empty() || self.has_only_deferred())
     }
 
     /// Returns whether its work consists of deferred completions.
@@ -162,14 +161,11 @@ impl ThreadState {
     }
 
     /// Returns whether its own work ends a wait.
+    #[inline(always)] // It is mostly one comparison.
     pub(crate) fn ends_wait(&self) -> bool {
-        match self.urgency {
-            Urgency::Urgent => true,
-            Urgency::None | Urgency::Deferred => false,
-            Urgency::DeferredOneway => {
-                !matches!(self.stack.frames.last(), Some(Frame::Outgoing { .. }))
-            }
-        }
+        let waits_for_reply = || matches!(self.stack.frames.last(), Some(Frame::Outgoing { .. }));
+        self.urgency == Urgency::Urgent
+            || (self.urgency == Urgency::DeferredOneway && !waits_for_reply())
     }
 
     /// Takes the oldest work out of the thread's own queue.

@@ -120,7 +120,7 @@ impl Reader {
 /// made while a log is copied may have the number or the address of another, but not both.
 type NodeKey = (u32, usize);
 
-/// Names a call: the address of the record of the thread that makes it, and the number of its frame.
+/// Names a call: the address of the record of its thread, and the number of its frame.
 /// The thread is among the callers while a log is copied: no other one gets its address.
 type CallKey = (usize, u64);
 
