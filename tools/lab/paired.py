@@ -11,7 +11,7 @@ from . import bench, guest, kernel, module, programs, reports, say
 from report import data, page
 
 _RESULT = bench.HOME / "paired.json"
-SIZES = (0, 4096, 65536)
+SIZES = (0, 65536)
 BOOTS, SECONDS = 5, 5
 # Title; where client and server run, and on which of the host's CPUs; more words for binder-bench.
 SCENES = (("one CPU", "same", 0, ""), ("one CPU, deferred", "same", 0, "--defer"), ("free", "free", None, ""))

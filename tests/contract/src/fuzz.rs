@@ -88,6 +88,10 @@ struct Role {
     /// The number by which it is frozen.
     pid: u32,
     buffers: Vec<u64>,
+    /// The handles that it has been given.
+    handles: Vec<u32>,
+    /// How many calls it serves.
+    serves: u32,
     is_frozen: bool,
     /// A part of its space is elsewhere: its buffers cannot be read.
     is_moved: bool,
@@ -109,7 +113,17 @@ fn live(stage: &Stage, seed: u64) -> String {
     let roles = ports.map(|(name, port)| {
         port.nonblocking(true);
         let pid = stage.pid_to_freeze(&port.actor);
-        Role { name, port, pid, buffers: Vec::new(), is_frozen: false, is_moved: false, is_drained: false }
+        Role {
+            name,
+            port,
+            pid,
+            buffers: Vec::new(),
+            handles: if name == 'm' { vec![] } else { vec![0] },
+            serves: 0,
+            is_frozen: false,
+            is_moved: false,
+            is_drained: false,
+        }
     });
     let random = SmallRng::seed_from_u64(seed);
     let mut play = Play { roles: roles.into(), numbers: HashMap::new(), random, trace: String::new() };
@@ -209,15 +223,20 @@ impl Play {
         port.raw(WriteReadOp { room: 4, ..Default::default() });
     }
 
-    fn handle(&mut self) -> u32 {
-        self.random.random_range(0..HANDLES)
+    /// Mostly a handle that the role has been given.
+    fn handle(&mut self, role: usize) -> u32 {
+        let known = self.roles[role].handles.clone();
+        match known.choose(&mut self.random) {
+            Some(handle) if self.chance(85) => *handle,
+            _ => self.random.random_range(0..HANDLES),
+        }
     }
 
     /// An object that a role may send: its own, or one that it has been given.
-    fn object(&mut self) -> FlatBinderObject {
+    fn object(&mut self, role: usize) -> FlatBinderObject {
         let ptr = self.pick(&OBJECTS);
         let cookie = if self.chance(95) { ptr + 1 } else { 0 };
-        let handle = self.handle();
+        let handle = self.handle(role);
         match self.random.random_range(0..10) {
             0..=3 => FlatBinderObject::binder(ptr, cookie),
             4..=5 => FlatBinderObject::weak_binder(ptr, cookie),
@@ -226,12 +245,12 @@ impl Play {
         }
     }
 
-    fn parcel(&mut self) -> Parcel {
+    fn parcel(&mut self, role: usize) -> Parcel {
         let mut parcel = Parcel::new();
         for _ in 0..self.pick(&[0, 0, 1, 1, 2, 3]) {
             let padding = self.pick(&[0, 4, 8, 16]);
             parcel.data.extend(std::iter::repeat_n(0x55, padding));
-            parcel.object(&self.object());
+            parcel.object(&self.object(role));
         }
         let tail = self.pick(&[0, 1, 7, 64, 3000]);
         parcel.data.extend(std::iter::repeat_n(0xaa, tail));
@@ -240,7 +259,7 @@ impl Play {
 
     /// A call or a reply, which is wrong in one way now and then.
     fn transaction(&mut self, role: usize) -> BinderTransactionData {
-        let (parcel, handle) = (self.parcel(), self.handle());
+        let (parcel, handle) = (self.parcel(role), self.handle(role));
         let code = self.random.random_range(0..100);
         let mut data = self.roles[role].port.place(handle, code, &parcel);
         data.flags = self.pick(&[0, 0, 0, 1, 1, 0x10, 0x20, 0x21]);
@@ -258,13 +277,18 @@ impl Play {
     }
 
     fn command(&mut self, role: usize, to: &mut Commands) {
-        let handle = self.handle();
-        let cookie = u64::from(self.handle());
+        let handle = self.handle(role);
+        let cookie = u64::from(self.handle(role));
         let ptr = self.pick(&OBJECTS);
         let wrong = u64::from(!self.chance(90));
+        if self.roles[role].serves > 0 && self.chance(40) {
+            self.roles[role].serves -= 1;
+            to.reply(&self.transaction(role));
+            return;
+        }
         match self.random.random_range(0..64) {
-            0..=13 => to.transaction(&self.transaction(role)),
-            14..=23 => to.reply(&self.transaction(role)),
+            0..=19 => to.transaction(&self.transaction(role)),
+            20..=23 => to.reply(&self.transaction(role)),
             24..=33 => {
                 let known = self.roles[role].buffers.clone();
                 let buffer = known.choose(&mut self.random).copied().unwrap_or(0x1000);
@@ -302,6 +326,8 @@ impl Play {
                 if !self.roles[role].buffers.contains(&data.buffer) {
                     self.roles[role].buffers.push(data.buffer);
                 }
+                let needs_reply = is_call && data.flags & TransactionFlags::ONE_WAY.bits() == 0;
+                self.roles[role].serves += u32::from(needs_reply);
                 let from = self.roles.iter().find(|other| other.port.actor.pid() == data.sender_pid);
                 let from = from.map_or('-', |other| other.name);
                 writeln!(
@@ -328,12 +354,16 @@ impl Play {
         if self.roles[role].is_moved {
             return;
         }
-        let port = &self.roles[role].port;
+        let Role { port, handles, .. } = &mut self.roles[role];
         let mut digest = DefaultHasher::new();
         port.data(data).hash(&mut digest);
         writeln!(self.trace, "    data {:016x}", digest.finish()).expect("a string");
         for index in 0..data.offsets_size / 8 {
             let object = port.object_at(data, index);
+            let is_handle = matches!(object.kind, ObjectType::HANDLE | ObjectType::WEAK_HANDLE);
+            if is_handle && !handles.contains(&object.handle()) {
+                handles.push(object.handle());
+            }
             writeln!(self.trace, "    {object:x?}").expect("a string");
         }
     }
