@@ -15,13 +15,12 @@ from report import charts, page
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """A row: its title, the name of its figure, the figure's limit, true for one of the few main goals, and the current figure, if
-    measured. A goal that is a whole number is one of things that are counted."""
+    """A row: its title, the name of its figure, the figure's limit, and the current figure, if measured. A goal that is a whole number is
+    one of things that are counted."""
 
     row: str
     key: str
     most: float
-    short: bool = False
     figure: float | None = None
 
     @property

@@ -124,7 +124,7 @@ def test_each_goal_that_is_counted_in_minutes_is_held():
 NAMED = {
     "instructions": goals.Table("instructions", "make goals", [
         goals.Goal("null call", "call", 0.62), goals.Goal("nested call", "deep / flat", 1.0)]),
-    "locked": goals.Table("locked operations", "make bench", [goals.Goal("null call", "call", 44, short=True)]),
+    "locked": goals.Table("locked operations", "make bench", [goals.Goal("null call", "call", 44)]),
 }
 REACHED = {"instructions": {"call": 0.62, "deep": 0.7, "flat": 0.7}, "locked": {"call": 44.3}}
 
