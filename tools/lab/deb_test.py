@@ -95,8 +95,8 @@ def _life(box, tally, pin, later):
     before, release = _files(box), pin["release"]
     build, backports, install = (step.removesuffix("reboot\n") for step in guide()[:3])
     _build(box, build)
-    # The build installs one compiler, and the guide then another one.
-    before |= _files(box)
+    # The build installs one compiler, and the guide then another one. The list of backports is the user's.
+    before |= _files(box) | {"/etc/apt/sources.list.d/backports.list"}
     _install(box, tally, pin)
     box.off("the documented installation", f"{_APT}cd /root/tree\n{backports}{install}")
     scripts = ("check", "used", "purged", "locked", "upgraded")
