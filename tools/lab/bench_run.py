@@ -72,12 +72,13 @@ def _time(title, driver):
 
 def sections(tables, found, latency):
     """The sections of the page, in their order."""
+    weights = [(name, {who: found[who]["memory"][name] for who in bench.DRIVERS}) for name in found["rust"]["memory"]]
     each = lambda index: [(data.title(name), {who: found[who]["counts"][name][index] for who in bench.DRIVERS}) for name in _MAIN]
     made = [page.Section("instructions", "Instructions and locked operations",
                          "Exact, on Debian's own kernel: counted by the guest's own clock and by a plugin of QEMU.",
                          (charts.bars("Instructions of an operation", each(0)), charts.bars("Locked operations", each(1))), tables["instructions"]),
             page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them.",
-                         (charts.bars("Bytes of one more object", memory_rows(found)),), tables["memory"])]
+                         (charts.bars("Bytes of one more object", weights),), tables["memory"])]
     if latency:
         made.append(page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",
                                  (charts.ratios("Median time ÷ C, 95 % interval", intervals(latency)),), tables["time"]))
@@ -97,10 +98,6 @@ def intervals(latency):
         measured = {who: row["ratios"]["p50"] for who in ("rust", "upstream") if (row := latency.get((cell, who))) and row["ratios"]}
         rows.append((cell.label, {who: (ratio["point"], ratio["low"], ratio["high"]) for who, ratio in measured.items()}))
     return [row for row in rows if row[1]]
-
-
-def memory_rows(found):
-    return [(name, {who: found[who]["memory"][name] for who in bench.DRIVERS}) for name in found["rust"]["memory"]]
 
 
 def headline(ours, base):

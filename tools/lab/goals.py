@@ -117,11 +117,5 @@ def measure(again=False):
 
 
 def times(found):
-    """Figures of time by other driver, placement and bytes: the middle one of the boots' medians, and half of the widest interval of a boot."""
-    figures = {}
-    for (other, scene, size), rows in found.items():
-        medians = [row["median"] for row in rows]
-        name = f"{other}, {scene}, {size}"
-        figures[f"{name}, median"] = statistics.median(median["point"] for median in medians)
-        figures[f"{name}, half an interval"] = max((median["high"] - median["low"]) / 2 for median in medians)
-    return figures
+    """Ratios of time by other driver, placement and bytes: the middle one of the boots' medians."""
+    return {", ".join(map(str, key)): statistics.median(row["median"]["point"] for row in rows) for key, rows in found.items()}
