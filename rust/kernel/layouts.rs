@@ -9,8 +9,8 @@
 //!
 //! The table lists the structs that a module relies on. The module, or the `kernel` crate inlined
 //! into it, accesses their fields by itself, or allocates them for C to fill. It has the size of
-//! those that are allocated, and each field that Rust code names (`make test ONLY=fields`). All else
-//! is read through C functions, which the compiler made for this kernel.
+//! those that are allocated, and each field that Rust code names (`make test ONLY=fields`). All
+//! else is read through C functions, which the compiler made for this kernel.
 
 use core::mem::{offset_of, size_of};
 use kernel::{

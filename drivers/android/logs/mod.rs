@@ -77,7 +77,7 @@ pub(crate) struct Reader {
     /// The line that is to be written.
     at: usize,
     /// Taken for the first line, and dropped behind the last one.
-    snapshot: Option<Snapshot>,
+    snapshot: Option<KBox<Snapshot>>,
 }
 
 impl Reader {
@@ -152,8 +152,8 @@ struct Snapshot {
 
 impl Snapshot {
     /// Copies what a log shows. No lock may be held.
-    fn take(log: Log) -> Result<Self> {
-        let mut copy = Self {
+    fn take(log: Log) -> Result<KBox<Self>> {
+        let copy = Self {
             log,
             is_complete: !matches!(log, Log::Transactions { .. }),
             head: KVVec::new(),
@@ -167,16 +167,19 @@ impl Snapshot {
             sums: stats::Sums::new(),
             sent: KVec::new(),
         };
+        // It is too large for the stack of those who copy.
+        let mut copy = KBox::new(copy, FLAGS)?;
         match log {
             Log::State { .. } | Log::Transactions { .. } => {
                 for process in opened() {
                     copy.process(&process)?;
                 }
                 copy.shown = copy.lines.len();
-                copy.add_head(match copy.is_complete {
+                let title = match copy.is_complete {
                     true => "binder state:",
                     false => "binder transactions:",
-                })?;
+                };
+                copy.add_head(title)?;
             }
             Log::Process(pid) => {
                 for process in opened_by(pid) {
