@@ -292,10 +292,24 @@ impl ProcessState {
         }
     }
 
-    /// Queues a completion, which is queued nowhere, for the calling thread. It is deferred if it
-    /// comes behind no other work (contract TXN-33). Returns the wake for it.
+    /// Queues a completion, which is queued nowhere, for the calling thread. Returns the wake for it.
+    #[inline]
+    pub(crate) fn push_completion<'a>(
+        &mut self,
+        thread: &'a Arc<Thread>,
+        completion: Work,
+        urgency: Urgency,
+    ) -> ThreadWake<'a> {
+        match urgency {
+            Urgency::Urgent => self.push_to_thread(thread, completion),
+            deferred => self.push_deferred(thread, completion, deferred),
+        }
+    }
+
+    /// The same for a completion that is deferred if it comes behind no other work (contract
+    /// TXN-33).
     #[cold]
-    pub(crate) fn push_deferred<'a>(
+    fn push_deferred<'a>(
         &mut self,
         thread: &'a Arc<Thread>,
         completion: Work,

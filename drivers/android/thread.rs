@@ -260,23 +260,22 @@ impl Thread {
         Ok(())
     }
 
-    /// Queues the return code `answer` for the thread, in the place that the caller provides. If it
-    /// `may_defer` it is deferred, unless it has more to report than that a oneway call is on its
-    /// way. To be called with no lock held.
+    /// Queues the return code `answer` for the thread, in the place that the caller provides. It is
+    /// urgent if it has more to report than that a oneway call is on its way. To be called with no
+    /// lock held.
     pub(crate) fn queue_return_code(
         self: &Arc<Self>,
         mut ticket: WorkTicket,
         answer: Return,
-        may_defer: bool,
+        mut urgency: Urgency,
     ) {
         *ticket = Code::Return(answer);
         let code = Work::Code(ticket);
         let mut process = self.process.state.lock();
-        let is_deferred = may_defer && process.as_delivered(answer) == Return::TransactionComplete;
-        let wake = match is_deferred {
-            true => process.push_deferred(self, code, Urgency::DeferredOneway),
-            false => process.push_to_thread(self, code),
-        };
+        if process.as_delivered(answer) != Return::TransactionComplete {
+            urgency = Urgency::Urgent;
+        }
+        let wake = process.push_completion(self, code, urgency);
         wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
@@ -314,15 +313,11 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
         mut ticket: WorkTicket,
-        is_deferred: bool,
+        urgency: Urgency,
     ) -> ThreadWake<'_> {
         self.state.access_mut(process).completions.unread += 1;
         *ticket = Code::Completion;
-        let completion = Work::Code(ticket);
-        let wake = match is_deferred {
-            true => process.push_deferred(self, completion, Urgency::Deferred),
-            false => process.push_to_thread(self, completion),
-        };
+        let wake = process.push_completion(self, Work::Code(ticket), urgency);
         // The thread is awake, so both are wakes for the tasks that poll, or for nobody.
         match self.queue_kept_outcome(process) {
             ThreadWake::Nobody => wake,
@@ -332,9 +327,9 @@ impl Thread {
 
     /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply
     /// that has failed stops the commands behind it like any command that fails (contract WR-2).
-    /// Otherwise the completion may be deferred. To be called with no lock held.
+    /// Otherwise the completion has this urgency. To be called with no lock held.
     #[cold]
-    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, is_deferred: bool) {
+    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, urgency: Urgency) {
         let mut process = self.process.state.lock();
         let mut ticket = None;
         if !has_failed {
@@ -347,7 +342,7 @@ impl Thread {
         }
         self.state.access_mut(&mut process).stack.end_reply();
         let wake = match ticket {
-            Some(ticket) => self.complete_reply(&mut process, ticket, is_deferred),
+            Some(ticket) => self.complete_reply(&mut process, ticket, urgency),
             None => {
                 let wake = self.queue_error(&mut process, Return::TransactionComplete);
                 // As above.

@@ -41,7 +41,7 @@ TOLERANCE, MORE_LOCKED = 0.01, 0.5
 # The tolerance of rows of operations that take different ways. The shape of a tree of nodes follows from addresses, and a slab is full in
 # every fifth batch of calls. Debian's kernel shuffles the free objects of a slab by earlier allocations. Twelve builds of C's tests
 # differed by 1.9 % in calls with a file, 1.7 % in new handles next to no others and 2.2 % next to 100 000. In the last three rows, three
-# builds of our driver differed by 17 % and 4.9 locked operations, 2.7 % and 0.8, and 3.2 % and 2.1: a worker ends the process of the last
+# builds of our driver differed by 17 %, 2.7 % and 3.2 %, and by 4.9, 0.8 and 2.1 locked operations. A worker ends the process of the last
 # one. On a CI machine a build differed by 29 % and 8.6 in the row of four threads. The cause is unknown; another thread may be woken when
 # the last one does not wait again yet.
 SCATTERED = {

@@ -30,7 +30,7 @@ KNOWN = {"hand over": (2, 2, 0, 1), "two counters in a line": (4, 4, 0, 2), "cou
          "a line that both read": (2, 2, 0, 1), "one counter, locked": (2, 4, 2, 2)}
 _SHARING = ("known cases", "sharing --placement other --windows 10,20")
 # The figures that the gate holds, by their names in `figures`.
-HELD = ("pair on two CPUs: lines", "independent pairs: shared lines")
+GATED = ("pair on two CPUs: lines", "independent pairs: shared lines")
 
 
 def _measured(kind, driver, cpus, loads, again=False):
@@ -65,9 +65,9 @@ def known_cases():
 
 
 def held():
-    """Figures of `HELD`, of ours next to C's."""
+    """Figures of `GATED`, of ours next to C's."""
     found = figures({"rust": dict(_short()), "c": dict(_measured("lines-2", "c", 2, (_NULL,)))}, pairs=_TWO_PAIRS[0])
-    return {name: found[name] for name in HELD}
+    return {name: found[name] for name in GATED}
 
 
 def figures(by_driver, pairs="8 pairs, a CPU each"):

@@ -118,7 +118,7 @@ def test_each_goal_that_is_counted_in_minutes_is_held():
     for table, named in (("ratios", "instructions"), ("locked", "locked"), ("memory", "memory")):
         for goal in tables[named].goals:
             assert goals.figure(recorded[table], goal.key) is not None, goal.key
-    assert recorded["lines"].keys() == set(moves.HELD)
+    assert recorded["lines"].keys() == set(moves.GATED)
 
 
 NAMED = {

@@ -20,7 +20,7 @@ use crate::{
     ffi,
     kernel_ext::{files::Descriptors, sched::WakeHint},
     process::Process,
-    thread::Thread, //
+    thread::{Thread, Urgency}, //
 };
 use kernel::{
     cred::Credential,
@@ -47,9 +47,13 @@ pub(crate) struct Sender<'a> {
     pub(crate) reads_then: bool,
 }
 
-/// Returns whether the sender of a reply or a oneway call has requested a deferred completion.
-fn defers_completion(request: &TransactionRequest) -> bool {
-    request.flags & TF_DEFER_COMPLETE != 0 && ffi::DEFER_COMPLETE.load(Relaxed)
+/// Returns the urgency of the completion of a reply or a oneway call: `deferred` if its sender has
+/// requested that.
+fn urgency_of_completion(request: &TransactionRequest, deferred: Urgency) -> Urgency {
+    match request.flags & TF_DEFER_COMPLETE != 0 && ffi::DEFER_COMPLETE.load(Relaxed) {
+        true => deferred,
+        false => Urgency::Urgent,
+    }
 }
 
 /// The completion of a reply that was the last command of its thread, for which no other work was

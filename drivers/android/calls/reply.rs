@@ -9,9 +9,9 @@
 use crate::{
     allocation::Buffer,
     calls::{
-        defers_completion,
         tell,
         translate::{copy_in, Route},
+        urgency_of_completion,
         ReplySent,
         Sender, //
     },
@@ -27,7 +27,7 @@ use crate::{
     priority,
     pure::{call_stack::Frame, freeze_state::WakeFreezers},
     range_alloc::CallKind,
-    thread::Thread,
+    thread::{Thread, Urgency},
     transaction::{ended_at, Content, Transaction, TransactionBox},
     work::{ThreadWake, Wake}, //
 };
@@ -79,7 +79,8 @@ pub(crate) fn reply(
         (ReplyCompletion::Queued, None) => {}
         (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
         (ReplyCompletion::Later, _) => {
-            thread.end_reply(error.is_some(), defers_completion(request));
+            let urgency = urgency_of_completion(request, Urgency::Deferred);
+            thread.end_reply(error.is_some(), urgency);
         }
     }
     let saved_priority = transaction.saved_priority;
@@ -140,10 +141,11 @@ fn begin_reply(
     };
     let surplus = state.stack.frames.take_surplus();
     let mut wakes_pollers = false;
+    let urgency = urgency_of_completion(request, Urgency::Deferred);
     let completion = if !has_no_objects {
         ReplyCompletion::Later
     } else if reads_then
-        && !defers_completion(request)
+        && urgency == Urgency::Urgent
         && !needs_thread
         && state.work.is_empty()
         && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
@@ -152,7 +154,7 @@ fn begin_reply(
         ReplyCompletion::ReadAtOnce
     } else {
         if let Some(ticket) = state.spare_ticket.take() {
-            let wake = thread.complete_reply(&mut process, ticket, defers_completion(request));
+            let wake = thread.complete_reply(&mut process, ticket, urgency);
             // It never names the thread, which is awake.
             wakes_pollers = matches!(wake, ThreadWake::Pollers);
         }

@@ -8,10 +8,10 @@
 
 use crate::{
     calls::{
-        defers_completion,
         report,
         tell,
         translate::{copy_in, unwritable, Route},
+        urgency_of_completion,
         Sender, //
     },
     common::{
@@ -33,7 +33,7 @@ use crate::{
         priority_rules::Priority, //
     },
     range_alloc::CallKind,
-    thread::{Thread, ThreadState, WaitState},
+    thread::{Thread, ThreadState, Urgency, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{self, Code, CompletionRead, Work, WorkTicket}, //
 };
@@ -376,7 +376,8 @@ fn queue_oneway(
         answer = Return::TransactionPendingFrozen;
         report(sender, request, CallType::Oneway, to, answer);
     }
-    thread.queue_return_code(ticket, answer, defers_completion(request));
+    let urgency = urgency_of_completion(request, Urgency::DeferredOneway);
+    thread.queue_return_code(ticket, answer, urgency);
     Ok(())
 }
 
