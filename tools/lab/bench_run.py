@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make bench`: our driver next to C and upstream's on Debian's own kernel, in minutes and exactly, and a page that shows it; no kernel is compiled.
 
-`make bench FULL=1` adds times in User Mode Linux, and cache lines that move; `ONLY=` names parts of that.
+`make bench FULL=1` adds times in User Mode Linux, cache lines that move, and the code of a call; `ONLY=` names parts of that.
 """
 
 import os
 import platform
 
-from . import bench, emulator, gate, guest, kernel, moves, packages, paired, programs, reports, say
+from . import bench, code, emulator, gate, guest, kernel, moves, packages, paired, programs, reports, say
 from .versions import BUILD
 from report import charts, data, page
 
-PARTS = ("count", "time", "lines", "paired")
+PARTS = ("count", "time", "lines", "code", "paired")
 NEXT = ("make bench FULL=1       times, and cache lines that move between CPUs",
         "make contract GUEST=debian  the contract suite on the same kernel",
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
@@ -36,6 +36,8 @@ def run(parts=("count",), again=False, into_docs=False):
     moved = moves.measure(again) if "lines" in parts else {}
     if moved:
         tables["lines"] = page.Table(moves.HEADERS, moves.rows(moved))
+    if "code" in parts:
+        tables["code"] = code.table(code.measure(again))
     for table in tables.values():
         print("\n" + "\n".join(page.plain(table)))
     if "paired" in parts:
@@ -88,6 +90,9 @@ def sections(tables, found, latency):
                                  "call; exact, in a model of caches. Locked: operations on a line that another CPU was the last to write. "
                                  "Turns: of loops that wait for a lock.",
                                  (), tables["lines"]))
+    if "code" in tables:
+        made.append(page.Section("code", "Code of a call", "Lines of 64 bytes of the kernel's code that at least half of the calls execute, taken branches, and "
+                                 "indirect calls and jumps.", (), tables["code"]))
     return made
 
 
@@ -120,6 +125,7 @@ def _put(tables):
     for name, title, guest_name, paths in (
             ("instructions", "Instructions and locked operations", bench.COUNTED, weighed), ("memory", "Kernel memory of one more object", bench.COUNTED, weighed),
             ("time", "Time of operations, one driver in a boot", bench.TIMED, timed),
-            ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS])):
+            ("lines", "Cache lines that move between CPUs", bench.COUNTED, [bench.result_of(f"lines-{cpus}-all", "rust") for cpus in moves.LOADS]),
+            ("code", "Code of a call", bench.COUNTED, [bench.result_of("code", "rust")])):
         if name in tables:
             reports.put(name, title, bench.about(guest_name, paths), tables[name])
