@@ -9,7 +9,7 @@ import dataclasses
 import statistics
 import tomllib
 
-from . import bench, gate, growth, moves, paired, reports
+from . import bench, code, gate, growth, moves, paired, reports
 from report import charts, page
 
 
@@ -113,7 +113,7 @@ def measure(again=False):
     counted = gate.figures(ours, gate.weighed("c"))
     return {"instructions": counted["ratios"], "upstream": gate.figures(ours, gate.weighed("upstream"))["ratios"],
             "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
-            "lines": moves.figures(moves.measure(again)), "growth": {} if wrong is None else {"faults": len(wrong)}}
+            "lines": moves.figures(moves.measure(again)), "code": code.measure(again)["rust"]["null call"], "growth": {} if wrong is None else {"faults": len(wrong)}}
 
 
 def times(found):

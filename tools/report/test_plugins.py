@@ -3,7 +3,7 @@
 
 import pytest
 
-from lab import goals, moves, say
+from lab import code, goals, moves, say
 from . import lines, plugins, symbols
 
 
@@ -59,10 +59,18 @@ def test_a_plugin_is_made_of_what_it_includes():
     assert {path.name for path in plugins.sources("locked.c")} == {"locked.c", "plugin.h"}
 
 
-@pytest.mark.parametrize("name", ["locked.c", "lines.c", "stretches.c"])
+@pytest.mark.parametrize("name", ["code.c", "locked.c", "lines.c", "stretches.c"])
 def test_plugins_compile(name, tmp_path):
     words, seen = plugins.compiled(name, tmp_path, "word=1")
     assert words[1] == f"{tmp_path}/plugin.so,out={seen},word=1" and (tmp_path / "plugin.so").exists()
+
+
+def test_code_counts_if_half_of_the_calls_execute_it():
+    # Long windows have 160 calls. Of a line that two blocks share, one of them was executed often enough.
+    seen = SEEN.replace("end\n", "line 40 79\nline 80 80\nline c0 10\nline c0 160\nend\n")
+    (operation,) = plugins.operations([cell(100.0)], seen.replace("line ", "line ffffffffa00000"))
+    names = symbols.Names([symbols.Function(0xffffffffa0000000 + at, name, module) for at, name, module in ((0, "kernel", ""), (0xe0, "ours", "binder_rust"))])
+    assert code.summary(operation, names) == {"lines, driver": 1, "lines, all": 2, "branches": 100.0, "indirect": 2.0, "of": {"ours": 1}}
 
 
 def test_functions_only_sorted_with_their_module():
