@@ -150,6 +150,7 @@ fn write_work<'a>(
 }
 
 /// Writes one kind of work that [`write_work`] does not write itself.
+#[inline(never)] // Calls would have its code among theirs.
 fn write_other_work<'a>(
     thread: &'a Thread,
     mut process: StateGuard<'a>,

@@ -374,6 +374,7 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Returns the lowest chunk that is not full, from the highest one.
+    #[inline(never)] // Most stacks have one item, which is in no chunk.
     fn with_room(mut chunk: &mut StackChunk<T>) -> Option<&mut StackChunk<T>> {
         while chunk.below.as_ref().is_some_and(|below| !below.is_full()) {
             chunk = chunk.below.as_deref_mut()?;
@@ -392,6 +393,7 @@ impl<T> ChunkedStack<T> {
     }
 
     /// Removes the last item that is in a chunk, and returns it.
+    #[inline(never)] // As above.
     fn pop_below(mut chunk: &mut StackChunk<T>) -> Option<T> {
         while chunk.items.is_empty() {
             chunk = chunk.below.as_deref_mut()?;
