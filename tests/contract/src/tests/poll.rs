@@ -4,11 +4,21 @@
 use super::*;
 
 case!(work_that_came_during_a_call_served_wakes_epoll, ["POLL-3", "POLL-4"], |t| came_during_a_call_served(
-    t, false
+    t,
+    false,
+    reply_and_read
 ));
 case!(work_that_came_during_a_call_served_is_an_edge, ["POLL-3", "POLL-4"], |t| came_during_a_call_served(
-    t, true
+    t,
+    true,
+    reply_and_read
 ));
+case!(work_that_came_before_a_deferred_completion_is_an_edge, ["POLL-4", "TXN-33"], |t| {
+    came_during_a_call_served(t, true, |server| {
+        let reply = BinderTransactionData { flags: super::deferred::DEFER, ..server.place(0, 0, &empty()) };
+        server.send(|c| c.reply(&reply));
+    })
+});
 
 const IN: u64 = libc::POLLIN as u64;
 const PATIENCE_MS: u16 = 60_000;
@@ -207,7 +217,7 @@ fn expect_the_call(port: &Port, set: usize, caller: &Port) {
     port.answer(caller, &empty());
 }
 
-fn came_during_a_call_served(t: &Stage, edge: bool) {
+fn came_during_a_call_served(t: &Stage, edge: bool, reply: impl Fn(&Port)) {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
     first.round_trip(0, &manager, &empty(), &empty());
     let set = epoll_by(&manager, edge);
@@ -215,27 +225,17 @@ fn came_during_a_call_served(t: &Stage, edge: bool) {
     assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
     manager.wait_call();
     call_the_busy(&manager, set, &second);
-    // As libbinder replies: with room to read that it has.
-    let reply = stream(|c| c.reply(&manager.place(0, 0, &empty())));
-    let outcome = manager.raw(WriteReadOp { room: 256, ..WriteReadOp::of(&reply) });
-    assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
+    reply(&manager);
     first.wait_reply();
     expect_the_call(&manager, set, &second);
 }
 
-case!(work_that_came_before_a_deferred_completion_is_an_edge, ["POLL-4", "TXN-33"], |t| {
-    let (manager, first, second) = (t.manager(), t.client(), t.client());
-    first.round_trip(0, &manager, &empty(), &empty());
-    let set = epoll_by(&manager, true);
-    first.start_call(0, 1, &empty());
-    assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
-    manager.wait_call();
-    call_the_busy(&manager, set, &second);
-    let reply = BinderTransactionData { flags: super::deferred::DEFER, ..manager.place(0, 0, &empty()) };
-    manager.send(|c| c.reply(&reply));
-    first.wait_reply();
-    expect_the_call(&manager, set, &second);
-});
+/// Replies as libbinder does: with room to read that the reply is sent.
+fn reply_and_read(server: &Port) {
+    let reply = stream(|c| c.reply(&server.place(0, 0, &empty())));
+    let outcome = server.raw(WriteReadOp { room: 256, ..WriteReadOp::of(&reply) });
+    assert_eq!(outcome.returns(), [Return::Noop, Return::TransactionComplete]);
+}
 
 case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
     let (manager, server, second) = (t.manager(), t.server(), t.client());
