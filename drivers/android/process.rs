@@ -292,7 +292,8 @@ impl ProcessState {
         }
     }
 
-    /// Queues a completion, which is queued nowhere, for the calling thread. Returns the wake for it.
+    /// Queues a completion, which is queued nowhere, for the calling thread. Returns the wake for
+    /// it.
     #[inline]
     pub(crate) fn push_completion<'a>(
         &mut self,
