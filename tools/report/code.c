@@ -92,8 +92,8 @@ static void windows_end(unsigned int cpu, void *data)
 static const struct at_marks at_marks = { starts, ends, window_starts, windows_end };
 
 /*
- * CALL and JMP with an operand in a register or in memory: opcode FF /2 and /4. Where the kernel is built with retpolines, it calls a
- * function instead that puts the register's value in the place of its return address: MOV to (%rsp).
+ * CALL and JMP with an operand in a register or in memory: opcode FF /2 and /4. A kernel with retpolines calls a function instead that
+ * puts the register's value in the place of its return address: MOV to (%rsp).
  */
 static bool is_indirect(const struct qemu_plugin_tb *tb)
 {
