@@ -103,6 +103,10 @@ def _comparison():
     for name in ("null call", "null call, completion deferred"):
         _, ours, of_c, ratio, *_, of_upstream, to_upstream, _, _ = _rows("instructions")[name]
         yield f"| instructions{name.removeprefix('null call')} ² | {of_c} | {of_upstream} | {ours} | {ratio} | {to_upstream} |"
+    code = _rows("code")["null call"]
+    for at, what in ((4, "64-byte lines of code"), (1, "of them the driver's")):
+        of_c, ours, of_upstream = code[at:at + 3]
+        yield f"| {what} ² | {of_c} | {of_upstream} | {ours} | {int(ours) / int(of_c):.3f} | {int(ours) / int(of_upstream):.3f} |"
     timed = [_rows("time", data.NAMES[who]).values() for who in ("rust", "upstream")]
     ours, of_upstream = (f"{sum('faster' in row[-1] for row in rows)} of {len(rows)}" for rows in timed)
     yield f"| operations that are faster than with C ³ | | {of_upstream} | {ours} | | |"
@@ -121,6 +125,7 @@ def _compared():
             ("paired", "time in one kernel", {f"{row[0]}, {row[1]}, {row[-1]}": _number(row[4]) for row in read("paired").rows}),
             ("time", "time, low end of the interval", low_ends),
             ("time", "time ÷ upstream's", next_to_upstream),
+            ("code", "lines of the driver's code", {row[0]: int(row[2]) / int(row[1]) for row in read("code").rows}),
             ("lines", "lines that move", _ratios("lines")),
             ("lines", "turns of spinning", turns),
             ("growth", "growth", _ratios("growth", -2)))
