@@ -10,6 +10,8 @@ import pytest
 # The driver as a whole. A stage about one part of it names that part's folder.
 DRIVER = ("drivers/", "rust/", "include/")
 CONTRACT = ("tests/contract/", "tools/binder-sys/", "tools/binder-logs/")
+# The recorded answers of the C driver.
+ORACLE = ("tests/oracle/", "tests/suites/oracle.py")
 # The files on which every stage depends.
 EVERYWHERE = ("versions.toml", "configs/", ".ci/", "tests/suites/conftest.py", "tests/suites/stages.py",
               *(f"tools/lab/{name}" for name in ("cache.py", "contract.py", "emulator.py", "guest.py", "guest/init", "kernel.py",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The contract suite: once in each kernel, and again only what a parameter, a security module or a task's width can change."""
 
+import oracle
 import pytest
-from lab import contract, kunit, stock
-from stages import CONTRACT, DRIVER, stage
+from lab import contract, kernel, kunit, stock
+from stages import CONTRACT, DRIVER, ORACLE, stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
 # Groups that differ in a built-in driver: the kernel starts it, and it may use all functions.
@@ -38,14 +39,20 @@ def test_kunit(tally):
 
 
 @pytest.mark.parametrize("half", (1, 2))
-@stage(*CONTRACT, takes=105)
+@stage(*CONTRACT, *ORACLE, takes=105)
 def test_contract_um_c_one_cpu(tally, half):
-    contract.suite(tally, UM, "c", f"contract um c, one CPU, half {half}", part=1, half=half, recalled=True)
+    oracle.suite(tally, f"one CPU, half {half}")
 
 
-@stage(*CONTRACT, takes=90, both_cpus=True)
+@stage(*CONTRACT, *ORACLE, takes=90, both_cpus=True)
 def test_contract_um_c_two_cpus(tally):
-    contract.suite(tally, UM, "c", "contract um c, two CPUs", part=2, recalled=True)
+    oracle.suite(tally, "two CPUs")
+
+
+@stage(*CONTRACT, "tools/lab/source.py", takes=30)
+def test_contract_c_built_apart(tally):
+    """The C driver as a module that is built apart from the kernel's tree."""
+    contract.suite(tally, oracle.without_c(kernel.build(UM)), "c", "contract um c, built apart", only=("sync::", "binderfs::"), cpus=1)
 
 
 @stage(*MACHINE, takes=100)
@@ -56,7 +63,7 @@ def test_contract_debian_rust(tally):
 
 @stage(*CONTRACT, takes=20)
 def test_contract_debian_c(tally):
-    contract.suite(tally, DEBIAN, "c", only=STOCK_C, recalled=True)
+    contract.suite(tally, DEBIAN, "c", only=STOCK_C, attempt=oracle.recalled)
 
 
 @stage("drivers/android/Kbuild", "drivers/android/entry/", "drivers/android/rust_binder.rs",
@@ -69,8 +76,8 @@ def test_contract_built_in(tally):
 @pytest.mark.parametrize("driver", ("rust", "c"))
 @stage("drivers/android/rust_binder.rs", "drivers/android/ffi/", "drivers/android/entry/", *CONTRACT, takes=25)
 def test_contract_with_a_security_module(tally, driver):
-    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, cpus=1, recalled=True)
-    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, cpus=1, policy=True, recalled=True)
+    contract.suite(tally, UM, driver, only=contract.SECURED, boot=contract.LSM, cpus=1, attempt=oracle.recalled)
+    contract.suite(tally, UM, driver, f"contract um {driver} with a policy", only=("policy::",), boot=contract.LSM, cpus=1, policy=True, attempt=oracle.recalled)
 
 
 @stage("drivers/android/entry/", "rust/kernel/", *CONTRACT, takes=20)

@@ -3,26 +3,28 @@
 
 import difflib
 
+import oracle
 import pytest
 from lab import bpftrace, examples, guest, kernel, module, perfetto, programs, say, tracing, ynl
 from lab.run import counts_of, last_words, run
 from lab.versions import ROOT
-from stages import CONTRACT, stage
+from stages import CONTRACT, ORACLE, stage
 
 UM = "um"
 TRACE = ("drivers/android/trace/", "drivers/android/Kbuild", "tools/lab/tracing.py")
 LOGS = ("drivers/android/logs/", "tools/binder-logs/")
 
 
-@stage(*TRACE, *CONTRACT, takes=16)
+@stage(*TRACE, *CONTRACT, *ORACLE, takes=16)
 def test_trace_events_next_to_c(tally):
     """The trace events have the C driver's formats, and equal the C driver's in the same scenes."""
     title = f"trace events next to C's {UM}"
-    results = [run(f"{title}, {driver}", UM, tracing.job(driver)) for driver in ("c", "rust")]
-    judged, wrong = tracing.judge(*(result.output for result in results))
+    of_c = oracle.scene(tally, "trace.txt", "trace events of scenes", tracing.job("c"), lambda output: tracing.comparable(output).splitlines())
+    result = run(f"{title}, rust", UM, tracing.job("rust"))
+    judged, wrong = tracing.judge("\n".join(of_c or []), result.output)
     for line in wrong:
         say.lines(f"    {line}")
-    failed = sum(not line.startswith(" ") for line in wrong) + sum(not result.good for result in results)
+    failed = sum(not line.startswith(" ") for line in wrong) + (not of_c) + (not result.good)
     tally.add(title, max(judged - failed, 0), failed)
 
 
@@ -73,22 +75,21 @@ def test_tracer_that_outlives_the_driver(tally):
     tally.one(title, result.good)
 
 
-@stage(*LOGS, *CONTRACT, takes=8)
+@stage(*LOGS, *CONTRACT, *ORACLE, takes=8)
 def test_logs_alike(tally):
     """All logs of one scene are equal on the C driver and on ours, but for values that differ from run to run."""
-    said = {}
-    for driver in ("c", "rust"):
-        title = f"logs of a scene um {driver}"
-        job = guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver,
-                        files={"/lab/contract": programs.build("tests/contract")}, cpus=1)
-        result = run(title, UM, job)
-        said[driver] = result.output.replace("\r\n", "\n").splitlines()
-        if not result.good or len(said[driver]) < 100:
-            say.lines(*last_words(result.output))
-            tally.one(title, False)
-            return
-    one, other = said.values()
-    different = list(difflib.unified_diff(one, other, *said, lineterm="", n=0))
+    title = "logs of a scene"
+    of_c, of_rust = (guest.Job(argv=["/lab/contract", "example", "logs"], driver=driver, cpus=1, files={"/lab/contract": programs.build("tests/contract")})
+                     for driver in ("c", "rust"))
+    lines = lambda output: output.replace("\r\n", "\n").splitlines()
+    one = oracle.scene(tally, "logs.txt", title, of_c, lines) or []
+    result = run(f"{title} um rust", UM, of_rust)
+    other = lines(result.output)
+    if not result.good or min(len(one), len(other)) < 100:
+        say.lines(*last_words(result.output))
+        tally.one(title, False)
+        return
+    different = list(difflib.unified_diff(one, other, "c", "rust", lineterm="", n=0))
     tally.nothing_wrong("logs of a scene: c and rust alike", different[:40])
 
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make torture`: the long runs outside `make test`. ONLY= chooses by name."""
 
+import dataclasses
 import os
+import re
 
+import oracle
 import pytest
-from lab import aosp, contract, deb_test, kernel, load, modules, mutants, patch_suite, stock
+from lab import aosp, cache, contract, deb_test, kernel, load, modules, mutants, patch_suite, proc, source, stock
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -37,6 +40,53 @@ def test_fuzz(tally):
 def test_32_bit(tally):
     for driver in ("rust", "c"):
         contract.suite(tally, DEBIAN, driver, width=32)
+
+
+@stage(torture=True)
+def test_kernel_without_c(tally):
+    """A kernel as Linux 7.4 has it, and Debian's. The C driver is built apart from their trees."""
+    built = kernel_without_c()
+    for driver in ("c", "rust"):
+        contract.suite(tally, built, driver, f"contract {built.guest.name} {driver}")
+    contract.suite(tally, oracle.without_c(kernel.build(DEBIAN)), "c", f"contract {DEBIAN} c, built apart", only=("sync::", "binderfs::"))
+
+
+class WithoutC(kernel.Kernel):
+    """A kernel that is made of the objects of `um`: its tree and its folder are mounted over those of that kernel, also for modules."""
+
+    def module_command(self, sources, out, *arguments, target="modules"):
+        like = kernel.build(UM)
+        argv = like.module_command(sources, out, *arguments, target=target)
+        return proc.with_mounts({self.tree: like.tree, self.folder: like.folder}, argv)
+
+
+def kernel_without_c():
+    """The kernel of `um` from a tree without the C driver and its options."""
+    like = kernel.build(UM)
+
+    def make_tree(part):
+        proc.output("cp", "-al", like.tree, part)
+        for name in source.C_FILES:
+            if not name.endswith("/Makefile"):
+                (part / name).unlink()
+        path = part / "drivers/android/Kconfig"
+        text, count = re.subn(r"config ANDROID_BINDER(?:_IPC|FS)\n(?:\t.*\n|\n(?=\t))+", "", path.read_text())
+        assert count == 2, f"{path} has {count} of the C driver's two options"
+        path.unlink()
+        path.write_text(text)
+
+    tree = cache.entry(f"source/without-c-{cache.key(like.tree.name, source.C_FILES)}", make_tree)
+    guest = dataclasses.replace(like.guest, name="um-without-c")
+    lines = [line for name in guest.fragments for line in kernel.fragment(name)
+             if not line.startswith(("CONFIG_ANDROID_BINDER_IPC=", "CONFIG_ANDROID_BINDERFS="))]
+
+    def make(folder):
+        kernel.copy_objects(like.folder, folder)
+        kernel._build(WithoutC(guest, tree, folder), lines, like)
+
+    built = WithoutC(guest, tree, cache.in_place(f"kernel/{guest.name}-{cache.key(tree.name, lines, like.folder.name)}", make))
+    assert not built.has_c
+    return built
 
 
 @pytest.mark.parametrize("name", OTHERS)

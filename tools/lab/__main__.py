@@ -65,7 +65,8 @@ def _parser():
         "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")("--docs", help="1: write reports/")
     option = driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver")))
     option("--only", default="", metavar="PART,...", help="run tests by parts of their names, or by rules such as FORK-1")(
-        "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")
+        "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")(
+        "--docs", help="1: with DRIVER=c, write tests/oracle/")
     target("check", lambda _: check.run(), "check format, lints, checkpatch, docs")
     driver_of(guest_of(target("boot", _boot, "start a shell in a guest with a driver")))
     option = driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none")
@@ -117,6 +118,10 @@ def _bench(arguments):
 
 
 def _contract(arguments):
+    if arguments.docs:
+        if (arguments.guest, arguments.driver, arguments.only) != ("um", "c", ""):
+            raise say.LabError("DOCS=1 writes all answers of C into tests/oracle/: make contract DRIVER=c DOCS=1, without GUEST= and ONLY=")
+        return test.run("contract_um_c_ or trace_events_next_to_c or logs_alike", into_docs=True)
     only = tuple(filter(None, arguments.only.split(",")))
     program = programs.build(contract.CRATE) if only else None
     none = [part for part in only if not proc.output(program, "list", "--filter", part)]

@@ -4,7 +4,7 @@
 import re
 import threading
 
-from . import emulator, guest, kernel, module, packages, proc, programs, recall, say, stock
+from . import emulator, guest, kernel, module, packages, proc, programs, say
 from .run import Tally, counts_of, run
 from .versions import BUILD, ROOT
 
@@ -19,16 +19,18 @@ _IMPATIENCE = ("--patience", "1", "--timeout", "8")
 # With a security module all calls pass its hooks, and nodes get their callers' security contexts.
 LSM = ("lsm=selinux",)
 SECURED = ("security::", "sync::", "nested::", "objects::", "fds::", "fd_arrays::", "context::", "binderfs::")
+# The whole suite: tests of one CPU, half by half, and those of two.
+PARTS = {"one CPU, half 1": {"part": 1, "half": 1}, "one CPU, half 2": {"part": 1, "half": 2}, "two CPUs": {"part": 2}}
 
 
 def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, boot=(), width=64, near_limits=False, kunit=False, policy=False,
-          recalled=False):
+          attempt=run):
     """Run the suite in guest `name` and add its counts; the guest's result.
 
     `only`: the tests whose names contain one of these. `part`: those that need so many CPUs. `half`: every second of them, from the
     first or the second one on. `boot`: words for the guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's
     numbers start near their ends. `kunit`: so they do, and the driver runs its KUnit suites when it is loaded. `policy`: the security
-    module gets that of the tests. `recalled`: a run that passed on the C driver is not repeated.
+    module gets that of the tests. `attempt`: runs the job.
     """
     title = title or " ".join(["contract", name, driver, *boot])
     built, program = kernel.build(name), programs.build_for(name, CRATE, width)
@@ -46,8 +48,8 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, 
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus, leaks=checked,
                     boot=boot if kunit or not checked else (*boot, "kunit.enable=0"), module=module.build_checked(built) if checked else None,
                     # Debian's kernels support NUMA.
-                    qemu=emulator.two_nodes(guest.Job.memory) if name in stock.NAMES else ())
-    result = recall.run(built, job, lambda: run(title, name, job)) if recalled and driver == "c" else run(title, name, job)
+                    qemu=emulator.two_nodes(guest.Job.memory) if built.guest.stock else ())
+    result = attempt(title, name, job)
     say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line or re.match(r"\d+ skipped: ", line)))
     tally.add(title, *counts_of(result))
     return result

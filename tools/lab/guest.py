@@ -37,7 +37,7 @@ MODULES = {"rust": "binder_rust", "c": "binder_linux", "upstream": "rust_binder"
 @dataclasses.dataclass
 class Job:
     """A program to run: `argv` in the guest, with host files laid at guest paths. `module` is loaded instead of
-    our driver as it is."""
+    the driver as it is."""
 
     argv: list
     driver: str = "rust"
@@ -212,9 +212,7 @@ def _modules(kernel, job):
         if job.driver not in ("none", "rust", *(["c"] if kernel.guest.builtin_c else [])):
             raise say.LabError(f"guest {kernel.guest.name} has our driver built in: no DRIVER={job.driver}")
         return {}
-    if job.driver == "rust":
-        return {"rust": job.module or module.build(kernel)}
-    return {job.driver: kernel.module(job.driver)}
+    return {job.driver: job.module or (module.build(kernel) if job.driver == "rust" else kernel.module(job.driver))}
 
 
 def _settings(kernel, job, token):
@@ -228,7 +226,7 @@ def _settings(kernel, job, token):
         "module": MODULES[job.driver] if loadable else "",
         # Debian's C driver makes one device alone, and has no binderfs.
         "devices": "devices=binder,hwbinder,vndbinder" if bare else "",
-        "mount": "yes" if load and job.mount and not bare else "no",
+        "mount": "yes" if load and job.mount and not (bare and kernel.has_c) else "no",
         # Neither incumbent can be unloaded: C has no exit, upstream's oopses.
         "unload": "yes" if loadable and job.driver == "rust" else "no",
         "leaks": "yes" if job.leaks else "no",

@@ -7,7 +7,7 @@ import pathlib
 import re
 import shutil
 
-from . import cache, install, packages, proc, say, source, stock, toolchain
+from . import cache, install, module, packages, proc, say, source, stock, toolchain
 from .versions import BUILD, ROOT
 
 CONFIGS = ROOT / "configs"
@@ -76,8 +76,6 @@ class Kernel:
     tree: pathlib.Path
     folder: pathlib.Path
     copy: pathlib.Path | None = None
-    # True if it has the C driver as a module, which Debian's need not.
-    has_c = True
 
     @property
     def image(self):
@@ -93,8 +91,15 @@ class Kernel:
         """The folder of the kernel's own test of binderfs."""
         return self.tree / source.SELFTESTS
 
+    @property
+    def has_c(self):
+        """True if the C driver is a part of its tree."""
+        return (self.tree / "drivers/android/binder.c").exists()
+
     def module(self, driver):
         """The module file of one of the incumbents."""
+        if driver == "c" and not self.has_c:
+            return module.of_c(self)
         return self.folder / {
             "c": "drivers/android/binder_linux.ko",
             "upstream": "drivers/android/binder/rust_binder.ko",
@@ -122,7 +127,9 @@ class Kernel:
 
 
 def build(name):
-    """The kernel of guest `name`, from the cache or built now."""
+    """The kernel of guest `name`, from the cache or built now; a kernel is what it is."""
+    if isinstance(name, (Kernel, stock.Kernel)):
+        return name
     guest = GUESTS[name]
     if guest.stock:
         packages.ensure("base", "rust", guest.arch)

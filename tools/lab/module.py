@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Our driver, or what tests a kernel from inside, as an external module of a guest's kernel."""
 
-from . import cache, proc, say
+from . import cache, proc, say, source
 from .versions import BUILD, ROOT
 
 DRIVER = ROOT / "drivers/android"
 # For numbers near their ends see drivers/android/pure/numbers.rs.
 CHECKED = ("CONFIG_ANDROID_BINDER_IPC_RUST_NEAR_LIMITS=y", "CONFIG_ANDROID_BINDER_IPC_RUST_KUNIT_TEST=y")
+# Kconfig's choices for the C driver, which a kernel without it cannot have; our tree's Makefile names other drivers, too.
+_C_OPTIONS = ("CONFIG_ANDROID_BINDER_IPC=m", "CONFIG_ANDROID_BINDERFS=y", "CONFIG_ANDROID_BINDER_IPC_RUST=", "CONFIG_ANDROID_BINDER_ALLOC_KUNIT_TEST=",
+              r'KCFLAGS=-DCONFIG_ANDROID_BINDERFS=1 -DCONFIG_ANDROID_BINDER_DEVICES=\"binder,hwbinder,vndbinder\"')
 LONGEST_NAME = 400
 # The kernels for which this process has built our driver: later edits count for the next command.
 _current = set()
@@ -52,6 +55,11 @@ def folder(kernel, name):
 def build_checked(kernel):
     """Our driver with its KUnit suites, and with numbers that start near their ends. Clippy compiles it: a lint is an error."""
     return build(kernel, name="module-checked", arguments=(*CHECKED, "CLIPPY=1", "KRUSTFLAGS=-Dwarnings"))
+
+
+def of_c(kernel):
+    """The C driver as an external module, for a kernel whose tree lacks it."""
+    return build(kernel, source.c_driver(), "c-driver", "binder_linux.ko", _C_OPTIONS)
 
 
 def command(kernel, out, *arguments, sources=DRIVER, target="modules"):

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import cache, guest, kernel, packages, patches, proc, programs, run, say, source, toolchain
+from . import cache, contract, kernel, packages, patches, proc, say, source, toolchain
 from .versions import BUILD
 
 SENDER = "Jane Doe <jane@example.org>"
@@ -109,7 +109,7 @@ def built(tally):
             if (tree / "drivers/android/Kconfig.rust_binder").exists():
                 tally.nothing_wrong(f"a kernel after {file.name}", _build(patched, like, last=file == files[-1]))
         for driver, boot in (("rust", ("binder.impl=rust",)), ("c", ())):
-            _contract(tally, f"contract of the patched kernel, {driver}", patched, driver, boot)
+            contract.suite(tally, patched, driver, f"contract of the patched kernel, {driver}", boot=boot)
 
 
 def _build(patched, like, last):
@@ -122,14 +122,3 @@ def _build(patched, like, last):
     kernel.configure(patched, lines, like)
     log = proc.logged("building the patched kernel", "kernel-patched", patched.make(like=like), env=toolchain.kernel_environment())
     return [line for line in log.read_text().splitlines() if _WARNING.match(line)]
-
-
-def _contract(tally, title, patched, driver, boot):
-    """The contract suite on a kernel that has both drivers built in; the C driver is used unless its command line has another word."""
-    argv = ["/lab/contract", "run", "--driver", driver, "--patience", "15", "--timeout", "90"]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": programs.build_for(GUEST, "tests/contract")}, timeout=2400, boot=boot)
-    with say.Step(title) as step:
-        result = guest.run(patched, job, step.hear)
-    (BUILD / f"log/contract-patched-{driver}.log").write_text(result.output)
-    say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line), *result.problems)
-    tally.add(title, *run.counts_of(result))

@@ -25,7 +25,9 @@ _EVENTS = "drivers/android/trace/events.h"
 _EVENT = re.compile(r"^(?:EVENT\(\w+, |\w*EVENT\()(binder_\w+)", re.M)
 # The files of a tree that the series needs; folders end with a slash.
 _TOUCHED = ("Makefile", "MAINTAINERS", _INDEX, "Documentation/admin-guide/kernel-parameters.txt", "rust/bindings/bindings_helper.h",
-            "drivers/android/Kconfig", "drivers/android/Makefile", "drivers/android/binder.c", "drivers/android/binder/")
+            "drivers/android/Kconfig", "drivers/android/Makefile", "drivers/android/binder/")
+# FLAVOUR=beside changes it, too.
+_C_DRIVER = "drivers/android/binder.c"
 # Android's own choice of a driver. The kernel sets only the first parameter of a name, so the series' would never be set.
 _CHOICE_OF_ANDROID = "drivers/android/binder_pick.c"
 _SENDER = re.compile(r"[^<>\n]*[^<>\s] <[^<>@\s]+@[^<>@\s]+>")
@@ -56,7 +58,10 @@ def base(tree=None, flavour="replace"):
     if flavour == "beside" and (folder / _CHOICE_OF_ANDROID).exists():
         raise say.LabError(f"{folder} has {_CHOICE_OF_ANDROID}, Android's own choice of a driver, which has the parameter binder.impl: "
                            "the series for such a tree is FLAVOUR=replace")
-    paths = [path for name in _TOUCHED
+    if flavour == "beside" and not (folder / _C_DRIVER).exists():
+        raise say.LabError(f"{folder} has no {_C_DRIVER}: without the C driver, upstream's takes its place, which cannot be built in beside ours; "
+                           "use FLAVOUR=replace, or load this driver beside upstream's as a module with name=")
+    paths = [path for name in (*_TOUCHED, *([_C_DRIVER] if (folder / _C_DRIVER).exists() else []))
              for path in (sorted((folder / name).rglob("*")) if name.endswith("/") else [folder / name]) if not path.is_dir()]
     if lacking := next((path for path in paths if not path.exists()), None):
         raise say.LabError(f"there is no {lacking}: the patches are for a whole Linux tree")

@@ -135,8 +135,8 @@ def target_of(arch, width=64):
 
 
 def build_for(name, crate, width=64):
-    """The program of the crate in folder `crate` for tasks of that many bits in guest `name`."""
-    target = target_of(kernel.GUESTS[name].arch, width)
+    """The program of the crate in folder `crate` for tasks of that many bits in guest `name`, or on a kernel."""
+    target = target_of(getattr(name, "guest", kernel.GUESTS.get(name)).arch, width)
     if target:
         packages.ensure("rust", target["packages"])
         return build(crate, kind="static-foreign", target=target["name"])

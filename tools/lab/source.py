@@ -8,12 +8,14 @@ from . import cache, debian, proc, say
 from .versions import PINNED
 
 KERNEL = PINNED["kernel"]
+C_FILES = PINNED["c_driver"]["files"]
 SELFTESTS = "tools/testing/selftests"
 # Part of the key of every tree: raise it when `_prepare` does something else.
 PREPARATION = 2
 _KCONFIG = "drivers/android/Kconfig"
 _UNPACK = """set -o pipefail
-dpkg-deb --fsys-tarfile "$1" | tar -xO --wildcards "./usr/src/linux-source-*.tar.xz" | tar -xJ --strip-components=1 -C "$2"
+deb=$1 folder=$2; shift 2
+dpkg-deb --fsys-tarfile "$deb" | tar -xO --wildcards "./usr/src/linux-source-*.tar.xz" | tar -xJ --strip-components=1 -C "$folder" --wildcards "$@"
 """
 
 
@@ -28,12 +30,24 @@ def tree():
     return cache.entry(f"source/debian-{cache.key(archive.name, PREPARATION)}", make)
 
 
-def unpack(archive, folder):
-    """Unpack the tree that a source package holds into a new folder."""
-    cache.need_space(2.5, "unpacking the kernel source")
+def c_package():
+    """The package that the C driver is from: that of the kernel, unless its section names another one."""
+    return _package(KERNEL | {name: value for name, value in PINNED["c_driver"].items() if name != "files"})
+
+
+def c_driver():
+    """The C driver's folder in the cache, with its files alone."""
+    archive = c_package()
+    made = cache.entry(f"source/c-driver-{cache.key(archive.name, C_FILES)}", lambda part: unpack(archive, part, *C_FILES))
+    return made / "drivers/android"
+
+
+def unpack(archive, folder, *names):
+    """Unpack the tree that a source package holds into a new folder, or these files of it."""
+    cache.need_space(0.1 if names else 2.5, "unpacking the kernel source")
     folder.mkdir()
     with say.Step("unpacking the kernel source"):
-        proc.output("bash", "-c", _UNPACK, "bash", archive, folder)
+        proc.output("bash", "-c", _UNPACK, "bash", archive, folder, *(f"*/{name}" for name in names))
 
 
 def untouched_kconfig(tree):
@@ -56,19 +70,19 @@ def builtin_tree(base, name):
     return cache.entry(f"source/builtin/{cache.key(base.name, name)}", make)
 
 
-def _package():
-    """The source package's archive, downloaded once for each [kernel] section of versions.toml."""
+def _package(pin=KERNEL):
+    """The source package's archive, downloaded once for each section of versions.toml that names one."""
 
     def make(part):
         # Packages of an interrupted download are not downloaded again.
         unfinished = part.with_name(part.name + ".deb")
         cache.need_space(0.5, "downloading the kernel source", unfinished)
         unfinished.mkdir(exist_ok=True)
-        debian.suite_with(KERNEL, unfinished / "apt").download("downloading the kernel source (165 MB)", "apt-source", unfinished, KERNEL["package"])
+        debian.suite_with(pin, unfinished / "apt").download("downloading the kernel source (165 MB)", "apt-source", unfinished, pin["package"])
         proc.output("rm", "-rf", unfinished / "apt")
         unfinished.rename(part)
 
-    folder = cache.entry(f"download/linux-source-{cache.key(KERNEL)}", make)
+    folder = cache.entry(f"download/linux-source-{cache.key(pin)}", make)
     return next(folder.glob("*.deb"))
 
 

@@ -12,7 +12,7 @@ import pathlib
 import re
 import shutil
 
-from . import cache, debian, foreign, proc, say, source
+from . import cache, debian, foreign, module, proc, say, source
 from .versions import PINNED, ROOT
 
 STOCK = PINNED["stock"]
@@ -54,7 +54,7 @@ class Kernel:
     def module(self, driver):
         """The module file of Debian's C driver, or of upstream's driver in Rust, which Debian leaves out."""
         if driver == "c" and not self.has_c:
-            raise say.LabError(f"Debian's {self.release} has no DRIVER={driver}")
+            return module.of_c(self)
         return {"c": self._c_driver, "upstream": self.folder / "rust_binder.ko"}[driver]
 
     @property
@@ -73,10 +73,10 @@ class Kernel:
 
     def module_command(self, sources, out, *arguments, target="modules"):
         """The kbuild call that makes a module, or another target, of a folder of this tree's sources in folder `out`."""
-        inside = pathlib.Path(sources).relative_to(ROOT)
-        mounts = {**_mounts(self.folder), ROOT: _TREE, out: _OUTPUT}
+        inside = f"{_TREE}/{sources.relative_to(ROOT)}" if sources.is_relative_to(ROOT) else _SOURCE
+        mounts = {**_mounts(self.folder), ROOT: _TREE, sources: _SOURCE, out: _OUTPUT}
         return enter(compilers(STOCK["kernels"][self.guest.name]["compilers"]), mounts, [
-            "make", "-C", f"/{_MADE}/headers", f"M=/{_TREE}/{inside}", f"MO=/{_OUTPUT}",
+            "make", "-C", f"/{_MADE}/headers", f"M=/{inside}", f"MO=/{_OUTPUT}",
             f"-j{os.cpu_count() or 2}", *arguments, target])
 
     def module_environment(self):

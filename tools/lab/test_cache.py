@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An entry of the cache after an interruption, the room that a step needs, and the runs on the C driver that are made again."""
+"""An entry of the cache after an interruption, and the room that a step needs."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from . import cache, guest, kernel, packages, recall, say
+from . import cache, packages, say
 
 
 def test_an_entry_is_made_once_and_whole(tmp_path, monkeypatch):
@@ -62,47 +62,3 @@ def test_apt_waits_for_who_holds_a_package_lock_and_names_it(tmp_path, monkeypat
         packages._apt("installing", ["apt-get"])
     said = capsys.readouterr().out
     assert f"waiting for process {holder.pid} (python" in said and "apt runs beside nobody" in said
-
-
-@pytest.fixture
-def run_on(tmp_path, monkeypatch):
-    """Runs a job in the guest of a kernel, and returns the result. `run_on.runs` are the runs that were made, `run_on.program` is the job's."""
-    monkeypatch.setenv("RUST_BINDER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(guest, "_modules", lambda kernel, job: {})
-
-    def run(name="um-1", status=0, problems=(), **options):
-        built = types.SimpleNamespace(folder=tmp_path / name, guest=kernel.GUESTS["um"])
-        job = guest.Job(argv=["/lab/contract", "run"], driver="c", files={"/lab/contract": run.program}, **options)
-
-        def attempt():
-            run.runs.append(name)
-            return guest.Result(status, "2 passed, 0 failed\n", {"results.jsonl": b"\0record"}, [], list(problems))
-
-        return recall.run(built, job, attempt)
-
-    run.runs, run.program = [], tmp_path / "contract"
-    run.program.write_text("one")
-    return run
-
-
-def test_the_same_is_run_once_and_tells_the_same(run_on, capsys):
-    first, second = run_on(), run_on()
-    assert len(run_on.runs) == 1
-    assert (first.good, first.output, first.files) == (second.good, second.output, second.files)
-    assert "the same guest passed this on" in capsys.readouterr().out
-
-
-def test_another_program_kernel_or_word_is_run(run_on):
-    run_on()
-    run_on(name="um-2")
-    run_on(boot=("lsm=selinux",))
-    run_on.program.write_text("another")
-    run_on()
-    assert len(run_on.runs) == 4
-
-
-def test_what_was_not_good_is_run_again(run_on):
-    assert not run_on(status=1).good
-    assert not run_on(problems=["WARNING: "]).good
-    assert run_on().good and run_on().good
-    assert len(run_on.runs) == 3

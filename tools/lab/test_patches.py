@@ -96,9 +96,18 @@ def test_trees_that_the_series_is_not_for(tmp_path):
             patches.base(tmp_path, flavour)
 
     refused("there is no .*/MAINTAINERS", "Makefile", BASE["Makefile"])
+    refused("has no drivers/android/binder.c: .* upstream's takes its place.*FLAVOUR=replace, or .* name=", "Makefile", BASE["Makefile"], "beside")
     refused("FLAVOUR=replace", "drivers/android/binder_pick.c", "", "beside")
     refused("already has a drivers/android/node.rs", "drivers/android/node.rs", "")
     refused("is Linux 6.1", "Makefile", "VERSION = 6\nPATCHLEVEL = 1\n")
+
+
+def test_a_tree_without_the_c_driver_is_replaced_all_the_same(tmp_path):
+    tree = {name: text for name, text in BASE.items() if name != "drivers/android/binder.c"}
+    patches.put(tmp_path / "tree", tree | {"drivers/android/binder/rust_binder_main.rs": "upstream\n"})
+    texts = patches.base(tmp_path / "tree")
+    assert "drivers/android/binder.c" not in texts
+    assert len(patches.write(tmp_path / "series", "replace", patch_suite.SENDER, texts)) == len(patches.rows("replace"))
 
 
 def test_comments_are_as_wide_as_checkpatch_permits():

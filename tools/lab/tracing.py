@@ -75,11 +75,16 @@ def sections(output):
     return found
 
 
-def judge(c, ours):
-    """(what was compared, what differs) of the outputs of the two drivers."""
+def comparable(c):
+    """The output of C without the allowed differences."""
     for said, instead in EXCEPTIONS:
         c = said.sub(instead, c)
-    c, ours = (sections(_RACE.sub(r"\1=?\2", text)) for text in (c, ours))
+    return _RACE.sub(r"\1=?\2", c)
+
+
+def judge(c, ours):
+    """(what was compared, what differs) of the outputs of the two drivers."""
+    c, ours = sections(comparable(c)), sections(_RACE.sub(r"\1=?\2", ours))
     wrong = []
     compared = c.keys() | ours.keys()
     for name in sorted(compared):
