@@ -80,7 +80,7 @@ def series(tree):
     top = tree / "Makefile"
     numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", top.read_text() if top.is_file() else "", re.M)
     if len(numbers) < 2:
-        raise say.LabError(f"{tree} is no kernel tree: the driver needs Linux {PINNED['kernel']['series']}")
+        raise say.LabError(f"{tree} is no kernel tree: its Makefile has to have VERSION and PATCHLEVEL")
     return ".".join(numbers[:2])
 
 

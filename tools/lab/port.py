@@ -13,13 +13,13 @@ import re
 from . import check, install, layers, proc, say, source
 from .versions import BUILD, ROOT
 
-REPORT = BUILD / "kernel-report.tsv"
+_REPORT = BUILD / "kernel-report.tsv"
 _TABLE, _FEATURES, _UAPI = "drivers/android/helpers/layouts.c", "drivers/android/binderfs/inodes.c", "include/uapi/linux/android"
 # Other headers and folders belong to parts of the kernel that the driver does not use.
 _HEADERS = ("linux/*.h", "linux/atomic/*.h", "linux/sched/*.h", "net/*.h", "asm-generic/*.h", "uapi/linux/*.h", "uapi/linux/android/*.h")
 _EXPORTING = ("arch/x86", "drivers/android", "drivers/base", "drivers/char", "fs", "ipc", "kernel", "lib", "mm", "net", "rust", "security")
 _EXPORT = r"EXPORT_(PER_CPU_|TRACEPOINT_)?SYMBOL(_GPL)?\(\s*\w+"
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
 # A macro; the end of a statement, or a line for the preprocessor; a function up to the end of its parameters.
 _MACRO = re.compile(r"^\s*(#\s*define\s+(\w+)(?:\([^)]*\))?)", re.M)
 _END = re.compile(r"[;{}]|^\s*#(?:[^\n]*\\\n)*[^\n]*$", re.M)
@@ -33,12 +33,12 @@ def run(path):
     path = pathlib.Path(path)
     with say.Step(f"comparing Linux {install.series(path)} with the pinned tree"):
         found = findings(source.tree(), path)
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text("".join("\t".join(row) + "\n" for row in [("kind", "name", "difference", "used for"), *found]))
+    BUILD.mkdir(exist_ok=True)
+    _REPORT.write_text("".join("\t".join(row) + "\n" for row in [("kind", "name", "difference", "used for"), *found]))
     for kind in KINDS:
         rows = [f"  {name}: {what[:100]} ({why})" for of, name, what, why in found if of == kind]
         print(f"{kind}: {len(rows)}", *rows, sep="\n")
-    print(f"the whole texts: {REPORT}")
+    print(f"the whole texts: {_REPORT}")
 
 
 def findings(pinned, tree):
@@ -59,7 +59,7 @@ class Tree:
         self.helpers = set(re.findall(r"rust_helper_(\w+)", "".join(map(_bare, (folder / "rust/helpers").glob("*.c")))))
         self.enums = set(re.findall(r"^--[\w-]+-enum (\w+)", _bare(folder / "rust/bindgen_parameters"), re.M))
         headers = re.findall(r"#include <(uapi/.*)>", _bare(folder / "rust/uapi/uapi_helper.h"))
-        self.constants = {word for name in headers for word in _WORD.findall(_bare(folder / "include" / name))}
+        self.constants = {word for name in headers for word in re.findall(r"\b[A-Z]\w+", _bare(folder / "include" / name))}
         there = [folder / name for name in _EXPORTING if (folder / name).exists()]
         exports = proc.output("sh", "-c", 'grep -rhoE "$@" || [ $? = 1 ]', "sh", "--include=*.[cS]", _EXPORT, folder / "Makefile", *there)
         self.exports = {line.partition("(")[2].strip() for line in exports.splitlines()}
@@ -71,8 +71,8 @@ class Tree:
 
     def struct(self, name):
         """The lines of a struct's definitions; a configuration chooses one of several."""
-        definition = re.compile(rf"\bstruct {name}\s*\{{(?:\s*\}}|.*?\n\}})", re.S)
-        found = [one for text in self.headers if f"struct {name}" in text for one in definition.findall(text)]
+        texts = (text for text in self.headers if f"struct {name}" in text)
+        found = (one for text in texts for one in re.findall(rf"\bstruct {name}\s*\{{(?:\s*\}}|.*?\n\}})", text, re.S))
         return [_normal(line) for one in found for line in one.splitlines() if line.strip()]
 
     def module(self, path):
@@ -150,13 +150,19 @@ def _signatures(pinned, tree):
     yield from ((name, what, _why(name)) for name, what in _changed(pinned.declared(), tree.declared(), _named().keys() & tree.words))
 
 
+def structs():
+    """{struct: fields} of the table that is compared when the module is loaded."""
+    found = {}
+    for struct, field in re.findall(r"^\t(?:SIZE|FIELD)\((\w+)(?:, ([\w.]+))?\)", (ROOT / _TABLE).read_text(), re.M):
+        found.setdefault(struct, []).append(field)
+    return found
+
+
 def _structs(pinned, tree):
-    rows = re.findall(r"^\t(?:SIZE|FIELD)\((\w+)(?:, ([\w.]+))?\)", (ROOT / _TABLE).read_text(), re.M)
-    for struct in dict.fromkeys(struct for struct, _ in rows):
-        before, now = pinned.struct(struct), tree.struct(struct)
-        if lines := [line for line in difflib.ndiff(before, now) if line[0] in "-+"]:
-            words = set(_WORD.findall(" ".join(now)))
-            gone = [f"no {field}" for name, field in rows if name == struct and set(_WORD.findall(field)) - words]
+    for struct, fields in structs().items():
+        now = tree.struct(struct)
+        if lines := [line for line in difflib.ndiff(pinned.struct(struct), now) if line[0] in "-+"]:
+            gone = [f"no {field}" for field in fields if set(_WORD.findall(field)) - set(_WORD.findall(" ".join(now)))]
             yield struct, "; ".join([*gone, f"{len(lines)} lines differ", *lines]), _TABLE
 
 
