@@ -122,7 +122,7 @@ def _sources():
 def _named():
     """{name: a file} of what may be from the kernel's headers: all words of C, and constants and bindings in Rust. Inline functions need more."""
     needed = re.findall(r'needs\("(\w+)"', (ROOT / "drivers/android/exports").read_text())
-    found = dict.fromkeys([*needed, *(name for names, _ in check.features() for name in names)])
+    found = dict.fromkeys([*needed, *(name for names, _ in check.features() for name in names)], "drivers/android/exports")
     for file, text in _sources().items():
         words = set(_WORD.findall(text)) - set(re.findall(r"#define (\w+)", text))
         if file.endswith(".rs"):
