@@ -9,7 +9,7 @@ ENVIRONMENT := RUST_BINDER_CACHE CARGO_HOME CI PYTHON
 NAMES := $(filter-out $(ENVIRONMENT),$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 quoted = '$(subst ','\'',$(1))'
 OPTIONS = $(foreach name,$(NAMES),--$(shell echo $(name) | tr A-Z_ a-z-)=$(call quoted,$($(name))))
-TARGETS := bench test torture contract check boot exec module binderctl deb patches install doc release goals growth retention inversion clean purge
+TARGETS := bench test torture contract check boot exec module binderctl deb patches kernel install doc release goals growth retention inversion clean purge
 
 .DEFAULT_GOAL := help
 .PHONY: help $(TARGETS)

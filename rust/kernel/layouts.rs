@@ -122,6 +122,8 @@ pub(crate) fn check() -> Result {
         core::slice::from_raw_parts(kernel_ext_layouts.as_ptr(), kernel_ext_layouts_count)
     };
     if of_c.len() != OF_RUST.len() {
+        let (of_c, of_rust) = (of_c.len(), OF_RUST.len());
+        pr_err!("layouts: {of_c} rows in C, {of_rust} in Rust; not loaded\n");
         return Err(code::ENOEXEC);
     }
     for (LayoutRow { name, bytes }, of_rust) in of_c.iter().zip(OF_RUST) {

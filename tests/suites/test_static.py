@@ -3,7 +3,7 @@
 
 import pytest
 from conftest import suites
-from lab import check, host_tests, litmus, patch_suite
+from lab import check, host_tests, litmus, patch_suite, port, source
 from stages import DRIVER, stage
 
 
@@ -27,6 +27,14 @@ def test_litmus(tally):
 @stage("packaging/patches/", "tools/lab/install.py", "tools/lab/patches.py", *DRIVER, takes=10)
 def test_patches(tally):
     patch_suite.quick_suite(tally)
+
+
+@stage("tools/lab/port.py", "docs/patches.md", *DRIVER, takes=15)
+def test_kernel_report(tally, tmp_path):
+    """The pinned tree fits, and an empty one lacks each struct of the table."""
+    (tmp_path / "Makefile").touch()
+    lost = {name for kind, name, *_ in port.findings(source.tree(), tmp_path) if kind == "structs"}
+    tally.nothing_wrong("kernel report", [*port.findings(source.tree(), source.tree()), *(port.structs().keys() - lost)])
 
 
 def test_passed_tests_are_added_up_by_suite_guest_and_driver():

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 
-from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, inversion, kernel, module, patches, programs, proc, release, say, stock, test
+from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, inversion, kernel, module, patches, port, programs, proc, release, say, stock, test
 from .versions import BUILD, PINNED
 
 
@@ -79,6 +79,8 @@ def _parser():
     target("patches", lambda a: patches.run(a.sender, a.flavour, a.tree), "write the driver as patches for git am, in build/patches")(
         "--from", dest="sender", metavar="'NAME <ADDRESS>'", help="the sender (default: git's author)")(
         "--flavour", choices=patches.FLAVOURS, default=patches.FLAVOURS[0])("--kernel", dest="tree", help="the kernel tree to patch")
+    target("kernel", lambda a: port.run(a.tree), "list what in another kernel tree does not fit the driver, in build/kernel-report.tsv")(
+        "--kernel-src", dest="tree", required=True, help="an unpacked Linux tree of any version")
     target("install", _install, "copy the driver into a kernel tree")("--kernel", dest="tree", required=True, help="an unpacked Linux tree")
     target("doc", lambda _: doc.run(), "build the site in build/doc: the documents with a search, and the driver's code")
     target("release", lambda a: release.run(a.sender), "build all files of a version, in build/release")(

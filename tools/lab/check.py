@@ -102,11 +102,16 @@ def without_schedstats():
     return ["it is compiled, or ends without a word of CONFIG_SCHEDSTATS", *said[-10:]]
 
 
+def features():
+    """(names or patterns, what for) of the functions and variables that the module needs."""
+    text = (ROOT / _CALLED).read_text().partition("## Kernel functions")[2].partition("\n## ")[0]
+    return [(re.findall(r"`([\w*?]+)`", names), what.strip()) for names, what in re.findall(r"^\|([^|]*)\|([^|]*)\|$", text, re.M)]
+
+
 def _called():
     """The kernel functions that the driver calls and the document does not explain. The rest is the compiler's, the architecture's or a
     debugging option's."""
-    text = (ROOT / _CALLED).read_text().partition("## Kernel functions")[2].partition("\n## ")[0]
-    named = [*re.findall(r"`([\w*?]+)`", text), "_R*", "rust_*", "__asan_*", "lock_[ar]*", "*lockdep_*", "__might_*", "preempt_*", "__list_*", "__kasan_*",
+    named = [*(name for names, _ in features() for name in names), "_R*", "rust_*", "__asan_*", "lock_[ar]*", "*lockdep_*", "__might_*", "preempt_*", "__list_*", "__kasan_*",
              "__srcu_*", "refcount_*", "should_fail_usercopy", "warn_*", "task_size", "um*"]
     symbols = proc.output("nm", "-u", module.build(kernel.build("um"))).split()[1::2]
     return [f"{_CALLED}: does not explain {symbol}" for symbol in symbols if not any(fnmatch.fnmatchcase(symbol, name) for name in named)]

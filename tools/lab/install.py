@@ -31,8 +31,7 @@ def lay_into(tree):
     must_be_kernel(tree)
     before = _manifest(tree)
     ours = files()
-    clash = [f for f in ours if f not in before and (tree / f).exists()]
-    if clash:
+    if clash := clashes(tree):
         raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
 
     # The manifest comes first, so that an interrupted run can continue.
@@ -42,7 +41,7 @@ def lay_into(tree):
         (tree / gone).unlink(missing_ok=True)
         changed.append(gone)
     _write_manifest(tree, ours)
-    for name, edit in _edits().items():
+    for name, edit in edits().items():
         text = (tree / name).read_text()
         if _write(tree / name, edit(text)):
             changed.append(name)
@@ -54,10 +53,10 @@ def lay_into(tree):
 
 def digest(tree):
     """The hash of the contents of all files that are laid into the tree."""
-    return cache.content(*(tree / name for name in [*files(), *_edits()]))
+    return cache.content(*(tree / name for name in [*files(), *edits()]))
 
 
-def _edits():
+def edits():
     """The kernel's files that are changed, and how."""
     return {"drivers/android/Kconfig": kconfig, "drivers/android/Makefile": makefile, "rust/bindings/bindings_helper.h": bindings}
 
@@ -70,14 +69,25 @@ def files():
     return ours
 
 
-def must_be_kernel(tree):
-    """Complain of a tree that the driver is not made for."""
+def clashes(tree):
+    """Our names of files that the tree has, and not from us."""
+    before = _manifest(tree)
+    return [name for name in files() if name not in before and (tree / name).exists()]
+
+
+def series(tree):
+    """The first two numbers of a kernel tree's version."""
     top = tree / "Makefile"
     numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", top.read_text() if top.is_file() else "", re.M)
-    series = PINNED["kernel"]["series"]
-    if ".".join(numbers[:2]) != series:
-        what = f"is Linux {'.'.join(numbers[:2])}" if numbers else "is no kernel tree"
-        raise say.LabError(f"{tree} {what}: the driver needs Linux {series}")
+    if len(numbers) < 2:
+        raise say.LabError(f"{tree} is no kernel tree: its Makefile has to have VERSION and PATCHLEVEL")
+    return ".".join(numbers[:2])
+
+
+def must_be_kernel(tree):
+    """Complain of a tree that the driver is not made for."""
+    if series(tree) != PINNED["kernel"]["series"]:
+        raise say.LabError(f"{tree} is Linux {series(tree)}: the driver needs Linux {PINNED['kernel']['series']}")
 
 
 def _manifest(tree):

@@ -20,7 +20,7 @@ _ALONE = (CRATE, "range_alloc.rs", "defs.rs")
 _ROWS = re.compile(r"<!-- layers -->\n.*\n.*\n((?:\|.*\n)*)<!-- end -->")
 _TYPE = re.compile(r"\b(?:struct|enum|union|trait|type)\s+(\w+)")
 _IMPL = re.compile(r"^impl(?:<[^{;]*?>)?\s+(\w+)(?:<[^{;]*?>)?\s*(?:where[^{]*)?\{", re.M)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _STRING = re.compile(r'b?"(?:[^"\\]|\\.)*"', re.S)
 _MOD = re.compile(r"\bmod\s+(\w+)\s*[;{]")
 _TREE = re.compile(r"(?<![\w:])((?:\w+::)+)\{([^{}]*)\}")
@@ -32,8 +32,8 @@ def complaints(root=ROOT):
     """The uses in the sources that the document does not allow; prints how often files use others."""
     rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:4]] for line in _ROWS.search((root / TABLE).read_text())[1].splitlines()]
     allowed = {name.rstrip("/"): [other.rstrip("/") for other in uses] for [name], _, uses in rows}
-    texts = {str(path.relative_to(root / DRIVER)): _code(path) for path in sorted((root / DRIVER).rglob("*.rs"))}
-    below = {str(path.relative_to(root)): _code(path) for path in sorted((root / KERNEL).rglob("*.rs"))}
+    texts = {str(path.relative_to(root / DRIVER)): code(path) for path in sorted((root / DRIVER).rglob("*.rs"))}
+    below = {str(path.relative_to(root)): code(path) for path in sorted((root / KERNEL).rglob("*.rs"))}
     place = {name: _place(name, texts) for name in texts} | dict.fromkeys([*below, KERNEL], KERNEL)
     modules = {_module(name): name for name in texts if name != CRATE} | {(BELOW,): KERNEL}
     order = list(allowed)
@@ -73,19 +73,24 @@ def _module(name):
     return () if name == CRATE else tuple(path.split("/"))
 
 
-def _code(path):
+def code(path):
     """A file's text without comments and strings; in a module that stands inside the file, `super` is the file itself."""
-    bare = _STRING.sub('""', _COMMENT.sub("", path.read_text()))
+    bare = _STRING.sub('""', COMMENT.sub("", path.read_text()))
     return _INSIDE.sub(lambda inside: re.sub(r"\bsuper::", "self::", inside[0]), bare)
 
 
-def _used(name, text, modules):
-    """The files that the paths of a file lead to, each by the longest part of it that is a module; paths in braces are written out."""
+def paths(text):
+    """The paths in a text; those in braces are written out."""
     while tree := _TREE.search(text):
         leaves = ", ".join(tree[1] + leaf.strip() for leaf in tree[2].split(",") if leaf.strip())
         text = f"{text[:tree.start()]} {leaves} {text[tree.end():]}"
+    return set(_PATH.findall(text))
+
+
+def _used(name, text, modules):
+    """The files that the paths of a file lead to, each by the longest part of it that is a module."""
     here, children = _module(name), set(_MOD.findall(text))
-    for path in set(_PATH.findall(text)):
+    for path in paths(text):
         words = path.split("::")
         if words[0] not in ("crate", "self", "super", *children):
             continue
