@@ -170,7 +170,7 @@ def _crate(pinned, tree):
     texts = {name: text for name, text in _sources().items() if name.endswith(".rs")}
     words = {word: name for name, text in texts.items() for word in _WORD.findall(text)}
     paths = {path: name for name, text in texts.items() for path in layers.paths(text) if path.startswith("kernel::")}
-    # What the prelude has is used without a path.
+    # Items of the prelude are used without a path.
     paths |= {f"kernel::prelude::{word}": words[word] for word in words.keys() & set(_WORD.findall(pinned.crate.get("prelude.rs", ""))) - {"_"}}
     paths |= {f"kernel::error::code::{word}": name for word, name in words.items() if re.fullmatch("E[A-Z0-9]+", word)}
     yield from ((path, "not in the crate", name) for path, name in sorted(paths.items()) if pinned.has(path) and not tree.has(path))
