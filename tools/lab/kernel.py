@@ -64,7 +64,7 @@ GUESTS = {
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
-# Kernels of users' trees, by the names of their guests.
+# What this process has made of trees with our driver, by the names of the guests.
 _OF_TREES = {}
 # Those of other processors than this machine's; the driver is a module.
 FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv") and not which.builtin)
@@ -179,7 +179,8 @@ def _build_builtin(guest, base):
         install.lay_into(tree)
         built = _OF_TREES[of_tree(guest.builtin, tree, like=like)]
         shutil.copy2(built.image, image)
-    return dataclasses.replace(built, guest=guest, copy=image)
+    _OF_TREES[guest.name] = dataclasses.replace(built, guest=guest, copy=image)
+    return _OF_TREES[guest.name]
 
 
 def copy_objects(made, folder):
