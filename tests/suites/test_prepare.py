@@ -46,8 +46,8 @@ class Machine:
     def kernel(self, release, rust="CONFIG_RUST=y"):
         build = f"lib/modules/{release}/build"
         self.write(f"{build}/.config", f"{rust}\nCONFIG_SCHEDSTATS=y\nCONFIG_RUSTC_VERSION=108501\n")
-        self.write(f"{build}/include/config/auto.conf", "CONFIG_IPC_NS=y\n")
-        self.write(f"{build}/Module.symvers", "0x0\tinit_ipc_ns\tvmlinux\tEXPORT_SYMBOL\t\n")
+        self.write(f"{build}/include/config/auto.conf", "CONFIG_PER_VMA_LOCK=y\n")
+        self.write(f"{build}/Module.symvers", "0x0\tlock_vma_under_rcu\tvmlinux\tEXPORT_SYMBOL\t\n")
 
     def start(self, *argv):
         env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "RUST_BINDER_ROOT": str(self.root)}
@@ -92,7 +92,7 @@ def without_source(machine):
     ("apt install linux-headers-7.9.1-amd64", lambda machine: None, "7.9.1-amd64"),
     ("without Rust", lambda machine: machine.kernel(RELEASE, "# CONFIG_RUST is not set"), RELEASE),
     ("older than Linux 7.3", lambda machine: machine.kernel("6.12.107+deb13-amd64"), "6.12.107+deb13-amd64"),
-    ("init_ipc_ns", lambda machine: machine.write(f"{BUILD}/Module.symvers", "0x0\tother\tvmlinux\tEXPORT_SYMBOL\t\n"), RELEASE),
+    ("lock_vma_under_rcu", lambda machine: machine.write(f"{BUILD}/Module.symvers", "0x0\tother\tvmlinux\tEXPORT_SYMBOL\t\n"), RELEASE),
     ("built by rustc 1.85.1, and the one here is 1.96.1(.|\n)*apt install rustc",
      lambda machine: machine.program("rustc", "echo rustc 1.96.1 '(Debian)'"), RELEASE),
     ("linux-source-7.3 is 7.3.5-1(.|\n)*apt install linux-source-7.3=7.3.4-1",

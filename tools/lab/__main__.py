@@ -51,6 +51,9 @@ def _parser():
     def driver_of(option, *more):
         return option("--driver", default="rust", choices=[*guest.MODULES, *more])
 
+    def tree_of(option):
+        return option("--kernel-src", dest="tree", help="your Linux tree with this driver's patches: the guest's kernel is built from it, the driver in it")
+
     target("bench", _bench, "compare our driver with the C driver on Debian's kernel, in build/report/index.html")(
         "--full", help="1: run all parts")(
         "--only", default="", help=f"parts to run, separated by commas: {', '.join(bench_run.PARTS)}")(
@@ -68,8 +71,8 @@ def _parser():
         "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")(
         "--docs", help="1: with DRIVER=c, write tests/oracle/")
     target("check", lambda _: check.run(), "check format, lints, checkpatch, docs")
-    driver_of(guest_of(target("boot", _boot, "start a shell in a guest with a driver")))
-    option = driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none")
+    tree_of(driver_of(guest_of(target("boot", _boot, "start a shell in a guest with a driver"))))
+    option = tree_of(driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none"))
     option("--run", dest="command", required=True, metavar="'PROGRAM ARGUMENT...'", help="command to run: a program of the guest or of this machine")(
         "--timeout", type=float, default=120.0, help="time limit, in seconds (default: %(default)s)")(
         "--boot", action="append", default=[], metavar="WORD", help="word of the kernel's command line, such as lsm=selinux")
@@ -132,15 +135,19 @@ def _contract(arguments):
     return contract.command(arguments.guest, arguments.driver, only, bool(arguments.near_limits), arguments.width)
 
 
+def _kernel(arguments):
+    return kernel.build(kernel.of_tree(arguments.guest, arguments.tree) if arguments.tree else arguments.guest)
+
+
 def _boot(arguments):
-    built = kernel.build(arguments.guest)
+    built = _kernel(arguments)
     job = guest.Job(argv=["sh"], driver=arguments.driver, interactive=True)
     say.note(f"guest {arguments.guest}, driver {arguments.driver}; `exit` ends it")
     return _report(guest.run(built, job, _echo), quiet_status=True)
 
 
 def _exec(arguments):
-    built, files = kernel.build(arguments.guest), {}
+    built, files = _kernel(arguments), {}
     argv = ["/bin/sh", "-c", arguments.command]
     first = arguments.command.split(" ", 1)[0]
     if "/" in first and shutil.which(first):

@@ -38,9 +38,10 @@ _OUTCOMES = {"RUN": "unfinished", "OK": "passed", "FAILED": "failed", "SKIPPED":
 
 
 def run(name, driver):
-    """Run the tests on a driver in guest `name`, and print the results next to the C driver's; returns the problems."""
-    built = build(kernel.GUESTS[name].arch)
-    return _report(name, *(_run(built, name, one) for one in (driver, "c")))
+    """Run the tests on a driver in guest `name`, and print the results next to those of the C driver, which is a module; returns the problems."""
+    which = kernel.GUESTS[name]
+    built = build(which.arch)
+    return _report(name, _run(built, name, driver), _run(built, which.builtin or name, "c"))
 
 
 def build(arch="um"):

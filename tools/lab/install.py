@@ -9,7 +9,7 @@ import pathlib
 import re
 import shutil
 
-from . import cache, say
+from . import say
 from .versions import PINNED, ROOT
 
 # The files of the driver; a tree must not have files of these names before.
@@ -18,7 +18,8 @@ _OURS = ("drivers/android/**/*.rs", "drivers/android/**/*.[ch]", "drivers/androi
 MANIFEST = "drivers/android/.rust_binder.files"
 _UPSTREAM = "drivers/android/binder"
 
-KCONFIG_LINE = 'source "drivers/android/Kconfig.rust_binder"\n'
+KCONFIG_FILE = "drivers/android/Kconfig.rust_binder"
+KCONFIG_LINE = f'source "{KCONFIG_FILE}"\n'
 MAKE_LINES = """\
 obj-$(CONFIG_ANDROID_BINDER_IPC_RUST)	+= binder_rust.o
 include $(src)/Makefile.rust_binder
@@ -49,11 +50,6 @@ def lay_into(tree):
         shutil.rmtree(tree / _UPSTREAM)
         changed.append(_UPSTREAM)
     return changed
-
-
-def digest(tree):
-    """The hash of the contents of all files that are laid into the tree."""
-    return cache.content(*(tree / name for name in [*files(), *edits()]))
 
 
 def edits():

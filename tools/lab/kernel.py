@@ -64,6 +64,8 @@ GUESTS = {
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
+# What this process has made of trees with our driver, by the names of the guests.
+_OF_TREES = {}
 # Those of other processors than this machine's; the driver is a module.
 FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv") and not which.builtin)
 
@@ -131,16 +133,17 @@ def build(name):
     if isinstance(name, (Kernel, stock.Kernel)):
         return name
     guest = GUESTS[name]
+    if name in _OF_TREES:
+        return _OF_TREES[name]
     if guest.stock:
         packages.ensure("base", "rust", guest.arch)
         return stock.Kernel(guest, stock.prepared(name))
     packages.ensure("base", "kernel", "rust", guest.arch)
-    fragments = [line for f in guest.fragments for line in fragment(f)]
     base = source.tree()
-    inputs = [base.name, fragments, guest.flags, toolchain.versions(), LAYOUT]
     if guest.builtin:
-        return _build_builtin(guest, base, fragments, inputs)
-    where = f"kernel/{name}-{cache.key(*inputs)}"
+        return _build_builtin(guest, base)
+    fragments = [line for f in guest.fragments for line in fragment(f)]
+    where = f"kernel/{name}-{cache.key(base.name, fragments, guest.flags, toolchain.versions(), LAYOUT)}"
 
     def make(folder):
         _build(Kernel(guest, base, folder), fragments)
@@ -148,32 +151,43 @@ def build(name):
     return Kernel(guest, base, cache.in_place(where, make))
 
 
-def _build_builtin(guest, base, fragments, inputs):
+def of_tree(name, tree, more=(), like=None):
+    """The name of a guest like `name` with `more` settings, whose kernel is made of a user's tree that our driver was laid into, and brought up to date
+    now. `like`: a kernel of ours with mostly the same objects."""
+    guest, tree = GUESTS[name], pathlib.Path(tree).absolute()
+    install.must_be_kernel(tree)
+    if guest.stock or guest.builtin:
+        raise say.LabError(f"the kernel of GUEST={name} is not compiled from one tree: KERNEL_SRC= needs another guest, such as um or x86_64")
+    if not (tree / install.KCONFIG_FILE).exists():
+        raise say.LabError(f"{tree} lacks this driver: run tools/install-into-kernel {tree}, or `make patches KERNEL={tree}` and `git am`")
+    packages.ensure("base", "kernel", "rust", guest.arch)
+    folder = cache.root() / f"kernel/{name}-of-{cache.key(str(tree), toolchain.versions())}"
+    guest = dataclasses.replace(guest, name=f"{name}-tree", builtin=name, builtin_c="CONFIG_ANDROID_BINDER_IPC=y" in more)
+    built = Kernel(guest, tree, folder)
+    with cache.lock(f"kernel/{folder.name}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        if like:
+            copy_objects(like.folder, folder)
+        _build(built, [*(line for part in (*guest.fragments, "builtin") for line in fragment(part)), *more], like)
+    GUESTS[guest.name], _OF_TREES[guest.name] = guest, built
+    return guest.name
+
+
+def _build_builtin(guest, base):
     """Lay this checkout's driver into the tree that all checkouts share, and build what that changes.
 
     One tree for all, so that a new clone rebuilds the driver and not the kernel. The result is
     copied before another checkout gets its turn.
     """
     like, tree = build(guest.builtin), source.builtin_tree(base, guest.name)
-    where = f"kernel/{guest.name}-{cache.key(*inputs, like.folder.name)}"
-    built = _IMAGES[guest.arch]
-    image = BUILD / guest.name / pathlib.Path(built).name
+    image = BUILD / guest.name / pathlib.Path(_IMAGES[guest.arch]).name
     image.parent.mkdir(parents=True, exist_ok=True)
-
-    def make(folder):
-        copy_objects(like.folder, folder)
-        _build(Kernel(guest, tree, folder), fragments, like)
-
-    # Kernels of several configurations are made of the one tree, and each has a record of the files that it was made of.
     with cache.lock(f"{tree.relative_to(cache.root())}-files"):
         install.lay_into(tree)
-        laid, made_of = install.digest(tree), cache.root() / where / ".laid"
-        if not made_of.exists() or made_of.read_text() != laid:
-            (cache.root() / where / ".complete").unlink(missing_ok=True)
-        folder = cache.in_place(where, make)
-        made_of.write_text(laid)
-        shutil.copy2(folder / built, image)
-    return Kernel(guest, tree, folder, image)
+        built = _OF_TREES[of_tree(guest.builtin, tree, like=like)]
+        shutil.copy2(built.image, image)
+    _OF_TREES[guest.name] = dataclasses.replace(built, guest=guest, copy=image)
+    return _OF_TREES[guest.name]
 
 
 def copy_objects(made, folder):

@@ -2,7 +2,6 @@
 """Check the series of patches as docs/patches.md describes it."""
 
 import concurrent.futures
-import dataclasses
 import os
 import pathlib
 import re
@@ -10,13 +9,19 @@ import shutil
 import subprocess
 import tempfile
 
-from . import cache, contract, kernel, packages, patches, proc, say, source, toolchain
+from . import aosp, cache, contract, install, kernel, packages, patches, proc, say, source
 from .versions import BUILD
 
 SENDER = "Jane Doe <jane@example.org>"
 GUEST = "um"
-# The kernel that is built: this one with both drivers in it, of whose objects it is made.
-_BUILT = dataclasses.replace(kernel.GUESTS[GUEST], name="um-patches", builtin=GUEST, builtin_c=True)
+_BESIDE = ("CONFIG_ANDROID_BINDER_IPC=y", "CONFIG_ANDROID_BINDERFS=y", "CONFIG_ANDROID_BINDER_IMPL=y", "# CONFIG_ANDROID_BINDER_IMPL_RUST is not set")
+# Guests with FLAVOUR=replace: more settings, words for the kernel, and what of the contract suite takes no hour. Arch makes no device by default, and
+# Cuttlefish has Android's configuration.
+_REPLACED = (
+    ("x86_64", ('CONFIG_ANDROID_BINDER_DEVICES=""',), (), ("devices_are_a_parameter",)),
+    ("x86_64", ('CONFIG_ANDROID_BINDER_DEVICES=""',), ("binder_rust.devices=binder,hwbinder,vndbinder",), ()),
+    ("arm64-android", (), (), ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::")),
+)
 _CHECKPATCH = ("--strict", "--terse", "--no-summary", "--no-signoff")
 # For each patch with a new file checkpatch expects a change of MAINTAINERS, which is a patch of its own. Lines: rustfmt formats Rust, `make check` tries C,
 # test_patches.py comments, in which checkpatch counts the bytes of a drawing. Trace events: tools/lab/check.py. "acknowledgement", as it
@@ -89,36 +94,36 @@ def _page(path):
 
 
 def built(tally):
-    """Apply FLAVOUR=beside to a whole tree, build a kernel after each patch that changes what is compiled, and run the contract
-    suite on both drivers of the last."""
-    texts, like, base = patches.base(), kernel.build(GUEST), source.tree()
+    """Apply the series to a tree like mainline's, and build User Mode Linux after each patch that changes what is compiled. Run tests on the kernels of
+    FLAVOUR=replace, then the contract suite on both drivers of the kernel of FLAVOUR=beside."""
+    base, like = source.mainline(), kernel.build(GUEST)
+    texts = patches.base()
     files = patches.write(BUILD / "patches/built", "beside", SENDER, texts)
-    where = f"{_BUILT.name}-{cache.key(base.name, like.folder.name)}"
-    with cache.lock(f"kernel/{where}"):
-        tree, folder = cache.root() / "source/patched" / where, cache.root() / "kernel" / where
+    tree = cache.root() / "source/patched" / base.name
+    with cache.lock(f"source/patched/{base.name}"):
         shutil.rmtree(tree, ignore_errors=True)
         tree.parent.mkdir(parents=True, exist_ok=True)
         proc.output("cp", "-al", base, tree)
         repository = patches.Repository(tree, SENDER)
         repository.commit(texts, "Linux\n")
-        folder.mkdir(parents=True, exist_ok=True)
-        kernel.copy_objects(like.folder, folder)
-        patched = kernel.Kernel(_BUILT, tree, folder)
-        for file in files:
+        for file in files[:-1]:
             repository.git("am", "--quiet", file)
-            if (tree / "drivers/android/Kconfig.rust_binder").exists():
-                tally.nothing_wrong(f"a kernel after {file.name}", _build(patched, like, last=file == files[-1]))
+            if (tree / install.KCONFIG_FILE).exists():
+                _build(tally, file, tree, like)
+        for name, more, boot, only in _REPLACED:
+            name = kernel.of_tree(name, tree, more)
+            contract.suite(tally, name, "rust", f"contract {name} rust, replace", only=only, boot=boot)
+        name = kernel.of_tree(GUEST, tree, like=like)
+        tally.one(f"aosp {name} rust, replace", not aosp.run(name, "rust"))
+        repository.git("am", "--quiet", files[-1])
+        name = _build(tally, files[-1], tree, like, *_BESIDE)
         for driver, boot in (("rust", ("binder.impl=rust",)), ("c", ())):
-            contract.suite(tally, patched, driver, f"contract of the patched kernel, {driver}", boot=boot)
+            contract.suite(tally, name, driver, f"contract {name} {driver}, beside", boot=boot)
 
 
-def _build(patched, like, last):
-    """Build a kernel with our driver in it, and after the last patch with the C driver, too; gives the warnings about it."""
-    lines = [line for name in _BUILT.fragments for line in kernel.fragment(name) if "CONFIG_ANDROID_BINDER_IPC_RUST=" not in line]
-    lines.append("CONFIG_ANDROID_BINDER_IPC_RUST=y")
-    if last:
-        lines = [line for line in lines if "CONFIG_ANDROID_BINDER_IPC=" not in line]
-        lines += ["CONFIG_ANDROID_BINDER_IPC=y", "CONFIG_ANDROID_BINDER_IMPL=y", "# CONFIG_ANDROID_BINDER_IMPL_RUST is not set"]
-    kernel.configure(patched, lines, like)
-    log = proc.logged("building the patched kernel", "kernel-patched", patched.make(like=like), env=toolchain.kernel_environment())
-    return [line for line in log.read_text().splitlines() if _WARNING.match(line)]
+def _build(tally, file, tree, like, *more):
+    """Build a kernel with our driver in it, which may have no warning about our files; the name of its guest."""
+    name = kernel.of_tree(GUEST, tree, more, like)
+    log = (BUILD / f"log/kernel-{name}.log").read_text()
+    tally.nothing_wrong(f"a kernel after {file.name}", [line for line in log.splitlines() if _WARNING.match(line)])
+    return name

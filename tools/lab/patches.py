@@ -50,8 +50,8 @@ def rows(flavour):
 
 
 def base(tree=None, flavour="replace"):
-    """{name: text} of what a tree has that the series changes: the user's, or the one that our kernels are built of as it was packed."""
-    folder = pathlib.Path(tree).absolute() if tree else source.tree()
+    """{name: text} of what a tree has that the series changes: the user's, or one as mainline has it."""
+    folder = pathlib.Path(tree).absolute() if tree else source.mainline()
     install.must_be_kernel(folder)
     if clash := next((name for name in install.files() if (folder / name).exists()), None):
         raise say.LabError(f"{folder} already has a {clash}, which the series adds: use a tree without the driver")
@@ -65,8 +65,7 @@ def base(tree=None, flavour="replace"):
              for path in (sorted((folder / name).rglob("*")) if name.endswith("/") else [folder / name]) if not path.is_dir()]
     if lacking := next((path for path in paths if not path.exists()), None):
         raise say.LabError(f"there is no {lacking}: the patches are for a whole Linux tree")
-    texts = {str(path.relative_to(folder)): path.read_text() for path in paths}
-    return texts if tree else texts | {"drivers/android/Kconfig": source.untouched_kconfig(folder)}
+    return {str(path.relative_to(folder)): path.read_text() for path in paths}
 
 
 def write(folder, flavour, sender, texts):

@@ -25,7 +25,7 @@ def tree():
 
     def make(part):
         unpack(archive, part)
-        _prepare(part)
+        _edit(part, _EDITS)
 
     return cache.entry(f"source/debian-{cache.key(archive.name, PREPARATION)}", make)
 
@@ -50,12 +50,15 @@ def unpack(archive, folder, *names):
         proc.output("bash", "-c", _UNPACK, "bash", archive, folder, *(f"*/{name}" for name in names))
 
 
-def untouched_kconfig(tree):
-    """The Kconfig of a tree in the cache, as the source package has it."""
-    text = (tree / _KCONFIG).read_text()
-    for old, new in _EDITS[_KCONFIG]:
-        text = text.replace(new, old)
-    return text
+def mainline():
+    """A copy of that tree, in hard links, without what Debian changes so that Binder's drivers can be modules (docs/patches.md)."""
+    base = tree()
+
+    def make(part):
+        proc.output("cp", "-al", base, part)
+        _edit(part, _MAINLINE)
+
+    return cache.entry(f"source/mainline-{cache.key(base.name, _MAINLINE)}", make)
 
 
 def builtin_tree(base, name):
@@ -118,9 +121,33 @@ _EDITS = {
 }
 
 
-def _prepare(part):
+# As mainline has it: the C driver cannot be a module, and nothing is exported that only Binder's drivers call of all that can be one.
+_UNEXPORTED = {
+    "fs/file.c": ("file_close_fd",),
+    "ipc/msgutil.c": ("init_ipc_ns",),
+    "ipc/namespace.c": ("put_ipc_ns",),
+    "kernel/sched/syscalls.c": ("can_nice",),
+    "kernel/sched/wait.c": ("__wake_up_pollfree",),
+    "kernel/task_work.c": ("task_work_add",),
+    "mm/list_lru.c": ("list_lru_del",),
+    "mm/memory.c": ("zap_vma_range",),
+    "mm/mmap_lock.c": ("lock_vma_under_rcu",),
+    "security/security.c": tuple(f"security_binder_{hook}" for hook in ("set_context_mgr", "transaction", "transfer_binder", "transfer_file")),
+}
+_MAINLINE = {
+    _KCONFIG: (('tristate "Android Binder IPC', 'bool "Android Binder IPC'), *((new, old) for old, new in _EDITS[_KCONFIG])),
+    "drivers/android/Makefile": (
+        ("+= binder_linux.o\nbinder_linux-y := ", "+= "),
+        ("binder_linux-$(CONFIG_ANDROID_BINDERFS)", "obj-$(CONFIG_ANDROID_BINDERFS)"),
+        ("binder_linux-$(CONFIG_ANDROID_BINDER_ALLOC", "obj-$(CONFIG_ANDROID_BINDER_ALLOC"),
+    ),
+    **{name: tuple((f"\nEXPORT_SYMBOL_GPL({symbol});\n", "\n") for symbol in symbols) for name, symbols in _UNEXPORTED.items()},
+}
+
+
+def _edit(part, all_edits):
     """Make the edits in new files: other trees may have links to the old ones."""
-    for name, edits in _EDITS.items():
+    for name, edits in all_edits.items():
         path = part / name
         text = path.read_text()
         for old, new in edits:

@@ -30,6 +30,7 @@ def test_what_make_is_given_reaches_a_command_as_it_is():
     ("contract GUEST=nonsense", "invalid choice: 'nonsense' (choose from 'um'"),
     ("install KERNEL=/nonexistent", "error: /nonexistent is no kernel tree"),
     ("kernel KERNEL_SRC=/nonexistent", "error: /nonexistent is no kernel tree"),
+    ("exec RUN=true KERNEL_SRC=/nonexistent", "error: /nonexistent is no kernel tree"),
     ("nonsense", "No rule to make target 'nonsense'"),
 ])
 def test_an_unknown_option_ends_with_the_known_ones(command, says):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The differences of our kernel tree from Debian's, kernels of two configurations that are made of one tree with our driver in it, the
+"""The differences of our kernel tree from Debian's, trees of which no kernel is made, the
 choice of Debian's kernel from a suite, and the output of a Debian machine that counts as checks."""
 
 import os
+import re
 
 import pytest
 
 from . import cache, deb_test, install, kernel, say, source, stock
+from .versions import ROOT
 
 KCONFIG = """config ANDROID_BINDER_IPC
 	tristate "Android Binder IPC Driver"
@@ -24,38 +26,26 @@ def test_both_drivers_can_be_modules_and_other_trees_stay_what_they_are(tmp_path
             (tmp_path / tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "other" / name).write_text(text)
         os.link(tmp_path / "other" / name, tmp_path / "ours" / name)
-    source._prepare(tmp_path / "ours")
+    source._edit(tmp_path / "ours", source._EDITS)
     made = (tmp_path / "ours" / source._KCONFIG).read_text()
     assert made.count("\ttristate ") == 2 and "!ANDROID_BINDER_IPC" not in made
     assert {name: (tmp_path / "other" / name).read_text() for name in texts} == texts
-    assert source.untouched_kconfig(tmp_path / "ours") == KCONFIG
+    # A bool and `!= y` crash the kernel's kconfig.
+    assert not re.search(r"^\tdepends .*!=", (ROOT / "drivers/android/Kconfig.rust_binder").read_text(), re.M)
     with pytest.raises(say.LabError, match="not a Linux 7.3 tree"):
-        source._prepare(tmp_path / "ours")
+        source._edit(tmp_path / "ours", source._EDITS)
 
 
-def test_each_kernel_of_a_tree_has_the_present_driver(tmp_path, monkeypatch):
-    driver, tree, guest = ["one"], tmp_path / "cache/source/builtin/tree", kernel.GUESTS["um-builtin"]
-    tree.mkdir(parents=True)
-
-    def make(made, _fragments, _like):
-        image = made.folder / kernel._IMAGES[guest.arch]
-        image.parent.mkdir(parents=True, exist_ok=True)
-        image.write_text((tree / "driver.rs").read_text())
-
-    def built(configuration):
-        return kernel._build_builtin(guest, tmp_path, [], [configuration]).image.read_text()
-
-    monkeypatch.setenv("RUST_BINDER_CACHE", str(tmp_path / "cache"))
-    for module, name, value in (
-        (kernel, "BUILD", tmp_path / "build"), (kernel, "copy_objects", lambda *_: None), (kernel, "_build", make),
-        (kernel, "build", lambda name: kernel.Kernel(guest, tmp_path, tmp_path / "like")), (source, "builtin_tree", lambda *_: tree),
-        (install, "lay_into", lambda tree: (tree / "driver.rs").write_text(driver[0])), (install, "digest", lambda tree: cache.content(tree / "driver.rs")),
-    ):
-        monkeypatch.setattr(module, name, value)
-    assert built("first") == "one"
-    driver[0] = "two"
-    assert built("second") == "two"
-    assert built("first") == "two"
+@pytest.mark.parametrize("version, guest, says", [
+    ("6", "um", "is Linux 6.3: the driver needs Linux 7.3"),
+    ("7", "um", "lacks this driver: run tools/install-into-kernel"),
+    ("7", "um-builtin", "KERNEL_SRC= needs another guest"),
+    ("7", "debian-7.3", "KERNEL_SRC= needs another guest"),
+])
+def test_trees_of_which_no_kernel_is_made(tmp_path, version, guest, says):
+    (tmp_path / "Makefile").write_text(f"VERSION = {version}\nPATCHLEVEL = 3\n")
+    with pytest.raises(say.LabError, match=says):
+        kernel.of_tree(guest, tmp_path)
 
 
 class Suite:

@@ -26,13 +26,13 @@
 #include <linux/fs_context.h>
 #include <linux/fsnotify.h>
 #include <linux/idr.h>
-#include <linux/ipc_namespace.h>
 #include <linux/kdev_t.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -121,7 +121,7 @@ static u32 binderfs_last_minor(const struct user_namespace *user_ns)
 	if (user_ns != &init_user_ns)
 		return BINDERFS_MINORS / 2 - 1;
 	if (IS_ENABLED(CONFIG_IPC_NS) &&
-	    current->nsproxy->ipc_ns != &init_ipc_ns)
+	    current->nsproxy->ipc_ns != init_task.nsproxy->ipc_ns)
 		return BINDERFS_MINORS - BINDERFS_MINORS_OF_HOST - 1;
 	return BINDERFS_MINORS - 1;
 }

@@ -215,16 +215,13 @@ static int prepare_to_close(struct files_struct *files, unsigned int fd,
 void kernel_ext_close_fd(unsigned int fd, const struct file_operations *in_use)
 {
 	struct files_struct *files = current->files;
-	struct file *file;
 
 	/* A kernel thread has no table of its own. */
 	if (!files || current->flags & PF_KTHREAD)
 		return;
 	if (prepare_to_close(files, fd, in_use))
 		return;
-	file = file_close_fd(fd);
-	if (file)
-		filp_close(file, files);
+	close_fd(fd);
 }
 
 #ifndef __x86_64__
