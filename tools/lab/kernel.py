@@ -64,7 +64,7 @@ GUESTS = {
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
-# What this process has made of trees with our driver, by the names of the guests.
+# Kernels that this process has made of trees with our driver, by the names of their guests.
 _OF_TREES = {}
 # Those of other processors than this machine's; the driver is a module.
 FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv") and not which.builtin)
