@@ -78,10 +78,7 @@ pub(crate) fn reply(
         }
         (ReplyCompletion::Queued, None) => {}
         (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
-        (ReplyCompletion::Later, _) => {
-            let urgency = urgency_of_completion(request, Urgency::Deferred);
-            thread.end_reply(error.is_some(), urgency);
-        }
+        (ReplyCompletion::Later(urgency), _) => thread.end_reply(error.is_some(), urgency),
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, sender.hint, |caller, guard| {
@@ -103,10 +100,10 @@ enum ReplyCompletion {
     Queued,
     /// The thread reads it when its command has run.
     ReadAtOnce,
-    /// It is queued later. Until then the thread stays
+    /// It is queued later, with this urgency. Until then the thread stays
     /// [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may
     /// be queued before the completion.
-    Later,
+    Later(Urgency),
 }
 
 /// Takes the call that the thread serves off its stack. Returns the debug id of the reply; and the
@@ -143,7 +140,7 @@ fn begin_reply(
     let mut wakes_pollers = false;
     let urgency = urgency_of_completion(request, Urgency::Deferred);
     let completion = if !has_no_objects {
-        ReplyCompletion::Later
+        ReplyCompletion::Later(urgency)
     } else if reads_then
         && urgency == Urgency::Urgent
         && !needs_thread
