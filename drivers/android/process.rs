@@ -392,12 +392,12 @@ impl ProcessState {
         if pool.is_thread_requested || pool.started >= pool.max_threads || is_any_idle {
             return false;
         }
-        self.may_grow(thread)
+        self.pool_may_grow(thread)
     }
 
     /// Returns whether `thread` is one of the pool, and the limit of threads permits one more.
     #[cold]
-    fn may_grow(&self, thread: &Thread) -> bool {
+    fn pool_may_grow(&self, thread: &Thread) -> bool {
         thread.state.access(self).looper.is_in_pool()
             && limits().threads.has_room(self.threads.len())
     }
