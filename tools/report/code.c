@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU TCG plugin: the kernel's code that the windows which tools/binder-bench measures execute. Instruction counts do not show how much
- * of a CPU's caches for code a call takes, nor the jumps that a CPU has to predict.
+ * A QEMU TCG plugin: the kernel's code that is executed in each window that tools/binder-bench measures. Instruction counts do not show how
+ * much of a CPU's cache for code a call takes, nor the jumps that a CPU has to predict.
  *
- * When all windows of one thing that is measured are done, the plugin writes
+ * The plugin writes
  *
- *	window KIND BRANCHES INDIRECT		of each window in its order: taken branches, indirect jumps and calls
- *	line ADDRESS TIMES			of each line of 64 bytes of code: how often all long windows executed it
- *	end
+ *	window KIND BRANCHES INDIRECT	at the end of a window: its taken branches, and its indirect jumps and calls
+ *
+ * After the last window of one thing that is measured, it writes the lines of code, of 64 bytes each, and a line `end`:
+ *
+ *	line ADDRESS TIMES		how often all long windows executed the line
  *
  * Meant for one CPU.
  *
@@ -17,7 +19,6 @@
 #include "plugin.h"
 
 #define LINE 64
-#define WINDOWS 4096
 
 /* Instructions that QEMU executes in a row. A block that it translates again is another one here. */
 struct block {
@@ -28,15 +29,11 @@ struct block {
 	bool indirect;
 };
 
-struct window {
-	enum kind kind;
-	uint64_t branches;
-	uint64_t indirect;
-};
-
 static struct block *blocks;
-static struct window windows[WINDOWS];
-static size_t window_count;
+
+/* The window that is measured, and what it has executed so far. */
+static enum kind kind = NEITHER;
+static uint64_t branches, indirect;
 static bool counting;
 
 /* Where the block ends that was executed last, and whether it ends with an indirect jump or call. */
@@ -46,21 +43,19 @@ static bool last_indirect;
 static void executed(unsigned int cpu, void *data)
 {
 	struct block *block = data;
-	struct window *window;
 
 	if (!counting)
 		return;
-	window = &windows[window_count - 1];
-	window->branches += last_end != block->start;
-	window->indirect += last_indirect;
-	block->times += window->kind == LONG;
+	branches += last_end != block->start;
+	indirect += last_indirect;
+	block->times += kind == LONG;
 	last_end = block->end;
 	last_indirect = block->indirect;
 }
 
 static void starts(unsigned int cpu, void *data)
 {
-	counting = window_count;
+	counting = kind != NEITHER;
 }
 
 static void ends(unsigned int cpu, void *data)
@@ -68,17 +63,19 @@ static void ends(unsigned int cpu, void *data)
 	counting = false;
 }
 
+/* The window before ends here; `data` is the kind of the next one. */
 static void window_starts(unsigned int cpu, void *data)
 {
-	if (window_count == WINDOWS)
-		abort();
-	windows[window_count++] = (struct window){ .kind = (enum kind)(uintptr_t)data };
+	if (kind != NEITHER)
+		fprintf(out, "window %s %" PRIu64 " %" PRIu64 "\n", kind_names[kind], branches, indirect);
+	kind = (enum kind)(uintptr_t)data;
+	branches = 0;
+	indirect = 0;
 }
 
 static void windows_end(unsigned int cpu, void *data)
 {
-	for (size_t i = 0; i < window_count; i++)
-		fprintf(out, "window %s %" PRIu64 " %" PRIu64 "\n", kind_names[windows[i].kind], windows[i].branches, windows[i].indirect);
+	window_starts(cpu, (void *)NEITHER);
 	for (struct block *block = blocks; block; block = block->next) {
 		for (uint64_t line = block->start / LINE; block->times && line <= (block->end - 1) / LINE; line++)
 			fprintf(out, "line %" PRIx64 " %" PRIu64 "\n", line * LINE, block->times);
@@ -86,7 +83,6 @@ static void windows_end(unsigned int cpu, void *data)
 	}
 	fprintf(out, "end\n");
 	fflush(out);
-	window_count = 0;
 }
 
 static const struct at_marks at_marks = { starts, ends, window_starts, windows_end };
