@@ -136,7 +136,7 @@ def _contract(arguments):
 
 
 def _kernel(arguments):
-    return kernel.build(kernel.of_tree(arguments.guest, arguments.tree) if arguments.tree else arguments.guest)
+    return kernel.of_tree(arguments.guest, arguments.tree) if arguments.tree else kernel.build(arguments.guest)
 
 
 def _boot(arguments):

@@ -38,10 +38,11 @@ _OUTCOMES = {"RUN": "unfinished", "OK": "passed", "FAILED": "failed", "SKIPPED":
 
 
 def run(name, driver):
-    """Run the tests on a driver in guest `name`, and print the results next to those of the C driver, which is a module; returns the problems."""
-    which = kernel.GUESTS[name]
+    """Run the tests on a driver in guest `name`, or on a kernel, and print the results next to those of the C driver, which is a module; returns the
+    problems."""
+    which = kernel.build(name).guest
     built = build(which.arch)
-    return _report(name, _run(built, name, driver), _run(built, which.builtin or name, "c"))
+    return _report(which.name, _run(built, name, driver), _run(built, which.builtin or name, "c"))
 
 
 def build(arch="um"):
@@ -113,7 +114,7 @@ def _run(built, name, driver):
 def _boot(built, name, driver, lines):
     """Run these command lines in one guest: how each test went, and what else was wrong."""
     job = guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files(built), timeout=900, boot=("lsm=selinux",))
-    result = runner.run(f"AOSP's tests {name} {driver}" if len(lines) > 1 else f"{lines[0].split('=')[-1]} again", name, job)
+    result = runner.run(f"AOSP's tests {kernel.build(name).guest.name} {driver}" if len(lines) > 1 else f"{lines[0].split('=')[-1]} again", name, job)
     problems = list(result.problems)
     if "@@ servicemanager alive" not in result.output:
         problems.append("the service manager died")

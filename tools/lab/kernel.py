@@ -2,6 +2,7 @@
 """Kernels for the guests: configured from our fragments, checked, built in the cache."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -64,8 +65,6 @@ GUESTS = {
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
-# Kernels that this process has made of trees with our driver, by the names of their guests.
-_OF_TREES = {}
 # Those of other processors than this machine's; the driver is a module.
 FOREIGN = tuple(name for name, which in GUESTS.items() if which.arch in ("arm64", "riscv") and not which.builtin)
 
@@ -133,8 +132,6 @@ def build(name):
     if isinstance(name, (Kernel, stock.Kernel)):
         return name
     guest = GUESTS[name]
-    if name in _OF_TREES:
-        return _OF_TREES[name]
     if guest.stock:
         packages.ensure("base", "rust", guest.arch)
         return stock.Kernel(guest, stock.prepared(name))
@@ -152,8 +149,8 @@ def build(name):
 
 
 def of_tree(name, tree, more=(), like=None):
-    """The name of a guest like `name` with `more` settings, whose kernel is made of a user's tree that our driver was laid into, and brought up to date
-    now. `like`: a kernel of ours with mostly the same objects."""
+    """The kernel of a guest like `name` with `more` settings, made of a user's tree that our driver was laid into, and brought up to date now. `like`: a
+    kernel of ours with mostly the same objects."""
     guest, tree = GUESTS[name], pathlib.Path(tree).absolute()
     install.must_be_kernel(tree)
     if guest.stock or guest.builtin:
@@ -169,10 +166,10 @@ def of_tree(name, tree, more=(), like=None):
         if like:
             copy_objects(like.folder, folder)
         _build(built, [*(line for part in (*guest.fragments, "builtin") for line in fragment(part)), *more], like)
-    GUESTS[guest.name], _OF_TREES[guest.name] = guest, built
-    return guest.name
+    return built
 
 
+@functools.cache
 def _build_builtin(guest, base):
     """Lay this checkout's driver into the tree that all checkouts share, and build what that changes.
 
@@ -184,10 +181,9 @@ def _build_builtin(guest, base):
     image.parent.mkdir(parents=True, exist_ok=True)
     with cache.lock(f"{tree.relative_to(cache.root())}-files"):
         install.lay_into(tree)
-        built = _OF_TREES[of_tree(guest.builtin, tree, like=like)]
+        built = of_tree(guest.builtin, tree, like=like)
         shutil.copy2(built.image, image)
-    _OF_TREES[guest.name] = dataclasses.replace(built, guest=guest, copy=image)
-    return _OF_TREES[guest.name]
+    return dataclasses.replace(built, guest=guest, copy=image)
 
 
 def copy_objects(made, folder):

@@ -111,19 +111,18 @@ def built(tally):
             if (tree / install.KCONFIG_FILE).exists():
                 _build(tally, file, tree, like)
         for name, more, boot, only in _REPLACED:
-            name = kernel.of_tree(name, tree, more)
-            contract.suite(tally, name, "rust", f"contract {name} rust, replace", only=only, boot=boot)
-        name = kernel.of_tree(GUEST, tree, like=like)
-        tally.one(f"aosp {name} rust, replace", not aosp.run(name, "rust"))
+            patched = kernel.of_tree(name, tree, more)
+            contract.suite(tally, patched, "rust", f"contract {name}-tree rust, replace", only=only, boot=boot)
+        tally.one(f"aosp {GUEST}-tree rust, replace", not aosp.run(kernel.of_tree(GUEST, tree, like=like), "rust"))
         repository.git("am", "--quiet", files[-1])
-        name = _build(tally, files[-1], tree, like, *_BESIDE)
+        patched = _build(tally, files[-1], tree, like, *_BESIDE)
         for driver, boot in (("rust", ("binder.impl=rust",)), ("c", ())):
-            contract.suite(tally, name, driver, f"contract {name} {driver}, beside", boot=boot)
+            contract.suite(tally, patched, driver, f"contract {GUEST}-tree {driver}, beside", boot=boot)
 
 
 def _build(tally, file, tree, like, *more):
-    """Build a kernel with our driver in it, which may have no warning about our files; the name of its guest."""
-    name = kernel.of_tree(GUEST, tree, more, like)
-    log = (BUILD / f"log/kernel-{name}.log").read_text()
+    """Build a kernel with our driver in it, which may have no warning about our files."""
+    patched = kernel.of_tree(GUEST, tree, more, like)
+    log = (BUILD / f"log/kernel-{patched.guest.name}.log").read_text()
     tally.nothing_wrong(f"a kernel after {file.name}", [line for line in log.splitlines() if _WARNING.match(line)])
-    return name
+    return patched
