@@ -10,7 +10,7 @@ from .versions import PINNED
 KERNEL = PINNED["kernel"]
 C_FILES = PINNED["c_driver"]["files"]
 SELFTESTS = "tools/testing/selftests"
-# Part of the key of every tree: raise it when `_prepare` does something else.
+# Part of the key of every tree: raise it when `_EDITS` change.
 PREPARATION = 2
 _KCONFIG = "drivers/android/Kconfig"
 _UNPACK = """set -o pipefail
