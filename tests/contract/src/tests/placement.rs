@@ -65,8 +65,11 @@ case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
 });
 
 case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], needs_the_stage, |t, ()| {
+    // The others hint that each caller of a call with a reply is about to sleep. What follows from
+    // it differs from machine to machine.
+    t.needs("a driver that knows who goes on", t.driver == Driver::Rust);
     let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
-    t.ours_alone(&format!("woken on the CPU of who goes on: {moves} of {ROUNDS}"), moves <= BY_CHANCE);
+    assert!(moves <= BY_CHANCE, "woken on the CPU of who goes on: {moves} of {ROUNDS}");
 });
 
 /// The flag of a waker that is about to sleep (`WF_SYNC`).
