@@ -152,7 +152,8 @@ case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     b.call(&manager, 0, 2, &empty());
     manager.start_blocking_call(back, 3, &empty());
     manager.kill();
-    let is_told = !b.actor.is_blocked();
+    // A worker of the driver ends the process, some time later.
+    let is_told = t.driver != Driver::C || !b.actor.is_blocked();
     let why = "of a chain of calls the end of one thread is told to the last caller";
     if !t.known_difference(Driver::C, why, is_told) {
         return;
