@@ -359,20 +359,32 @@ impl Node {
     /// To be called with no lock held.
     fn lower(self: &Arc<Self>, fell: Fell, change: impl FnOnce(&mut NodeCounts)) {
         let mut owner = self.owner().state.lock();
-        change(&mut self.state.access_mut(&mut owner).counts);
-        let wake = self.settle(&mut owner, fell);
+        let wake = self.lower_locked(&mut owner, fell, change);
         wake.after(owner, self.owner(), WakeHint::Anywhere);
+    }
+
+    /// The same with the owner's state lock held. Returns the wake for what follows.
+    #[inline]
+    fn lower_locked(
+        self: &Arc<Self>,
+        owner: &mut ProcessState,
+        fell: Fell,
+        change: impl FnOnce(&mut NodeCounts),
+    ) -> Wake {
+        let counts = &mut self.state.access_mut(owner).counts;
+        change(counts);
+        match counts.is_known_to_be_held() {
+            true => Wake::Nobody,
+            false => self.settle(owner, fell),
+        }
     }
 
     /// Removes the strong local count of a call. Returns the wake for what follows.
     #[inline]
     pub(crate) fn end_use_locked(self: &Arc<Self>, owner: &mut ProcessState) -> Wake {
-        let counts = &mut self.state.access_mut(owner).counts;
-        counts.drop_local(Strength::Strong);
-        match counts.is_known_to_be_held() {
-            true => Wake::Nobody,
-            false => self.settle(owner, Fell::Use),
-        }
+        self.lower_locked(owner, Fell::Use, |counts| {
+            counts.drop_local(Strength::Strong)
+        })
     }
 
     /// Queues a node update for the owner after counts went down, or removes the node. Returns the

@@ -169,7 +169,8 @@ impl NodeCounts {
     }
 
     /// Returns whether handles keep the node in use, and the owner was notified of strong and weak
-    /// counts: then it [has no update](Self::has_update).
+    /// counts. Then it [has no update](Self::has_update), and is not
+    /// [only used](Self::is_only_used), because each handle counts as a ref.
     pub(crate) fn is_known_to_be_held(&self) -> bool {
         self.strong_refs > 0 && self.strong != OwnerRef::None && self.weak != OwnerRef::None
     }
