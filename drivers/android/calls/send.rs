@@ -303,9 +303,13 @@ fn expect_reply_late(
         Some(spare) => spare,
         None => work::new_ticket()?,
     };
-    let room = thread.make_room_on_stack();
-    room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
     let mut process = thread.process.state.lock();
+    if !thread.state.access(&process).stack.frames.has_room() {
+        drop(process);
+        let room = thread.make_room_on_stack();
+        room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
+        process = thread.process.state.lock();
+    }
     Ok(expect_reply(
         thread.state.access_mut(&mut process),
         ticket,
