@@ -277,13 +277,10 @@ impl Writer<'_> {
         if self.done as u64 % OBJECT_ALIGNMENT != 0 {
             return Err(EINVAL);
         }
-        let mut bytes = [0; Object::MAX_SIZE];
-        let size = usize::min(self.size - self.done, bytes.len());
-        UserSlice::new(self.next(), size)
-            .reader()
-            .read_slice(&mut bytes[..size])
-            .map_err(|_| EINVAL)?;
-        Object::read(&bytes[..size]).ok_or(EINVAL)
+        let mut bytes = UserBytes::<{ Object::MAX_SIZE }>::new();
+        let size = usize::min(self.size - self.done, Object::MAX_SIZE);
+        bytes.read(self.next(), size).map_err(|_| EINVAL)?;
+        Object::read(bytes.as_slice()).ok_or(EINVAL)
     }
 
     /// Writes the translation of the object that was read, which has the same size.
