@@ -166,7 +166,12 @@ impl PointerArea {
 
     /// Ends the area after the last object: copies what remains of all blocks.
     pub(crate) fn finish(mut self, copy: &mut impl FnMut(Piece) -> Result) -> Result {
-        self.close_down_to(0, copy)
+        self.close_down_to(0, copy)?;
+        if self.open.capacity() == 0 {
+            // It has no memory, and would call the allocator to free it.
+            core::mem::forget(self.open);
+        }
+        Ok(())
     }
 
     /// Cuts a block from the unused rest of the area.
