@@ -104,7 +104,8 @@ fn copy_objects(
     route: Route<'_>,
     buffer: &mut Buffer,
 ) -> Result<(), Failure> {
-    let offsets = Offsets::copy(request, route.receiver, buffer)?;
+    let mut offsets = Offsets::Few(UserBytes::new());
+    offsets.copy(request, route.receiver, buffer)?;
     // The offsets are looked at before the size of the pointer area (contract 9.4).
     if request.buffers_size % size_of::<u64>() as u64 != 0 {
         return Err(Failure::new(Reason::OddPointers, EINVAL));
@@ -188,34 +189,34 @@ const FEW_OFFSETS: usize = size_of::<[u64; 8]>();
 impl Offsets {
     /// Reads the array from the sender once, keeps it for the driver, and writes it to the
     /// receiver's buffer. Fails with `EFAULT` when it is unreadable, and with `EINVAL` when its
-    /// size is no multiple of an entry's.
+    /// size is no multiple of an entry's. (It reads in place: returned, the array would be copied.)
+    #[inline]
     fn copy(
+        &mut self,
         request: &TransactionRequest,
         receiver: &Process,
         buffer: &Buffer,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(), Failure> {
         let size = buffer.layout.offsets_size as usize;
         let unreadable = |error| Failure::new(Reason::UnreadableOffsets, error);
         let source = usize::try_from(request.offsets).map_err(|_| unreadable(EFAULT))?;
         let source = UserPtr::from_addr(source);
-        let offsets = if size <= FEW_OFFSETS {
-            let mut bytes = UserBytes::new();
-            bytes.read(source, size).map_err(unreadable)?;
-            Self::Few(bytes)
-        } else {
-            let mut bytes = KVVec::new();
-            UserSlice::new(source, size)
-                .read_all(&mut bytes, GFP_KERNEL)
-                .map_err(unreadable)?;
-            Self::Many(bytes)
-        };
+        match self {
+            Self::Few(bytes) if size <= FEW_OFFSETS => bytes.read(source, size),
+            _ => {
+                let mut bytes = KVVec::new();
+                let read = UserSlice::new(source, size).read_all(&mut bytes, GFP_KERNEL);
+                *self = Self::Many(bytes);
+                read
+            }
+        }
+        .map_err(unreadable)?;
         if size % size_of::<u64>() != 0 {
             return Err(Failure::new(Reason::OddOffsets, EINVAL));
         }
         let at = buffer.offset + aligned::<usize>(buffer.layout.data_size);
-        let written = receiver.pages.write(at as usize, offsets.as_bytes());
-        written.map_err(|error| unwritable(error))?;
-        Ok(offsets)
+        let written = receiver.pages.write(at as usize, self.as_bytes());
+        written.map_err(|error| unwritable(error))
     }
 
     fn as_bytes(&self) -> &[u8] {
