@@ -71,16 +71,7 @@ def _source():
 
     def make(part):
         cache.need_space(1.0, "AOSP's sources and libraries")
-        part.mkdir(parents=True)
-        suite = debian.Suite(part / "apt", wanted["suite"], sources=True)
-        suite.must_update()
-        suite.download_source("downloading AOSP's sources (19 MB)", "aosp-source", part, wanted["package"])
-        archive = next(part.glob("*.orig.tar.*"), None)
-        if not archive:
-            raise say.LabError(f"{wanted['package']} of {suite.name} came without its original archive")
-        proc.output("tar", "-xf", archive, "-C", part, *_PARTS)
-        archive.unlink()
-        proc.output("rm", "-rf", part / "apt")
+        debian.unpack_source(wanted, "downloading AOSP's sources (19 MB)", "aosp-source", part, *_PARTS)
 
     return cache.entry(f"aosp/source-{cache.key(wanted, _PARTS)}", make)
 

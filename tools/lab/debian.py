@@ -88,10 +88,19 @@ class Suite:
             path.unlink()
         return wanted
 
-    def download_source(self, title, log, folder, package):
-        """Lay the original archive of a source package, without Debian's changes, into `folder`."""
-        argv = ["apt-get", *self._options, "source", "--download-only", "--tar-only", package]
-        proc.logged(title, log, argv, cwd=folder)
+
+def unpack_source(wanted, title, log, folder, *options):
+    """Unpack the original archive of a source package, without Debian's changes, into a new folder; `options` of tar."""
+    folder.mkdir(parents=True)
+    suite = Suite(folder / "apt", wanted["suite"], sources=True)
+    suite.must_update()
+    proc.logged(title, log, ["apt-get", *suite._options, "source", "--download-only", "--tar-only", wanted["package"]], cwd=folder)
+    archive = next(folder.glob("*.orig.tar.*"), None)
+    if not archive:
+        raise say.LabError(f"{wanted['package']} of {suite.name} came without its original archive")
+    proc.output("tar", "-xf", archive, "-C", folder, *options)
+    archive.unlink()
+    proc.output("rm", "-rf", folder / "apt")
 
 
 def suite_with(section, state):
