@@ -9,7 +9,7 @@ import signal
 import sys
 
 from . import bench_run, cache, check, contract, deb, doc, gate, goals, growth, guest, install, inversion, kernel, module, patches, port, programs, proc, release, say, stock, test
-from .versions import BUILD, PINNED
+from .versions import BUILD
 
 
 def main():
@@ -66,7 +66,7 @@ def _parser():
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: mutants, load, fuzz, aosp, packages, patches, 32_bit, arm64, ...")(
         "--seed", type=int, help="seed of random choices")("--count", type=int, help="number of mutants or programs")(
         "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")("--docs", help="1: write reports/")
-    option = driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver")))
+    option = tree_of(driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver"))))
     option("--only", default="", metavar="PART,...", help="run tests by parts of their names, or by rules such as FORK-1")(
         "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")(
         "--docs", help="1: with DRIVER=c, write tests/oracle/")
@@ -132,7 +132,7 @@ def _contract(arguments):
     none = [part for part in only if not proc.output(program, "list", "--filter", part)]
     if none:
         raise say.LabError(f"no test of the contract has {', '.join(none)} in its name: `{program} list` shows all")
-    return contract.command(arguments.guest, arguments.driver, only, bool(arguments.near_limits), arguments.width)
+    return contract.command(_kernel(arguments), arguments.driver, only, bool(arguments.near_limits), arguments.width)
 
 
 def _kernel(arguments):
@@ -182,7 +182,7 @@ def _report(result, quiet_status=False):
 def _install(arguments):
     changed = install.lay_into(arguments.tree)
     print("\n".join(f"  {name}" for name in changed) or "  nothing to change")
-    print(f"{arguments.tree}: set CONFIG_ANDROID_BINDER_IPC_RUST=y or =m (Linux {PINNED['kernel']['series']})")
+    print(f"{arguments.tree}: set CONFIG_ANDROID_BINDER_IPC_RUST=y or =m (Linux {install.series(arguments.tree)})")
 
 
 if __name__ == "__main__":

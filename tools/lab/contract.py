@@ -32,8 +32,8 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, 
     numbers start near their ends. `kunit`: so they do, and the driver runs its KUnit suites when it is loaded. `policy`: the security
     module gets that of the tests. `attempt`: runs the job.
     """
-    title = title or " ".join(["contract", name, driver, *boot])
     built, program = kernel.build(name), programs.build_for(name, CRATE, width)
+    title = title or " ".join(["contract", built.guest.name, driver, *boot])
     argv = ["/lab/contract", "run", "--driver", driver, *(_IMPATIENCE if driver == "upstream" else _PATIENCE)]
     argv += [word for part_of_name in only for word in ("--filter", part_of_name)]
     argv += ["--cpus", str(part)] if part else []
