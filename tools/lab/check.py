@@ -61,7 +61,7 @@ def _complaints(argv, **options):
 
 
 def _rustfmt():
-    driver = _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs", "tests/layouts/*.rs")
+    driver = _files("drivers/android/**/*.rs", "rust/kernel/**/*.rs", "packaging/linux-*/**/*.rs", "tests/layouts/*.rs")
     wrong = _complaints(["/usr/bin/rustfmt", "--check", "--edition", "2021", *driver],
                         env=proc.environment(), cwd=ROOT)
     for crate in crates():
@@ -119,7 +119,7 @@ def _called():
 
 def _checkpatch():
     script = kernel.build("um").tree / "scripts/checkpatch.pl"
-    sources = _files("drivers/android/**/*.[ch]", "rust/**/*.[ch]", "include/**/*.h", "tests/*/*.[ch]")
+    sources = _files("drivers/android/**/*.[ch]", "rust/**/*.[ch]", "include/**/*.h", "packaging/linux-*/**/*.[ch]", "tests/*/*.[ch]")
     events = _files("drivers/android/trace/events.h")
     wrong = []
     # Definitions of trace events have a form of their own, in which the kernel's files are laid out, too. Those of ours take
@@ -271,7 +271,7 @@ _RUST = ("drivers/", "rust/", "tools/", "tests/")
 _DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 # Each check by its name, with its inputs and about how many seconds it takes.
 CHECKS = {
-    "rustfmt": (_rustfmt, _RUST, 10),
+    "rustfmt": (_rustfmt, (*_RUST, "packaging/"), 10),
     "SPDX lines": (_spdx, ("",), 1),
     "unsafe in its home": (_unsafe, ("drivers/", "rust/", _UNSAFE_TABLE), 1),
     "shell and Python syntax": (_scripts, ("tools/", "tests/", "packaging/"), 2),
@@ -289,5 +289,5 @@ CHECKS = {
     "32 bits": (_narrow, ROOMS, 20),
     "no CONFIG_SCHEDSTATS": (without_schedstats, ("drivers/android/helpers/layouts.c",), 3),
     "functions of the kernel": (_called, ("drivers/", "rust/", _CALLED), 10),
-    "checkpatch": (_checkpatch, ("drivers/", "rust/", "include/", "tests/"), 10),
+    "checkpatch": (_checkpatch, ("drivers/", "rust/", "include/", "packaging/", "tests/"), 10),
 }

@@ -8,6 +8,7 @@ nothing; a file that left our repository leaves the tree too.
 import pathlib
 import re
 import shutil
+import tomllib
 
 from . import say
 from .versions import PINNED, ROOT
@@ -30,14 +31,14 @@ def lay_into(tree):
     """Install or bring up to date; the names of the files that changed."""
     tree = pathlib.Path(tree).absolute()
     must_be_kernel(tree)
-    before = _manifest(tree)
-    ours = files()
     if clash := clashes(tree):
         raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
 
+    changed, before, replaced = lay_backports(tree), _manifest(tree), backport_edits(tree)
+    ours = [*files(), *_added(tree)]
     # The manifest comes first, so that an interrupted run can continue.
     _write_manifest(tree, before | set(ours))
-    changed = [f for f in ours if _write(tree / f, (ROOT / f).read_text())]
+    changed += [f for f in files() if _write(tree / f, _edited(f, (ROOT / f).read_text(), replaced.get(f, [])))]
     for gone in before - set(ours):
         (tree / gone).unlink(missing_ok=True)
         changed.append(gone)
@@ -50,6 +51,39 @@ def lay_into(tree):
         shutil.rmtree(tree / _UPSTREAM)
         changed.append(_UPSTREAM)
     return changed
+
+
+def lay_backports(tree):
+    """Add to a tree of another series what the driver needs of the kernel, from packaging/linux-SERIES; the names of the files that changed."""
+    added = _added(tree)
+    if added:
+        _write_manifest(tree, _manifest(tree) | added.keys())
+    laid = added | {name: _edited(name, (tree / name).read_text(), pairs) for name, pairs in backport_edits(tree).items() if name not in files()}
+    return [name for name, text in laid.items() if _write(tree / name, text)]
+
+
+def backports(tree):
+    """The folder for trees of its series, which may not exist."""
+    return ROOT / f"packaging/linux-{series(tree)}"
+
+
+def _added(tree):
+    folder = backports(tree)
+    return {str(path.relative_to(folder)): path.read_text() for top in ("drivers", "rust") for path in sorted((folder / top).rglob("*.*"))}
+
+
+def backport_edits(tree):
+    """{name: (text that is there once, text in its place)...} of files of a tree of another series, and of ours in it."""
+    listed = backports(tree) / "edits.toml"
+    return tomllib.loads(listed.read_text()) if listed.exists() else {}
+
+
+def _edited(name, text, pairs):
+    for old, new in pairs:
+        if new not in text and text.count(old) != 1:
+            raise say.LabError(f"{name} has {text.count(old)} times {old!r}, which an edits.toml in packaging/ replaces once: use a clean tree, or change the edit")
+        text = text if new in text else text.replace(old, new)
+    return text
 
 
 def edits():
@@ -68,7 +102,7 @@ def files():
 def clashes(tree):
     """Our names of files that the tree has, and not from us."""
     before = _manifest(tree)
-    return [name for name in files() if name not in before and (tree / name).exists()]
+    return [name for name in (*files(), *_added(tree)) if name not in before and (tree / name).exists()]
 
 
 def series(tree):
@@ -82,8 +116,8 @@ def series(tree):
 
 def must_be_kernel(tree):
     """Complain of a tree that the driver is not made for."""
-    if series(tree) != PINNED["kernel"]["series"]:
-        raise say.LabError(f"{tree} is Linux {series(tree)}: the driver needs Linux {PINNED['kernel']['series']}")
+    if series(tree) != PINNED["kernel"]["series"] and not backports(tree).exists():
+        raise say.LabError(f"{tree} is Linux {series(tree)}: the driver needs Linux {PINNED['kernel']['series']}, or a folder packaging/linux-{series(tree)}")
 
 
 def _manifest(tree):

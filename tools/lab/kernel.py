@@ -165,7 +165,8 @@ def of_tree(name, tree, more=(), like=None):
         folder.mkdir(parents=True, exist_ok=True)
         if like:
             copy_objects(like.folder, folder)
-        _build(built, [*(line for part in (*guest.fragments, "builtin") for line in fragment(part)), *more], like)
+        parts = [*guest.fragments, "builtin", *(path.with_suffix("") for path in install.backports(tree).glob(f"{guest.arch}.config"))]
+        _build(built, [*(line for part in parts for line in fragment(part)), *more], like)
     return built
 
 

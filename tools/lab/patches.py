@@ -37,16 +37,16 @@ def run(sender, flavour, tree=None):
     """Write the series into build/patches, and list it."""
     folder = BUILD / "patches" / flavour
     files = write(folder, flavour, sender or _from_git(), base(tree, flavour))
-    for file, row in zip(files, rows(flavour)):
+    for file, row in zip(files, rows(flavour, install.series(tree) if tree else None)):
         size = re.search(r"^ \d+ files? changed.*$", file.read_text(), re.M)
         say.lines(f"{file.name[:4]}  {row['subject']}", f"     {size[0]}")
     say.note(f"{len(files)} patches in {folder}; in your tree: git am --signoff {folder}/*.patch")
 
 
-def rows(flavour):
-    """The patches of a flavour in their order, as the list has them."""
+def rows(flavour, series=None):
+    """The patches of a flavour in their order, as the list has them; for trees of an older series there are more."""
     listed = tomllib.loads((ROOT / LIST).read_text())["patch"]
-    return [row for row in listed if row.get("flavour", flavour) == flavour]
+    return [row for row in listed if row.get("flavour", flavour) == flavour and row.get("series", series) == series]
 
 
 def base(tree=None, flavour="replace"):
@@ -55,13 +55,16 @@ def base(tree=None, flavour="replace"):
     install.must_be_kernel(folder)
     if clash := next((name for name in install.files() if (folder / name).exists()), None):
         raise say.LabError(f"{folder} already has a {clash}, which the series adds: use a tree without the driver")
+    if flavour == "beside" and install.backports(folder).exists():
+        raise say.LabError(f"{folder} is Linux {install.series(folder)}, for which there is only FLAVOUR=replace")
     if flavour == "beside" and (folder / _CHOICE_OF_ANDROID).exists():
         raise say.LabError(f"{folder} has {_CHOICE_OF_ANDROID}, Android's own choice of a driver, which has the parameter binder.impl: "
                            "the series for such a tree is FLAVOUR=replace")
     if flavour == "beside" and not (folder / _C_DRIVER).exists():
         raise say.LabError(f"{folder} has no {_C_DRIVER}: without the C driver, upstream's takes its place, which cannot be built in beside ours; "
                            "use FLAVOUR=replace, or load this driver beside upstream's as a module with name=")
-    paths = [path for name in (*_TOUCHED, *([_C_DRIVER] if (folder / _C_DRIVER).exists() else []))
+    backported = [name for name in install.backport_edits(folder) if name not in install.files()]
+    paths = [path for name in (*_TOUCHED, *backported, *([_C_DRIVER] if (folder / _C_DRIVER).exists() else []))
              for path in (sorted((folder / name).rglob("*")) if name.endswith("/") else [folder / name]) if not path.is_dir()]
     if lacking := next((path for path in paths if not path.exists()), None):
         raise say.LabError(f"there is no {lacking}: the patches are for a whole Linux tree")
@@ -78,6 +81,10 @@ def write(folder, flavour, sender, texts):
         repository, laid = Repository(pathlib.Path(name) / "tree", sender), pathlib.Path(name) / "laid"
         repository.commit(texts, "Linux\n")
         put(laid, texts)
+        wanted = rows(flavour, install.series(laid))
+        for row in (row for row in wanted if "series" in row):
+            repository.commit({name: (laid / name).read_text() for name in install.lay_backports(laid)}, message(row))
+            texts = {name: text for name, text in contents(laid).items() if name != install.MANIFEST}
         lay(laid, sender)
         changed, listed = changes(texts, laid), rows("replace")
         owned = owners(listed, changed)
@@ -88,7 +95,7 @@ def write(folder, flavour, sender, texts):
             choose(laid)
             repository.commit(changes(before, laid), message(rows(flavour)[-1]))
         repository.git("format-patch", "--quiet", "--no-signature", "--no-renames", "--zero-commit", "--numbered", "--output-directory", folder,
-                       f"HEAD~{len(rows(flavour))}")
+                       f"HEAD~{len(wanted)}")
     files = sorted(folder.glob("*.patch"))
     (folder / "cover-letter.txt").write_text((FOLDER / "cover-letter.txt").read_text().format(count=len(files)))
     return files

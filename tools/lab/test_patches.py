@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from . import install, patch_suite, patches, say
+from . import install, layers, patch_suite, patches, say
 
 BASE = {
     "Makefile": "VERSION = 7\nPATCHLEVEL = 3\n",
@@ -44,6 +44,8 @@ def test_messages_are_as_git_wants_them_and_name_patches_that_are_there():
     assert len(rows) <= 25 and rows[:-1] == patches.rows("replace")
     for row in rows:
         assert row.keys() <= {"subject", "body", "files", "flavour"}
+    assert len(patches.rows("replace", "6.18")) == len(rows)
+    for row in patches.rows("replace", "6.18"):
         assert all(len(line) <= 75 for line in patches.message(row).splitlines()), row["subject"]
         assert "Signed-off-by" not in row["body"]
     quoted = re.findall(r'"((?:binder|rust): [^"]+)"', " ".join((patches.FOLDER / "cover-letter.txt").read_text().split()))
@@ -125,6 +127,25 @@ def test_a_second_installation_changes_nothing_and_files_that_left_us_leave_the_
     gone.write_text("")
     manifest.write_text(manifest.read_text() + "drivers/android/gone.rs\n")
     assert install.lay_into(tree) == ["drivers/android/gone.rs"] and not gone.exists()
+
+
+def test_what_linux_6_18_lacks_applies_to_the_driver(tmp_path):
+    """The tree is made of the texts that are replaced: whether a real one has them, `make torture ONLY=linux_6_18` finds out."""
+    before = BASE | {"Makefile": "VERSION = 6\nPATCHLEVEL = 18\n"}
+    patches.put(tmp_path, before)
+    replaced = install.backport_edits(tmp_path)
+    theirs = {name: pairs for name, pairs in replaced.items() if name not in install.files()}
+    patches.put(tmp_path, {name: before.get(name, "") + "".join(f"{old}\n" for old, _ in pairs) for name, pairs in theirs.items()})
+    assert len(patches.write(tmp_path / "series", "replace", patch_suite.SENDER, patches.contents(tmp_path))) == len(patches.rows("replace", "6.18"))
+    assert install.lay_into(tmp_path) and install.lay_into(tmp_path) == []
+    assert all(new in (tmp_path / name).read_text() for name, pairs in replaced.items() for _, new in pairs)
+    rust = [name for name in install.files() if name.endswith(".rs")]
+    # Such a literal is no `CStr` of the kernel there.
+    literals = {root: [name for name in rust if "c" in re.findall(r'(\w*)"(?:[^"\\]|\\.)*"', layers.COMMENT.sub("", (root / name).read_text()))]
+                for root in (install.ROOT, tmp_path)}
+    assert literals[install.ROOT] and not literals[tmp_path]
+    with pytest.raises(say.LabError, match="use a clean tree, or change the edit"):
+        install._edited("a.rs", "", [("old", "new")])
 
 
 def test_an_interrupted_installation_is_continued(tree, monkeypatch):
