@@ -115,3 +115,8 @@ def test_packages(tally):
 @stage(torture=True)
 def test_patches_built(tally):
     patch_suite.built(tally)
+
+
+@stage(torture=True)
+def test_linux_6_18(tally):
+    patch_suite.linux_6_18(tally)

@@ -2,6 +2,7 @@
 """Check the series of patches as docs/patches.md describes it."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
@@ -21,6 +22,13 @@ _REPLACED = (
     ("x86_64", ('CONFIG_ANDROID_BINDER_DEVICES=""',), (), ("devices_are_a_parameter",)),
     ("x86_64", ('CONFIG_ANDROID_BINDER_DEVICES=""',), ("binder_rust.devices=binder,hwbinder,vndbinder",), ()),
     ("arm64-android", (), (), ("sync::", "binderfs::", "ioctl::", "mmap::", "fds::", "reclaim::")),
+)
+# Guests of Linux 6.18 likewise.
+_ON_6_18 = (
+    ("um", (), ()),
+    ("um", contract.LSM, contract.SECURED),
+    ("um", ("binder_rust.charge_buffers=1", "binder_rust.handoff=0"), ("charging::", "placement::")),
+    ("x86_64-android", (), ()),
 )
 _CHECKPATCH = ("--strict", "--terse", "--no-summary", "--no-signoff")
 # For each patch with a new file checkpatch expects a change of MAINTAINERS, which is a patch of its own. Lines: rustfmt formats Rust, `make check` tries C,
@@ -99,6 +107,36 @@ def built(tally):
     base, like = source.mainline(), kernel.build(GUEST)
     texts = patches.base()
     files = patches.write(BUILD / "patches/built", "beside", SENDER, texts)
+    with _repository(base, texts) as repository:
+        for file in files[:-1]:
+            repository.git("am", "--quiet", file)
+            if (repository.folder / install.KCONFIG_FILE).exists():
+                _build(tally, file, repository.folder, like)
+        for name, more, boot, only in _REPLACED:
+            patched = kernel.of_tree(name, repository.folder, more)
+            contract.suite(tally, patched, "rust", f"contract {name}-tree rust, replace", only=only, boot=boot)
+        tally.one(f"aosp {GUEST}-tree rust, replace", not aosp.run(kernel.of_tree(GUEST, repository.folder, like=like), "rust"))
+        repository.git("am", "--quiet", files[-1])
+        patched = _build(tally, files[-1], repository.folder, like, *_BESIDE)
+        for driver, boot in (("rust", ("binder.impl=rust",)), ("c", ())):
+            contract.suite(tally, patched, driver, f"contract {GUEST}-tree {driver}, beside", boot=boot)
+
+
+def linux_6_18(tally):
+    """Apply the series for Linux 6.18 to its tree, and run the contract suite on kernels made of it, the driver built in."""
+    base = source.linux_6_18()
+    texts = patches.base(base)
+    files = patches.write(BUILD / "patches/6.18", "replace", SENDER, texts)
+    with _repository(base, texts) as repository:
+        wrong = [*taken(repository, files, BUILD), *(line for file in files for line in _scripts(file, repository.folder / "MAINTAINERS"))]
+        tally.nothing_wrong("patches for Linux 6.18", wrong)
+        for name, boot, only in _ON_6_18:
+            contract.suite(tally, kernel.of_tree(name, repository.folder), "rust", " ".join(["contract linux-6.18", name, "rust", *boot]), only=only, boot=boot)
+
+
+@contextlib.contextmanager
+def _repository(base, texts):
+    """A copy of a tree in hard links, as a repository of these files."""
     tree = cache.root() / "source/patched" / base.name
     with cache.lock(f"source/patched/{base.name}"):
         shutil.rmtree(tree, ignore_errors=True)
@@ -106,18 +144,7 @@ def built(tally):
         proc.output("cp", "-al", base, tree)
         repository = patches.Repository(tree, SENDER)
         repository.commit(texts, "Linux\n")
-        for file in files[:-1]:
-            repository.git("am", "--quiet", file)
-            if (tree / install.KCONFIG_FILE).exists():
-                _build(tally, file, tree, like)
-        for name, more, boot, only in _REPLACED:
-            patched = kernel.of_tree(name, tree, more)
-            contract.suite(tally, patched, "rust", f"contract {name}-tree rust, replace", only=only, boot=boot)
-        tally.one(f"aosp {GUEST}-tree rust, replace", not aosp.run(kernel.of_tree(GUEST, tree, like=like), "rust"))
-        repository.git("am", "--quiet", files[-1])
-        patched = _build(tally, files[-1], tree, like, *_BESIDE)
-        for driver, boot in (("rust", ("binder.impl=rust",)), ("c", ())):
-            contract.suite(tally, patched, driver, f"contract {GUEST}-tree {driver}, beside", boot=boot)
+        yield repository
 
 
 def _build(tally, file, tree, like, *more):

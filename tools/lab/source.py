@@ -61,6 +61,18 @@ def mainline():
     return cache.entry(f"source/mainline-{cache.key(base.name, _MAINLINE)}", make)
 
 
+def linux_6_18():
+    """The tree of Linux 6.18 as its developers have it, but for what lets lockdep work in User Mode Linux."""
+    pin = PINNED["linux_6_18"]
+
+    def make(part):
+        cache.need_space(2.5, "unpacking Linux 6.18")
+        debian.unpack_source(pin, "downloading Linux 6.18 (157 MB)", "linux-6.18", part, "--strip-components=1")
+        _edit(part, {name: _EDITS[name] for name in ("arch/um/kernel/dyn.lds.S", "arch/um/kernel/stacktrace.c")})
+
+    return cache.entry(f"source/linux-6.18-{cache.key(pin, PREPARATION)}", make)
+
+
 def builtin_tree(base, name):
     """A copy of `base` to lay our files into for guest `name`: hard links, since the installer replaces files.
 
