@@ -2,7 +2,7 @@
 
 //! Modules with parameters.
 
-use crate::ThisModule;
+use crate::{bindings, ThisModule};
 use core::cell::UnsafeCell;
 
 /// The type that `module!` names.
@@ -20,8 +20,11 @@ pub const fn this_module<M: Owner>() -> &'static ThisModule {
 #[repr(transparent)]
 pub struct Parameter<T>(pub T);
 
-// SAFETY: Nobody writes it when there are several users.
-unsafe impl<T> Sync for Parameter<T> {}
+// SAFETY: C writes the value before the initialisation, and code of this crate only reads it.
+unsafe impl Sync for Parameter<UnsafeCell<u8>> {}
+
+// SAFETY: Nobody changes a description.
+unsafe impl Sync for Parameter<bindings::kernel_param> {}
 
 impl Parameter<UnsafeCell<u8>> {
     /// Returns the value.

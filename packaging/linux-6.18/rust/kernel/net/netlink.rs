@@ -28,7 +28,7 @@ impl NetlinkSkBuff {
 
     /// Begins a message.
     pub fn genlmsg_put(mut self, port: u32, seq: u32, of: &Family, cmd: u8) -> Result<Self> {
-        // SAFETY: The buffer is this one's, and families that send are registered.
+        // SAFETY: The buffer is this one's, and of the family it reads initialised numbers.
         self.1 = unsafe { bindings::genlmsg_put(self.0, port, seq, of.as_raw(), 0, cmd) };
         if self.1.is_null() {
             return Err(ENOMEM);

@@ -20,9 +20,6 @@ pub struct SetOnce<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: It moves like the value that it has.
-unsafe impl<T: Send> Send for SetOnce<T> {}
-
 // SAFETY: Threads share the value, and one of them gives it to the others.
 unsafe impl<T: Send + Sync> Sync for SetOnce<T> {}
 
