@@ -34,8 +34,8 @@ def lay_into(tree):
     if clash := clashes(tree):
         raise say.LabError(f"{tree} already has a {clash[0]} that is not ours: use a clean tree")
 
-    changed, before, replaced = lay_backports(tree), _manifest(tree), backport_edits(tree)
-    ours = [*files(), *_added(tree)]
+    changed = lay_backports(tree)
+    before, ours, replaced = _manifest(tree), [*files(), *_added(tree)], backport_edits(tree)
     # The manifest comes first, so that an interrupted run can continue.
     _write_manifest(tree, before | set(ours))
     changed += [f for f in files() if _write(tree / f, _edited(f, (ROOT / f).read_text(), replaced.get(f, [])))]
@@ -80,9 +80,11 @@ def backport_edits(tree):
 
 def _edited(name, text, pairs):
     for old, new in pairs:
-        if new not in text and text.count(old) != 1:
+        if new in text:
+            continue
+        if text.count(old) != 1:
             raise say.LabError(f"{name} has {text.count(old)} times {old!r}, which an edits.toml in packaging/ replaces once: use a clean tree, or change the edit")
-        text = text if new in text else text.replace(old, new)
+        text = text.replace(old, new)
     return text
 
 

@@ -44,7 +44,7 @@ def run(sender, flavour, tree=None):
 
 
 def rows(flavour, series=None):
-    """The patches of a flavour in their order, as the list has them; for trees of an older series there are more."""
+    """The patches of a flavour in their order, as the list has them; for trees of an older series, one more comes first."""
     listed = tomllib.loads((ROOT / LIST).read_text())["patch"]
     return [row for row in listed if row.get("flavour", flavour) == flavour and row.get("series", series) == series]
 
@@ -82,8 +82,8 @@ def write(folder, flavour, sender, texts):
         repository.commit(texts, "Linux\n")
         put(laid, texts)
         wanted = rows(flavour, install.series(laid))
-        for row in (row for row in wanted if "series" in row):
-            repository.commit({name: (laid / name).read_text() for name in install.lay_backports(laid)}, message(row))
+        if "series" in wanted[0]:
+            repository.commit({name: (laid / name).read_text() for name in install.lay_backports(laid)}, message(wanted[0]))
             texts = {name: text for name, text in contents(laid).items() if name != install.MANIFEST}
         lay(laid, sender)
         changed, listed = changes(texts, laid), rows("replace")
