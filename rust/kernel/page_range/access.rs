@@ -96,11 +96,11 @@ impl PageRange {
             let result = pages.for_each_part(offset + done, len - done, |page, part| {
                 let from = from.wrapping_byte_add(part.done).as_const_ptr();
                 let left = part.with_pointer(page, |to| {
-                    // SAFETY: `to` is valid for writes of `part.len` bytes, and as many at `from`
-                    // are part of what was checked to be in user space. Page faults are disabled,
-                    // so missing memory is not waited for. That others read or write the same bytes
-                    // at the same time is as good for this function as it is for its source; see
-                    // the module's documentation.
+                    // SAFETY: `to` is valid for writes of `part.len` bytes, which are inside one
+                    // page, and as many at `from` are part of what was checked to be in user space.
+                    // Page faults are disabled, so missing memory is not waited for. That others
+                    // read or write the same bytes at the same time is as good for this function
+                    // as it is for its source; see the module's documentation.
                     unsafe { kernel_ext_copy_nofault(to, from, part.len) }
                 });
                 if left != 0 {
