@@ -29,7 +29,7 @@ def test_patches(tally):
     patch_suite.quick_suite(tally)
 
 
-@stage("tools/lab/port.py", "docs/patches.md", *DRIVER, takes=15)
+@stage("tools/lab/port.py", "tools/lab/install.py", "docs/patches.md", *DRIVER, takes=15)
 def test_kernel_report(tally, tmp_path):
     """The pinned tree fits, and an empty one lacks each struct of the table."""
     (tmp_path / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 3\n")
