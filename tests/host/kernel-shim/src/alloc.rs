@@ -71,12 +71,7 @@ pub type KVVec<T> = Vec<T, KVmalloc>;
 impl<T, A> Vec<T, A> {
     /// Without memory.
     pub const fn new() -> Self {
-        Self {
-            inner: std::vec::Vec::new(),
-            capacity: 0,
-            memory: None,
-            _origin: PhantomData,
-        }
+        Self { inner: std::vec::Vec::new(), capacity: 0, memory: None, _origin: PhantomData }
     }
 
     /// The number of elements that fit without allocating.
@@ -167,17 +162,13 @@ impl<T> KBox<T> {
     /// Boxes a value.
     pub fn new(value: T, _flags: Flags) -> Result<Self, AllocError> {
         Allocation::new(Origin::Kmalloc)?.forget();
-        Ok(Self {
-            inner: Some(Box::new(value)),
-        })
+        Ok(Self { inner: Some(Box::new(value)) })
     }
 
     /// Makes room for a value.
     pub fn new_uninit(_flags: Flags) -> Result<KBox<MaybeUninit<T>>, AllocError> {
         Allocation::new(Origin::Kmalloc)?.forget();
-        Ok(KBox {
-            inner: Some(Box::new_uninit()),
-        })
+        Ok(KBox { inner: Some(Box::new_uninit()) })
     }
 }
 

@@ -35,29 +35,19 @@ pub struct RBTreeNode<K, V> {
 impl<K, V> RBTreeNodeReservation<K, V> {
     /// Allocates the memory of a node.
     pub fn new(_flags: Flags) -> Result<Self> {
-        Ok(Self {
-            memory: Allocation::new(Origin::Kmalloc)?,
-            _content: PhantomData,
-        })
+        Ok(Self { memory: Allocation::new(Origin::Kmalloc)?, _content: PhantomData })
     }
 
     /// Makes a node of it.
     pub fn into_node(self, key: K, value: V) -> RBTreeNode<K, V> {
-        RBTreeNode {
-            key,
-            value,
-            memory: self.memory,
-        }
+        RBTreeNode { key, value, memory: self.memory }
     }
 }
 
 impl<K, V> RBTreeNode<K, V> {
     /// Drops the content and keeps the memory.
     pub fn into_reservation(self) -> RBTreeNodeReservation<K, V> {
-        RBTreeNodeReservation {
-            memory: self.memory,
-            _content: PhantomData,
-        }
+        RBTreeNodeReservation { memory: self.memory, _content: PhantomData }
     }
 
     /// Keeps the content and frees the memory.
@@ -75,9 +65,7 @@ impl<K: Ord + Clone, V> Default for RBTree<K, V> {
 impl<K: Ord + Clone, V> RBTree<K, V> {
     /// An empty tree.
     pub fn new() -> Self {
-        Self {
-            map: BTreeMap::new(),
-        }
+        Self { map: BTreeMap::new() }
     }
 
     /// Returns whether the tree is empty.
@@ -236,10 +224,7 @@ impl<K: Ord + Clone, V> CursorMut<'_, K, V> {
         let goes_to = self.tree.after(&self.key);
         let goes_to = goes_to.or_else(|| self.tree.before(&self.key));
         let node = self.tree.remove_node(&self.key);
-        let cursor = goes_to.map(|key| CursorMut {
-            tree: self.tree,
-            key,
-        });
+        let cursor = goes_to.map(|key| CursorMut { tree: self.tree, key });
         (cursor, node.expect("a cursor is at a node"))
     }
 }

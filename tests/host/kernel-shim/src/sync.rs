@@ -108,10 +108,7 @@ impl<T> SpinLock<T> {
     /// Takes it.
     pub fn lock(&self) -> lock::Guard<'_, T, lock::spinlock::SpinLockBackend> {
         // Tests make threads panic that hold it.
-        let guard = self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         lock::Guard(guard, PhantomData)
     }
 }
@@ -160,10 +157,7 @@ impl<T> ArcBorrow<'_, T> {
     #[allow(unsafe_code)]
     pub unsafe fn from_raw(raw: *const T) -> Self {
         // SAFETY: As the caller promises; this one is never dropped.
-        Self(
-            ManuallyDrop::new(unsafe { Arc::from_raw(raw) }),
-            PhantomData,
-        )
+        Self(ManuallyDrop::new(unsafe { Arc::from_raw(raw) }), PhantomData)
     }
 }
 

@@ -10,19 +10,24 @@
 #![allow(dead_code, unused_imports, unused_macros)]
 
 #[path = "../../../../drivers/android/pure/mod.rs"]
+#[rustfmt::skip]
 mod pure;
 #[path = "../../../../drivers/android/range_alloc.rs"]
+#[rustfmt::skip]
 mod range_alloc;
 
 // From the floor below the driver, where `unsafe` is at home.
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/cpu_rings.rs"]
+#[rustfmt::skip]
 mod cpu_rings;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/link.rs"]
+#[rustfmt::skip]
 mod link;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/owned_by.rs"]
+#[rustfmt::skip]
 mod owned_by;
 
 /// Names by which macros find things.

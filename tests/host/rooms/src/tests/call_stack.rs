@@ -60,9 +60,7 @@ fn check(stack: &CallStack<Transaction>, model: &[Doing], made: &[FrameId]) {
     });
     assert_eq!(innermost, model.last().copied());
     for frame in made {
-        let place = model
-            .iter()
-            .position(|doing| *doing == Doing::Waits(frame.serial));
+        let place = model.iter().position(|doing| *doing == Doing::Waits(frame.serial));
         assert_eq!(stack.waits_for(*frame), place.is_some());
         let served = match place.and_then(|place| model.get(place.checked_sub(1)?)) {
             Some(Doing::Serves(call)) => Some(call),
@@ -99,9 +97,7 @@ fn live(steps: &[Step]) {
                     atomic(|| stack.pop_incoming())
                 } else {
                     let served = atomic(|| stack.begin_reply());
-                    assert!(
-                        served.is_none() || matches!(stack.frames.last(), Some(Frame::Replying))
-                    );
+                    assert!(served.is_none() || matches!(stack.frames.last(), Some(Frame::Replying)));
                     // The calls below report no end until then.
                     assert!(served.is_none() || atomic(|| stack.pop_ended()).is_none());
                     atomic(|| stack.end_reply());

@@ -57,10 +57,7 @@ fn lesson_s06_growth_moves_nothing() {
         }
     }
     for (place, address) in addresses.iter().enumerate() {
-        assert!(
-            std::ptr::eq(stack.get(place).unwrap(), *address),
-            "{place} has moved"
-        );
+        assert!(std::ptr::eq(stack.get(place).unwrap(), *address), "{place} has moved");
         assert_eq!(stack.get(place), Some(&place));
     }
     // Memory for so many frames is freed as they go, but for a chunk that may be needed at once.
@@ -69,10 +66,7 @@ fn lesson_s06_growth_moves_nothing() {
         assert_eq!(pop(&mut stack), Some(stack.len()));
     }
     let left = live_allocations() - before;
-    assert!(
-        full == 18 && left == 2,
-        "{left} of {full} pieces of memory are left"
-    );
+    assert!(full == 18 && left == 2, "{left} of {full} pieces of memory are left");
     drop(stack);
     assert_eq!(live_allocations(), before);
 }

@@ -31,10 +31,9 @@ fn live(steps: &[Step]) {
                 let replaced = atomic(|| tree.insert(memory.into_node(key, value)));
                 (replaced, model.insert(key, value).map(|old| (key, old)))
             }
-            Step::Remove(key) => (
-                atomic(|| tree.remove_node(&key)),
-                model.remove(&key).map(|value| (key, value)),
-            ),
+            Step::Remove(key) => {
+                (atomic(|| tree.remove_node(&key)), model.remove(&key).map(|value| (key, value)))
+            }
         };
         assert_eq!(real.map(|node| node.to_key_value()), wanted);
         assert_eq!(tree.len(), model.len());

@@ -30,9 +30,9 @@ fn orders(written: usize, read: usize) -> Vec<Vec<usize>> {
     match (written, read) {
         (0, read) => vec![vec![READER; read]],
         (written, 0) => vec![vec![WRITER; written]],
-        (written, read) => after(WRITER, orders(written - 1, read))
-            .chain(after(READER, orders(written, read - 1)))
-            .collect(),
+        (written, read) => {
+            after(WRITER, orders(written - 1, read)).chain(after(READER, orders(written, read - 1))).collect()
+        }
     }
 }
 
@@ -55,10 +55,7 @@ fn written(order: &[usize]) -> (u32, u32) {
     let before = |end: usize| order[..end].iter().filter(|step| **step == WRITER).count();
     let begins = order.iter().position(|step| *step == READER).unwrap();
     let ends = order.iter().rposition(|step| *step == READER).unwrap();
-    (
-        before(ends).div_ceil(STEPS) as u32,
-        (before(begins) / STEPS) as u32,
-    )
+    (before(ends).div_ceil(STEPS) as u32, (before(begins) / STEPS) as u32)
 }
 
 #[test]

@@ -64,11 +64,7 @@ impl Model {
     }
 
     fn void_claims(&mut self) {
-        for claim in self
-            .claims
-            .iter_mut()
-            .filter(|claim| **claim != Claim::None)
-        {
+        for claim in self.claims.iter_mut().filter(|claim| **claim != Claim::None) {
             *claim = Claim::Void;
         }
     }
@@ -95,12 +91,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let (state, model) = (FreezeState::new(), Model::default());
-        Self {
-            state,
-            attempts: [None, None],
-            model,
-            has_ended: false,
-        }
+        Self { state, attempts: [None, None], model, has_ended: false }
     }
 
     /// Takes the step, if the driver could.
@@ -112,8 +103,7 @@ impl World {
                     model.void_claims();
                 }
                 self.attempts[i] = Some(self.state.begin());
-                (model.claims[i], model.is_frozen, model.received) =
-                    (Claim::Good, false, (false, false));
+                (model.claims[i], model.is_frozen, model.received) = (Claim::Good, false, (false, false));
             }
             Step::Complete(i) if self.attempts[i].is_some() && model.outstanding == 0 => {
                 let attempt = self.attempts[i].take().unwrap();
@@ -122,11 +112,7 @@ impl World {
                 assert_eq!(wake.0, claim == Claim::Good);
                 if claim == Claim::Good {
                     model.is_frozen = true;
-                    for other in model
-                        .claims
-                        .iter_mut()
-                        .filter(|other| **other == Claim::Good)
-                    {
+                    for other in model.claims.iter_mut().filter(|other| **other == Claim::Good) {
                         *other = Claim::Done;
                     }
                     model.hear(event, true);
@@ -152,9 +138,7 @@ impl World {
                 (model.is_frozen, model.received) = (false, (false, false));
                 model.hear(event, false);
             }
-            Step::Call | Step::Oneway if model.outstanding < 2 && !self.has_ended => {
-                self.arrive(step)
-            }
+            Step::Call | Step::Oneway if model.outstanding < 2 && !self.has_ended => self.arrive(step),
             Step::EndTransaction if model.outstanding > 0 => {
                 model.outstanding -= 1;
                 let wake = self.state.end_transaction();
@@ -191,22 +175,14 @@ impl World {
         let received = (self.state.has_rejected_sync, self.state.has_received_oneway);
         assert_eq!(received, model.received);
         let last = self.state.last;
-        assert_eq!(
-            (last.number, last.is_frozen),
-            (model.announcements, model.heard)
-        );
+        assert_eq!((last.number, last.is_frozen), (model.announcements, model.heard));
         if !model.is_freezing() && !self.has_ended {
-            assert_eq!(
-                model.heard, model.is_frozen,
-                "what was announced last is not so"
-            );
+            assert_eq!(model.heard, model.is_frozen, "what was announced last is not so");
         }
         for (attempt, claim) in self.attempts.iter().zip(model.claims) {
             let Some(attempt) = attempt else { continue };
             let expected = match claim {
-                Claim::Good => FreezeProgress::Waiting {
-                    outstanding: model.outstanding,
-                },
+                Claim::Good => FreezeProgress::Waiting { outstanding: model.outstanding },
                 Claim::Done => FreezeProgress::Completed,
                 Claim::Void => FreezeProgress::Superseded,
                 Claim::None => unreachable!("there is an attempt"),

@@ -4,9 +4,7 @@
 
 use crate::pure::handle_table::{HandleTable, RoomForLeaf};
 use kernel::alloc::flags::GFP_KERNEL;
-use kernel::testing::{
-    atomic, fail_after, failure_is_pending, live_allocations, total_allocations,
-};
+use kernel::testing::{atomic, fail_after, failure_is_pending, live_allocations, total_allocations};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,9 +39,7 @@ fn all(table: &HandleTable<u64>, from: u32) -> Vec<(u32, u64)> {
         next = table.visit_leaf(first, |handle, value| seen.push((handle, *value)));
         let behind = next.unwrap_or(u32::MAX);
         let leaf = &seen[before..];
-        assert!(leaf
-            .iter()
-            .all(|(handle, _)| (first..behind).contains(handle)));
+        assert!(leaf.iter().all(|(handle, _)| (first..behind).contains(handle)));
     }
     seen
 }
@@ -279,8 +275,7 @@ fn what_is_in_the_table_is_not_moved_when_it_grows() {
         insert(&mut table, 0, handle);
         places.push(table.get(handle).unwrap() as *const u32);
     }
-    assert!((0..70_000)
-        .all(|handle| core::ptr::eq(table.get(handle).unwrap(), places[handle as usize])));
+    assert!((0..70_000).all(|handle| core::ptr::eq(table.get(handle).unwrap(), places[handle as usize])));
 }
 
 #[test]

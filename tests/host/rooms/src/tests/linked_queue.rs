@@ -37,12 +37,7 @@ enum Item {
     Placed(Placed<Rc<u32>>),
 }
 
-queued!(
-    Item,
-    Placed(Placed<Rc<u32>>),
-    Large(Arc<Large>),
-    Small(Arc<Small>)
-);
+queued!(Item, Placed(Placed<Rc<u32>>), Large(Arc<Large>), Small(Arc<Small>));
 
 impl Item {
     fn number(&self) -> u32 {
@@ -60,11 +55,7 @@ const _: () = assert!(size_of::<LinkedQueue<Item>>() == size_of::<usize>());
 fn object(number: u32) -> Object {
     if number % 2 == 0 {
         let (_more, link) = ([0; 3], Link::new());
-        let large = Large {
-            number,
-            _more,
-            link,
-        };
+        let large = Large { number, _more, link };
         Object::Large(Arc::new(large, GFP_KERNEL).unwrap())
     } else {
         Object::Small(small(number))

@@ -2,9 +2,7 @@
 
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
-use crate::link::{
-    has_field, weight_at, Branches, Keyed, Link, LinkedTree, NumberedQueue, Unplaced,
-};
+use crate::link::{has_field, weight_at, Branches, Keyed, Link, LinkedTree, NumberedQueue, Unplaced};
 use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, UniqueArc};
 use kernel::testing::{atomic, live_allocations, total_allocations};
@@ -130,10 +128,7 @@ impl Scene {
             }
         }
         for (tree, model) in self.trees.iter().zip(&self.models) {
-            assert_eq!(
-                (tree.is_empty(), tree.len()),
-                (model.0.is_empty(), model.0.len())
-            );
+            assert_eq!((tree.is_empty(), tree.len()), (model.0.is_empty(), model.0.len()));
             // All keys, by a walk, as somebody walks who gives up the lock.
             let mut from = 0;
             while let Some(wanted) = model.first_from(from) {
@@ -152,8 +147,7 @@ impl Scene {
     /// Takes everything out, of each key the first that was inserted first.
     fn finish(mut self) {
         for (tree, model) in self.trees.iter_mut().zip(&mut self.models) {
-            let keys: std::collections::BTreeSet<u64> =
-                model.0.iter().map(|entry| entry.0).collect();
+            let keys: std::collections::BTreeSet<u64> = model.0.iter().map(|entry| entry.0).collect();
             for key in keys {
                 while let Some(wanted) = model.take_first(key) {
                     assert_eq!(tree.take_first(key).unwrap().number, wanted);
@@ -215,9 +209,7 @@ fn permutations(count: usize) -> Vec<Vec<usize>> {
         order.insert(at, count - 1);
         order
     };
-    (0..count)
-        .flat_map(|at| shorter.iter().map(move |order| with_last(order, at)))
-        .collect()
+    (0..count).flat_map(|at| shorter.iter().map(move |order| with_last(order, at))).collect()
 }
 
 const OBJECTS: usize = 40;
@@ -265,9 +257,7 @@ fn a_tree_allocates_nothing() {
 #[test]
 fn what_is_in_a_dropped_tree_is_free_again() {
     let before = live_allocations();
-    let objects: Vec<_> = (0..20)
-        .map(|number| object(number as u64, number))
-        .collect();
+    let objects: Vec<_> = (0..20).map(|number| object(number as u64, number)).collect();
     let mut tree = LinkedTree::new();
     for object in &objects {
         assert!(tree.insert(object.clone()).is_ok());
@@ -287,12 +277,8 @@ fn what_is_in_a_dropped_tree_is_free_again() {
 #[test]
 fn no_search_is_long() {
     const MANY: u64 = 4000;
-    let orders: [fn(u64) -> u64; 4] = [
-        |at| at,
-        |at| MANY - at,
-        |_| 1,
-        |at| if at % 2 == 0 { at } else { 2 * MANY - at },
-    ];
+    let orders: [fn(u64) -> u64; 4] =
+        [|at| at, |at| MANY - at, |_| 1, |at| if at % 2 == 0 { at } else { 2 * MANY - at }];
     for order in orders {
         let mut tree = LinkedTree::new();
         let objects: Vec<_> = (0..MANY).map(|at| object(order(at), at as usize)).collect();
@@ -358,9 +344,7 @@ fn objects_without_numbers_come_and_go_in_all_orders() {
             let mut trees = [LinkedTree::new(), LinkedTree::new()];
             let objects: Vec<_> = coming.iter().map(|&key| leaf(key as u64)).collect();
             let borrowed: Vec<_> = objects.iter().map(|one| one.object().clone()).collect();
-            objects
-                .into_iter()
-                .for_each(|object| atomic(|| trees[0].insert_unplaced(object)));
+            objects.into_iter().for_each(|object| atomic(|| trees[0].insert_unplaced(object)));
             let mut left: Vec<_> = (0..coming.len() as u64).collect();
             for &at in going {
                 let object = &borrowed[at];
@@ -434,17 +418,11 @@ fn objects_of_one_key_without_numbers_are_all_there() {
 fn addresses_alone_do_not_tell_weights() {
     let objects = 0..256u64;
     let address = |object: u64| 0xffff_8881_0000_0000 + object * 192;
-    let is_above =
-        |one, other, secret| weight_at(address(one), secret) > weight_at(address(other), secret);
+    let is_above = |one, other, secret| weight_at(address(one), secret) > weight_at(address(other), secret);
     let (one, two) = (0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321);
-    let pairs: Vec<_> = objects
-        .clone()
-        .flat_map(|a| objects.clone().filter(move |&b| a < b).map(move |b| (a, b)))
-        .collect();
-    let turned = pairs
-        .iter()
-        .filter(|&&(a, b)| is_above(a, b, one) != is_above(a, b, two))
-        .count();
+    let pairs: Vec<_> =
+        objects.clone().flat_map(|a| objects.clone().filter(move |&b| a < b).map(move |b| (a, b))).collect();
+    let turned = pairs.iter().filter(|&&(a, b)| is_above(a, b, one) != is_above(a, b, two)).count();
     let share = turned as f64 / pairs.len() as f64;
     assert!((0.4..0.6).contains(&share), "{share}");
 }

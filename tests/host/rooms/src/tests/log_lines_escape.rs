@@ -23,9 +23,7 @@ fn read_back(shown: &str) -> Vec<u8> {
 
 #[test]
 fn text_is_as_it_is() {
-    for text in [
-        "", "binder", "a b", "é", "名前", "🐧", r"\", r"a\b", r"\\X41", "\u{a0}", "~",
-    ] {
+    for text in ["", "binder", "a b", "é", "名前", "🐧", r"\", r"a\b", r"\\X41", "\u{a0}", "~"] {
         assert_eq!(shown(text.as_bytes()), text);
     }
 }

@@ -29,11 +29,7 @@ use proptest::test_runner::Config;
 
 /// The number of random sequences of places in objects: few in Miri, which takes much longer.
 fn config() -> Config {
-    Config {
-        cases: if cfg!(miri) { 3 } else { 400 },
-        failure_persistence: None,
-        ..Config::default()
-    }
+    Config { cases: if cfg!(miri) { 3 } else { 400 }, failure_persistence: None, ..Config::default() }
 }
 
 /// Runs something that frees all that it allocates.
@@ -57,12 +53,7 @@ fn every_path(steps: usize, length: u32, mut take: impl FnMut(&[usize])) {
 
 /// Tries all orders of further steps, and returns how many are possible. Each runs from its start,
 /// because parts of a state cannot be copied.
-fn explore<S: Copy>(
-    steps: &[S],
-    depth: usize,
-    taken: &mut Vec<S>,
-    run: &dyn Fn(&[S]) -> bool,
-) -> u64 {
+fn explore<S: Copy>(steps: &[S], depth: usize, taken: &mut Vec<S>, run: &dyn Fn(&[S]) -> bool) -> u64 {
     if !run(taken) {
         return 0;
     }

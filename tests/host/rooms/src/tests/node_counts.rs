@@ -186,19 +186,12 @@ fn take_update(counts: &mut NodeCounts, world: &mut World) -> bool {
     }
     let owner = world.owner;
     assert!(!counts.has_update(), "an update is left");
-    assert!(
-        owner.strong || !world.needs_strong(),
-        "in use, and not read"
-    );
+    assert!(owner.strong || !world.needs_strong(), "in use, and not read");
     assert!(owner.weak || !world.needs_weak(), "named, and not read");
     assert!(!owner.strong || owner.owes_strong || world.needs_strong());
     if node_update.forget {
         assert!(!world.needs_weak(), "freed, and needed");
-        assert_eq!(
-            owner,
-            Owner::default(),
-            "freed, and the owner was not notified"
-        );
+        assert_eq!(owner, Owner::default(), "freed, and the owner was not notified");
     }
     node_update.forget
 }
@@ -206,18 +199,9 @@ fn take_update(counts: &mut NodeCounts, world: &mut World) -> bool {
 fn check(counts: &NodeCounts, world: &World) {
     let owner = world.owner;
     assert_eq!(counts.owner_refs(), (owner.strong, owner.weak));
-    assert_eq!(
-        counts.has_strong(),
-        world.needs_strong() || owner.owes_strong
-    );
-    assert_eq!(
-        counts.has_weak(),
-        world.needs_weak() || owner.owes_weak || owner.owes_strong
-    );
-    assert_eq!(
-        counts.is_unreferenced(),
-        !world.needs_weak() && owner == Owner::default()
-    );
+    assert_eq!(counts.has_strong(), world.needs_strong() || owner.owes_strong);
+    assert_eq!(counts.has_weak(), world.needs_weak() || owner.owes_weak || owner.owes_strong);
+    assert_eq!(counts.is_unreferenced(), !world.needs_weak() && owner == Owner::default());
 }
 
 /// Drops everything: the node has to be freed in the end.
@@ -310,10 +294,7 @@ fn an_orphan_lives_as_long_as_there_are_handles_on_it() {
     }
     assert_eq!(counts.totals(), (1, 0), "lesson S10");
     counts.lower(true, true);
-    assert!(
-        counts.is_unreferenced(),
-        "its owner is not there to be notified"
-    );
+    assert!(counts.is_unreferenced(), "its owner is not there to be notified");
 }
 
 /// A handle that goes home while the last strong count behind it is released (S20).
@@ -363,10 +344,6 @@ fn lesson_s10_counts_that_are_full_refuse() {
     let mut counts = NodeCounts::nearly_full();
     counts.raise(false, true).unwrap();
     let before = format!("{counts:?}");
-    assert_eq!(
-        counts.raise(true, true),
-        Err(Uncounted),
-        "one of two counts is full"
-    );
+    assert_eq!(counts.raise(true, true), Err(Uncounted), "one of two counts is full");
     assert_eq!(format!("{counts:?}"), before);
 }

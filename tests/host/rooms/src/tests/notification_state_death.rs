@@ -66,13 +66,7 @@ enum Step {
 }
 
 fn steps() -> impl Iterator<Item = Step> {
-    let common = [
-        Step::Request,
-        Step::Clear,
-        Step::DropHandle,
-        Step::NodeDies,
-        Step::Read,
-    ];
+    let common = [Step::Request, Step::Clear, Step::DropHandle, Step::NodeDies, Step::Read];
     let each = |at| [Step::TakeOff(at), Step::Announce(at), Step::Confirm(at)];
     common.into_iter().chain((0..REQUESTS).flat_map(each))
 }
@@ -109,8 +103,7 @@ impl World {
             }
             Step::Read => self.read(),
             Step::Confirm(at) => {
-                self.delivered_deaths
-                    .retain(|delivered_deaths| *delivered_deaths != at);
+                self.delivered_deaths.retain(|delivered_deaths| *delivered_deaths != at);
                 self.links[at].history.confirmed = true;
                 self.run(at, DeathState::confirm);
             }
@@ -152,8 +145,7 @@ impl World {
         let at = self.of_handle.take().expect("a request");
         self.links[at].is_on_node = false;
         self.links[at].history.dropped = true;
-        self.delivered_deaths
-            .retain(|delivered_deaths| *delivered_deaths != at);
+        self.delivered_deaths.retain(|delivered_deaths| *delivered_deaths != at);
         self.links[at].state = DeathState::Over;
     }
 
@@ -174,10 +166,7 @@ impl World {
             Some(Message::ClearDone) => {
                 assert!(history.cleared, "a clear without a request");
                 assert!(!history.told_clear_done, "cleared twice");
-                assert!(
-                    !history.told_dead || history.confirmed,
-                    "CLEAR_DONE before DONE (DN-3)"
-                );
+                assert!(!history.told_dead || history.confirmed, "CLEAR_DONE before DONE (DN-3)");
                 history.told_clear_done = true;
             }
         }
@@ -206,11 +195,7 @@ impl World {
                 // Queued still, perhaps: it will be skipped.
                 DeathState::Over => (is_queued, false),
             };
-            assert_eq!(
-                (is_queued, is_delivered),
-                (queued, delivered_deaths),
-                "{link:?}"
-            );
+            assert_eq!((is_queued, is_delivered), (queued, delivered_deaths), "{link:?}");
         }
     }
 
@@ -218,10 +203,8 @@ impl World {
     fn wind_up(mut self) {
         loop {
             let at_once = steps().find(|step| {
-                !matches!(
-                    step,
-                    Step::Request | Step::Clear | Step::DropHandle | Step::NodeDies
-                ) && self.allows(*step)
+                !matches!(step, Step::Request | Step::Clear | Step::DropHandle | Step::NodeDies)
+                    && self.allows(*step)
             });
             let Some(step) = at_once else { break };
             self.take(step);
@@ -237,10 +220,7 @@ impl World {
             }
             assert!(history.told_dead || !history.queued_before, "{history:?}");
             if history.cleared && !history.died_before {
-                assert!(
-                    !history.told_dead,
-                    "withdrawn before the death: {history:?}"
-                );
+                assert!(!history.told_dead, "withdrawn before the death: {history:?}");
             }
         }
     }
@@ -277,14 +257,7 @@ fn what_comes_too_late_changes_nothing() {
         assert_eq!(state, before);
     };
     // A node dies once; a second announcement changes nothing.
-    for state in [
-        Queued { is_cleared },
-        Delivered { is_cleared },
-        Done,
-        Clearing,
-        Cleared,
-        Over,
-    ] {
+    for state in [Queued { is_cleared }, Delivered { is_cleared }, Done, Clearing, Cleared, Over] {
         unchanged(state, DeathState::node_died);
     }
     for state in [Clearing, Cleared, Over] {

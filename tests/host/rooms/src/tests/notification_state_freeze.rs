@@ -52,10 +52,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let first = FreezeEvent {
-            number: 0,
-            is_frozen: false,
-        };
+        let first = FreezeEvent { number: 0, is_frozen: false };
         Self {
             link: FreezeNotificationState::new(),
             queued: 0,
@@ -81,9 +78,7 @@ impl World {
                 self.on_their_way.push(FreezeEvent { number, is_frozen });
             }
             Step::ArriveOldest if !self.on_their_way.is_empty() => self.arrive(0),
-            Step::ArriveNewest if self.on_their_way.len() > 1 => {
-                self.arrive(self.on_their_way.len() - 1)
-            }
+            Step::ArriveNewest if self.on_their_way.len() > 1 => self.arrive(self.on_their_way.len() - 1),
             Step::Read if self.queued > 0 => self.read(),
             // User space can confirm only an unconfirmed state.
             Step::Confirm if self.owes && !self.is_dropped => {
@@ -145,11 +140,7 @@ impl World {
         } else if self.is_cleared {
             assert_eq!(self.clear_dones, 1, "the clear is confirmed exactly once");
         } else {
-            assert_eq!(
-                self.told.last(),
-                Some(&self.is_frozen),
-                "the last state is wrong"
-            );
+            assert_eq!(self.told.last(), Some(&self.is_frozen), "the last state is wrong");
         }
     }
 }

@@ -14,17 +14,12 @@ struct Counter {
 
 impl Counter {
     fn at(last: u32) -> Self {
-        Self {
-            last: Cell::new(last),
-            taken: RefCell::default(),
-        }
+        Self { last: Cell::new(last), taken: RefCell::default() }
     }
 
     fn take(&self, count: u32) -> u32 {
         self.taken.borrow_mut().push(count);
-        take_numbers(count, |count| {
-            self.last.replace(self.last.get().wrapping_add(count))
-        })
+        take_numbers(count, |count| self.last.replace(self.last.get().wrapping_add(count)))
     }
 
     fn next(&self, block: &mut NumberBlock) -> u32 {
@@ -75,10 +70,7 @@ fn as_many_are_taken_as_before_up_to_a_limit() {
         assert!(counter.last.get() < 2 * wanted);
     }
     let doubled: Vec<_> = (0..11).map(|power| 1 << power).collect();
-    assert_eq!(
-        *counter.taken.borrow(),
-        [&doubled[..], &[1024, 1024]].concat()
-    );
+    assert_eq!(*counter.taken.borrow(), [&doubled[..], &[1024, 1024]].concat());
 }
 
 #[test]
@@ -92,10 +84,6 @@ fn a_block_that_would_have_a_zero_is_left_out() {
         (u32::MAX, 1, 1),
         (0, 1, 1),
     ] {
-        assert_eq!(
-            Counter::at(last).take(count),
-            wanted,
-            "{count} after {last}"
-        );
+        assert_eq!(Counter::at(last).take(count), wanted, "{count} after {last}");
     }
 }

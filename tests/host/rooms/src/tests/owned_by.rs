@@ -24,11 +24,7 @@ has_field!(impl for Owner, lock: SpinLock<State>);
 
 fn owner() -> Arc<Owner> {
     let state = || State { changes: 0 };
-    let owner = Owner {
-        before: state(),
-        lock: SpinLock::new(state()),
-        after: state(),
-    };
+    let owner = Owner { before: state(), lock: SpinLock::new(state()), after: state() };
     Arc::new(owner, GFP_KERNEL).unwrap()
 }
 
@@ -45,10 +41,7 @@ const _: () = assert!(size_of::<OwnedBy<u64, Owner, State>>() == 2 * size_of::<u
 #[test]
 fn who_holds_the_lock_has_the_data() {
     let owner = owner();
-    let data = [
-        OwnedBy::new(owner.clone(), 5),
-        OwnedBy::new(owner.clone(), 7),
-    ];
+    let data = [OwnedBy::new(owner.clone(), 5), OwnedBy::new(owner.clone(), 7)];
     let mut state = owner.lock.lock();
     for one in &data {
         *one.access_mut(&mut state) += 1;

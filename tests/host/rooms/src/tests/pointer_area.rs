@@ -46,9 +46,7 @@ impl Memory {
 
     fn copy(&mut self, piece: Piece) -> kernel::error::Result {
         assert_ne!(piece.length, 0, "nothing need not be copied");
-        self.put(piece.at, piece.length, |i| {
-            Writer::Copied(piece.source + i as u64)
-        });
+        self.put(piece.at, piece.length, |i| Writer::Copied(piece.source + i as u64));
         Ok(())
     }
 }
@@ -149,22 +147,21 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
         let copy = &mut |piece| memory.copy(piece);
         let result = match *sent {
             Sent::Other => Ok(()),
-            Sent::Root(length) => area
-                .add_root(object, source, length, copy)
-                .map(|at| blocks.push((at, object, length))),
+            Sent::Root(length) => {
+                area.add_root(object, source, length, copy).map(|at| blocks.push((at, object, length)))
+            }
             Sent::Child(length, parent, offset) => {
                 let parent = (parent, offset);
-                area.add_child(object, source, length, parent, copy)
-                    .map(|(at, gap)| {
-                        blocks.push((at, object, length));
-                        gaps.push((gap, object, 8));
-                    })
+                area.add_child(object, source, length, parent, copy).map(|(at, gap)| {
+                    blocks.push((at, object, length));
+                    gaps.push((gap, object, 8));
+                })
             }
             Sent::Array(parent, offset, count) => match count.checked_mul(4) {
                 None => Err(EINVAL),
-                Some(size) => area
-                    .claim(parent, offset, size, copy)
-                    .map(|gap| gaps.push((gap, object, size))),
+                Some(size) => {
+                    area.claim(parent, offset, size, copy).map(|gap| gaps.push((gap, object, size)))
+                }
             },
         };
         // The one that claims a gap fills it at once.
@@ -191,17 +188,10 @@ fn run(list: &[Sent], room: usize) -> (usize, Memory, Vec<(usize, u64, u64)>) {
 /// Both take the same objects; their blocks are complete, and nothing else was touched.
 fn check(list: &[Sent], room: usize) -> usize {
     let mut model = Model::default();
-    let wanted = list
-        .iter()
-        .take_while(|sent| model.take(sent, room as u64))
-        .count();
+    let wanted = list.iter().take_while(|sent| model.take(sent, room as u64)).count();
     let (taken, memory, blocks) = run(list, room);
     assert_eq!(taken, wanted, "{list:?}");
-    let outside = |at: usize| {
-        !blocks
-            .iter()
-            .any(|b| (b.0..b.0 + b.2 as usize).contains(&at))
-    };
+    let outside = |at: usize| !blocks.iter().any(|b| (b.0..b.0 + b.2 as usize).contains(&at));
     for (at, byte) in memory.bytes.iter().enumerate() {
         if outside(at) {
             assert_eq!(*byte, Writer::Nobody, "byte {at} belongs to no block");
@@ -318,11 +308,7 @@ fn lesson_c07_blocks_stay_inside_the_area() {
     let copy = &mut |_: Piece| Ok(());
     for length in [17, 24, 1 << 20, u64::MAX - 6, u64::MAX] {
         let mut area = PointerArea::new(8, 24);
-        assert_eq!(
-            area.add_root(0, 0, length, copy),
-            Err(EINVAL),
-            "{length:#x}"
-        );
+        assert_eq!(area.add_root(0, 0, length, copy), Err(EINVAL), "{length:#x}");
         // A refused block has taken nothing.
         assert_eq!(area.add_root(0, 0, 16, copy), Ok(8));
         assert_eq!(area.add_root(1, 0, 1, copy), Err(EINVAL));

@@ -27,11 +27,7 @@ impl Task {
     }
 
     fn real_time(policy: u32, real_time: u32, nice: i32) -> Self {
-        Self {
-            policy,
-            nice,
-            real_time,
-        }
+        Self { policy, nice, real_time }
     }
 
     fn priority(self) -> Priority {
@@ -41,11 +37,7 @@ impl Task {
     /// Without the flag.
     fn of(priority: Priority) -> Self {
         let word = priority.0;
-        Self {
-            policy: word & 0xff,
-            nice: (word >> 16 & 0xff) as i32 - 20,
-            real_time: word >> 24,
-        }
+        Self { policy: word & 0xff, nice: (word >> 16 & 0xff) as i32 - 20, real_time: word >> 24 }
     }
 
     /// The task after a change, if there is one.
@@ -124,21 +116,13 @@ fn served_on_android(caller: Task, flags: u32, own: Task) -> Task {
         Task::fair(NORMAL, (flags & 0xff) as i32)
     };
     let is_tie_for_fifo = minimum.policy == FIFO && minimum.rank() == caller.rank();
-    let model = if minimum.rank() < caller.rank() || is_tie_for_fifo {
-        minimum
-    } else {
-        caller
-    };
+    let model = if minimum.rank() < caller.rank() || is_tie_for_fifo { minimum } else { caller };
     if own.policy == DEADLINE && model.is_real_time() {
         own
     } else if model.is_real_time() {
         Task::real_time(model.policy, model.real_time, own.nice)
     } else {
-        let policy = if own.is_real_time() {
-            NORMAL
-        } else {
-            own.policy
-        };
+        let policy = if own.is_real_time() { NORMAL } else { own.policy };
         Task::fair(policy, model.nice)
     }
 }
@@ -152,9 +136,8 @@ fn txn_31_nice_values_are_inherited_as_in_the_c_driver() {
             for own in [-20, -1, 0, 5, 18, 19].map(|nice| Task::fair(NORMAL, nice)) {
                 let (caller_word, own_word) = (caller.priority(), own.priority());
                 let served = own.after(node.to_serve_call(caller_word, own_word));
-                let wanted = |is_oneway| {
-                    Task::fair(NORMAL, nice_in_c(caller.nice, minimum, is_oneway, own.nice))
-                };
+                let wanted =
+                    |is_oneway| Task::fair(NORMAL, nice_in_c(caller.nice, minimum, is_oneway, own.nice));
                 assert_eq!(served, wanted(false), "{flags:#x} {caller:?} {own:?}");
                 let served = own.after(node.to_serve_oneway(own_word));
                 assert_eq!(served, wanted(true), "{flags:#x} {own:?}");
@@ -172,11 +155,7 @@ fn txn_31_real_time_is_inherited_as_on_android() {
             let own_word = own.priority();
             for caller in &callers {
                 let is_inherited = flags & INHERIT != 0 || !caller.is_real_time();
-                let counted = if is_inherited {
-                    *caller
-                } else {
-                    Task::fair(NORMAL, 0)
-                };
+                let counted = if is_inherited { *caller } else { Task::fair(NORMAL, 0) };
                 let wanted = served_on_android(counted, flags, *own);
                 let served = own.after(node.to_serve_call(caller.priority(), own_word));
                 assert_eq!(served, wanted, "{flags:#x} {caller:?} {own:?}");
@@ -270,10 +249,7 @@ fn check_permitted(limits: u32, (nice, real_time): (i32, u32), own: Task, wanted
     let given = Task::of(wanted.priority().within(limits, own.priority()));
     let expect = |holds: bool| {
         let limits = (nice, real_time);
-        assert!(
-            holds,
-            "{own:?} requests {wanted:?}, gets {given:?}; {limits:?}"
-        );
+        assert!(holds, "{own:?} requests {wanted:?}, gets {given:?}; {limits:?}");
     };
     if given.is_real_time() {
         let ceiling = real_time.max(own.real_time);
@@ -299,10 +275,7 @@ fn check_permitted(limits: u32, (nice, real_time): (i32, u32), own: Task, wanted
 fn what_is_inherited_is_not_inherited_by_children() {
     const FLAG: u32 = 0x100;
     let node = NodePriority::new(NodeFlags::new(INHERIT | 19));
-    let (caller, own) = (
-        Task::real_time(FIFO, 9, 0).priority(),
-        Task::fair(NORMAL, 0).priority(),
-    );
+    let (caller, own) = (Task::real_time(FIFO, 9, 0).priority(), Task::fair(NORMAL, 0).priority());
     let served = node.to_serve_call(caller, own).unwrap();
     assert_eq!(served.0 & FLAG, FLAG);
     // The flag does not make a task another one.
@@ -334,10 +307,7 @@ fn loop_7_a_node_demands_real_time_for_all_calls_or_for_none() {
         let node = NodePriority::new(NodeFlags::new(flags));
         let demands_real_time = !node.is_served_as_sharing(None);
         assert_eq!(demands_real_time, is_real_time_minimum(flags));
-        for own in some_tasks()
-            .iter()
-            .filter(|own| !own.is_real_time() && own.policy != DEADLINE)
-        {
+        for own in some_tasks().iter().filter(|own| !own.is_real_time() && own.policy != DEADLINE) {
             let served = own.after(node.to_serve_oneway(own.priority()));
             assert_eq!(served.is_real_time(), demands_real_time);
         }

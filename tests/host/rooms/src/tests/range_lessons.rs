@@ -41,9 +41,8 @@ fn accounts_of_senders_go_with_them() {
 fn lesson_s12_nothing_is_freed_under_the_lock() {
     let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
     for step in 1..8 {
-        let mut reserved: Vec<_> = (0..3 * FEW as i32)
-            .map(|sender| reserve(&mut allocator, 8, oneway(sender)))
-            .collect();
+        let mut reserved: Vec<_> =
+            (0..3 * FEW as i32).map(|sender| reserve(&mut allocator, 8, oneway(sender))).collect();
         while !reserved.is_empty() {
             let next = reserved.swap_remove(step * 7 % reserved.len());
             let leftover = atomic(|| allocator.release(next.offset)).unwrap();
@@ -70,11 +69,7 @@ fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
         };
         let wins: Vec<_> = std::thread::scope(|scope| {
             let threads = [0, 1].map(|_| scope.spawn(free(shared.clone())));
-            threads
-                .map(|thread| thread.join().unwrap())
-                .into_iter()
-                .flatten()
-                .collect()
+            threads.map(|thread| thread.join().unwrap()).into_iter().flatten().collect()
         });
         assert_eq!(wins, [round]);
     }
@@ -84,9 +79,8 @@ fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
 fn allocated_by(allocator: &mut Allocator<FIRST, FEW>, at_once: usize) -> usize {
     let before = total_allocations();
     for round in 0..100 {
-        let reserved: Vec<_> = (0..at_once)
-            .map(|i| reserve(allocator, 8 + (round * i) % 100, SYNC))
-            .collect();
+        let reserved: Vec<_> =
+            (0..at_once).map(|i| reserve(allocator, 8 + (round * i) % 100, SYNC)).collect();
         for range in reserved {
             allocator.deliver(range.offset, "").unwrap();
             allocator.take(range.offset).unwrap();
@@ -97,10 +91,7 @@ fn allocated_by(allocator: &mut Allocator<FIRST, FEW>, at_once: usize) -> usize 
 }
 
 /// Releases a range, which leaves no memory unused.
-fn frees_nothing<const FIRST: usize, const FEW: usize>(
-    allocator: &mut Allocator<FIRST, FEW>,
-    offset: usize,
-) {
+fn frees_nothing<const FIRST: usize, const FEW: usize>(allocator: &mut Allocator<FIRST, FEW>, offset: usize) {
     let before = live_allocations();
     drop(allocator.release(offset).unwrap());
     assert_eq!(live_allocations(), before);
@@ -142,14 +133,10 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
     let mut failures = 0;
     for allowed in 0.. {
         let mut allocator = Allocator::<FIRST, FEW>::new(PAGE);
-        let mut offsets: Vec<_> = (0..4)
-            .map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset)
-            .collect();
+        let mut offsets: Vec<_> =
+            (0..4).map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset).collect();
         let mut spare = SpareMemory::EMPTY;
-        assert_eq!(
-            allocator.reserve(8, oneway(4), Label::NONE, &mut spare),
-            Err(ReserveError::NeedSpare)
-        );
+        assert_eq!(allocator.reserve(8, oneway(4), Label::NONE, &mut spare), Err(ReserveError::NeedSpare));
         fail_after(allowed);
         let result = spare.fill(GFP_KERNEL);
         let was_enough = failure_is_pending();
@@ -171,11 +158,7 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
 
 #[test]
 fn a_failed_allocation_changes_nothing() {
-    assert_eq!(
-        failures_before_a_fifth::<4, 64>(),
-        2,
-        "the larger array, and what it is passed in"
-    );
+    assert_eq!(failures_before_a_fifth::<4, 64>(), 2, "the larger array, and what it is passed in");
     let failures = failures_before_a_fifth::<3, 4>();
     assert!(failures > 10, "the sweep met {failures} failures");
 }

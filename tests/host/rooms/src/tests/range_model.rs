@@ -73,23 +73,15 @@ impl Model {
 
     /// The number of oneway ranges of a sender, and their sum.
     fn held_by(&self, sender: i32) -> (usize, usize) {
-        let its = self
-            .used()
-            .filter(|(_, range)| range.sender == Some(sender));
-        its.fold((0, 0), |(count, sum), (_, range)| {
-            (count + 1, sum + range.size)
-        })
+        let its = self.used().filter(|(_, range)| range.sender == Some(sender));
+        its.fold((0, 0), |(count, sum), (_, range)| (count + 1, sum + range.size))
     }
 
     /// By the rules of contract ALLOC-1, -2, -3 and -7, and by the quota of a sender.
     fn reserve(&mut self, size: usize, kind: CallKind) -> Option<Reserved> {
         let size = size.max(1).next_multiple_of(GRANULE);
         let mut sender = None;
-        if let CallKind::Oneway {
-            sender: from,
-            quota,
-        } = kind
-        {
+        if let CallKind::Oneway { sender: from, quota } = kind {
             let percent = if quota == 0 { 100 } else { usize::from(quota) };
             let part = self.size / 2 * percent / 100;
             if size > self.oneway_left() || quota != 0 && self.held_by(from).1 + size > part {
@@ -99,11 +91,7 @@ impl Model {
         }
         let offset = self.best_gap(size)?;
         let phase = Phase::Reserved;
-        *self.at(offset) = Some(Used {
-            size,
-            sender,
-            phase,
-        });
+        *self.at(offset) = Some(Used { size, sender, phase });
         Some(Reserved {
             offset,
             size,
@@ -124,12 +112,7 @@ impl Model {
     }
 
     /// Changes the phase of the range at an offset, if there is one. Returns the previous phase.
-    fn step(
-        &mut self,
-        offset: usize,
-        from: impl Fn(Phase) -> bool,
-        to: Option<Phase>,
-    ) -> Option<Used> {
+    fn step(&mut self, offset: usize, from: impl Fn(Phase) -> bool, to: Option<Phase>) -> Option<Used> {
         let was = self.at(offset).filter(|used| from(used.phase))?;
         *self.at(offset) = to.map(|phase| Used { phase, ..was });
         Some(was)
@@ -156,11 +139,7 @@ impl<const FIRST: usize, const FEW: usize> Both<FIRST, FEW> {
     fn new(size: usize) -> Self {
         Self {
             real: RangeAllocator::new(size),
-            model: Model {
-                size,
-                spam_reported: false,
-                starts: vec![None; size / GRANULE],
-            },
+            model: Model { size, spam_reported: false, starts: vec![None; size / GRANULE] },
             next_payload: 0,
             round: 0,
             reach: [0; 2],
@@ -211,14 +190,7 @@ impl<const FIRST: usize, const FEW: usize> Both<FIRST, FEW> {
                 State::Freeing => Phase::Freeing,
             };
             let (size, sender) = (range.size, range.oneway_sender);
-            (
-                range.offset,
-                Used {
-                    size,
-                    sender,
-                    phase,
-                },
-            )
+            (range.offset, Used { size, sender, phase })
         });
         let wanted: Vec<_> = self.model.used().collect();
         assert_eq!(seen.collect::<Vec<_>>(), wanted);
@@ -273,9 +245,8 @@ fn run<const FIRST: usize, const FEW: usize>(space: usize, steps: &[Step]) -> Bo
 /// Visits each state of the model, tries everything in it, valid or not, and returns their number.
 fn explore<const FIRST: usize, const FEW: usize>(space: usize, kinds: &[CallKind]) -> usize {
     let sizes = (1..=space / GRANULE + 1).map(|size| size * GRANULE);
-    let mut steps: Vec<_> = sizes
-        .flat_map(|size| kinds.iter().map(move |kind| Step::Reserve(size, *kind)))
-        .collect();
+    let mut steps: Vec<_> =
+        sizes.flat_map(|size| kinds.iter().map(move |kind| Step::Reserve(size, *kind))).collect();
     let offsets = (0..space).step_by(GRANULE);
     steps.extend(offsets.flat_map(|offset| AT.map(|step| step(offset))));
 
@@ -350,12 +321,7 @@ impl Numbers {
 }
 
 /// Takes `steps` steps in a space of `space` bytes with requests of up to `largest`.
-fn walk<const FIRST: usize, const FEW: usize>(
-    seed: u64,
-    steps: usize,
-    space: usize,
-    largest: usize,
-) {
+fn walk<const FIRST: usize, const FEW: usize>(seed: u64, steps: usize, space: usize, largest: usize) {
     let mut numbers = Numbers(seed);
     let mut both = Both::<FIRST, FEW>::new(space);
     for _ in 0..steps {
