@@ -16,6 +16,7 @@ use kernel::{
 };
 
 /// One level of a thread's call stack; `T` is a transaction.
+#[cfg_attr(test, derive(Clone, Debug, PartialEq, Eq, Hash))]
 pub(crate) enum Frame<T> {
     /// A call that the thread made and waits for.
     Outgoing {
@@ -41,7 +42,7 @@ const _: () = assert!(size_of::<Frame<&()>>() == 16);
 
 /// Names a frame of an outgoing call, and thereby the call. Packed, so that a transaction has no
 /// padding for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(Rust, packed(4))]
 pub(crate) struct FrameId {
     /// The place of the frame on the stack.
@@ -69,6 +70,7 @@ impl FrameId {
 }
 
 /// A thread's call stack.
+#[cfg_attr(test, derive(Clone, Debug, PartialEq, Eq, Hash))]
 pub(crate) struct CallStack<T> {
     /// The last one is the innermost: what the thread does at present. The place of a frame is how
     /// many are below it.
@@ -216,6 +218,7 @@ pub(crate) struct Shortage(usize);
 pub(crate) type Room<T> = KBox<StackChunk<T>>;
 
 /// A piece of memory of a stack.
+#[cfg_attr(test, derive(Clone, Debug, PartialEq, Eq, Hash))]
 pub(crate) struct StackChunk<T> {
     /// Has no `None`: an item goes there and comes back as it is, so the compiler need not take it
     /// apart to find out that it is one.
@@ -246,6 +249,7 @@ pub(crate) struct StackChunk<T> {
 /// - If there is no `last` item, there are none in chunks.
 /// - The chunks above one that is not full are empty, and those below one that is not empty are
 ///   full.
+#[cfg_attr(test, derive(Clone, Debug, PartialEq, Eq, Hash))]
 pub(crate) struct ChunkedStack<T> {
     last: Option<T>,
     highest: Option<Room<T>>,

@@ -27,7 +27,7 @@
 use crate::pure::numbers::FIRST_LONG_NUMBER;
 
 /// One change of a process: it is frozen from now on, or takes calls again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FreezeEvent {
     /// Increases with each event of the process.
     pub(crate) number: u64,
@@ -35,7 +35,7 @@ pub(crate) struct FreezeEvent {
 }
 
 /// The stage of a process between thawed and frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum FreezeStage {
     /// It takes calls.
     Thawed,
@@ -49,6 +49,7 @@ enum FreezeStage {
 /// One freeze attempt: the right to complete it or to give it up.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Clone, Hash))]
 pub(crate) struct Attempt {
     round: u64,
 }
@@ -82,7 +83,7 @@ pub(crate) enum Admission {
 pub(crate) struct WakeFreezers(pub(crate) bool);
 
 /// The freeze state of one process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)] // What each call looks at or changes comes first.
 pub(crate) struct FreezeState {
     /// Transactions that count for the process: calls from the time they are queued until they are

@@ -27,7 +27,7 @@ pub(crate) enum Strength {
 }
 
 /// The owner's reference: the latest notification about one kind of count that the owner has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum OwnerRef {
     /// The count is 0.
     None,
@@ -54,7 +54,7 @@ pub(crate) struct NodeUpdate {
 pub(crate) struct Uncounted;
 
 /// The life of a node, which determines the references that it can gain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Life {
     /// In the owner's tree of nodes, or, if the owner has begun to end, in the tree as it was at
     /// that time.
@@ -66,7 +66,7 @@ pub(crate) enum Life {
 }
 
 /// The counts of one node. Its other records use the room that is left in their last word.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeCounts {
     /// Handles on the node in other processes; each of them needs at least the name of the node.
     pub(crate) refs: u32,

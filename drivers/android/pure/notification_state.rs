@@ -36,7 +36,7 @@ pub(crate) enum Message {
 ///   any that is not cleared ──────────────►    Over
 ///                           handle removed
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum DeathState {
     /// The notification waits for the node's death: the death has not been noted here.
     Registered,
@@ -108,7 +108,7 @@ impl DeathState {
 }
 
 /// The message of a freeze notification that user space has to read or to confirm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Unread {
     Nothing,
     /// The notification is queued.
@@ -140,7 +140,7 @@ enum Unread {
 /// Events may overtake each other on their way to this state. An event that is older than one that
 /// has arrived is ignored, so the event that is delivered last is the one that was announced last
 /// (lesson R09).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FreezeNotificationState {
     unread: Unread,
     /// True if user space has cleared the request.

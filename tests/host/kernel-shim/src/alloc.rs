@@ -3,6 +3,7 @@
 //! Fallible vectors and boxes over the standard ones.
 
 use crate::testing::{Allocation, Origin};
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -55,6 +56,7 @@ impl Allocator for KVmalloc {
 }
 
 /// A vector that grows only by explicit calls.
+#[derive(Debug)]
 pub struct Vec<T, A> {
     inner: std::vec::Vec<T>,
     /// The kernel's capacity, which may differ from that of `inner`.
@@ -151,8 +153,31 @@ impl<T, A> IntoIterator for Vec<T, A> {
     }
 }
 
+// The model of the protocol copies, compares and hashes its states.
+impl<T: Clone, A: Allocator> Clone for Vec<T, A> {
+    fn clone(&self) -> Self {
+        let mut copy = Self::with_capacity(self.capacity, Flags(())).expect("no failure is asked for");
+        copy.inner.extend_from_slice(self);
+        copy
+    }
+}
+
+impl<T: PartialEq, A> PartialEq for Vec<T, A> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.capacity, &self.inner) == (other.capacity, &other.inner)
+    }
+}
+
+impl<T: Eq, A> Eq for Vec<T, A> {}
+
+impl<T: Hash, A> Hash for Vec<T, A> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.capacity, &self.inner).hash(state);
+    }
+}
+
 /// A box from `kmalloc`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct KBox<T> {
     /// Always there, but while the box is taken apart.
     inner: Option<Box<T>>,
@@ -196,6 +221,12 @@ impl<T> KBox<T> {
         // SAFETY: The pointer is that of a standard box, which the caller owns.
         let inner = Some(unsafe { Box::from_raw(raw) });
         Self { inner }
+    }
+}
+
+impl<T: Clone> Clone for KBox<T> {
+    fn clone(&self) -> Self {
+        Self::new((**self).clone(), Flags(())).expect("no failure is asked for")
     }
 }
 
