@@ -7,7 +7,7 @@ import re
 
 import oracle
 import pytest
-from lab import aosp, cache, contract, deb_test, kernel, load, modules, mutants, patch_suite, proc, source, stock
+from lab import aosp, cache, contract, deb_test, host_tests, kernel, load, modules, mutants, patch_suite, proc, source, stock
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -34,6 +34,11 @@ def test_load(tally):
 @stage(torture=True)
 def test_fuzz(tally):
     tally.one("fuzz", not load.fuzz(UM, option("SEED", 1), option("COUNT", 300)))
+
+
+@stage(torture=True)
+def test_model(tally):
+    host_tests.of_crates(tally, "tests/model", "--ignored", "--nocapture")
 
 
 @stage(torture=True)

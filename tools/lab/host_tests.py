@@ -10,18 +10,17 @@ from .versions import BUILD, ROOT
 _CARGO_COUNTS = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.M)
 
 
-def of_crates(tally, folder):
-    """`cargo test` in a workspace, whose crates clippy compiles: a lint is a failure, too."""
-    title = f"cargo test {folder}"
+def of_crates(tally, folder, *options):
+    """`cargo test` in a workspace, with options for its tests. Clippy compiles the crates: a lint is a failure, too."""
+    title = " ".join(["cargo test", folder, *options])
     packages.ensure("rust")
     log = BUILD / "log" / (re.sub(r"\W+", "-", title) + ".log")
     log.parent.mkdir(parents=True, exist_ok=True)
     kind, profile = programs.of_tests(ROOT / folder)
-    common = ["--profile", profile, "--workspace", "--locked"]
     with programs.workshop(kind) as (tree, target), say.Step(title), open(log, "w") as sink:
-        for words in (["build", "--bins"], ["test", "--no-fail-fast"]):
-            done = subprocess.run([programs.CARGO, *words, *common, "--target-dir", str(target)], cwd=tree / folder,
-                                  env=programs.environment(), stdout=sink, stderr=subprocess.STDOUT)
+        common = ["--profile", profile, "--workspace", "--locked", "--target-dir", str(target)]
+        for words in (["build", "--bins", *common], ["test", "--no-fail-fast", *common, "--", *options]):
+            done = subprocess.run([programs.CARGO, *words], cwd=tree / folder, env=programs.environment(), stdout=sink, stderr=subprocess.STDOUT)
     output = log.read_text()
     passed, failed = (sum(int(found[which]) for found in _CARGO_COUNTS.findall(output)) for which in (0, 1))
     failed = failed or int(done.returncode != 0)
