@@ -2,6 +2,7 @@
 """The two load generators of the contract's program: valid traffic of many processes, and random commands on two drivers."""
 
 import difflib
+import os
 
 from . import guest, kernel, programs, say
 from .run import last_words, run
@@ -34,9 +35,31 @@ def fuzz(name, first, count):
         raise say.LabError(f"{count} seeds, but {len(lines[0])} and {len(lines[1])} traces")
     for seed in different[:3]:
         traces = [_traces(name, driver, program, int(seed), 1, "--trace") for driver in _DRIVERS]
-        print("\n".join(list(difflib.unified_diff(*traces, *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
+        same = len(os.path.commonprefix(traces))
+        steps = [line.split()[1] for line in traces[0][:same + 1] if line.startswith("step ")]
+
+        def shown(steps):
+            return [_traces(name, driver, program, int(seed), 1, "--trace", "--steps", ",".join(steps)) for driver in _DRIVERS]
+
+        steps = fewest(steps, lambda steps: len(set(map(tuple, shown(steps)))) > 1)
+        print(f"seed {seed}, steps {','.join(steps)}:")
+        print("\n".join(list(difflib.unified_diff(*shown(steps), *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
     print(f"\n{count - len(different)} of {count} seeds the same on {' and '.join(_DRIVERS)}")
     return len(different) + len(died)
+
+
+def fewest(steps, differs):
+    """Some of these steps that differ, too: half of them is left out, then smaller parts."""
+    size = len(steps)
+    while size := size // 2:
+        at = 0
+        while at < len(steps):
+            fewer = steps[:at] + steps[at + size:]
+            if fewer and differs(fewer):
+                steps = fewer
+            else:
+                at += size
+    return steps
 
 
 def _traces(name, driver, program, first, count, *more):

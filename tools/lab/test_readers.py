@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Comparing the output of bpftrace and of worked examples with the documents, checking a trace of Perfetto's, differences of trace events,
-events that trace-cmd cannot read, and parsing the output of GoogleTest programs."""
+events that trace-cmd cannot read, parsing the output of GoogleTest programs, and steps of random programs."""
 
 import pytest
 
-from . import aosp, bpftrace, examples, perfetto, tracing
+from . import aosp, bpftrace, examples, load, perfetto, tracing
 
 HISTOGRAM = """
 @us[12, contract]:
@@ -156,3 +156,8 @@ def test_the_documents_have_them():
     scenes, found = ["failed", "node", "waiting"], examples.blocks(examples.text(), "rust")
     assert sorted(examples.blocks(examples.text(), "c")) == scenes
     assert sorted(found) == sorted([*scenes, "machine", "shell"]) and len(found["shell"]) >= 4
+
+
+@pytest.mark.parametrize("needed", [{5}, {0, 119}, {17, 18, 90}])
+def test_steps_without_which_traces_differ_as_well_are_left_out(needed):
+    assert set(load.fewest(list(range(120)), lambda steps: needed <= set(steps))) == needed

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Random streams of commands, right and wrong, whose outcome must be the same on any driver.
 //!
-//! A seed decides everything: the order of the roles, their writes, and so their returns. Nobody
-//! waits, and one role runs at a time, so the outcome depends on the driver alone. The returns go
-//! into a trace without what may differ: pids are roles, buffers are numbered in their order. The
-//! program prints a digest of the trace for each seed; `make torture ONLY=fuzz` compares those of
-//! two drivers, and the traces where they differ.
+//! A seed decides everything: the order of the threads, their writes, and so their returns. Nobody
+//! waits, and one thread runs at a time, so the outcome depends on the driver alone. The returns go
+//! into a trace without what may differ: pids are names, buffers are numbered in their order, and
+//! addresses count from the buffer. The program prints a digest of the trace for each seed;
+//! `make torture ONLY=fuzz` compares those of two drivers. Where they differ it leaves out steps, as
+//! long as they still differ: each step draws its own random numbers.
 
 use crate::child::caught;
 use crate::freezer::Freezer;
@@ -14,6 +15,7 @@ use crate::pages::page;
 use crate::pids::GlobalPids;
 use crate::port::Port;
 use crate::runner::{in_new_namespaces, private_mounts, SCRATCH};
+use crate::sg::{array_bytes, SgParcel};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
@@ -24,7 +26,9 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter;
 use std::path::Path;
 
 #[derive(clap::Args)]
@@ -41,6 +45,9 @@ pub struct FuzzArgs {
     /// Print all that happens
     #[arg(long)]
     trace: bool,
+    /// The steps to take, of all; all if none is named
+    #[arg(long, value_delimiter = ',')]
+    steps: Vec<u32>,
 }
 
 /// Runs the seeds, and prints a line for each.
@@ -52,7 +59,7 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
             let end = caught(|| {
                 let pids = GlobalPids::new();
                 private_mounts();
-                trace = live(&Stage::new(args.driver, Path::new(SCRATCH), pids), seed);
+                trace = live(&Stage::new(args.driver, Path::new(SCRATCH), pids), seed, &args.steps);
             });
             report(args, seed, &trace, end);
         })?;
@@ -73,75 +80,116 @@ fn report(args: &FuzzArgs, seed: u64, trace: &str, end: Result<(), String>) {
     }
 }
 
-/// The writes of a seed.
-const STEPS: u32 = 60;
+/// The steps of a seed.
+const STEPS: u32 = 120;
 /// Handles, objects and cookies are few, so that right ones are met often.
 const HANDLES: u32 = 6;
 /// A read that has less room than this left may have left something.
 const NEARLY_FULL: u64 = 100;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
 
-/// A role, and its received buffers.
-struct Role {
+/// A process, and what its threads share.
+struct Process {
     name: char,
-    port: Port,
     /// The number by which it is frozen.
     pid: u32,
+    /// A descriptor that it may send.
+    file: i32,
+    /// The buffers that it has received.
     buffers: Vec<u64>,
     /// The handles that it has been given.
     handles: Vec<u32>,
-    /// How many calls it serves.
-    serves: u32,
     is_frozen: bool,
     /// A part of its space is elsewhere: its buffers cannot be read.
     is_moved: bool,
-    /// Its thread has read all that it could at its last step.
+}
+
+/// A thread.
+struct Role {
+    name: char,
+    process: usize,
+    port: Port,
+    /// How many calls it serves.
+    serves: u32,
+    /// It has made a call: another one is wrong until the outcome is there.
+    awaits: bool,
+    /// It has read all that it could at its last step.
     is_drained: bool,
 }
 
-struct Play {
+struct Play<'a> {
+    stage: &'a Stage,
+    processes: Vec<Process>,
     roles: Vec<Role>,
-    /// Numbers of buffers, by role and address.
+    /// Numbers of buffers, by process and address.
     numbers: HashMap<(char, u64), usize>,
     random: SmallRng,
     trace: String,
 }
 
-/// Plays one seed; gives the trace.
-fn live(stage: &Stage, seed: u64) -> String {
-    let ports = [('m', stage.manager()), ('a', stage.client()), ('b', stage.server())];
-    let roles = ports.map(|(name, port)| {
-        port.nonblocking(true);
-        let pid = stage.pid_to_freeze(&port.actor);
-        Role {
-            name,
-            port,
-            pid,
-            buffers: Vec::new(),
-            handles: if name == 'm' { vec![] } else { vec![0] },
-            serves: 0,
-            is_frozen: false,
-            is_moved: false,
-            is_drained: false,
-        }
-    });
-    let random = SmallRng::seed_from_u64(seed);
-    let mut play = Play { roles: roles.into(), numbers: HashMap::new(), random, trace: String::new() };
-    for _ in 0..STEPS {
+/// Plays these steps of a seed; gives the trace.
+fn live(stage: &Stage, seed: u64, steps: &[u32]) -> String {
+    let mut play = Play {
+        stage,
+        processes: Vec::new(),
+        roles: Vec::new(),
+        numbers: HashMap::new(),
+        random: SmallRng::seed_from_u64(seed),
+        trace: String::new(),
+    };
+    for (name, port) in [('m', stage.file_manager()), ('a', stage.client()), ('b', stage.server())] {
+        play.add(name, port);
+    }
+    for step in (0..STEPS).filter(|step| steps.is_empty() || steps.contains(step)) {
+        play.random = SmallRng::seed_from_u64(seed << 8 | u64::from(step));
+        writeln!(play.trace, "step {step}").expect("a string");
         match play.random.random_range(0..40) {
             0..=4 => play.freeze(),
             5 => play.move_a_page(),
             6 => play.leave(),
+            7 => play.die(),
+            8 => play.poll(),
             _ => play.step(),
         }
     }
-    for role in 0..play.roles.len() {
-        play.survey(role);
+    for process in 0..play.processes.len() {
+        play.survey(process);
     }
     play.trace
 }
 
-impl Play {
+impl<'a> Play<'a> {
+    /// Adds a process with two threads; the manager has one.
+    fn add(&mut self, name: char, port: Port) {
+        port.nonblocking(true);
+        let process = self.processes.len();
+        self.processes.push(Process {
+            name,
+            pid: self.stage.pid_to_freeze(&port.actor),
+            file: port.actor.give(&File::open("/dev/null").expect("a file")),
+            buffers: Vec::new(),
+            handles: if name == 'm' { vec![] } else { vec![0] },
+            is_frozen: false,
+            is_moved: false,
+        });
+        let second = (name != 'm').then(|| (name.to_ascii_uppercase(), port.thread()));
+        for (name, port) in iter::once((name, port)).chain(second) {
+            self.roles.push(Role { name, process, port, serves: 0, awaits: false, is_drained: false });
+        }
+    }
+
+    /// The process of a role.
+    fn of(&mut self, role: usize) -> &mut Process {
+        &mut self.processes[self.roles[role].process]
+    }
+
+    /// A process and one of its threads.
+    fn some_process(&mut self) -> (usize, Port) {
+        let process = self.random.random_range(0..self.processes.len());
+        let port = self.roles.iter().find(|role| role.process == process).expect("a thread").port.clone();
+        (process, port)
+    }
+
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         *from.choose(&mut self.random).expect("a choice")
     }
@@ -176,38 +224,68 @@ impl Play {
         writeln!(self.trace, "  error {error:x?}").expect("a string");
     }
 
-    /// A role freezes or thaws a process, perhaps itself, or reads its frozen state. None is frozen
-    /// twice: the C driver thaws without notice if that fails.
+    /// A thread freezes or thaws a process, perhaps its own, or reads its frozen state. None is
+    /// frozen twice: the C driver thaws without notice if that fails.
     fn freeze(&mut self) {
-        let [by, of] = [0; 2].map(|_| self.random.random_range(0..self.roles.len()));
-        let freezer = Freezer::by(self.roles[by].port.clone(), self.roles[of].pid);
-        let names = [by, of].map(|role| self.roles[role].name);
-        let told = match self.random.random_range(0..6) {
+        let by = self.random.random_range(0..self.roles.len());
+        let kind = self.random.random_range(0..6);
+        let (process, _) = self.some_process();
+        let of = &mut self.processes[process];
+        let freezer = Freezer::by(self.roles[by].port.clone(), of.pid);
+        let told = match kind {
             0 => format!("{:x?}", freezer.info()),
-            1..=3 if !self.roles[of].is_frozen => {
+            1..=3 if !of.is_frozen => {
                 let frozen = freezer.freeze(0);
-                self.roles[of].is_frozen = frozen.is_ok();
+                of.is_frozen = frozen.is_ok();
                 format!("freeze {frozen:?}")
             }
             _ => {
-                self.roles[of].is_frozen = false;
+                of.is_frozen = false;
                 format!("thaw {:?}", freezer.thaw())
             }
         };
-        writeln!(self.trace, "{names:?} {told}").expect("a string");
+        writeln!(self.trace, "{} of {} {told}", self.roles[by].name, of.name).expect("a string");
     }
 
-    /// A role moves a part of its space, once in a while. No calls reach it any more.
+    /// A process moves a part of its space, once in a while. No calls reach it any more.
     fn move_a_page(&mut self) {
-        let role = self.random.random_range(0..self.roles.len());
-        if self.roles[role].is_moved || self.chance(70) {
+        let (process, port) = self.some_process();
+        if self.processes[process].is_moved || self.chance(90) {
             return;
         }
-        let (address, _) = self.roles[role].port.space.expect("a space");
+        let (address, _) = port.space.expect("a space");
         let part = Op::Move { address: address + page() as u64, length: page() };
-        let moved = self.roles[role].port.actor.number(part).is_ok();
-        self.roles[role].is_moved = true;
-        writeln!(self.trace, "{} moves a page: {moved}", self.roles[role].name).expect("a string");
+        let moved = port.actor.number(part).is_ok();
+        let of = &mut self.processes[process];
+        of.is_moved = true;
+        writeln!(self.trace, "{} moves a page: {moved}", of.name).expect("a string");
+    }
+
+    /// A process other than the manager is killed, once in a while, and another one takes its name.
+    fn die(&mut self) {
+        let (process, port) = self.some_process();
+        let Process { name, pid, .. } = self.processes[process];
+        if name == 'm' || self.chance(60) {
+            return;
+        }
+        port.kill();
+        Freezer::by(self.roles[0].port.clone(), pid).wait_released(self.stage);
+        writeln!(self.trace, "{name} dies").expect("a string");
+        self.numbers.retain(|(of, _), _| *of != name);
+        let last = self.roles.len();
+        self.add(name, self.stage.client());
+        // In the places of the dead ones.
+        let mut added = self.roles.split_off(last).into_iter();
+        for role in self.roles.iter_mut().filter(|role| role.process == process) {
+            *role = Role { process, ..added.next().expect("as many threads") };
+        }
+        self.processes.swap_remove(process);
+    }
+
+    /// A thread polls.
+    fn poll(&mut self) {
+        let Role { name, port, .. } = self.roles.choose(&mut self.random).expect("a role");
+        writeln!(self.trace, "{name} polls {:x}", port.poll(0)).expect("a string");
     }
 
     /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served,
@@ -225,7 +303,7 @@ impl Play {
 
     /// Mostly a handle that the role has been given.
     fn handle(&mut self, role: usize) -> u32 {
-        let known = self.roles[role].handles.clone();
+        let known = self.of(role).handles.clone();
         match known.choose(&mut self.random) {
             Some(handle) if self.chance(85) => *handle,
             _ => self.random.random_range(0..HANDLES),
@@ -237,32 +315,66 @@ impl Play {
         let ptr = self.pick(&OBJECTS);
         let cookie = if self.chance(95) { ptr + 1 } else { 0 };
         let handle = self.handle(role);
+        let flags = self.pick(&[ObjectFlags::ACCEPTS_FDS, ObjectFlags::ACCEPTS_FDS, ObjectFlags::empty()]);
         match self.random.random_range(0..10) {
-            0..=3 => FlatBinderObject::binder(ptr, cookie),
-            4..=5 => FlatBinderObject::weak_binder(ptr, cookie),
+            0..=3 => FlatBinderObject::binder(ptr, cookie).with_flags(flags),
+            4..=5 => FlatBinderObject::weak_binder(ptr, cookie).with_flags(flags),
             6..=8 => FlatBinderObject::strong_handle(handle),
             _ => FlatBinderObject::weak_handle(handle),
         }
     }
 
-    fn parcel(&mut self, role: usize) -> Parcel {
-        let mut parcel = Parcel::new();
-        for _ in 0..self.pick(&[0, 0, 1, 1, 2, 3]) {
-            let padding = self.pick(&[0, 4, 8, 16]);
-            parcel.data.extend(std::iter::repeat_n(0x55, padding));
-            parcel.object(&self.object(role));
-        }
-        let tail = self.pick(&[0, 1, 7, 64, 3000]);
-        parcel.data.extend(std::iter::repeat_n(0xaa, tail));
-        parcel
+    /// A descriptor that a role may send, or none.
+    fn file(&mut self, role: usize) -> i32 {
+        let file = self.of(role).file;
+        self.pick(&[file, file, file, file, file, file, file, 900])
     }
 
-    /// A call or a reply, which is wrong in one way now and then.
-    fn transaction(&mut self, role: usize) -> BinderTransactionData {
+    /// Appends a file, a block, a block in a block, or an array of files.
+    fn append(&mut self, role: usize, to: &mut SgParcel) {
+        let arena = self.roles[role].port.arena.clone();
+        let length = self.pick(&[0, 1, 8, 24, 100]);
+        match self.random.random_range(0..8) {
+            0..=1 => to.fd(self.file(role)),
+            2..=3 => to.block(&arena, &vec![0x77; length]),
+            4..=5 => {
+                let block = to.block(&arena, &[0x77; 32]);
+                let parent = if self.chance(90) { block } else { self.random.random_range(0..4) };
+                let at = self.pick(&[0, 0, 8, 8, 24, 24, 4, 96]);
+                to.child(&arena, &vec![0x88; length], parent, at)
+            }
+            _ => {
+                let files = [self.file(role), self.file(role)];
+                let block = to.block(&arena, &array_bytes(&files));
+                let count = self.pick(&[2, 2, 2, 2, 2, 2, 2, 1, 1, 0, 3, 1 << 62]);
+                to.array(block, self.pick(&[0, 0, 0, 0, 0, 4]), count)
+            }
+        };
+    }
+
+    fn parcel(&mut self, role: usize) -> SgParcel {
+        let mut sg = SgParcel::new();
+        for _ in 0..self.pick(&[0, 0, 1, 1, 2, 3]) {
+            let padding = self.pick(&[0, 4, 8, 16]);
+            sg.parcel.data.extend(iter::repeat_n(0x55, padding));
+            match self.chance(60) {
+                true => drop(sg.object(&self.object(role))),
+                false => self.append(role, &mut sg),
+            }
+        }
+        let tail = self.pick(&[0, 1, 7, 64, 3000]);
+        sg.parcel.data.extend(iter::repeat_n(0xaa, tail));
+        sg
+    }
+
+    /// A call or a reply, which is wrong in one way now and then. The second says whether it is to
+    /// be sent with room for blocks.
+    fn transaction(&mut self, role: usize) -> (BinderTransactionDataSg, bool) {
         let (parcel, handle) = (self.parcel(role), self.handle(role));
         let code = self.random.random_range(0..100);
-        let mut data = self.roles[role].port.place(handle, code, &parcel);
-        data.flags = self.pick(&[0, 0, 0, 1, 1, 0x10, 0x20, 0x21]);
+        let mut data = self.roles[role].port.place(handle, code, &parcel.parcel);
+        data.flags = self.pick(&[0, 0, 0, 1, 1, 0x10, 0x10, 0x20, 0x21, 0x51]);
+        let mut buffers_size = parcel.room;
         match self.random.random_range(0..40) {
             0 => data.offsets_size += 4,
             1 => data.data_size = data.data_size.saturating_sub(8),
@@ -271,9 +383,28 @@ impl Play {
             4 => data.data_size = 3 << 20,
             5 => data.offsets_size = u64::MAX - 7,
             6 => data.buffer += 1,
+            7 => buffers_size += self.pick(&[4, 8, 3 << 20]),
+            8 => buffers_size = buffers_size.saturating_sub(8),
             _ => {}
         }
-        data
+        let with_room = buffers_size != 0 && self.chance(95) || self.chance(10);
+        (BinderTransactionDataSg { data, buffers_size }, with_room)
+    }
+
+    fn call<'c>(&mut self, role: usize, to: &'c mut Commands) -> &'c mut Commands {
+        let (data, with_room) = self.transaction(role);
+        self.roles[role].awaits |= data.data.flags & TransactionFlags::ONE_WAY.bits() == 0;
+        match (data, with_room) {
+            (data, true) => to.transaction_sg(&data),
+            (data, false) => to.transaction(&data.data),
+        }
+    }
+
+    fn reply<'c>(&mut self, role: usize, to: &'c mut Commands) -> &'c mut Commands {
+        match self.transaction(role) {
+            (data, true) => to.reply_sg(&data),
+            (data, false) => to.reply(&data.data),
+        }
     }
 
     fn command(&mut self, role: usize, to: &mut Commands) {
@@ -281,16 +412,16 @@ impl Play {
         let cookie = u64::from(self.handle(role));
         let ptr = self.pick(&OBJECTS);
         let wrong = u64::from(!self.chance(90));
-        if self.roles[role].serves > 0 && self.chance(40) {
+        if self.roles[role].serves > 0 && self.chance(70) {
             self.roles[role].serves -= 1;
-            to.reply(&self.transaction(role));
+            self.reply(role, to);
             return;
         }
         match self.random.random_range(0..64) {
-            0..=19 => to.transaction(&self.transaction(role)),
-            20..=23 => to.reply(&self.transaction(role)),
+            0..=19 if !self.roles[role].awaits || self.chance(20) => self.call(role, to),
+            20..=23 if self.chance(30) => self.reply(role, to),
             24..=33 => {
-                let known = self.roles[role].buffers.clone();
+                let known = self.of(role).buffers.clone();
                 let buffer = known.choose(&mut self.random).copied().unwrap_or(0x1000);
                 to.free_buffer(buffer + wrong * 8)
             }
@@ -315,70 +446,90 @@ impl Play {
         };
     }
 
-    /// Adds a role's return to the trace.
+    /// Adds a thread's return to the trace.
     fn received(&mut self, role: usize, item: &Return) {
-        let name = self.roles[role].name;
-        match item {
-            Return::Transaction(data) | Return::Reply(data) => {
-                let is_call = matches!(item, Return::Transaction(_));
-                let next = self.numbers.len();
-                let number = *self.numbers.entry((name, data.buffer)).or_insert(next);
-                if !self.roles[role].buffers.contains(&data.buffer) {
-                    self.roles[role].buffers.push(data.buffer);
-                }
-                let needs_reply = is_call && data.flags & TransactionFlags::ONE_WAY.bits() == 0;
-                self.roles[role].serves += u32::from(needs_reply);
-                let from = self.roles.iter().find(|other| other.port.actor.pid() == data.sender_pid);
-                let from = from.map_or('-', |other| other.name);
-                writeln!(
-                    self.trace,
-                    "  {} node {:x}/{:x} code {} flags {:x} from {from} {} size {}/{} in {number}",
-                    if is_call { "call" } else { "reply" },
-                    data.target,
-                    data.cookie,
-                    data.code,
-                    data.flags,
-                    data.sender_euid,
-                    data.data_size,
-                    data.offsets_size,
-                )
-                .expect("a string");
-                self.contents(role, data);
-            }
-            other => writeln!(self.trace, "  {other:x?}").expect("a string"),
+        self.roles[role].awaits &=
+            !matches!(item, Return::Reply(_) | Return::FailedReply | Return::DeadReply | Return::FrozenReply);
+        let (Return::Transaction(data) | Return::Reply(data)) = item else {
+            return writeln!(self.trace, "  {item:x?}").expect("a string");
+        };
+        let is_call = matches!(item, Return::Transaction(_));
+        let next = self.numbers.len();
+        let of = self.of(role);
+        if !of.buffers.contains(&data.buffer) {
+            of.buffers.push(data.buffer);
+        }
+        let name = of.name;
+        let number = *self.numbers.entry((name, data.buffer)).or_insert(next);
+        let needs_reply = is_call && data.flags & TransactionFlags::ONE_WAY.bits() == 0;
+        self.roles[role].serves += u32::from(needs_reply);
+        let from = self.roles.iter().find(|other| other.port.actor.pid() == data.sender_pid);
+        let from = from.map_or('-', |other| self.processes[other.process].name);
+        let kind = if is_call { "call" } else { "reply" };
+        let BinderTransactionData {
+            target, cookie, code, flags, sender_euid, data_size, offsets_size, ..
+        } = *data;
+        writeln!(
+            self.trace,
+            "  {kind} node {target:x}/{cookie:x} code {code} flags {flags:x} from {from} {sender_euid} \
+             size {data_size}/{offsets_size} in {number}",
+        )
+        .expect("a string");
+        if !self.of(role).is_moved {
+            self.contents(role, data);
         }
     }
 
-    /// Notes the data that came along, objects in their new terms.
+    /// Notes the data that came along, objects in their new terms, and blocks.
     fn contents(&mut self, role: usize, data: &BinderTransactionData) {
-        if self.roles[role].is_moved {
-            return;
-        }
-        let Role { port, handles, .. } = &mut self.roles[role];
-        let mut digest = DefaultHasher::new();
-        port.data(data).hash(&mut digest);
-        writeln!(self.trace, "    data {:016x}", digest.finish()).expect("a string");
+        let Role { process, port, .. } = &self.roles[role];
+        let handles = &mut self.processes[*process].handles;
+        let told = |bytes: &[u8]| {
+            let mut digest = DefaultHasher::new();
+            counted_from(data.buffer, port.space.expect("a space"), bytes).hash(&mut digest);
+            digest.finish()
+        };
+        writeln!(self.trace, "    data {:016x}", told(&port.data(data))).expect("a string");
         for index in 0..data.offsets_size / 8 {
             let object = port.object_at(data, index);
-            let is_handle = matches!(object.kind, ObjectType::HANDLE | ObjectType::WEAK_HANDLE);
-            if is_handle && !handles.contains(&object.handle()) {
+            if matches!(object.kind, ObjectType::HANDLE | ObjectType::WEAK_HANDLE)
+                && !handles.contains(&object.handle())
+            {
                 handles.push(object.handle());
             }
-            writeln!(self.trace, "    {object:x?}").expect("a string");
+            if object.kind == ObjectType::PTR {
+                writeln!(self.trace, "    block {:016x}", told(&port.received_block(data, index)))
+                    .expect("a string");
+            } else {
+                writeln!(self.trace, "    {object:x?}").expect("a string");
+            }
         }
     }
 
-    /// Adds the role's nodes and handles at the end to the trace.
-    fn survey(&mut self, role: usize) {
-        let port = &self.roles[role].port;
+    /// Adds a process's nodes at the end to the trace.
+    fn survey(&mut self, process: usize) {
+        let port = &self.roles.iter().find(|role| role.process == process).expect("a thread").port;
         let mut ptr = 0;
         loop {
             let info = port.node_debug_info(ptr);
-            writeln!(self.trace, "{} has {info:x?}", self.roles[role].name).expect("a string");
+            writeln!(self.trace, "{} has {info:x?}", self.processes[process].name).expect("a string");
             ptr = info.ptr;
             if ptr == 0 {
                 return;
             }
         }
     }
+}
+
+/// Data in which addresses of the receiver's space count from `base`, since drivers may put a buffer
+/// at different places.
+fn counted_from(base: u64, (space, length): (u64, usize), bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for at in (0..bytes.len().saturating_sub(7)).step_by(4) {
+        let word = u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if (space..space + length as u64).contains(&word) {
+            bytes[at..at + 8].copy_from_slice(&word.wrapping_sub(base).to_ne_bytes());
+        }
+    }
+    bytes
 }
