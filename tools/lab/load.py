@@ -65,6 +65,6 @@ def fewest(steps, differs):
 def _traces(name, driver, program, first, count, *more):
     """The lines that the seeds print on a driver."""
     argv = ["/lab/contract", "fuzz", "--driver", driver, "--seed", str(first), "--count", str(count), *more]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=120 + count)
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=120 + 4 * count)
     result = guest.succeed(f"{count} seeds on {driver}", kernel.build(name), job)
     return [line for line in result.output.splitlines() if line]
