@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from lab import bench, reports, say  # noqa: E402
 from lab.run import Tally  # noqa: E402
+from lab.versions import BUILD  # noqa: E402
 from report import page  # noqa: E402
 from stages import affected  # noqa: E402
 
@@ -140,7 +141,7 @@ class Reporter:
         self.rows += rows
         passed, failed = (sum(row[number] for row in rows) for number in (1, 2))
         if "rows" in said or failed:
-            self.spans.append({"stage": name, "cpu": said.get("cpu", 0.0), "wall": report.duration})
+            self.spans.append({"stage": name, "cpu": said.get("cpu", 0.0), "wall": report.duration, "passed": passed, "failed": failed})
             say.note(f"{name}: {passed} passed, {failed} failed ({report.duration:.0f} s)")
 
     def pytest_testnodedown(self, node):
@@ -168,6 +169,8 @@ class Reporter:
                 print(f"  failed: {name}")
         if os.environ.get("LAB_DOCS") and not any(row[2] for row in self.rows):
             record(self.rows, self.config.option)
+            if self.config.option.torture:
+                record_torture(self.spans)
         print(f"\n{sum(row[1] for row in self.rows)} passed, {sum(row[2] for row in self.rows)} failed", flush=True)
 
 
@@ -200,8 +203,27 @@ def record(rows, option):
     ran = [row[1:3] for row in new]
     kept = [row for row in old if row[0] != run or option.torture and row[1:3] not in ran]
     heads = ("make", "suite", "guest", "this driver", "C driver", "upstream's", "no driver named")
-    about = f"{bench.now()[:10]}, driver {bench.commit()}, {bench.processor()}, {os.cpu_count()} CPUs"
-    reports.put("runs", "Tests that passed", about, page.Table(heads, sorted(kept + new)))
+    reports.put("runs", "Tests that passed", origin(), page.Table(heads, sorted(kept + new)))
+
+
+def origin():
+    return f"{bench.now()[:10]}, driver {bench.commit()}, {bench.processor()}, {os.cpu_count()} CPUs"
+
+
+def record_torture(spans):
+    """Write reports/torture.tsv, in which a stage has the row of its newest run, and the page of that and of the coverage."""
+    options = ", ".join(f"{name.removeprefix('TORTURE_')}={value}" for name, value in sorted(os.environ.items()) if value and name.startswith("TORTURE_"))
+    rows = {row[0]: row for row in reports.read("torture").rows}
+    rows |= {span["stage"]: [span["stage"], bench.now()[:10], bench.commit(), options, *(f"{span[which] / 60:.1f}" for which in ("wall", "cpu")),
+                             str(span["passed"]), str(span["failed"])] for span in spans}
+    heads = ("stage of make torture", "date", "driver", "options", "minutes", "CPU minutes", "passed", "failed")
+    reports.put("torture", "Long runs", origin(), page.Table(heads, sorted(rows.values())))
+    sections = [page.Section(name, found.title, found.about, [], page.Table(found.headers, found.rows, (0, 1, 2, 3)))
+                for name in ("torture", "coverage") for found in [reports.read(name)]]
+    path = BUILD / "report/torture.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page.render(sections, [], [], "Binder under torture"))
+    say.note(f"the page is {path}")
 
 
 def short(nodeid):

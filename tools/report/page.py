@@ -26,16 +26,15 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; font-
 """
 
 
-def render(sections, headline, facts):
-    """The page. `headline` are lines to read first, `facts` (name, value)."""
+def render(sections, headline, facts, title="Binder drivers, measured"):
+    """The page. `headline` are lines to read first, `facts` (name, value) about the machine and the method, if any."""
     (paper, dark), (ink, light) = charts.PALETTE["paper"], charts.PALETTE["ink"]
     css = _CSS.replace("PAPER", paper).replace("DARK", dark).replace("INK", ink).replace("LIGHT", light)
     told = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in facts)
     return ("<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content='width=device-width, initial-scale=1'>\n"
-            f"<title>Binder drivers, measured</title>\n<style>{css}</style>\n<main>\n<h1>Binder drivers, measured</h1>\n{_lines(headline)}\n"
-            + "\n".join(map(_section, sections)) +
-            f"\n<section id=facts><h2>Machine and method</h2><dl>{told}</dl><p>Measure again: <code>make bench</code>. "
-            "How: <code>docs/measuring.md</code>.</p></section>\n</main>\n</html>\n")
+            f"<title>{title}</title>\n<style>{css}</style>\n<main>\n<h1>{title}</h1>\n{_lines(headline)}\n" + "\n".join(map(_section, sections))
+            + (f"\n<section id=facts><h2>Machine and method</h2><dl>{told}</dl><p>Measure again: <code>make bench</code>. "
+               "How: <code>docs/measuring.md</code>.</p></section>" if facts else "") + "\n</main>\n</html>\n")
 
 
 def _section(section):
