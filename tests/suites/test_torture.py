@@ -7,7 +7,7 @@ import re
 
 import oracle
 import pytest
-from lab import aosp, cache, contract, deb_test, host_tests, kernel, load, modules, mutants, patch_suite, proc, source, stock
+from lab import aosp, cache, contract, coverage, deb_test, host_tests, kernel, load, modules, mutants, patch_suite, proc, source, stock
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -39,6 +39,11 @@ def test_fuzz(tally):
 @stage(torture=True)
 def test_model(tally):
     host_tests.of_crates(tally, "tests/model", "--ignored", "--nocapture")
+
+
+@stage(torture=True)
+def test_coverage(tally):
+    coverage.measure(tally, into_docs=bool(os.environ.get("LAB_DOCS")))
 
 
 @stage(torture=True)

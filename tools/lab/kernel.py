@@ -52,6 +52,7 @@ GUESTS = {
         Guest("um-plain", "um", ("common", "um", "trace"), flags=_UML_MODULES),
         Guest("um-builtin", "um", ("common", "um", "trace", "debug", "builtin"), builtin="um", flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
+        Guest("x86_64-coverage", "x86_64", ("common", "x86_64", "trace", "bpf", "coverage")),
         Guest("arm64", "arm64", ("common", "arm64", "trace")),
         Guest("arm64-16k", "arm64", ("common", "arm64", "trace", "arm64-hardened", "arm64-16k"), machine=("mte=on",), boot=_NO_KASAN,
               watched=("call",)),

@@ -158,7 +158,14 @@ def _goals():
     return [", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."]
 
 
-_BLOCKS = {"operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals}
+def _coverage():
+    """The covered lines of all files."""
+    report = read("coverage")
+    _, covered, lines, share = report.rows[-1]
+    return [f"{covered} of {lines} lines, {share}: {report.about}."]
+
+
+_BLOCKS = {"coverage": _coverage, "operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals}
 
 
 def _figures():

@@ -3,7 +3,7 @@
 
 import pytest
 
-from lab import code, goals, moves, say
+from lab import code, coverage, goals, moves, say
 from . import lines, plugins, symbols
 
 
@@ -59,7 +59,7 @@ def test_a_plugin_is_made_of_what_it_includes():
     assert {path.name for path in plugins.sources("locked.c")} == {"locked.c", "plugin.h"}
 
 
-@pytest.mark.parametrize("name", ["code.c", "locked.c", "lines.c", "stretches.c"])
+@pytest.mark.parametrize("name", ["code.c", "coverage.c", "locked.c", "lines.c", "stretches.c"])
 def test_plugins_compile(name, tmp_path):
     words, seen = plugins.compiled(name, tmp_path, "word=1")
     assert words[1] == f"{tmp_path}/plugin.so,out={seen},word=1" and (tmp_path / "plugin.so").exists()
@@ -173,3 +173,15 @@ def test_a_row_has_ours_next_to_the_others():
     (row,) = moves.rows({"c": {"a call": OF_C}, "rust": {"a call": OURS}, "upstream": {"a call": OF_C}})
     assert row == ["a call", "5.0", "10.0", "2.00", "0.0", "10.0", "1.0", "1.0", "3.0", "0.0", "5.0", "3.0"]
     assert len(row) == len(moves.HEADERS)
+
+
+def test_executed_instructions_of_a_module_that_was_loaded_twice():
+    """The loader has changed the operand of the call, which is the block's second instruction."""
+    code = bytes(range(16)) + b"\xe8\0\0\0\0\x90" + bytes(range(16, 32))
+    long, call = f"+{code[:12].hex()} {code[12:16].hex()}", "+e811223344 +90"
+    seen = f"ffffffffa0001000 {long}\nffffffffa0005000 {long}\nffffffffa0005010 {call}\nffffffffa0009000 +90\n"
+    assert sorted(set(coverage.addresses(seen, [(0x400, code)]))) == [0x400, 0x410, 0x415]
+
+
+def test_uncovered_lines_become_ranges_over_lines_without_code():
+    assert coverage.ranges({3: False, 5: False, 6: True, 9: False}) == "3–5, 9"

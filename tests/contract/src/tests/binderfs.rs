@@ -2,6 +2,7 @@
 //! binderfs: what a mount contains, its options, and adding, removing and renaming devices.
 
 use super::*;
+use crate::agent::with_a_failure;
 use crate::netlink::binder_family;
 use binder_sys::fs::{add_device, add_device_raw, mount_at};
 use nix::fcntl::{renameat2, OFlag, RenameFlags, AT_FDCWD};
@@ -151,6 +152,22 @@ case!(refused_add_has_filled_the_numbers, ["BFS-7"], control, |t, control| {
     // The numbers are handed out before the name is looked at, and taken back.
     assert_ne!((request.major, request.minor), (0, u32::MAX));
     assert_eq!(request.name[..7], *b"binder\0");
+});
+
+// Each place fails once. An attempt that fails leaves no device, and the next one works.
+case!(add_without_memory, ["BFS-7"], control, |t, control| {
+    let device = t.device("extra");
+    super::faults::sweep(t, |nth| {
+        let mut request = BinderfsDevice::named(b"extra");
+        let (result, is_hit) =
+            with_a_failure(nth, || add_device_raw(&control, &mut request)).expect("fail-nth");
+        match result {
+            Ok(()) => std::fs::remove_file(&device).expect("remove it"),
+            Err(errno) => assert!([Errno::ENOMEM, Errno::EFAULT].contains(&errno), "{errno} at place {nth}"),
+        }
+        assert!(!device.exists(), "left at place {nth}");
+        is_hit
+    });
 });
 
 case!(add_cuts_a_long_name, ["BFS-7"], control, |t, control| {

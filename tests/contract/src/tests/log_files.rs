@@ -4,6 +4,7 @@
 
 use super::nested::couple;
 use super::*;
+use crate::agent::with_a_failure;
 use binder_sys::fs::mount_at;
 use nix::mount::{umount2, MntFlags};
 use std::fs::File;
@@ -113,6 +114,16 @@ case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], Debugfs::of, |t, debu
     if open.read_to_string(&mut rest).is_ok() {
         assert_eq!(rest, "");
     }
+});
+
+case!(opened_without_memory, ["BFS-12"], with_logs, |t, logs| {
+    super::faults::sweep(t, |nth| {
+        let (result, is_hit) = with_a_failure(nth, || File::open(logs.join("state"))).expect("fail-nth");
+        let errno = result.err().map(|error| error.raw_os_error().map(Errno::from_raw));
+        assert!(matches!(errno, None | Some(Some(Errno::ENOMEM | Errno::EFAULT))), "{errno:?} at place {nth}");
+        is_hit
+    });
+    assert_ne!(std::fs::read_to_string(logs.join("state")).expect("state"), "");
 });
 
 case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], with_logs, |t, logs| {

@@ -145,6 +145,26 @@ case!(lost_calls_are_logged_if_asked_for, ["PARAM-3"], pair, |t, (manager, clien
     });
 });
 
+// Devices that are opened, nodes that die, death notifications, and threads of the pool.
+case!(lives_are_logged_if_asked_for, ["PARAM-3"], pair, |t, (manager, client)| {
+    let logged = |bit: u32, what: &dyn Fn()| {
+        let (mask, mut log) = (mask_of(t.driver), Log::open());
+        mask.change(1 << bit);
+        assert_ne!(log.lines_of(what), [""; 0], "nothing is logged with bit {bit}");
+    };
+    logged(3, &|| t.opened().close());
+    logged(8, &|| assert_eq!(client.looper().ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0)));
+    let dies = || {
+        let owner = t.client();
+        let handle = introduce(&manager, &owner, FlatBinderObject::binder(1, 0), &client);
+        client.send(|c| c.request_death(handle, 1));
+        owner.kill();
+        client.wait_for(Return::DeadBinder(1));
+    };
+    logged(5, &dies);
+    logged(4, &dies);
+});
+
 // The sender of a oneway call reads nothing of its loss.
 case!(lost_oneway_calls_are_told_once, ["PARAM-3"], |t| {
     let (mask, mut log) = (mask_of(t.driver), Log::open());

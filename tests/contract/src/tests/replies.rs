@@ -21,6 +21,14 @@ case!(without_a_call, ["TXN-12"], pair, |t, (server, client)| {
     client.round_trip(0, &server, &empty(), &empty());
 });
 
+case!(behind_a_freed_buffer, ["TXN-12"], pair, |t, (server, client)| {
+    client.tell(0, 0, &empty());
+    let buffer = server.wait_call().buffer;
+    server.start(&stream(|c| c.free_buffer(buffer).reply(&server.place(0, 0, &empty()))));
+    assert_eq!(server.wait_refusal(), Return::FailedReply);
+    client.round_trip(0, &server, &empty(), &empty());
+});
+
 case!(twice, ["TXN-12"], pair, |t, (server, client)| {
     client.round_trip(0, &server, &empty(), &bytes(b"one"));
     assert_eq!(refused_reply(&server), Return::FailedReply);
