@@ -120,7 +120,10 @@ case!(opened_without_memory, ["BFS-12"], with_logs, |t, logs| {
     super::faults::sweep(t, |nth| {
         let (result, is_hit) = with_a_failure(nth, || File::open(logs.join("state"))).expect("fail-nth");
         let errno = result.err().map(|error| error.raw_os_error().map(Errno::from_raw));
-        assert!(matches!(errno, None | Some(Some(Errno::ENOMEM | Errno::EFAULT))), "{errno:?} at place {nth}");
+        assert!(
+            matches!(errno, None | Some(Some(Errno::ENOMEM | Errno::EFAULT))),
+            "{errno:?} at place {nth}"
+        );
         is_hit
     });
     assert_ne!(std::fs::read_to_string(logs.join("state")).expect("state"), "");
