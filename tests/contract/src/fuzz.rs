@@ -367,8 +367,8 @@ impl<'a> Play<'a> {
         sg
     }
 
-    /// A call or a reply, which is wrong in one way now and then. The second says whether it is to
-    /// be sent with room for blocks.
+    /// A call or a reply, which is wrong in one way now and then, and whether it is to be sent with
+    /// room for blocks.
     fn transaction(&mut self, role: usize) -> (BinderTransactionDataSg, bool) {
         let (parcel, handle) = (self.parcel(role), self.handle(role));
         let code = self.random.random_range(0..100);
