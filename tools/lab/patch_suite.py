@@ -104,7 +104,7 @@ def _page(path):
 def built(tally):
     """Apply the series to a tree like mainline's, and build User Mode Linux after each patch that changes what is compiled. Run tests on the kernels of
     FLAVOUR=replace, then the contract suite on both drivers of the kernel of FLAVOUR=beside."""
-    base, like = source.mainline(), kernel.build(GUEST)
+    base, like = source.variant("mainline"), kernel.build(GUEST)
     texts = patches.base()
     files = patches.write(BUILD / "patches/built", "beside", SENDER, texts)
     with _repository(base, texts) as repository:

@@ -51,7 +51,7 @@ def rows(flavour, series=None):
 
 def base(tree=None, flavour="replace"):
     """{name: text} of what a tree has that the series changes: the user's, or one as mainline has it."""
-    folder = pathlib.Path(tree).absolute() if tree else source.mainline()
+    folder = pathlib.Path(tree).absolute() if tree else source.variant("mainline")
     install.must_be_kernel(folder)
     if clash := next((name for name in install.files() if (folder / name).exists()), None):
         raise say.LabError(f"{folder} already has a {clash}, which the series adds: use a tree without the driver")

@@ -50,15 +50,15 @@ def unpack(archive, folder, *names):
         proc.output("bash", "-c", _UNPACK, "bash", archive, folder, *(f"*/{name}" for name in names))
 
 
-def mainline():
-    """A copy of that tree, in hard links, without what Debian changes so that Binder's drivers can be modules (docs/patches.md)."""
-    base = tree()
+def variant(name):
+    """A copy of that tree, in hard links, with the replacements of `_VARIANTS`."""
+    base, edits = tree(), _VARIANTS[name]
 
     def make(part):
         proc.output("cp", "-al", base, part)
-        _edit(part, _MAINLINE)
+        _edit(part, edits)
 
-    return cache.entry(f"source/mainline-{cache.key(base.name, _MAINLINE)}", make)
+    return cache.entry(f"source/{name}-{cache.key(base.name, edits)}", make)
 
 
 def linux_6_18():
@@ -146,14 +146,19 @@ _UNEXPORTED = {
     "mm/mmap_lock.c": ("lock_vma_under_rcu",),
     "security/security.c": tuple(f"security_binder_{hook}" for hook in ("set_context_mgr", "transaction", "transfer_binder", "transfer_file")),
 }
-_MAINLINE = {
-    _KCONFIG: (('tristate "Android Binder IPC', 'bool "Android Binder IPC'), *((new, old) for old, new in _EDITS[_KCONFIG])),
-    "drivers/android/Makefile": (
-        ("+= binder_linux.o\nbinder_linux-y := ", "+= "),
-        ("binder_linux-$(CONFIG_ANDROID_BINDERFS)", "obj-$(CONFIG_ANDROID_BINDERFS)"),
-        ("binder_linux-$(CONFIG_ANDROID_BINDER_ALLOC", "obj-$(CONFIG_ANDROID_BINDER_ALLOC"),
-    ),
-    **{name: tuple((f"\nEXPORT_SYMBOL_GPL({symbol});\n", "\n") for symbol in symbols) for name, symbols in _UNEXPORTED.items()},
+_VARIANTS = {
+    # Without what Debian changes so that Binder's drivers can be modules (docs/patches.md).
+    "mainline": {
+        _KCONFIG: (('tristate "Android Binder IPC', 'bool "Android Binder IPC'), *((new, old) for old, new in _EDITS[_KCONFIG])),
+        "drivers/android/Makefile": (
+            ("+= binder_linux.o\nbinder_linux-y := ", "+= "),
+            ("binder_linux-$(CONFIG_ANDROID_BINDERFS)", "obj-$(CONFIG_ANDROID_BINDERFS)"),
+            ("binder_linux-$(CONFIG_ANDROID_BINDER_ALLOC", "obj-$(CONFIG_ANDROID_BINDER_ALLOC"),
+        ),
+        **{name: tuple((f"\nEXPORT_SYMBOL_GPL({symbol});\n", "\n") for symbol in symbols) for name, symbols in _UNEXPORTED.items()},
+    },
+    # KCSAN knows the accesses of Rust code, too.
+    "kcsan": {"scripts/generate_rust_target.rs": (('["kcfi", "kernel-address"]', '["kcfi", "kernel-address", "thread"]'),)},
 }
 
 
