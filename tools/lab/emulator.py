@@ -96,13 +96,13 @@ def words(kernel, job):
     """The options for the machine that QEMU emulates."""
     machine = MACHINES[kernel.guest.arch]
     model = [*machine.model, *kernel.guest.machine]
-    return [*(["-M", ",".join(model)] if model else []), "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(job, machine))]
+    return [*(["-M", ",".join(model)] if model else []), "-cpu", machine.cpu, *(_COUNTED if job.icount else _timed(kernel, job))]
 
 
-def _timed(job, machine):
+def _timed(kernel, job):
     # With a thread for each CPU, QEMU 7.2 may execute an old translation of x86-64's text after another CPU has rewritten it, so CPUs take
     # turns there.
-    return ["-accel", "tcg,thread=multi" if machine.at_once else "tcg,thread=single", "-smp", str(job.cpus)]
+    return ["-accel", "tcg,thread=multi" if kernel.guest.at_once or MACHINES[kernel.guest.arch].at_once else "tcg,thread=single", "-smp", str(job.cpus)]
 
 
 @functools.cache

@@ -36,6 +36,10 @@ class Guest:
     boot: tuple = ()
     # The features beside the page allocator that complain there (tests/watch/).
     watched: tuple = ()
+    # The variant of the kernel's tree.
+    tree: str = ""
+    # QEMU may have a thread for each CPU, because the kernel does not rewrite its text.
+    at_once: bool = False
     # Not built by us: Debian's own package (stock.py).
     stock: bool = False
 
@@ -44,6 +48,9 @@ class Guest:
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
 # With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is initialised (docs/architectures.md); tags of programs work.
 _NO_KASAN = ("kasan=off",)
+# What scripts/Makefile.kcsan has for C.
+_KCSAN = ("KRUSTFLAGS=-Zsanitizer=thread -Cllvm-args=-tsan-distinguish-volatile=1 -Cllvm-args=-tsan-instrument-read-before-write=1",)
+_KCSAN_BOOT = ("kcsan.early_enable=1", "kcsan.skip_watch=1000", "kcsan.udelay_task=200")
 
 GUESTS = {
     g.name: g
@@ -63,6 +70,8 @@ GUESTS = {
         Guest("android", "um", ("common", "um", "trace", "android"), flags=_UML_MODULES),
         Guest("x86_64-android", "x86_64", ("common", "x86_64", "trace", "android", "android-qemu")),
         Guest("arm64-android", "arm64", ("common", "arm64", "trace", "arm64-hardened", "android", "android-qemu"), watched=("call",)),
+        Guest("x86_64-rt", "x86_64", ("common", "x86_64", "trace", "rt")),
+        Guest("x86_64-kcsan", "x86_64", ("common", "x86_64", "trace", "kcsan"), flags=_KCSAN, boot=_KCSAN_BOOT, tree="kcsan", at_once=True, watched=("race",)),
         *(Guest(name, "x86_64", (), stock=True) for name in stock.NAMES),
     )
 }
@@ -137,7 +146,7 @@ def build(name):
         packages.ensure("base", "rust", guest.arch)
         return stock.Kernel(guest, stock.prepared(name))
     packages.ensure("base", "kernel", "rust", guest.arch)
-    base = source.tree()
+    base = source.variant(guest.tree) if guest.tree else source.tree()
     if guest.builtin:
         return _build_builtin(guest, base)
     fragments = [line for f in guest.fragments for line in fragment(f)]
