@@ -4,14 +4,17 @@
  * chooses the size of an allocation.
  */
 
+#include <linux/completion.h>
 #include <linux/gfp.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/mmzone.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
 static char *what = "pages";
 module_param(what, charp, 0400);
-MODULE_PARM_DESC(what, "pages, memory (needs KASAN), leak (needs kmemleak) or call (needs CFI)");
+MODULE_PARM_DESC(what, "pages, memory (needs KASAN), leak (needs kmemleak), call (needs CFI) or race (needs KCSAN)");
 
 /* Requests more from the page allocator than it has in one piece. */
 static void ask_for_pages(void)
@@ -69,6 +72,34 @@ static void call_by_another_type(void)
 	function(1, 2);
 }
 
+static unsigned long counted;
+static DECLARE_COMPLETION(other_counts);
+
+/* Counts for a second. */
+static int count(void *is_other)
+{
+	unsigned long end = jiffies + HZ;
+
+	while (time_before(jiffies, end)) {
+		counted++;
+		barrier();
+	}
+	if (is_other)
+		complete(&other_counts);
+	return 0;
+}
+
+/* Has two threads count in one place, without a lock. */
+static void race(void)
+{
+	struct task_struct *other = kthread_run(count, &other_counts, "watch_test");
+
+	if (IS_ERR(other))
+		return;
+	count(NULL);
+	wait_for_completion(&other_counts);
+}
+
 static int __init watch_test_init(void)
 {
 	if (!strcmp(what, "pages"))
@@ -79,6 +110,8 @@ static int __init watch_test_init(void)
 		leak_memory();
 	else if (!strcmp(what, "call"))
 		call_by_another_type();
+	else if (!strcmp(what, "race"))
+		race();
 	else
 		return -EINVAL;
 	return 0;

@@ -8,7 +8,8 @@ from .run import counts_of, run
 from .versions import ROOT
 
 # The kernel's complaints about the faults that tests/watch/ causes. Kernels without CONFIG_DEBUG_BUGVERBOSE name the function, not the file.
-_COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at ", "leak": r"unreferenced object "}
+_COMPLAINTS = {"pages": r"WARNING: .*(mm/page_alloc\.c|alloc\w*_pages)", "memory": r"BUG: KASAN: ", "call": r"CFI failure at ", "leak": r"unreferenced object ",
+               "race": r"BUG: KCSAN: "}
 
 
 def layouts(tally, name):
@@ -33,7 +34,7 @@ def watched(tally, name, what="pages"):
 
 def _loading(name, folder, made, *words):
     path = module.build(kernel.build(name), ROOT / "tests" / folder, folder, made)
-    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path}, cpus=1, leaks="what=leak" in words)
+    return guest.Job(argv=["insmod", f"/lab/{made}", *words], driver="none", files={f"/lab/{made}": path}, cpus=1 + ("what=race" in words), leaks="what=leak" in words)
 
 
 def cycles(tally, name, count):
