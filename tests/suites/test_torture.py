@@ -31,6 +31,16 @@ def test_load(tally):
                   "--seed", str(option("SEED", 1)))
 
 
+@pytest.mark.parametrize("name, cpus", [(DEBIAN, 1), (DEBIAN, 8), ("x86_64-rt", 2), ("x86_64-kcsan", 2)])
+@stage(torture=True)
+def test_configuration(tally, name, cpus):
+    """Contract and load with one CPU and with eight, where spinlocks sleep, and where the kernel looks for races."""
+    contract.suite(tally, name, "rust", f"contract {name} rust, {cpus} CPUs", cpus=cpus)
+    load.run_load(tally, name, "rust", 60, "--kill", "--freeze", "--pressure", "--read-logs", "--tolerate", cpus=cpus)
+    for what in kernel.GUESTS[name].watched:
+        modules.watched(tally, name, what)
+
+
 @stage(torture=True)
 def test_fuzz(tally):
     tally.one("fuzz", not load.fuzz(UM, option("SEED", 1), option("COUNT", 300)))

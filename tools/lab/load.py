@@ -12,12 +12,12 @@ _DRIVERS = ("c", "rust")
 _SHOWN = 30
 
 
-def run_load(tally, name, driver, seconds, *words, icount=False):
-    """Traffic for so many seconds; `words`: its options. With `icount` the guest's time is its instructions."""
+def run_load(tally, name, driver, seconds, *words, cpus=2, icount=False):
+    """Traffic for so many seconds; `words`: its options. With `icount` the guest's time is its instructions, and it has one CPU."""
     title = " ".join(["load", name, driver, f"{seconds} s", *words])
     argv = ["/lab/contract", "load", "--driver", driver, "--seconds", str(seconds), *words]
     job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": programs.build_for(name, "tests/contract")}, icount=icount,
-                    cpus=1 if icount else 2, leaks=name == "um", timeout=seconds * (100 if icount else 3) + 200)
+                    cpus=1 if icount else cpus, leaks=name == "um", timeout=seconds * (100 if icount else 3) + 200)
     result = run(title, name, job)
     say.lines(*last_words(result.output))
     tally.one(title, result.good)
