@@ -157,7 +157,7 @@ _VARIANTS = {
         ),
         **{name: tuple((f"\nEXPORT_SYMBOL_GPL({symbol});\n", "\n") for symbol in symbols) for name, symbols in _UNEXPORTED.items()},
     },
-    # KCSAN knows the accesses of Rust code, too.
+    # The thread sanitizer may be switched on for Rust code, too.
     "kcsan": {"scripts/generate_rust_target.rs": (('["kcfi", "kernel-address"]', '["kcfi", "kernel-address", "thread"]'),)},
 }
 
