@@ -26,9 +26,9 @@ pub enum Fault {
     None, AdmitsTheDead, TrustsRoute, QueuesUnseen, IgnoresPendingCalls, KeepsCompletion, KeepsTurn, DropsWork, MissesDead, ReadsStateEarly,
 }
 
-/// What exists: the process of each thread, the owner of each node, programs, the threads that stop with their programs, the holder and
-/// the node of each notification and whether it is about freezing, and freezers, which freeze (true) and thaw. What may happen to them:
-/// processes die, threads exit, and reads and freezing fail. Data may contain objects, and senders may raise priorities.
+/// What exists: the process of each thread, the owner of each node, and programs. Clients are the threads that stop with their programs.
+/// Notifications have a holder, a node, and true if they are about freezing. Freezers freeze (true) and thaw a process.
+/// What may happen: processes die, threads exit, and reads and freezing fail. Data may contain objects, and senders may raise priorities.
 #[derive(Clone, Copy)]
 pub struct Setup {
     pub name: &'static str, pub threads: &'static [P], pub nodes: &'static [P], pub scripts: &'static [(T, &'static [Op])],
