@@ -225,7 +225,8 @@ impl<'a> Play<'a> {
     }
 
     /// A thread freezes or thaws a process, perhaps its own, or reads its frozen state. None is
-    /// frozen twice: the C driver thaws without notice if that fails.
+    /// frozen or thawed twice: the C driver thaws without notice if the former fails, and notifies
+    /// of the latter.
     fn freeze(&mut self) {
         let by = self.random.random_range(0..self.roles.len());
         let kind = self.random.random_range(0..6);
@@ -233,16 +234,16 @@ impl<'a> Play<'a> {
         let of = &mut self.processes[process];
         let freezer = Freezer::by(self.roles[by].port.clone(), of.pid);
         let told = match kind {
-            0 => format!("{:x?}", freezer.info()),
             1..=3 if !of.is_frozen => {
                 let frozen = freezer.freeze(0);
                 of.is_frozen = frozen.is_ok();
                 format!("freeze {frozen:?}")
             }
-            _ => {
+            1..=5 if of.is_frozen => {
                 of.is_frozen = false;
                 format!("thaw {:?}", freezer.thaw())
             }
+            _ => format!("{:x?}", freezer.info()),
         };
         writeln!(self.trace, "{} of {} {told}", self.roles[by].name, of.name).expect("a string");
     }
