@@ -167,10 +167,10 @@ class Reporter:
         for name, _, failed in self.rows:
             if failed:
                 print(f"  failed: {name}")
+        if os.environ.get("LAB_DOCS") and self.config.option.torture:
+            record_torture(self.spans)
         if os.environ.get("LAB_DOCS") and not any(row[2] for row in self.rows):
             record(self.rows, self.config.option)
-            if self.config.option.torture:
-                record_torture(self.spans)
         print(f"\n{sum(row[1] for row in self.rows)} passed, {sum(row[2] for row in self.rows)} failed", flush=True)
 
 
@@ -211,7 +211,7 @@ def origin():
 
 
 def record_torture(spans):
-    """Write reports/torture.tsv, in which a stage has the row of its newest run, and the page of that and of the coverage."""
+    """Write reports/torture.tsv, in which a stage has the row of its newest run, failed or not, and the page of that and of the coverage."""
     options = ", ".join(f"{name.removeprefix('TORTURE_')}={value}" for name, value in sorted(os.environ.items()) if value and name.startswith("TORTURE_"))
     rows = {row[0]: row for row in reports.read("torture").rows}
     rows |= {span["stage"]: [span["stage"], bench.now()[:10], bench.commit(), options, *(f"{span[which] / 60:.1f}" for which in ("wall", "cpu")),
@@ -222,7 +222,7 @@ def record_torture(spans):
                 for name in ("torture", "coverage") for found in [reports.read(name)]]
     path = BUILD / "report/torture.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page.render(sections, [], [], "Binder under torture"))
+    path.write_text(page.render(sections, [], [], "Long runs"))
     say.note(f"the page is {path}")
 
 
