@@ -71,6 +71,20 @@ case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], pair, |t, (server, client
     assert_eq!(server.passed(), [], "the replier reads its completion, and nothing else");
 });
 
+// C has one place for the outcome of a failed reply. Found by random programs.
+case!(that_fails_while_another_is_unread, ["TXN-25"], pair, |t, (server, client)| {
+    let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
+    for _ in 0..2 {
+        client.send_call(0, 0, &empty());
+        server.wait_call();
+        server.reply_with(&reply);
+    }
+    // The inbox takes the first outcome for the completion of the second call.
+    client.may_complete(&stream(|c| c.transaction(&client.place(0, 0, &empty()))));
+    let both = [Return::TransactionComplete, Return::FailedReply].repeat(2);
+    t.ours_alone("the second of two unread outcomes is lost", client.drain() == both);
+});
+
 case!(that_does_not_fit, ["TXN-25", "ALLOC-2"], |t| {
     let (server, client) = (t.manager(), t.client_with(2 * page()));
     let reply = server.place(0, 0, &bytes(&pattern(2 * page() + 1, 0)));
