@@ -234,6 +234,13 @@ impl Stage {
         self.known_difference(self.driver, why, holds)
     }
 
+    /// Passes if the check holds on our driver. On another one chance decides, so this is noted as a
+    /// difference each time.
+    #[track_caller]
+    pub fn ours_always(&self, why: &str, holds: bool) {
+        self.ours_alone(why, holds && self.driver == Driver::Rust);
+    }
+
     /// Ends the test, which is then reported as skipped, unless the guest has what it needs.
     pub fn needs(&self, what: &str, is_there: bool) {
         if !is_there {

@@ -462,7 +462,7 @@ case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], two_
             hear(server, b"x");
         }
     }
-    t.known_difference(Driver::C, "one device is frozen and another is not, after both requests", alike);
+    t.ours_always("one device is frozen and another is not, after both requests", alike);
 });
 
 case!(frozen_again_with_work_pending, ["FRZ-2"], freezable_pair, |t, (server, client, freezer)| {

@@ -220,7 +220,7 @@ case!(
         pin(Pid::from_raw(0), 1);
         // Once, unless the first CPU is given to others after all, which are not to starve.
         let is_held = (0..3).any(|_| send_while_the_thread_with_the_updates_ends(t));
-        t.ours_alone("a thread that ends is not to keep its CPU", is_held);
+        t.ours_always("a thread that ends is not to keep its CPU", is_held);
     }
 );
 
