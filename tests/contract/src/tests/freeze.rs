@@ -98,6 +98,21 @@ case!(thawing_is_idempotent, ["FRZ-3"], freezable_pair, |t, (server, client, fre
     answers(&server, &client);
 });
 
+// C looks at all nodes, and so makes those readable that have no reference and whose strong count is
+// not confirmed. The read returns nothing. Found by random programs.
+case!(makes_nothing_readable, ["FRZ-2", "FRZ-3", "POLL-2"], pair, |t, (manager, owner)| {
+    let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0x11));
+    manager.send(|c| c.release(handle));
+    owner.send(|c| c.increfs_done(0x10, 0x11));
+    owner.drain();
+    let freezer = Freezer::of(t, &owner);
+    for change in [|by: &Freezer| by.freeze(0), Freezer::thaw] {
+        assert_eq!((owner.poll(0), change(&freezer)), (0, Ok(())));
+        t.known_difference(Driver::C, "a freeze or thaw makes its process readable", owner.poll(0) == 0);
+        assert_eq!(owner.drain(), []);
+    }
+});
+
 case!(nobody_of_that_pid, ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
     let stranger = t.opened();
     let missing = Freezer::by(stranger.clone(), 0x3fff_ffff);
