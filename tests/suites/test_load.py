@@ -20,3 +20,9 @@ def test_load_on_c(tally):
 def test_load_at_a_pace(tally):
     """On an emulated CPU whose time is its instructions no call may be refused, however busy the host is."""
     load.run_load(tally, stock.NAMES[0], "rust", 1, "--pace", "5000", "--objects", "0", icount=True)
+
+
+@stage(*DRIVER, *CONTRACT, takes=15, both_cpus=True)
+def test_random_commands(tally):
+    """A slice of `make torture ONLY=fuzz`."""
+    load.fuzz(tally, "um", 1, 12)

@@ -43,7 +43,7 @@ def test_configuration(tally, name, cpus):
 
 @stage(torture=True)
 def test_fuzz(tally):
-    tally.one("fuzz", not load.fuzz(UM, option("SEED", 1), option("COUNT", 300)))
+    load.fuzz(tally, UM, option("SEED", 1), option("COUNT", 2000))
 
 
 @stage(torture=True)

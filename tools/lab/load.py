@@ -3,6 +3,7 @@
 
 import difflib
 import os
+from concurrent import futures
 
 from . import guest, kernel, programs, say
 from .run import last_words, run
@@ -23,10 +24,16 @@ def run_load(tally, name, driver, seconds, *words, cpus=2, icount=False):
     tally.one(title, result.good)
 
 
-def fuzz(name, first, count):
-    """Compare the drivers' traces of `count` seeds; how many differ."""
+def fuzz(tally, name, first, count):
+    """Compare the drivers' traces of `count` seeds."""
     program = programs.build("tests/contract")
-    lines = [_traces(name, driver, program, first, count) for driver in _DRIVERS]
+
+    def traces(first, count, *more):
+        """The lines that these seeds print on each driver."""
+        with futures.ThreadPoolExecutor() as pool:
+            return [*pool.map(lambda driver: _traces(name, driver, program, first, count, *more), _DRIVERS)]
+
+    lines = traces(first, count)
     different = [a.split()[1] for a, b in zip(*lines) if a != b]
     died = [line for driver in lines for line in driver if " died: " in line]
     for line in died:
@@ -34,18 +41,19 @@ def fuzz(name, first, count):
     if len(lines[0]) != count or len(lines[1]) != count:
         raise say.LabError(f"{count} seeds, but {len(lines[0])} and {len(lines[1])} traces")
     for seed in different[:3]:
-        traces = [_traces(name, driver, program, int(seed), 1, "--trace") for driver in _DRIVERS]
-        same = len(os.path.commonprefix(traces))
-        steps = [line.split()[1] for line in traces[0][:same + 1] if line.startswith("step ")]
+        both = traces(seed, 1, "--trace")
+        same = len(os.path.commonprefix(both))
+        steps = [line.split()[1] for line in both[0][:same + 1] if line.startswith("step ")]
 
         def shown(steps):
-            return [_traces(name, driver, program, int(seed), 1, "--trace", "--steps", ",".join(steps)) for driver in _DRIVERS]
+            return traces(seed, 1, "--trace", "--steps", ",".join(steps))
 
         steps = fewest(steps, lambda steps: len(set(map(tuple, shown(steps)))) > 1)
         print(f"seed {seed}, steps {','.join(steps)}:")
         print("\n".join(list(difflib.unified_diff(*shown(steps), *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
-    print(f"\n{count - len(different)} of {count} seeds the same on {' and '.join(_DRIVERS)}")
-    return len(different) + len(died)
+    commands = sum(int(line.split()[-1]) for line in lines[0] if " died: " not in line)
+    print(f"\n{count - len(different)} of {count} seeds with {commands} commands the same on {' and '.join(_DRIVERS)}")
+    tally.add(f"seeds {first} to {first + count - 1} {name}", count - len(different), len(different) + len(died))
 
 
 def fewest(steps, differs):
@@ -65,6 +73,6 @@ def fewest(steps, differs):
 def _traces(name, driver, program, first, count, *more):
     """The lines that the seeds print on a driver."""
     argv = ["/lab/contract", "fuzz", "--driver", driver, "--seed", str(first), "--count", str(count), *more]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, timeout=120 + 4 * count)
+    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, cpus=1, timeout=120 + 4 * count)
     result = guest.succeed(f"{count} seeds on {driver}", kernel.build(name), job)
     return [line for line in result.output.splitlines() if line]

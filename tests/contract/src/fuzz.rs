@@ -24,7 +24,6 @@ use nix::unistd::pipe;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -55,33 +54,34 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     for seed in args.seed..args.seed + args.count {
         let (_, to) = pipe()?;
         let first = in_new_namespaces(to, |_| {
-            let mut trace = String::new();
+            let (mut trace, mut commands) = (String::new(), 0);
             let end = caught(|| {
                 let pids = GlobalPids::new();
                 private_mounts();
-                trace = live(&Stage::new(args.driver, Path::new(SCRATCH), pids), seed, &args.steps);
+                let stage = Stage::new(args.driver, Path::new(SCRATCH), pids);
+                (trace, commands) = live(&stage, seed, &args.steps);
             });
-            report(args, seed, &trace, end);
+            report(args, seed, &trace, commands, end);
         })?;
         waitpid(first, None)?;
     }
     Ok(())
 }
 
-fn report(args: &FuzzArgs, seed: u64, trace: &str, end: Result<(), String>) {
+fn report(args: &FuzzArgs, seed: u64, trace: &str, commands: u32, end: Result<(), String>) {
     if args.trace {
         print!("{trace}");
     }
     let mut digest = DefaultHasher::new();
     trace.hash(&mut digest);
     match end {
-        Ok(()) => println!("seed {seed} {:016x} {}", digest.finish(), trace.len()),
+        Ok(()) => println!("seed {seed} {:016x} {commands}", digest.finish()),
         Err(why) => println!("seed {seed} died: {why}"),
     }
 }
 
 /// The steps of a seed.
-const STEPS: u32 = 120;
+const STEPS: u32 = 480;
 /// Handles, objects and cookies are few, so that right ones are met often.
 const HANDLES: u32 = 6;
 /// A read that has less room than this left may have left something.
@@ -95,7 +95,7 @@ struct Process {
     pid: u32,
     /// A descriptor that it may send.
     file: i32,
-    /// The buffers that it has received.
+    /// The buffers that it has received and not freed. Drivers may put them at different places.
     buffers: Vec<u64>,
     /// The handles that it has been given.
     handles: Vec<u32>,
@@ -113,6 +113,8 @@ struct Role {
     serves: u32,
     /// It has made a call: another one is wrong until the outcome is there.
     awaits: bool,
+    /// That outcome may be there, unread. The C driver loses it if a second one follows.
+    may_be_told: bool,
     /// It has read all that it could at its last step.
     is_drained: bool,
 }
@@ -121,19 +123,21 @@ struct Play<'a> {
     stage: &'a Stage,
     processes: Vec<Process>,
     roles: Vec<Role>,
-    /// Numbers of buffers, by process and address.
-    numbers: HashMap<(char, u64), usize>,
+    /// The number of buffers received.
+    received: usize,
+    commands: u32,
     random: SmallRng,
     trace: String,
 }
 
-/// Plays these steps of a seed; gives the trace.
-fn live(stage: &Stage, seed: u64, steps: &[u32]) -> String {
+/// Plays these steps of a seed; gives the trace, and how many commands were written.
+fn live(stage: &Stage, seed: u64, steps: &[u32]) -> (String, u32) {
     let mut play = Play {
         stage,
         processes: Vec::new(),
         roles: Vec::new(),
-        numbers: HashMap::new(),
+        received: 0,
+        commands: 0,
         random: SmallRng::seed_from_u64(seed),
         trace: String::new(),
     };
@@ -155,7 +159,7 @@ fn live(stage: &Stage, seed: u64, steps: &[u32]) -> String {
     for process in 0..play.processes.len() {
         play.survey(process);
     }
-    play.trace
+    (play.trace, play.commands)
 }
 
 impl<'a> Play<'a> {
@@ -174,7 +178,8 @@ impl<'a> Play<'a> {
         });
         let second = (name != 'm').then(|| (name.to_ascii_uppercase(), port.thread()));
         for (name, port) in iter::once((name, port)).chain(second) {
-            self.roles.push(Role { name, process, port, serves: 0, awaits: false, is_drained: false });
+            let (awaits, may_be_told, is_drained) = (false, false, false);
+            self.roles.push(Role { name, process, port, serves: 0, awaits, may_be_told, is_drained });
         }
     }
 
@@ -204,8 +209,14 @@ impl<'a> Play<'a> {
         let mut commands = Commands::new();
         for _ in 0..self.random.random_range(0..4) {
             self.command(role, &mut commands);
+            self.commands += 1;
         }
         let room = self.pick(&[512, 512, 512, 0, 80, 4, 160]);
+        self.write_read(role, &commands, room);
+    }
+
+    /// Returns whether it has read.
+    fn write_read(&mut self, role: usize, commands: &Commands, room: usize) -> bool {
         let name = self.roles[role].name;
         let bytes = commands.as_bytes().to_vec();
         writeln!(self.trace, "{name} writes {} for {room}", bytes.len()).expect("a string");
@@ -214,6 +225,7 @@ impl<'a> Play<'a> {
             .expect("a string");
         let has_read = outcome.errno as i32 == 0;
         self.roles[role].is_drained = has_read && outcome.read_consumed + NEARLY_FULL <= room as u64;
+        self.roles[role].may_be_told &= !self.roles[role].is_drained;
         if has_read {
             writeln!(self.trace, "  read {}", outcome.read_consumed).expect("a string");
             for item in outcome.returns() {
@@ -222,6 +234,7 @@ impl<'a> Play<'a> {
         }
         let error = self.roles[role].port.extended_error();
         writeln!(self.trace, "  error {error:x?}").expect("a string");
+        has_read
     }
 
     /// A thread freezes or thaws a process, perhaps its own, or reads its frozen state. None is
@@ -246,6 +259,10 @@ impl<'a> Play<'a> {
             _ => format!("{:x?}", freezer.info()),
         };
         writeln!(self.trace, "{} of {} {told}", self.roles[by].name, of.name).expect("a string");
+        // In C the process may be readable now, for a read that returns nothing.
+        for role in 0..self.roles.len() {
+            while self.roles[role].process == process && self.write_read(role, &Commands::new(), 512) {}
+        }
     }
 
     /// A process moves a part of its space, once in a while. No calls reach it any more.
@@ -270,9 +287,9 @@ impl<'a> Play<'a> {
             return;
         }
         port.kill();
+        self.ends_calls();
         Freezer::by(self.roles[0].port.clone(), pid).wait_released(self.stage);
         writeln!(self.trace, "{name} dies").expect("a string");
-        self.numbers.retain(|(of, _), _| *of != name);
         let last = self.roles.len();
         self.add(name, self.stage.client());
         // In the places of the dead ones.
@@ -289,10 +306,12 @@ impl<'a> Play<'a> {
         writeln!(self.trace, "{name} polls {:x}", port.poll(0)).expect("a string");
     }
 
-    /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served,
-    /// and unread work. The C driver drops counts that the thread has not read.
+    /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served.
+    /// The C driver drops counts that the thread has not read, and loses the space of a reply.
     fn leave(&mut self) {
-        let Role { name, port, is_drained, .. } = &self.roles[self.random.random_range(0..self.roles.len())];
+        let role = self.random.random_range(0..self.roles.len());
+        self.write_read(role, &Commands::new(), 512);
+        let Role { name, port, is_drained, .. } = &self.roles[role];
         if !is_drained {
             return;
         }
@@ -300,6 +319,12 @@ impl<'a> Play<'a> {
             .expect("a string");
         // In C the first read of a thread returns at once. This read has no room for work.
         port.raw(WriteReadOp { room: 4, ..Default::default() });
+        self.ends_calls();
+    }
+
+    /// Calls may end at this step.
+    fn ends_calls(&mut self) {
+        self.roles.iter_mut().for_each(|role| role.may_be_told |= role.awaits);
     }
 
     /// Mostly a handle that the role has been given.
@@ -402,6 +427,7 @@ impl<'a> Play<'a> {
     }
 
     fn reply<'c>(&mut self, role: usize, to: &'c mut Commands) -> &'c mut Commands {
+        self.ends_calls();
         match self.transaction(role) {
             (data, true) => to.reply_sg(&data),
             (data, false) => to.reply(&data.data),
@@ -419,12 +445,21 @@ impl<'a> Play<'a> {
             return;
         }
         match self.random.random_range(0..64) {
-            0..=19 if !self.roles[role].awaits || self.chance(20) => self.call(role, to),
+            0..=19 if !self.roles[role].awaits || !self.roles[role].may_be_told && self.chance(20) => {
+                self.call(role, to)
+            }
             20..=23 if self.chance(30) => self.reply(role, to),
             24..=33 => {
-                let known = self.of(role).buffers.clone();
-                let buffer = known.choose(&mut self.random).copied().unwrap_or(0x1000);
-                to.free_buffer(buffer + wrong * 8)
+                let known = self.of(role).buffers.len();
+                let chosen = self.random.random_range(0..known.max(1));
+                match self.of(role).buffers.get(chosen).copied() {
+                    Some(buffer) if wrong == 0 => {
+                        self.of(role).buffers.swap_remove(chosen);
+                        // Once in a while it is freed twice.
+                        (0..=u32::from(self.chance(10))).fold(to, |to, _| to.free_buffer(buffer))
+                    }
+                    buffer => to.free_buffer(buffer.unwrap_or(0x1000) + wrong * 8),
+                }
             }
             34..=35 => to.increfs(handle),
             36..=38 => to.acquire(handle),
@@ -455,13 +490,8 @@ impl<'a> Play<'a> {
             return writeln!(self.trace, "  {item:x?}").expect("a string");
         };
         let is_call = matches!(item, Return::Transaction(_));
-        let next = self.numbers.len();
-        let of = self.of(role);
-        if !of.buffers.contains(&data.buffer) {
-            of.buffers.push(data.buffer);
-        }
-        let name = of.name;
-        let number = *self.numbers.entry((name, data.buffer)).or_insert(next);
+        self.of(role).buffers.push(data.buffer);
+        self.received += 1;
         let needs_reply = is_call && data.flags & TransactionFlags::ONE_WAY.bits() == 0;
         self.roles[role].serves += u32::from(needs_reply);
         let from = self.roles.iter().find(|other| other.port.actor.pid() == data.sender_pid);
@@ -473,7 +503,8 @@ impl<'a> Play<'a> {
         writeln!(
             self.trace,
             "  {kind} node {target:x}/{cookie:x} code {code} flags {flags:x} from {from} {sender_euid} \
-             size {data_size}/{offsets_size} in {number}",
+             size {data_size}/{offsets_size} in {}",
+            self.received,
         )
         .expect("a string");
         if !self.of(role).is_moved {
