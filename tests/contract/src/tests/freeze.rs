@@ -104,7 +104,7 @@ case!(makes_nothing_readable, ["FRZ-2", "FRZ-3", "POLL-2"], pair, |t, (manager, 
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0x11));
     manager.send(|c| c.release(handle));
     owner.send(|c| c.increfs_done(0x10, 0x11));
-    owner.drain();
+    assert_eq!(owner.drain(), []);
     let freezer = Freezer::of(t, &owner);
     for change in [|by: &Freezer| by.freeze(0), Freezer::thaw] {
         assert_eq!((owner.poll(0), change(&freezer)), (0, Ok(())));
