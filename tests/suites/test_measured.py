@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The costs of our driver and of C, counted on Debian's kernel: instructions, locked operations, memory, cache lines, growth."""
 
+import os
+
 import pytest
 from lab import gate, growth, guest, inversion, programs
 from lab.run import run
@@ -27,7 +29,7 @@ def test_growth_next_to_c(tally):
 
 @stage(torture=True)
 def test_inversion(tally):
-    tally.one("inversion", not inversion.run())
+    tally.one("inversion", not inversion.run(seed=int(os.environ.get("TORTURE_SEED") or 1)))
 
 
 @pytest.mark.parametrize("driver", ("c", "rust"))

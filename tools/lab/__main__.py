@@ -95,9 +95,10 @@ def _parser():
         "--steps", type=int, choices=range(1, 7), help="number of steps: N, 4 N, 16 N ...")("--docs", help="1: write reports/")
     target("retention", lambda a: gate.retention(a.only, bool(a.docs)), "measure the memory that ended objects keep, next to C")(
         "--only", default="", metavar="ENDING,...", help="measure these endings, by their names in binder-bench")("--docs", help="1: write reports/")
-    target("inversion", lambda a: inversion.run(a.only, a.attacker, bool(a.docs)), "measure waits for a process that lost its CPU")(
+    target("inversion", lambda a: inversion.run(a.only, a.attacker, a.seed, bool(a.docs)), "measure waits for a process that lost its CPU")(
         "--only", default="", metavar="'OPERATION;...'", help="measure these operations of that process")(
         "--attacker", default="", metavar=",".join(inversion.ATTACKERS), help="attackers that take its CPU")(
+        "--seed", type=int, default=1, help="seed of random attackers (default: %(default)s)")(
         "--docs", help="1: write reports/")
     target("clean", lambda _: shutil.rmtree(BUILD, ignore_errors=True), "remove build/")
     target("purge", lambda _: cache.purge(), "remove the cache that all checkouts share")

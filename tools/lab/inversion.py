@@ -8,6 +8,8 @@ preempted.
 
 The kernel's own locks, such as that of all mappings of a file, make a victim wait on every driver, but at a few moments only. A sample of
 300 may miss those. So an operation with a worse row is measured again at ten times as many, and chance is allowed for.
+
+`random` is three attackers at once, whose operations, moments and hog a seed chooses.
 """
 
 import functools
@@ -22,21 +24,21 @@ FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 KERNELS_WORK = 100_000
 # Victims that need the attacker to close its device. One that loses its CPU before that delays them with any driver.
 _NEED_THE_END = ("notified of the death", "its call to the attacker fails")
-ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", "cgroup": "starved cgroup", "realtime": "real-time hog"}
+ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", "cgroup": "starved cgroup", "realtime": "real-time hog", "random": "random"}
 # The number of preemptions of an attacker, and that for an operation with a worse row.
 _MOMENTS, _MORE = 300, 3000
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
 
 
-def run(only="", attackers="", into_docs=False):
-    """Measure what was not measured yet, print a table and what is wrong; the exit status."""
-    if into_docs and (only or attackers):
-        raise say.LabError("only all operations of all attackers go into reports/")
+def run(only="", attackers="", seed=1, into_docs=False):
+    """Measure what was not measured yet, print a table and what is wrong; the exit status. `seed`: of random attackers."""
+    if into_docs and (only or attackers or seed != 1):
+        raise say.LabError("only all operations of all attackers, with seed 1, go into reports/")
     chosen = tuple(filter(None, attackers.split(","))) or tuple(ATTACKERS)
-    rows = collect(chosen, only)
+    rows = collect(chosen, only, seed)
     for attacker, operation in worse(rows):
-        rows |= collect([attacker], operation, _MORE)
+        rows |= collect([attacker], operation, seed, _MORE)
     wrong = faults(rows)
     print("\n" + "\n".join(page.plain(table(rows))))
     print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of our driver are worse than the better of the other drivers")
@@ -51,20 +53,20 @@ def worse(rows):
     return [(attacker, operation) for attacker, shown in ATTACKERS.items() for case, operation in cases if case == shown]
 
 
-def collect(attackers, operations, moments=_MOMENTS):
+def collect(attackers, operations, seed, moments=_MOMENTS):
     """{case: {driver: two series of samples, the first without a hog, as pairs of nanoseconds and number}}."""
     rows = {}
     for attacker in attackers:
         for driver in bench.DRIVERS:
-            for cell in json.loads(_step(driver, attacker, operations, moments).result().read_text()):
+            for cell in json.loads(_step(driver, attacker, operations, seed, moments).result().read_text()):
                 rows.setdefault(cell["case"], {}).setdefault(driver, []).append(cell["measured"]["latency"]["histogram"])
     return rows
 
 
-def _step(driver, attacker, operations, moments):
-    chosen = f"--operations '{operations}'" if operations else ""
+def _step(driver, attacker, operations, seed, moments):
+    chosen = f"--seed {seed}" if attacker == "random" else f"--attacker {attacker}" + (f" --operations '{operations}'" if operations else "")
     finer = f" --points {moments}" if moments != _MOMENTS else ""
-    script = f"$b inversion --attacker {attacker} {chosen}{finer} $words --output /out/result.json"
+    script = f"$b inversion {chosen}{finer} $words --output /out/result.json"
     boot = bench.Boot(f"inversion {driver}, {attacker}", driver, script, cpus=3, timeout=1800, boot=_BOOT)
     return bench.step("inversion", boot, functools.partial(_measured, boot))
 

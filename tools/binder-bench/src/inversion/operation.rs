@@ -208,7 +208,7 @@ struct Opened {
 pub struct Attacker<'a> {
     device: &'a Path,
     moments: &'a Moments,
-    operation: &'static Operation,
+    act: Act,
     opened: Option<Opened>,
     /// A device that is opened in the operation.
     second: Option<Talker>,
@@ -217,14 +217,14 @@ pub struct Attacker<'a> {
 }
 
 impl<'a> Attacker<'a> {
-    pub fn new(device: &'a Path, moments: &'a Moments, operation: &'static Operation) -> Attacker<'a> {
-        Attacker { device, moments, operation, opened: None, second: None, child: None }
+    pub fn new(device: &'a Path, moments: &'a Moments) -> Attacker<'a> {
+        Attacker { device, moments, act: |_| Ok(()), opened: None, second: None, child: None }
     }
 
     /// Each point has a device that was opened for it.
-    pub fn prepare(&mut self) -> Result<()> {
-        (self.opened, self.second) = (None, None);
-        (self.operation.prepare)(self)
+    pub fn prepare(&mut self, operation: &Operation) -> Result<()> {
+        (self.opened, self.second, self.act) = (None, None, operation.act);
+        (operation.prepare)(self)
     }
 
     /// Begins at a moment. The victim's wait ends before the attacker continues.
@@ -244,7 +244,7 @@ impl<'a> Attacker<'a> {
     fn begin(&mut self, at: u64) -> Result<()> {
         spin_until(at);
         self.moments.stamp(Moment::Begin);
-        (self.operation.act)(self)
+        (self.act)(self)
     }
 
     /// Opens the device, and takes hold of so many nodes.

@@ -26,6 +26,9 @@ pub enum Starvation {
     Realtime,
 }
 
+/// From when on an attacker is awake before it begins.
+pub const AWAKE: u64 = 50_000;
+
 /// The mount point of control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
@@ -108,7 +111,7 @@ pub fn sleep_until(at: u64) {
 
 /// Waits for a moment, and is awake when it comes.
 pub fn spin_until(at: u64) {
-    sleep_until(at.saturating_sub(50_000));
+    sleep_until(at.saturating_sub(AWAKE));
     while now() < at {}
 }
 
