@@ -29,7 +29,7 @@ def run(parts=("count",), again=False, into_docs=False):
     found = {driver: gate.weighed(driver, again=again and "count" in parts) for driver in bench.DRIVERS}
     ours, base = found["rust"], found["c"]
     compared = lambda what: [found[driver][what] for driver in ("rust", "c", "upstream")]
-    tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(*compared("memory"))}
+    tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(compared("memory"), compared("ends"))}
     latency = data.report(programs.build(bench.CRATE), _timed(again))["latency"] if "time" in parts else {}
     if latency:
         tables["time"] = page.times(latency)
@@ -74,12 +74,13 @@ def _time(title, driver):
 
 def sections(tables, found, latency):
     """The sections of the page, in their order."""
-    weights = [(name, {who: found[who]["memory"][name] for who in bench.DRIVERS}) for name in found["rust"]["memory"]]
+    weights = [(name, {who: found[who]["memory"][name] for who in bench.DRIVERS}) for name in found["c"]["memory"]]
     each = lambda index: [(data.title(name), {who: found[who]["counts"][name][index] for who in bench.DRIVERS}) for name in _MAIN]
     made = [page.Section("instructions", "Instructions and locked operations",
                          "Exact, on Debian's own kernel: counted by the guest's own clock and by a plugin of QEMU.",
                          (charts.bars("Instructions of an operation", each(0)), charts.bars("Locked operations", each(1))), tables["instructions"]),
-            page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them.",
+            page.Section("memory", "Memory per object", "Bytes of kernel memory of one more object: the slope of a line through many of them. Kernel threads: their "
+                         "instructions for each of many objects when the owner is killed.",
                          (charts.bars("Bytes of one more object", weights),), tables["memory"])]
     if latency:
         made.append(page.Section("time", "Time per operation", "User Mode Linux at native speed; no winner is named where the 95 % interval contains 1.",

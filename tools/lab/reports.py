@@ -20,6 +20,18 @@ SHORT = ("null call", "call with 64 KiB", "oneway call", "call with a file", "ca
 # Rows above C's by more than this are named; those of growth, which are many, by more than the second.
 _MUCH, _MUCH_GROWTH = 1.1, 1.5
 
+# Objects that one process can make for itself or leave behind, with the limit of their number; of memory.tsv, or of retention.tsv.
+_LIMITED = {
+    "process": "`RLIMIT_NOFILE`", "process, 1 MiB mapped": "`RLIMIT_NOFILE`",
+    "thread": "`max_threads`: `limits::threads_of_a_process`; `RLIMIT_NPROC`",
+    "node": "`max_nodes`: `limits::nodes_in_a_race`", "reference": "`max_refs`: `limits::refs_of_a_receiver`",
+    "death request": "one for a handle", "freeze request": "one for a handle", "call": "one for a thread",
+    "oneway call, unread": "the receiver's space, `oneway_quota`: `quota::in_a_race`",
+    "device of binderfs": "`max_user_devices`: `containers::one_user_has_so_many_devices`", "instance of binderfs": "`fs.mount-max`",
+    "thread exits without a word": "`max_threads`: `limits::threads_that_ended`",
+    "process of own namespaces killed, node held": "the holder's handles",
+    "process killed, node held, its device unread": "the receiver's space, `oneway_quota`: `quota::of_the_dead`"}
+
 # One file: `about` is its date, driver, kernel and machine.
 Report = collections.namedtuple("Report", "title headers rows about name")
 
@@ -146,6 +158,26 @@ def _behind():
             yield f"| [{report.headers[-1]} of {report.name}](../reports/{report.name}.tsv) | {len(report.rows)} | {len(worse)} | {'; '.join(worse)} |"
 
 
+def _costs():
+    """What one process can cost others: an object that it makes, what stays of one that it ends, and delays."""
+    yield from ("| one more | unit | C | this driver | upstream's | number limited by |", "|---|---|--:|--:|--:|---|")
+    weighed, kept = _rows("memory"), _rows("retention")
+    for name, limit in _LIMITED.items():
+        row, unit, columns = ((weighed[name], "held / kernel threads", ((2, 7), (1, 6), (4, 8))) if name in weighed else
+                              (kept[name], "stay / references", ((1, 2), (3, 4), (5, 6))))
+        yield f"| {name} | {unit} | {' | '.join(f'{row[at]} / {row[more]}' for at, more in columns)} | {limit} |"
+    yield from ("", "| delay | unit | C | this driver | upstream's | measured by |", "|---|---|--:|--:|--:|---|")
+    # Phases in which all drivers have been.
+    phases = [row for row in read("growth").rows if "–" not in (row[1], row[4], row[7])]
+    for part, what in enumerate(("preemption", "interrupts")):
+        longest = (max((_number(row[at].split(" / ")[part].replace("–", "0")), row[0]) for row in phases) for at in (3, 6, 9))
+        cells = (f"{charts.number(length)} ({phase})" for length, phase in longest)
+        yield f"| {what} off, longest | instructions | {' | '.join(cells)} | `make growth` |"
+    for row in read("inversion").rows:
+        if row[0] == "random":
+            yield f"| beside random attackers: {row[2]} | µs: median / p99 / worst | {' | '.join(row[3:6])} | `make inversion` |"
+
+
 def _runs():
     report = read("runs")
     yield from (f"| {' | '.join(cells)} |" for cells in (report.headers, ["---"] * 3 + ["--:"] * 4, *report.rows))
@@ -165,7 +197,7 @@ def _coverage():
     return [f"{covered} of {lines} lines, {share}: {report.about}."]
 
 
-_BLOCKS = {"coverage": _coverage, "operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals}
+_BLOCKS = {"coverage": _coverage, "operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals, "costs": _costs}
 
 
 def _figures():
@@ -178,7 +210,7 @@ def _figures():
     intervals = [(f"{row[0]}, {row[1]}", {"rust": tuple(map(_number, row[4:7]))}) for row in read("paired").rows if row[-1] == data.NAMES["c"]]
     yield "front-time", charts.ratios("Time of a call ÷ C, both in one kernel", intervals, _note("paired"))
     yield _dots("front-lines", "Cache lines that move in a call ÷ C", "lines", _ratios("lines"))
-    weights = [(row[0], {"c": _number(row[2]), "rust": _number(row[1])}) for row in read("memory").rows]
+    weights = [(row[0], {"c": _number(row[2]), "rust": _number(row[1])}) for row in read("memory").rows if row[2] != "–"]
     yield "memory", charts.bars("Kernel memory of one more object, bytes", weights, _note("memory"))
     phases = collections.defaultdict(list)
     for name, value in _ratios("growth", -2).items():

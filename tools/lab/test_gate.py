@@ -9,7 +9,7 @@ from .run import Tally
 
 def weighed(scale):
     """Made-up counts of a boot."""
-    return {"counts": {name: [20000 * scale, 100 * scale] for name in bench_run._MAIN}, "memory": {"node": 100 * scale},
+    return {"counts": {name: [20000 * scale, 100 * scale] for name in bench_run._MAIN}, "memory": {"node": 100 * scale}, "ends": {"node": 9},
             "kept": {"call answered": [0, 0, {}]}, "traced": 1}
 
 

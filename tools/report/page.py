@@ -64,11 +64,14 @@ def counts(ours, base, upstream):
                   "instructions: upstream Rust", "÷ upstream", "locked: upstream Rust", "÷ upstream"), rows)
 
 
-def memory(ours, base, upstream):
-    """Bytes of one more object; all are {object: bytes}."""
-    return Table(("object", "bytes: Rust Binder", "C", "÷ C", "upstream Rust", "÷ upstream"),
-                 [[name, number(now), *(cell for other in (base, upstream) for cell in (number(other[name]), f"{now / other[name]:.3f}"))]
-                  for name, now in ours.items()])
+def memory(sizes, works):
+    """Bytes of one more object, and instructions of kernel threads at its end; both are {object: number} of ours, C and upstream's. C may lack one."""
+    def row(name, ours, *others):
+        return [name, number(ours), *(text for other in others for text in ((number(other), f"{ours / other:.3f}") if other else ("–", "–"))),
+                *(number(work[name]) if name in work else "–" for work in works)]
+
+    return Table(("object", "bytes: Rust Binder", "C", "÷ C", "upstream Rust", "÷ upstream",
+                  "kernel threads, at its end: Rust Binder", "C", "upstream Rust"), [row(name, *(size.get(name) for size in sizes)) for name in sizes[0]])
 
 
 def times(latency):

@@ -17,7 +17,7 @@ def rendered():
     found = {"c": weighed(1), "rust": weighed(0.5), "upstream": weighed(2)}
     ours, base = found["rust"], found["c"]
     compared = lambda what: [found[driver][what] for driver in ("rust", "c", "upstream")]
-    tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(*compared("memory")),
+    tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(compared("memory"), compared("ends")),
               "time": page.times(LATENCY), "lines": page.Table(("of a call", "a < b"), [["<call>", "1"]])}
     return page.render(bench_run.sections(tables, found, LATENCY), bench_run.headline(ours, base), [("host", "<k>")])
 

@@ -137,7 +137,7 @@ pub struct Memory {
     pub bytes: f64,
     /// Half the width of their 95 % interval.
     pub plus_minus: f64,
-    /// The references of each kind that an ended object keeps.
+    /// The references of each kind that an ended object keeps, or the work of kernel threads at an object's end.
     pub references: BTreeMap<String, f64>,
 }
 

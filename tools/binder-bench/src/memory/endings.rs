@@ -57,8 +57,6 @@ pub enum How {
 /// The actions of a process, and of others on it.
 #[derive(Clone, Copy)]
 pub struct Life {
-    /// It returns from its main function; else it is killed.
-    exits: bool,
     live: fn(&mut Talker) -> Result<()>,
     /// The action on it before it ends, with a handle on its node.
     before: Option<fn(&mut Talker, u32) -> Result<()>>,
@@ -71,14 +69,8 @@ pub struct Life {
 }
 
 /// A process that does nothing and is killed.
-const KILLED: Life = Life {
-    exits: false,
-    live: |_| Ok(()),
-    before: None,
-    after: |_, _| Ok(()),
-    released: false,
-    apart: false,
-};
+const KILLED: Life =
+    Life { live: |_| Ok(()), before: None, after: |_, _| Ok(()), released: false, apart: false };
 
 impl Life {
     const fn live(self, live: fn(&mut Talker) -> Result<()>) -> Life {
@@ -104,7 +96,6 @@ const fn process(option: &'static str, name: &'static str, life: Life) -> Ending
 }
 
 pub const ENDINGS: &[Ending] = &[
-    process("process-exits", "process exits, node held", Life { exits: true, ..KILLED }),
     process("process-killed", "process killed, node held", KILLED),
     process(
         "container-killed",
@@ -137,6 +128,16 @@ pub const ENDINGS: &[Ending] = &[
             let fd = file.as_raw_fd() as u64;
             let object = BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() };
             oneway(talker, handle, small().object(&object))
+        }),
+    ),
+    process(
+        "device-unread",
+        "process killed, node held, its device unread",
+        KILLED.live(|talker| {
+            let deaf = registry::look_up(talker, DEAF)?;
+            let fd = talker.port().device().as_raw_fd() as u64;
+            let object = BinderFdObject { kind: ObjectType::FD, fd, ..Default::default() };
+            oneway(talker, deaf, small().object(&object))
         }),
     ),
     process(
@@ -345,9 +346,6 @@ impl Ends {
             let mut talker = offer(&self.device, &name)?;
             (life.live)(&mut talker)?;
             ready()?;
-            if life.exits {
-                return Ok(());
-            }
             loop {
                 std::thread::park();
             }
@@ -362,9 +360,7 @@ impl Ends {
             before(&mut self.talker, on_it)?;
             handle = Some(on_it);
         }
-        if !life.exits {
-            kill(child, Signal::SIGKILL).context("kill")?;
-        }
+        kill(child, Signal::SIGKILL).context("kill")?;
         waitpid(child, None).context("waiting for a process's end")?;
         handle.map_or(Ok(()), |handle| (life.after)(&mut self.talker, handle))
     }

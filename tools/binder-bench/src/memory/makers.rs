@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder_sys::Mapping;
+use binder_sys::{Commands, Mapping};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
+use nix::sched::{unshare, CloneFlags};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::unistd::{close, pipe, read, write};
 use zerocopy::FromBytes;
@@ -57,11 +58,39 @@ pub const OBJECTS: &[Object] = &[
     // A request for a death notification.
     object("death-request", "death request", 5 * NODES, |stage, most| {
         nodes(stage)?;
-        Ok((watcher(stage, most)?, None))
+        Ok((watcher(stage, most, |out, handle| out.request_death(handle, handle.into()))?, None))
+    }),
+    // A request for a freeze notification; the present state is unread.
+    object("freeze-request", "freeze request", 5 * NODES, |stage, most| {
+        nodes(stage)?;
+        Ok((watcher(stage, most, |out, handle| out.request_freeze(handle, handle.into()))?, None))
     }),
     // A call of 64 bytes that no thread has taken, of a thread that has used the device before.
     object("call", "call", 200, |stage, most| Ok((callers(stage, most)?, None))),
+    // A oneway call of 64 bytes that the receiver does not read.
+    object("oneway-call", "oneway call, unread", 500, |stage, _| {
+        deaf_server(stage)?;
+        let sender = start(stage, "sender of oneway calls", |control, device| {
+            let mut talker = Talker::open(device, SPACE)?;
+            let handle = registry::look_up(&mut talker, DEAF)?;
+            let call = small();
+            let call = call.to_handle(handle, 1, TransactionFlags::ONE_WAY);
+            control.obey(|count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
+        })?;
+        Ok((sender, None))
+    }),
+    // A device of an instance, and an instance of binderfs.
+    object(BINDERFS[0], "device of binderfs", 200, |stage, _| Ok((instances(stage, add_device)?, None))),
+    object(BINDERFS[1], "instance of binderfs", 50, |stage, _| {
+        Ok((instances(stage, |_| binder_sys::fs::mount_at(PLACE, None))?, None))
+    }),
 ];
+
+/// The objects that a driver without binderfs lacks.
+pub const BINDERFS: [&str; 2] = ["device", "instance"];
+
+/// A mount point.
+const PLACE: &str = "/tmp";
 
 pub const NODES: u64 = 100;
 
@@ -288,8 +317,8 @@ fn holder(stage: &mut Stage, at_once: u64) -> Result<Worker> {
     })
 }
 
-/// Holds `most` nodes, and requests their death notifications.
-fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
+/// Holds `most` nodes, and requests notifications of them.
+fn watcher(stage: &mut Stage, most: u64, request: fn(&mut Commands, u32) -> &mut Commands) -> Result<Worker> {
     start(stage, "watcher of nodes", move |control, device| {
         let mut holder = Holder::new(device)?;
         let mut handles = Vec::with_capacity(most as usize);
@@ -302,10 +331,28 @@ fn watcher(stage: &mut Stage, most: u64) -> Result<Worker> {
             for _ in 0..count {
                 let handle =
                     unwatched.next().ok_or_else(|| Error::failed("there are no more nodes to watch"))?;
-                talker.out.request_death(handle, u64::from(handle));
+                request(&mut talker.out, handle);
             }
-            talker.flush()?;
-            talker.arrived()?.map_or(Ok(()), |item| Err(unexpected(&item)))
+            talker.flush()
+        })
+    })
+}
+
+fn add_device(number: u64) -> nix::Result<()> {
+    binder_sys::fs::add_device(Path::new(PLACE), &number.to_string()).map(drop)
+}
+
+/// Mounts an instance of binderfs, and makes more in it, in a mount namespace that ends with the process.
+fn instances(stage: &mut Stage, more: fn(u64) -> nix::Result<()>) -> Result<Worker> {
+    start(stage, "process with a binderfs", move |control, _| {
+        unshare(CloneFlags::CLONE_NEWNS).context("a mount namespace")?;
+        binder_sys::fs::mount_at(PLACE, None).context("mounting binderfs")?;
+        let mut number = 0;
+        control.obey(|count| {
+            (0..count).try_for_each(|_| {
+                number += 1;
+                more(number).context("one more of binderfs")
+            })
         })
     })
 }

@@ -3,13 +3,16 @@
 //!
 //! All kernels count pages, so an object's bytes are the slope of a line through many objects: a slab's unused room is
 //! shared out, as in real use. The kernel's own cost of a file or a mapping is subtracted: it is weighed with another
-//! file in place of the device. Threads exist before they are weighed.
+//! file in place of the device. Threads exist before they are weighed. At last the process that made the objects is killed,
+//! and the work of kernel threads is measured.
 
 mod endings;
 mod makers;
 mod references;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::time::Duration;
 
 use binder_sys::kernel_memory;
@@ -24,8 +27,8 @@ use crate::stats;
 use crate::workers::Order;
 pub use endings::ENDINGS;
 use endings::{Ending, UNMOUNTED};
-use makers::Object;
 pub use makers::OBJECTS;
+use makers::{Object, BINDERFS};
 
 /// Long enough for what the kernel puts off.
 const SETTLE: Duration = Duration::from_millis(60);
@@ -48,15 +51,22 @@ pub struct MemoryArgs {
 pub fn run(args: &MemoryArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     let mut cells = Vec::new();
+    let can_be = |object: &&Object| args.run.device.is_none() || !BINDERFS.contains(&object.option);
     for &Object { name, portion, make, .. } in
-        OBJECTS.iter().filter(|object| wants(&args.kinds, object.option))
+        OBJECTS.iter().filter(|object| wants(&args.kinds, object.option)).filter(can_be)
     {
         come_to_rest();
         let mut stage = Stage::new(&session, None)?;
-        let (maker, control) = make(&mut stage, portion * (args.steps + 1))?;
+        let most = portion * (args.steps + 1);
+        let (maker, control) = make(&mut stage, most)?;
         let mut weigh = |maker| levels(&mut stage, maker, (portion, portion), args.steps);
         let (objects, control) = (weigh(maker)?, control.map(weigh).transpose()?);
-        cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default(), BTreeMap::new()));
+        let before = kernel_threads()?;
+        stage.workers.end(maker)?;
+        std::thread::sleep(REST);
+        let work = kernel_threads()?.saturating_sub(before) / most;
+        let ends = BTreeMap::from([("instructions of kernel threads".into(), work as f64)]);
+        cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default(), ends));
     }
     session.finish(Placement::Same, cells)
 }
@@ -85,6 +95,16 @@ pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
 fn referenced() -> Result<BTreeMap<String, f64>> {
     std::thread::sleep(REST);
     references::count()
+}
+
+/// Nanoseconds for which kernel threads have had a CPU. Under `qemu -icount` a nanosecond is an instruction.
+fn kernel_threads() -> Result<u64> {
+    let tasks = fs::read_dir("/proc").context("/proc")?.flatten().map(|task| task.path());
+    // Kernel threads have no executable.
+    let threads = tasks.filter(|task| fs::read_link(task.join("exe")).is_err_and(|e| e.kind() == NotFound));
+    fs::metadata("/proc/self/schedstat").context("/proc/self/schedstat, of CONFIG_SCHEDSTATS")?;
+    let times = threads.filter_map(|task| fs::read_to_string(task.join("schedstat")).ok());
+    Ok(times.filter_map(|time| time.split(' ').next()?.parse::<u64>().ok()).sum())
 }
 
 /// Waits for the ends of earlier processes, which otherwise leave slabs that objects of now share.
