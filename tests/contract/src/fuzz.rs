@@ -19,6 +19,7 @@ use crate::sg::{array_bytes, SgParcel};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
+use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 use nix::unistd::pipe;
 use rand::rngs::SmallRng;
@@ -84,8 +85,6 @@ fn report(args: &FuzzArgs, seed: u64, trace: &str, commands: u32, end: Result<()
 const STEPS: u32 = 480;
 /// Handles, objects and cookies are few, so that right ones are met often.
 const HANDLES: u32 = 6;
-/// A read that has less room than this left may have left something.
-const NEARLY_FULL: u64 = 100;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
 
 /// A process, and what its threads share.
@@ -115,8 +114,6 @@ struct Role {
     awaits: bool,
     /// That outcome may be there, unread. The C driver loses it if a second one follows.
     may_be_told: bool,
-    /// It has read all that it could at its last step.
-    is_drained: bool,
 }
 
 struct Play<'a> {
@@ -178,8 +175,7 @@ impl<'a> Play<'a> {
         });
         let second = (name != 'm').then(|| (name.to_ascii_uppercase(), port.thread()));
         for (name, port) in iter::once((name, port)).chain(second) {
-            let (awaits, may_be_told, is_drained) = (false, false, false);
-            self.roles.push(Role { name, process, port, serves: 0, awaits, may_be_told, is_drained });
+            self.roles.push(Role { name, process, port, serves: 0, awaits: false, may_be_told: false });
         }
     }
 
@@ -224,8 +220,7 @@ impl<'a> Play<'a> {
         writeln!(self.trace, "  errno {} wrote {}", outcome.errno as i32, outcome.write_consumed)
             .expect("a string");
         let has_read = outcome.errno as i32 == 0;
-        self.roles[role].is_drained = has_read && outcome.read_consumed + NEARLY_FULL <= room as u64;
-        self.roles[role].may_be_told &= !self.roles[role].is_drained;
+        self.roles[role].may_be_told &= outcome.errno != Errno::EAGAIN;
         if has_read {
             writeln!(self.trace, "  read {}", outcome.read_consumed).expect("a string");
             for item in outcome.returns() {
@@ -306,14 +301,15 @@ impl<'a> Play<'a> {
     }
 
     /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served.
-    /// The C driver drops counts that the thread has not read, and loses the space of a reply.
+    /// The C driver drops updates that the thread has not read, and loses the space of a reply.
     fn leave(&mut self) {
         let role = self.random.random_range(0..self.roles.len());
-        self.write_read(role, &Commands::new(), 512);
-        let Role { name, port, is_drained, .. } = &self.roles[role];
-        if !is_drained {
+        // After a first read, one that returns nothing finds nothing.
+        let reads = (0..).take_while(|_| self.write_read(role, &Commands::new(), 512)).count();
+        if reads == 0 {
             return;
         }
+        let Role { name, port, .. } = &self.roles[role];
         writeln!(self.trace, "{name} leaves {:?}", port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32))
             .expect("a string");
         // In C the first read of a thread returns at once. This read has no room for work.
@@ -457,7 +453,7 @@ impl<'a> Play<'a> {
                         // Once in a while it is freed twice.
                         (0..=u32::from(self.chance(10))).fold(to, |to, _| to.free_buffer(buffer))
                     }
-                    buffer => to.free_buffer(buffer.unwrap_or(0x1000) + wrong * 8),
+                    buffer => to.free_buffer(buffer.unwrap_or(0x1000) + wrong * 4),
                 }
             }
             34..=35 => to.increfs(handle),
