@@ -110,6 +110,8 @@ struct Role {
     port: Port,
     /// How many calls it serves.
     serves: u32,
+    /// How many calls it has made or served.
+    calls: u32,
     /// It has made a call: another one is wrong until the outcome is there.
     awaits: bool,
     /// That outcome may be there, unread. The C driver loses it if a second one follows.
@@ -175,7 +177,8 @@ impl<'a> Play<'a> {
         });
         let second = (name != 'm').then(|| (name.to_ascii_uppercase(), port.thread()));
         for (name, port) in iter::once((name, port)).chain(second) {
-            self.roles.push(Role { name, process, port, serves: 0, awaits: false, may_be_told: false });
+            let role = Role { name, process, port, serves: 0, calls: 0, awaits: false, may_be_told: false };
+            self.roles.push(role);
         }
     }
 
@@ -300,15 +303,17 @@ impl<'a> Play<'a> {
         writeln!(self.trace, "  was readable: {}", is_readable || !has_read).expect("a string");
     }
 
-    /// A role's thread leaves, and is a new thread from then on. It may have calls, made or served.
-    /// The C driver drops updates that the thread has not read, and loses the space of a reply.
+    /// A role's thread leaves, and is a new thread from then on. It may have a call, made or served;
+    /// of several, C fails the innermost alone (`deaths::middle_of_a_chain`). C drops updates that
+    /// the thread has not read, and loses the space of a reply (`leaving::exit_with_a`).
     fn leave(&mut self) {
         let role = self.random.random_range(0..self.roles.len());
         // After a first read, one that returns nothing finds nothing.
         let reads = (0..).take_while(|_| self.write_read(role, &Commands::new(), 512)).count();
-        if reads == 0 {
+        if reads == 0 || self.roles[role].calls > 1 {
             return;
         }
+        self.roles[role].calls = 0;
         let Role { name, port, .. } = &self.roles[role];
         writeln!(self.trace, "{name} leaves {:?}", port.ioctl(ioctl::BINDER_THREAD_EXIT, 0i32))
             .expect("a string");
@@ -414,7 +419,9 @@ impl<'a> Play<'a> {
 
     fn call<'c>(&mut self, role: usize, to: &'c mut Commands) -> &'c mut Commands {
         let (data, with_room) = self.transaction(role);
-        self.roles[role].awaits |= data.data.flags & TransactionFlags::ONE_WAY.bits() == 0;
+        let awaits = data.data.flags & TransactionFlags::ONE_WAY.bits() == 0;
+        self.roles[role].awaits |= awaits;
+        self.roles[role].calls += u32::from(awaits);
         match (data, with_room) {
             (data, true) => to.transaction_sg(&data),
             (data, false) => to.transaction(&data.data),
@@ -489,6 +496,7 @@ impl<'a> Play<'a> {
         self.received += 1;
         let needs_reply = is_call && data.flags & TransactionFlags::ONE_WAY.bits() == 0;
         self.roles[role].serves += u32::from(needs_reply);
+        self.roles[role].calls += u32::from(needs_reply);
         let from = self.roles.iter().find(|other| other.port.actor.pid() == data.sender_pid);
         let from = from.map_or('-', |other| self.processes[other.process].name);
         let kind = if is_call { "call" } else { "reply" };
