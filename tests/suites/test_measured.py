@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The costs of our driver and of C, counted on Debian's kernel: instructions, locked operations, memory, cache lines, growth."""
 
-import os
-
 import pytest
-from lab import gate, growth, guest, inversion, programs
+from lab import gate, growth, guest, programs
 from lab.run import run
 from lab.versions import ROOT
 from stages import DRIVER, stage
@@ -25,11 +23,6 @@ def test_lines_that_move_between_cpus(tally):
 @stage(*MEASURE, "rust/", "drivers/android/pure/", "drivers/android/handles.rs", takes=15)
 def test_growth_next_to_c(tally):
     growth.stage(tally)
-
-
-@stage(torture=True)
-def test_inversion(tally):
-    tally.one("inversion", not inversion.run(seed=int(os.environ.get("TORTURE_SEED") or 1)))
 
 
 @pytest.mark.parametrize("driver", ("c", "rust"))

@@ -7,7 +7,7 @@ import re
 
 import oracle
 import pytest
-from lab import aosp, cache, contract, coverage, deb_test, host_tests, kernel, load, modules, mutants, patch_suite, proc, source, stock
+from lab import aosp, cache, contract, coverage, deb_test, host_tests, inversion, kernel, load, modules, mutants, patch_suite, proc, source, stock
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -44,6 +44,11 @@ def test_configuration(tally, name, cpus):
 @stage(torture=True)
 def test_fuzz(tally):
     load.fuzz(tally, UM, option("SEED", 1), option("COUNT", 2000))
+
+
+@stage(torture=True)
+def test_inversion(tally):
+    tally.one("inversion", not inversion.run(seed=option("SEED", 1)))
 
 
 @stage(torture=True)
