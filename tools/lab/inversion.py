@@ -24,7 +24,8 @@ FIGURES = {"median": 0.5, "p99": 0.99, "worst": 1.0}
 KERNELS_WORK = 100_000
 # Victims that need the attacker to close its device. One that loses its CPU before that delays them with any driver.
 _NEED_THE_END = ("notified of the death", "its call to the attacker fails")
-ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", "cgroup": "starved cgroup", "realtime": "real-time hog", "random": "random"}
+RANDOM = "random"
+ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", "cgroup": "starved cgroup", "realtime": "real-time hog", RANDOM: RANDOM}
 # The number of preemptions of an attacker, and that for an operation with a worse row.
 _MOMENTS, _MORE = 300, 3000
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
@@ -35,7 +36,9 @@ def run(only="", attackers="", seed=1, into_docs=False):
     """Measure what was not measured yet, print a table and what is wrong; the exit status. `seed`: of random attackers."""
     if into_docs and (only or attackers or seed != 1):
         raise say.LabError("only all operations of all attackers, with seed 1, go into reports/")
-    chosen = tuple(filter(None, attackers.split(","))) or tuple(ATTACKERS)
+    chosen = tuple(filter(None, attackers.split(","))) or tuple(name for name in ATTACKERS if not only or name != RANDOM)
+    if only and RANDOM in chosen:
+        raise say.LabError(f"ONLY= names operations, and those of {RANDOM} are chosen by SEED=: leave out one of both")
     rows = collect(chosen, only, seed)
     for attacker, operation in worse(rows):
         rows |= collect([attacker], operation, seed, _MORE)
@@ -64,7 +67,7 @@ def collect(attackers, operations, seed, moments=_MOMENTS):
 
 
 def _step(driver, attacker, operations, seed, moments):
-    chosen = f"--seed {seed}" if attacker == "random" else f"--attacker {attacker}" + (f" --operations '{operations}'" if operations else "")
+    chosen = f"--seed {seed}" if attacker == RANDOM else f"--attacker {attacker}" + (f" --operations '{operations}'" if operations else "")
     finer = f" --points {moments}" if moments != _MOMENTS else ""
     script = f"$b inversion {chosen}{finer} $words --output /out/result.json"
     boot = bench.Boot(f"inversion {driver}, {attacker}", driver, script, cpus=3, timeout=1800, boot=_BOOT)
