@@ -114,7 +114,7 @@ struct Role {
     calls: u32,
     /// It has made a call: another one is wrong until the outcome is there.
     awaits: bool,
-    /// That outcome may be there, unread. The C driver loses it if a second one follows.
+    /// An outcome of one of its calls may be there, unread. The C driver loses it if a second one follows.
     may_be_told: bool,
 }
 
@@ -324,7 +324,7 @@ impl<'a> Play<'a> {
 
     /// Calls may end at this step.
     fn ends_calls(&mut self) {
-        self.roles.iter_mut().for_each(|role| role.may_be_told |= role.awaits);
+        self.roles.iter_mut().for_each(|role| role.may_be_told |= role.calls > 0);
     }
 
     /// Mostly a handle that the role has been given.
@@ -417,6 +417,10 @@ impl<'a> Play<'a> {
         (BinderTransactionDataSg { data, buffers_size }, with_room)
     }
 
+    fn may_call(&mut self, role: usize) -> bool {
+        !self.roles[role].may_be_told && (!self.roles[role].awaits || self.chance(20))
+    }
+
     fn call<'c>(&mut self, role: usize, to: &'c mut Commands) -> &'c mut Commands {
         let (data, with_room) = self.transaction(role);
         let awaits = data.data.flags & TransactionFlags::ONE_WAY.bits() == 0;
@@ -447,9 +451,7 @@ impl<'a> Play<'a> {
             return;
         }
         match self.random.random_range(0..64) {
-            0..=19 if !self.roles[role].awaits || !self.roles[role].may_be_told && self.chance(20) => {
-                self.call(role, to)
-            }
+            0..=19 if self.may_call(role) => self.call(role, to),
             20..=23 if self.chance(30) => self.reply(role, to),
             24..=33 => {
                 let known = self.of(role).buffers.len();
