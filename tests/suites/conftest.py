@@ -101,7 +101,7 @@ def pytest_runtest_call(item):
     item.user_properties.append(("cpu", cpu_seconds() - before))
     counted = item.funcargs.get("tally") if hasattr(item, "funcargs") else None
     if counted is not None:
-        item.user_properties.append(("rows", counted.rows))
+        item.user_properties += [("rows", counted.rows), ("tried", counted.tried)]
 
 
 def cpu_seconds():
@@ -141,7 +141,8 @@ class Reporter:
         self.rows += rows
         passed, failed = (sum(row[number] for row in rows) for number in (1, 2))
         if "rows" in said or failed:
-            self.spans.append({"stage": name, "cpu": said.get("cpu", 0.0), "wall": report.duration, "passed": passed, "failed": failed})
+            self.spans.append({"stage": name, "cpu": said.get("cpu", 0.0), "wall": report.duration, "passed": passed, "failed": failed,
+                               "tried": said.get("tried", "")})
             say.note(f"{name}: {passed} passed, {failed} failed ({report.duration:.0f} s)")
 
     def pytest_testnodedown(self, node):
@@ -215,8 +216,8 @@ def record_torture(spans):
     options = ", ".join(f"{name.removeprefix('TORTURE_')}={value}" for name, value in sorted(os.environ.items()) if value and name.startswith("TORTURE_"))
     rows = {row[0]: row for row in reports.read("torture").rows}
     rows |= {span["stage"]: [span["stage"], bench.now()[:10], bench.commit(), options, *(f"{span[which] / 60:.1f}" for which in ("wall", "cpu")),
-                             str(span["passed"]), str(span["failed"])] for span in spans}
-    heads = ("stage of make torture", "date", "driver", "options", "minutes", "CPU minutes", "passed", "failed")
+                             span["tried"], str(span["passed"]), str(span["failed"])] for span in spans}
+    heads = ("stage of make torture", "date", "driver", "options", "minutes", "CPU minutes", "tried", "passed", "failed")
     reports.put("torture", "Long runs", origin(), page.Table(heads, sorted(rows.values())))
     sections = [page.Section(name, found.title, found.about, [], page.Table(found.headers, found.rows, (0, 1, 2, 3)))
                 for name in ("torture", "coverage") for found in [reports.read(name)]]

@@ -27,6 +27,8 @@ def of_crates(tally, folder, *options):
     if failed:
         say.lines(*(f"    {line}" for line in output.splitlines()[-30:]))
     tally.add(title, passed, failed)
+    if states := sum(map(int, re.findall(r": (\d+) states", output))):
+        tally.tried = f"{states} states"
     # Without cargo's warnings about targets: a workspace without programs has none to build.
     lints = [line for line in output.splitlines() if re.match(r"(warning|error)(\[|:)", line) and "target" not in line and "test failed" not in line]
     tally.nothing_wrong(f"clippy {folder}", lints[:20])

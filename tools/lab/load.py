@@ -52,7 +52,8 @@ def fuzz(tally, name, first, count):
         print(f"seed {seed}, steps {','.join(steps)}:")
         print("\n".join(list(difflib.unified_diff(*shown(steps), *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
     commands = sum(int(line.split()[-1]) for line in lines[0] if " died: " not in line)
-    print(f"\n{count - len(different)} of {count} seeds with {commands} commands the same on {' and '.join(_DRIVERS)}")
+    tally.tried = f"{commands} commands"
+    print(f"\n{count - len(different)} of {count} seeds with {tally.tried} the same on {' and '.join(_DRIVERS)}")
     tally.add(f"seeds {first} to {first + count - 1} {name}", count - len(different), len(different) + len(died))
 
 

@@ -72,21 +72,25 @@ class _Complained(Exception):
     """The kernel has complained: later results of the guest do not count."""
 
 
-def run(seed=1, count=150):
-    """Try a sample of the faults made by the machine, and those made by hand. Returns how much is wrong."""
+def run(tally, seed, count):
+    """Try a sample of the faults made by the machine, and those made by hand."""
     faults = _table()
     ends = _switched([fault for fault in faults if not _is_apart(fault)])
     ends |= {fault["name"]: _apart(fault) for fault in faults if _is_apart(fault)}
     alive = [_title(fault) for fault in faults if not ends[fault["name"]].killed]
-    say.lines(*(f"  not killed: {title}" for title in alive), f"{len(faults) - len(alive)} of {len(faults)} made by hand killed")
-    return len(alive) + _sample(seed, count)
+    tally.nothing_wrong(f"mutants made by hand, {len(faults)}", alive)
+    killed = _sample(seed, count)
+    tally.tried = f"{count} mutants, {killed} killed"
+    tally.one(f"mutants, {LEAST:.0%} killed", killed >= LEAST * count)
 
 
 def misplaced():
-    """Edits that do not fit the sources: their texts have to stand there once."""
+    """Faults made by hand that do not fit the sources: an edited text has to stand there once, and the test has to exist."""
+    tests = (ROOT / "tests/oracle/contract.tsv").read_text() + KUNIT + FRAMES
     return [f"{_title(fault)}: {file} has {count} times {old[:60]!r}"
             for fault in _table() for file, old, _ in fault["edits"]
-            if (count := (ROOT / file).read_text().count(old)) != 1]
+            if (count := (ROOT / file).read_text().count(old)) != 1] + [
+                f"{_title(fault)}: there is no test {fault['test']}" for fault in _table() if fault.get("test", KUNIT) not in tests]
 
 
 def _table():
@@ -136,7 +140,7 @@ def _told(title, end):
 
 
 def _sample(seed, count):
-    """Try a sample; continues after an interruption. Returns 1 if too few are killed."""
+    """Try a sample; continues after an interruption. Returns how many are killed."""
     runs = Runs(Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault]))
     keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
     drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
@@ -157,7 +161,7 @@ def _sample(seed, count):
             file.write(json.dumps(done[site["key"]]) + "\n")
     killed = sum(done[key]["killed"] for key in drawn)
     say.lines(f"{killed} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {kept}")
-    return int(killed < LEAST * len(drawn))
+    return killed
 
 
 def _room(site):

@@ -14,6 +14,8 @@ class Tally:
 
     def __init__(self):
         self.rows = []
+        # How much a long run has tried, in words.
+        self.tried = ""
 
     def add(self, name, passed, failed):
         self.rows.append((name, passed, failed))
