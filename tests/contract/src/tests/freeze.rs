@@ -111,6 +111,13 @@ case!(makes_nothing_readable, ["FRZ-2", "FRZ-3", "POLL-2"], pair, |t, (manager, 
         t.known_difference(Driver::C, "a freeze or thaw makes its process readable", owner.poll(0) == 0);
         assert_eq!(owner.drain(), []);
     }
+    // The update that C queues for nothing is then the place of the release.
+    assert_eq!(freezer.freeze(0), Ok(()));
+    owner.send(|c| c.acquire(0).request_freeze(0, 0).acquire_done(0x10, 0x11));
+    let told = owner.drain();
+    let in_order = matches!(told[..], [Return::FrozenBinder(_), Return::Release(_), Return::Decrefs(_)]);
+    t.known_difference(Driver::C, "a freeze is the place of a later release", in_order);
+    assert_eq!(told.len(), 3);
 });
 
 case!(nobody_of_that_pid, ["FRZ-1", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
