@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A process that freezes and thaws another one, and does nothing else.
 
-use crate::logs::until;
+use crate::logs::{self, Debugfs, Logs};
 use crate::ops::{Answer, Op};
 use crate::port::Port;
 use crate::stage::Stage;
+use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
 use zerocopy::IntoBytes;
@@ -16,18 +17,21 @@ pub const LONG: u32 = 60_000;
 pub struct Freezer {
     /// Its own device, on which it does that.
     pub port: Port,
-    pid: u32,
+    /// Its pid where the driver looks for it.
+    pub pid: u32,
+    /// Its pid in logs.
+    pub global_pid: u32,
 }
 
 impl Freezer {
     /// A new process that can freeze the one of `target`.
     pub fn of(t: &Stage, target: &Port) -> Self {
-        Self { port: t.opened(), pid: t.pid_to_freeze(&target.actor) }
+        Self { global_pid: t.global_pid(target), ..Self::by(t.opened(), t.pid_to_freeze(&target.actor)) }
     }
 
     /// Any port, to freeze this pid.
     pub fn by(port: Port, pid: u32) -> Self {
-        Self { port, pid }
+        Self { port, pid, global_pid: pid }
     }
 
     fn request(&self, enable: u32, timeout_ms: u32) -> BinderFreezeInfo {
@@ -82,14 +86,21 @@ impl Freezer {
     /// Waits until the process is not found any more.
     #[track_caller]
     pub fn wait_gone(&self) {
-        until("the process goes", || (self.info() == Err(Errno::EINVAL)).then_some(()));
+        logs::until("the process goes", || (self.info() == Err(Errno::EINVAL)).then_some(()));
     }
 
-    /// Waits until the driver does not find the process, and has released all that it left. Our
-    /// driver finds it until then. C does not find it from the start, and ends one after the other.
+    /// Waits until the driver has released all that the process left. Ours lists it until then. C
+    /// does not find it from the start, and ends one after the other.
     #[track_caller]
     pub fn wait_released(&self, t: &Stage) {
         self.wait_gone();
+        if t.driver == Driver::Rust {
+            let debugfs = Debugfs::of(t);
+            let logs = Logs::at(t, debugfs.logs());
+            let is_listed =
+                || logs.state().processes.iter().any(|process| process.pid as u32 == self.global_pid);
+            return logs::until("the rest of the process goes", || (!is_listed()).then_some(()));
+        }
         let next = t.opened();
         let freezer = Self::of(t, &next);
         next.kill();

@@ -92,6 +92,7 @@ struct Process {
     name: char,
     /// The number by which it is frozen.
     pid: u32,
+    global_pid: u32,
     /// A descriptor that it may send.
     file: i32,
     /// The buffers that it has received and not freed. Drivers may put them at different places.
@@ -169,6 +170,7 @@ impl<'a> Play<'a> {
         self.processes.push(Process {
             name,
             pid: self.stage.pid_to_freeze(&port.actor),
+            global_pid: self.stage.global_pid(&port),
             file: port.actor.give(&File::open("/dev/null").expect("a file")),
             buffers: Vec::new(),
             handles: if name == 'm' { vec![] } else { vec![0] },
@@ -282,13 +284,13 @@ impl<'a> Play<'a> {
     /// A process other than the manager is killed, once in a while, and another one takes its name.
     fn die(&mut self) {
         let (process, port) = self.some_process();
-        let Process { name, pid, .. } = self.processes[process];
+        let Process { name, pid, global_pid, .. } = self.processes[process];
         if name == 'm' || self.chance(60) {
             return;
         }
         port.kill();
         self.ends_calls();
-        Freezer::by(self.roles[0].port.clone(), pid).wait_released(self.stage);
+        Freezer { port: self.roles[0].port.clone(), pid, global_pid }.wait_released(self.stage);
         writeln!(self.trace, "{name} dies").expect("a string");
         let last = self.roles.len();
         self.add(name, self.stage.client());

@@ -10,6 +10,7 @@ use crate::stage::Stage;
 use binder_logs::{
     Log, Mode, Node, Process, ProcessState, ProcessStats, State, Stats, TransactionLog, Transactions,
 };
+use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -115,6 +116,30 @@ impl<'a> Logs<'a> {
     #[track_caller]
     pub fn failed(&self) -> TransactionLog {
         self.read("failed_transaction_log")
+    }
+}
+
+/// Debugfs, for as long as this lives.
+pub struct Debugfs(PathBuf);
+
+impl Debugfs {
+    /// Mounts it.
+    pub fn of(t: &Stage) -> Self {
+        let path = t.directory("debugfs-of-logs");
+        mount(Some("debugfs"), &path, Some("debugfs"), MsFlags::empty(), None::<&str>)
+            .expect("mount debugfs");
+        Self(path)
+    }
+
+    /// The directory of the driver's logs.
+    pub fn logs(&self) -> PathBuf {
+        self.0.join("binder")
+    }
+}
+
+impl Drop for Debugfs {
+    fn drop(&mut self) {
+        let _ = umount2(&self.0, MntFlags::MNT_DETACH);
     }
 }
 

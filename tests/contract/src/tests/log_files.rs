@@ -5,8 +5,8 @@
 use super::nested::couple;
 use super::*;
 use crate::agent::with_a_failure;
+use crate::logs::Debugfs;
 use binder_sys::fs::mount_at;
-use nix::mount::{umount2, MntFlags};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::fs::MetadataExt;
@@ -19,28 +19,6 @@ pub(super) fn with_logs(t: &Stage) -> PathBuf {
     t.unmount();
     mount_at(t.root(), Some("stats=global")).expect("mount binderfs");
     t.device("binder_logs")
-}
-
-/// Debugfs, for as long as this lives.
-pub(super) struct Debugfs(PathBuf);
-
-impl Debugfs {
-    pub(super) fn of(t: &Stage) -> Self {
-        let path = t.directory("debugfs-of-logs");
-        mount(Some("debugfs"), &path, Some("debugfs"), MsFlags::empty(), None::<&str>)
-            .expect("mount debugfs");
-        Self(path)
-    }
-
-    pub(super) fn logs(&self) -> PathBuf {
-        self.0.join("binder")
-    }
-}
-
-impl Drop for Debugfs {
-    fn drop(&mut self) {
-        let _ = umount2(&self.0, MntFlags::MNT_DETACH);
-    }
 }
 
 /// The text of an open log.

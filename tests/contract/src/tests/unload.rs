@@ -6,10 +6,11 @@
 
 use super::fd_arrays::with_array;
 use super::fds::{with_line, Line};
-use super::log_files::{text_of, with_logs, Debugfs};
+use super::log_files::{text_of, with_logs};
 use super::*;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
+use crate::logs::Debugfs;
 use crate::netlink::{binder_family, Listener};
 use crate::pages::pages_of;
 use crate::sg::file_object;
