@@ -3,7 +3,7 @@
 
 import oracle
 import pytest
-from lab import contract, kernel, kunit, stock
+from lab import contract, kernel, kunit, schedules, stock
 from stages import CONTRACT, DRIVER, ORACLE, stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -16,6 +16,8 @@ MACHINE_GROUPS = ("buffers::", "charging::", "death_races::", "depth::", "faults
                   "retention::", "signals::", "sync::", "tags::", "tasks::", "threads::", "userfault::", "wakeups::", "write_read::")
 # Debian's C driver has one device and no binderfs. None of our own kernels has asynchronous I/O.
 STOCK_C = ("sync::", "ioctl::", "binderfs::", "::found_on_its_node", "::work_wakes_asynchronous_io")
+# Groups in which several tasks run.
+RACES = ("death_races::", "freeze::", "leaving::", "lessons::", "signals::")
 # The parts of the driver that differ between architectures, or work on several CPUs at once.
 MACHINE = ("rust/", "drivers/android/entry/", "drivers/android/rust_binderfs.c", *CONTRACT)
 
@@ -30,6 +32,13 @@ def test_contract_um_rust_one_cpu(tally, half):
 @stage(*DRIVER, *CONTRACT, takes=100, both_cpus=True)
 def test_contract_um_rust_two_cpus(tally):
     contract.suite(tally, UM, "rust", "contract um rust, two CPUs", part=2, near_limits=True)
+
+
+@stage(*DRIVER, *CONTRACT, "tests/schedules/", takes=25)
+def test_schedules(tally):
+    """A slice of `make torture ONLY=schedules`."""
+    result = contract.suite(tally, UM, "rust", "schedules, contract um rust", only=RACES, cpus=1, seed=4)
+    assert schedules.tried([result.output])
 
 
 @stage(*DRIVER, takes=40)

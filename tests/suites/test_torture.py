@@ -7,7 +7,7 @@ import re
 
 import oracle
 import pytest
-from lab import aosp, cache, contract, coverage, deb_test, host_tests, inversion, kernel, load, modules, mutants, patch_suite, proc, source, stock
+from lab import aosp, cache, contract, coverage, deb_test, host_tests, inversion, kernel, load, modules, mutants, patch_suite, proc, schedules, source, stock
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -43,6 +43,14 @@ def test_configuration(tally, name, cpus):
 @stage(torture=True)
 def test_fuzz(tally):
     load.fuzz(tally, UM, option("SEED", 1), option("COUNT", 2000))
+
+
+@stage(torture=True)
+def test_schedules(tally):
+    first = option("SEED", 1)
+    runs = [contract.suite(tally, UM, "rust", f"schedules, contract {UM} rust, seed {seed}", cpus=1, seed=seed)
+            for seed in range(first, first + option("COUNT", 20))]
+    tally.tried = schedules.tried([run.output for run in runs])
 
 
 @stage(torture=True)

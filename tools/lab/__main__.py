@@ -69,7 +69,7 @@ def _parser():
     option = tree_of(driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver"))))
     option("--only", default="", metavar="PART,...", help="run tests by parts of their names, or by rules such as FORK-1")(
         "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")(
-        "--docs", help="1: with DRIVER=c, write tests/oracle/")
+        "--seed", type=int, default=0, metavar="N", help="run our driver by random schedules")("--docs", help="1: with DRIVER=c, write tests/oracle/")
     target("check", lambda _: check.run(), "check format, lints, checkpatch, docs")
     tree_of(driver_of(guest_of(target("boot", _boot, "start a shell in a guest with a driver"))))
     option = tree_of(driver_of(guest_of(target("exec", _exec, "run a program in a guest")), "none"))
@@ -133,7 +133,7 @@ def _contract(arguments):
     none = [part for part in only if not proc.output(program, "list", "--filter", part)]
     if none:
         raise say.LabError(f"no test of the contract has {', '.join(none)} in its name: `{program} list` shows all")
-    return contract.command(_kernel(arguments), arguments.driver, only, bool(arguments.near_limits), arguments.width)
+    return contract.command(_kernel(arguments), arguments.driver, only, bool(arguments.near_limits), arguments.width, arguments.seed)
 
 
 def _kernel(arguments):

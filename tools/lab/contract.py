@@ -4,7 +4,7 @@
 import re
 import threading
 
-from . import emulator, guest, kernel, module, packages, proc, programs, say
+from . import emulator, guest, kernel, module, packages, proc, programs, say, schedules
 from .run import Tally, counts_of, run
 from .versions import BUILD, ROOT
 
@@ -24,13 +24,13 @@ PARTS = {"one CPU, half 1": {"part": 1, "half": 1}, "one CPU, half 2": {"part": 
 
 
 def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, boot=(), width=64, near_limits=False, kunit=False, policy=False,
-          attempt=run):
+          seed=0, attempt=run):
     """Run the suite in guest `name` and add its counts; the guest's result.
 
     `only`: the tests whose names contain one of these. `part`: those that need so many CPUs. `half`: every second of them, from the
     first or the second one on. `boot`: words for the guest's command line. `width`: of tasks, in bits. `near_limits`: the driver's
     numbers start near their ends. `kunit`: so they do, and the driver runs its KUnit suites when it is loaded. `policy`: the security
-    module gets that of the tests. `attempt`: runs the job.
+    module gets that of the tests. `seed`: of a random schedule. `attempt`: runs the job.
     """
     built, program = kernel.build(name), programs.build_for(name, CRATE, width)
     title = title or " ".join(["contract", built.guest.name, driver, *boot])
@@ -45,8 +45,11 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, 
     if driver == "rust" and (near_limits or kunit):
         argv = [*_FEW_PIDS, *argv, "--near-limits"]
     checked = driver == "rust" and (near_limits or kunit)
+    if seed:
+        argv, boot = [*schedules.COUNTED, *argv], (*boot, f"parameters=seed={seed}")
     job = guest.Job(argv=argv, driver=driver, files=files, timeout=2400, cpus=part or cpus, leaks=checked,
-                    boot=boot if kunit or not checked else (*boot, "kunit.enable=0"), module=module.build_checked(built) if checked else None,
+                    boot=boot if kunit or not checked else (*boot, "kunit.enable=0"),
+                    module=module.build_checked(built) if checked else schedules.build(built) if seed else None,
                     # Debian's kernels support NUMA.
                     qemu=emulator.two_nodes(guest.Job.memory) if built.guest.stock and cpus == 2 else ())
     result = attempt(title, name, job)
@@ -55,10 +58,10 @@ def suite(tally, name, driver, title="", only=(), cpus=2, part=None, half=None, 
     return result
 
 
-def command(name, driver, only, near_limits, width):
+def command(name, driver, only, near_limits, width, seed):
     """`make contract`: the exit status."""
     tally = Tally()
-    suite(tally, name, driver, only=only, near_limits=near_limits, width=width)
+    suite(tally, name, driver, only=only, near_limits=near_limits, width=width, seed=seed)
     return tally.finish()
 
 
