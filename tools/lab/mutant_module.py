@@ -49,10 +49,10 @@ class Copy:
         return manifest["sites"], manifest["regions"]
 
 
-def build(kernel, copy):
-    """A module with KUnit's suites and numbers near their ends, and the faults in it by their keys."""
+def build(kernel, copy, *arguments):
+    """A module with KUnit's suites and numbers near their ends, and the faults in it by their keys. `arguments`: for kbuild."""
     out = module.folder(kernel, f"mutants-{copy.name}")
-    command = module.command(kernel, out, *module.CHECKED, sources=copy.folder / "drivers/android")
+    command = module.command(kernel, out, *module.CHECKED, *arguments, sources=copy.folder / "drivers/android")
 
     def attempt():
         done = subprocess.run([str(word) for word in command], text=True, capture_output=True,

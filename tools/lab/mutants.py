@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import tomllib
 
-from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say
+from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say, schedules
 from .mutant_module import BY_HAND, Copy
 from .versions import ROOT
 
@@ -57,6 +57,8 @@ _OWN_WAYS = {
     "charging": Way("charging", ("charging::", "reclaim::"), parameters="charge_buffers=1"),
 }
 WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters="handoff=0"), Way(KUNIT, (KUNIT,)))
+# For a module apart whose fault shows by a random schedule.
+SCHEDULED = Way("schedule", parameters="seed=1")
 
 
 @dataclasses.dataclass
@@ -128,11 +130,15 @@ def _switched(faults):
 
 def _apart(fault):
     """The end of a fault that has a module for itself."""
-    runs = Runs(Copy("apart", apart=fault))
+    by_seed = [schedules.linked(kernel.build(GUEST))] if "schedule" in fault else []
+    runs = Runs(Copy("apart", apart=fault), GUEST, *by_seed)
     if fault["test"] == FRAMES:
         complaints = frames.too_large(runs.module)
         return _told(_title(fault), End(bool(complaints), FRAMES, "; ".join(complaints[:1])))
-    return _told(_title(fault), next(end for _, end in runs.tried({0: runs.ways_of(fault["test"])})))
+    ways = runs.ways_of(fault["test"])
+    if by_seed:
+        ways = {SCHEDULED: ways[PLAIN]}
+    return _told(_title(fault), next(end for _, end in runs.tried({0: ways})))
 
 
 def _told(title, end):
@@ -192,9 +198,9 @@ def _on_host(host, key, tests):
 class Runs:
     """Runs of one module with faults in a guest."""
 
-    def __init__(self, copy, name=GUEST):
+    def __init__(self, copy, name=GUEST, *arguments):
         self._kernel = kernel.build(name)
-        self.module, self.sites = mutant_module.build(self._kernel, copy)
+        self.module, self.sites = mutant_module.build(self._kernel, copy, *arguments)
         self._home = copy.folder
         self._program = programs.build("tests/contract")
         self.content = cache.content(self.module, self._program)[:12]
@@ -252,7 +258,7 @@ class Runs:
     def tried(self, plan):
         """Try each fault in its ways until it is killed: its number and its end, as soon as it is known."""
         killed = set()
-        for way in WAYS:
+        for way in (*WAYS, SCHEDULED):
             tests = {number: ways[way] for number, ways in plan.items() if way in ways and number not in killed}
             for number, end in self._each(way, tests):
                 if end.killed:

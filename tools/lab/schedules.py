@@ -15,20 +15,25 @@ COUNTED = ("/bin/sh", "-c", '"$@"; status=$?; cd /sys/module/binder_rust/paramet
 _COUNTS = re.compile(r"^(passed|yielded|orders):(\d+)$", re.M)
 
 
-@functools.cache
-def build(kernel):
-    """Our driver whose calls of the functions in tests/schedules go through those there."""
+def linked(kernel):
+    """The word for kbuild by which the driver's calls of the functions in tests/schedules go through those there."""
     made = module.build(kernel, _SOURCES, "schedules", "schedules.ko", ("KBUILD_MODPOST_WARN=1",)).with_suffix(".o")
     # A new name for new contents, since kbuild compares command lines.
-    linked = made.with_name(f"{cache.content(made)[:12]}.o")
-    shutil.copy2(made, linked)
-    flags = [*(f"--wrap={name}" for name in _PLACES.findall((_SOURCES / "schedules.c").read_text())), str(linked)]
+    named = made.with_name(f"{cache.content(made)[:12]}.o")
+    shutil.copy2(made, named)
+    flags = [*(f"--wrap={name}" for name in _PLACES.findall((_SOURCES / "schedules.c").read_text())), str(named)]
+    return f"LDFLAGS_binder_rust.o={' '.join(flags)}"
+
+
+@functools.cache
+def build(kernel):
+    """Our driver with random schedules."""
     # The objects are those of the driver as it is.
     plain = module.build(kernel).parent
     folder = plain.with_name("module-schedules")
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(plain, folder, symlinks=True)
-    return module.build(kernel, name=folder.name, arguments=(f"LDFLAGS_binder_rust.o={' '.join(flags)}",))
+    return module.build(kernel, name=folder.name, arguments=(linked(kernel),))
 
 
 def tried(outputs):
