@@ -128,6 +128,8 @@ def _contract(arguments):
         if (arguments.guest, arguments.driver, arguments.only) != ("um", "c", ""):
             raise say.LabError("DOCS=1 writes all answers of C into tests/oracle/: make contract DRIVER=c DOCS=1, without GUEST= and ONLY=")
         return test.run("contract_um_c_ or trace_events_next_to_c or logs_alike", into_docs=True)
+    if arguments.seed and (arguments.driver, arguments.near_limits) != ("rust", None):
+        raise say.LabError("SEED= chooses a schedule of our driver: leave DRIVER= and NEAR_LIMITS= out")
     only = tuple(filter(None, arguments.only.split(",")))
     program = programs.build(contract.CRATE) if only else None
     none = [part for part in only if not proc.output(program, "list", "--filter", part)]
