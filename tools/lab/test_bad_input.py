@@ -42,7 +42,9 @@ def test_parts_of_names_that_no_test_of_the_contract_has(monkeypatch):
     monkeypatch.setattr(proc, "output", lambda *argv: "deaths::one\n" if argv[-1] == "deaths::" else "")
     monkeypatch.setattr(programs, "build", lambda _: "contract")
     with pytest.raises(say.LabError, match="no test of the contract has dead::, gone in its name: `contract list`"):
-        __main__._contract(argparse.Namespace(docs="", only="dead::,deaths::,gone"))
+        __main__._contract(argparse.Namespace(docs="", only="dead::,deaths::,gone", seed=0))
+    with pytest.raises(say.LabError, match="SEED= chooses a schedule of our driver"):
+        __main__._contract(argparse.Namespace(docs="", only="", seed=1, driver="c", near_limits=None))
 
 
 @pytest.fixture
