@@ -3,7 +3,7 @@
 //! The state of a death or freeze notification: the messages that its holder has read, and those
 //! that are still to be delivered.
 //!
-//! Two pure state machines without kernel types, so that host tests can enumerate them (contract
+//! Two pure state machines without kernel types, so that a model can explore them (contract
 //! DN-1 to DN-6, FRZN-1 to FRZN-5). A step returns whether the notification is to be queued now; it
 //! is in no queue then. An event for which a state has no transition came too late and changes
 //! nothing.

@@ -14,8 +14,7 @@ mod log_lines_escape;
 mod log_lines_sort;
 mod looper;
 mod node_counts;
-mod notification_state_death;
-mod notification_state_freeze;
+mod notification_state;
 mod numbers;
 mod owned_by;
 mod pointer_area;
@@ -49,21 +48,4 @@ fn every_path(steps: usize, length: u32, mut take: impl FnMut(&[usize])) {
         }
         take(&taken);
     }
-}
-
-/// Tries all orders of further steps, and returns how many are possible. Each runs from its start,
-/// because parts of a state cannot be copied.
-fn explore<S: Copy>(steps: &[S], depth: usize, taken: &mut Vec<S>, run: &dyn Fn(&[S]) -> bool) -> u64 {
-    if !run(taken) {
-        return 0;
-    }
-    let mut orders = 1;
-    if taken.len() < depth {
-        for step in steps {
-            taken.push(*step);
-            orders += explore(steps, depth, taken, run);
-            taken.pop();
-        }
-    }
-    orders
 }
