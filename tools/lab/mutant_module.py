@@ -64,20 +64,30 @@ def build(kernel, copy, *arguments):
     return out / "binder_rust.ko", sites
 
 
+@dataclasses.dataclass
+class Host:
+    """The programs of the host's tests and of the model, by their packages, and the faults in them: fewer, as they have fewer files."""
+
+    programs: dict
+    sites: dict
+
+
 def build_host(copy):
-    """The program of the host's tests, and the faults in it: fewer, as a host build has fewer files."""
-    program = []
+    """Build both."""
+    programs_of = {}
 
     def attempt():
-        argv = [programs.CARGO, "test", "--no-run", "--package", "rooms", "--message-format=json"]
-        done = subprocess.run(argv, cwd=copy.folder / "tests/host", env=programs.environment(), text=True,
-                              capture_output=True)
-        messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        program[:] = [m["executable"] for m in messages if m.get("executable")]
-        return done.returncode == 0, "\n".join(json.dumps(m["message"]) for m in messages if "message" in m)
+        good, said = True, ""
+        for folder, package in (("tests/host", "rooms"), ("tests/model", "model")):
+            argv = [programs.CARGO, "test", "--no-run", "--package", package, "--message-format=json"]
+            done = subprocess.run(argv, cwd=copy.folder / folder, env=programs.environment(), text=True, capture_output=True)
+            messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+            programs_of[package] = next((m["executable"] for m in messages if m.get("executable")), "")
+            good = good and done.returncode == 0
+            said += "\n".join(json.dumps(m["message"]) for m in messages if "message" in m) + "\n"
+        return good, said
 
-    sites = _refined("building the host's tests with mutants", copy, attempt)
-    return program[0], sites
+    return Host(programs_of, _refined("building the host's tests with mutants", copy, attempt))
 
 
 def _refined(title, copy, attempt):

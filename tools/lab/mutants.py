@@ -15,6 +15,7 @@ import re
 import subprocess
 import tempfile
 import tomllib
+from concurrent import futures
 
 from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say, schedules
 from .mutant_module import BY_HAND, Copy
@@ -34,8 +35,11 @@ _SLOW = 7000
 # The host's tests, by the room that they are about where they are not called like it.
 _HOST_HOME = ROOT / "tests/host/rooms/src/tests"
 _HOST_TESTS = {"range_alloc": "range_"}
-_HOST_LIMIT = 300
+# Seconds, and bytes: a fault may make a model endless.
+_HOST_LIMIT, _HOST_MEMORY = 120, 4 << 30
 _TRIES = 3
+# A fault survives when so many tests of a way pass, the most specific first, and faults that one thread tries at a time.
+_TESTS, _FAULTS = 100, 5
 _NOT_OK = re.compile(r"^(?:<\d+>)?\s*not ok \d+ (?P<name>\S+)")
 
 
@@ -108,91 +112,104 @@ def _title(fault):
     return f"{fault['lesson']}: {fault['name']}"
 
 
+class _Record:
+    """The ends of faults in a file, by their keys: a run that was interrupted continues behind them."""
+
+    def __init__(self, name):
+        self.path = mutant_module.HOME / f"ends-{name}.jsonl"
+        rows = map(json.loads, self.path.read_text().splitlines() if self.path.exists() else ())
+        self.ends = {row["key"]: End(row["killed"], row["by"], row["why"]) for row in rows}
+
+    def add(self, key, title, end, **more):
+        say.note(f"  {title}: {'killed by' if end.killed else 'SURVIVED'} {end.by} {end.why[:100]}")
+        self.ends[key] = end
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"key": key, "killed": end.killed, "by": end.by, "why": end.why[:200], **more}) + "\n")
+
+
 def _switched(faults):
     """The ends of faults made by hand that stand behind the switch, by their names."""
-    every = [fault for fault in _table() if not _is_apart(fault)]
     on_host = [fault for fault in faults if "host" in fault]
-    ends = {}
-    if on_host:
-        host = mutant_module.build_host(Copy("by-hand-host", switched=[fault for fault in every if "host" in fault]))
-        ends |= {fault["name"]: _told(_title(fault), _on_host(host, fault["name"], fault["host"])) for fault in on_host}
-    left = [fault for fault in faults if fault not in on_host]
+    host = mutant_module.build_host(Copy("by-hand-host", switched=on_host))
+    ends = {fault["name"]: _on_host(host, fault["name"], {"rooms": fault["host"]}) for fault in on_host}
+    in_guests = [fault for fault in faults if fault not in on_host]
     for name in (GUEST, _PLAIN_GUEST):
-        if not left:
-            break
-        runs = Runs(Copy("by-hand", switched=[fault for fault in every if "host" not in fault]), name)
-        numbers = {runs.sites[fault["name"]]["number"]: fault for fault in left}
-        for number, end in runs.tried({number: runs.ways_of(fault["test"]) for number, fault in numbers.items()}):
-            ends[numbers[number]["name"]] = _told(_title(numbers[number]), end)
-        left = [fault for fault in left if not ends[fault["name"]].killed]
+        left = {fault["name"]: fault for fault in in_guests if fault["name"] not in ends or not ends[fault["name"]].killed}
+        if left:
+            ends |= _in_guests(Runs(Copy("by-hand", switched=in_guests), name), left, name)
     return ends
+
+
+def _in_guests(runs, faults, name):
+    record = _Record(f"by-hand-{name}-{runs.content}")
+    names = {runs.sites[fault]["number"]: fault for fault in faults.keys() - record.ends.keys()}
+    for number, end in runs.tried({number: runs.ways_of(faults[fault]["test"]) for number, fault in names.items()}):
+        record.add(names[number], _title(faults[names[number]]), end)
+    return record.ends
 
 
 def _apart(fault):
     """The end of a fault that has a module for itself."""
     by_seed = [schedules.linked(kernel.build(GUEST))] if "schedule" in fault else []
     runs = Runs(Copy("apart", apart=fault), GUEST, *by_seed)
+    record = _Record(f"apart-{runs.content}")
+    if fault["name"] in record.ends:
+        return record.ends[fault["name"]]
     if fault["test"] == FRAMES:
         complaints = frames.too_large(runs.module)
-        return _told(_title(fault), End(bool(complaints), FRAMES, "; ".join(complaints[:1])))
-    ways = runs.ways_of(fault["test"])
-    if by_seed:
-        ways = {SCHEDULED: ways[PLAIN]}
-    return _told(_title(fault), next(end for _, end in runs.tried({0: ways})))
-
-
-def _told(title, end):
-    say.note(f"  {title}: {'killed by' if end.killed else 'SURVIVED'} {end.by} {end.why[:100]}")
+        end = End(bool(complaints), FRAMES, "; ".join(complaints[:1]))
+    else:
+        ways = runs.ways_of(fault["test"])
+        end = next(end for _, end in runs.tried({0: {SCHEDULED: ways[PLAIN]} if by_seed else ways}))
+    record.add(fault["name"], _title(fault), end)
     return end
 
 
 def _sample(seed, count):
-    """Try a sample; continues after an interruption. Returns how many are killed."""
+    """Try a sample. Returns how many are killed."""
     runs = Runs(Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault]))
     keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
     drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
-    kept = mutant_module.HOME / f"results-{seed}-{runs.content}.jsonl"
-    done = {row["key"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
+    record = _Record(f"all-{runs.content}")
     runs.learn()
-    left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in done}
     host = mutant_module.build_host(Copy("all-host", only=None))
+    left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in record.ends}
     for number, end in runs.tried({number: runs.all(number) for number in left}):
         site = left[number]
-        if not end.killed and site["key"] in host[1] and _room(site):
-            end = _on_host(host, site["key"], _room(site))
-        _told(f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
-              f"{site['mutated'][:60]!r}", end)
-        row = {name: site[name] for name in ("key", "file", "line", "function", "operator", "original", "mutated")}
-        done[site["key"]] = row | {"killed": end.killed, "by": end.by, "why": end.why[:200]}
-        with open(kept, "a") as file:
-            file.write(json.dumps(done[site["key"]]) + "\n")
-    killed = sum(done[key]["killed"] for key in drawn)
-    say.lines(f"{killed} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {kept}")
+        if not end.killed and site["key"] in host.sites:
+            end = _on_host(host, site["key"], _host_tests(site["file"]))
+        record.add(site["key"], f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
+                   f"{site['mutated'][:60]!r}", end, **{name: site[name] for name in ("file", "line", "function", "operator", "original", "mutated")})
+    killed = sum(record.ends[key].killed for key in drawn)
+    say.lines(f"{killed} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {record.path}")
     return killed
 
 
-def _room(site):
-    """The prefix of the names of the host's tests for the file of a fault; empty if there are none."""
-    room = site["file"].removeprefix("drivers/android/").removeprefix("rust/kernel/").removesuffix(".rs")
+def _host_tests(file):
+    """The programs for the host that have tests of a file, and what the names of these tests contain."""
+    room = file.removeprefix("drivers/android/").removeprefix("rust/kernel/").removesuffix(".rs")
     room = next((part for part in room.split("/") if part != "pure"), "")
     room = _HOST_TESTS.get(room, room)
-    return f"tests::{room}" if any(path.name.startswith(room) for path in _HOST_HOME.iterdir()) else ""
+    rooms = {"rooms": f"tests::{room}"} if any(path.name.startswith(room) for path in _HOST_HOME.iterdir()) else {}
+    return rooms | ({"model": "rules_hold"} if "/pure/" in file else {})
 
 
 def _on_host(host, key, tests):
-    """The end of a fault in the host's tests whose names contain `tests`."""
-    program, sites = host
-    with subprocess.Popen([program, tests], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, "MUTANT": str(sites[key]["number"])}) as child:
-        try:
-            said, _ = child.communicate(timeout=_HOST_LIMIT)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            return End(True, "host", f"no end within {_HOST_LIMIT} s")
-    if "running 0 tests" in said:
-        raise say.LabError(f"the host has no test {tests}")
-    failed = [line for line in said.splitlines() if line.endswith("FAILED")]
-    return End(bool(child.returncode), *(["host", failed[0]] if failed else []))
+    """The end of a fault in programs for the host, of which each runs the tests whose names contain a text."""
+    for package, wanted in tests.items():
+        argv = ["prlimit", f"--as={_HOST_MEMORY}", host.programs[package], wanted]
+        number = str(host.sites[key]["number"])
+        with subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "MUTANT": number}) as child:
+            try:
+                said, _ = child.communicate(timeout=_HOST_LIMIT)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return End(True, package, f"no end within {_HOST_LIMIT} s")
+        if "running 0 tests" in said:
+            raise say.LabError(f"{package} has no test {wanted}")
+        if child.returncode:
+            return End(True, package, next((line for line in said.splitlines() if line.endswith("FAILED")), f"status {child.returncode}"))
+    return End(False)
 
 
 class Runs:
@@ -253,18 +270,22 @@ class Runs:
         for name in sorted((n for n, found in reach.items() if number in found), key=lambda name: (len(reach[name]), name)):
             groups[name.split("::")[0]].append(name)
         turns = sorted(groups.values(), key=lambda tests: len(reach[tests[0]]))
-        return [tests[i] for i in range(max(map(len, turns), default=0)) for tests in turns if i < len(tests)]
+        return [tests[i] for i in range(max(map(len, turns), default=0)) for tests in turns if i < len(tests)][:_TESTS]
 
     def tried(self, plan):
-        """Try each fault in its ways until it is killed: its number and its end, as soon as it is known."""
-        killed = set()
+        """Try each fault in its ways until it is killed: its number and its end, a few at a time. Each CPU has a guest."""
+        numbers = list(plan)
+        parts = [{number: plan[number] for number in numbers[at:at + _FAULTS]} for at in range(0, len(numbers), _FAULTS)]
+        with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done in futures.as_completed([pool.submit(self._tried, part) for part in parts]):
+                yield from done.result().items()
+
+    def _tried(self, plan):
+        ends = {}
         for way in (*WAYS, SCHEDULED):
-            tests = {number: ways[way] for number, ways in plan.items() if way in ways and number not in killed}
-            for number, end in self._each(way, tests):
-                if end.killed:
-                    killed.add(number)
-                    yield number, end
-        yield from ((number, End(False)) for number in plan if number not in killed)
+            tests = {number: ways[way] for number, ways in plan.items() if way in ways and number not in ends}
+            ends |= {number: end for number, end in self._each(way, tests) if end.killed}
+        return {number: End(False) for number in plan} | ends
 
     def _each(self, way, left):
         while left:

@@ -56,13 +56,14 @@ pub fn copy(
     Ok(())
 }
 
-/// Adds the switch to the driver and to the host's tests.
+/// Adds the switch to the driver, to the host's tests and to the model.
 fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result<()> {
     for (name, text) in [
         ("drivers/android/mutant.rs", include_str!("../switch/mutant.rs")),
         ("drivers/android/rust_binder_mutant.c", include_str!("../switch/rust_binder_mutant.c")),
         ("drivers/android/rust_binder_mutant.h", include_str!("../switch/rust_binder_mutant.h")),
         ("tests/host/rooms/src/mutant.rs", include_str!("../switch/host.rs")),
+        ("tests/model/src/mutant.rs", include_str!("../switch/host.rs")),
     ] {
         files.insert(name.to_string(), text.replace("@LAST@", &last.to_string()));
     }
@@ -77,6 +78,7 @@ fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result
             "#[cfg(test)]\nmod tests;\n",
             "mod mutant;\n#[cfg(test)]\nmod tests;\n",
         ),
+        ("tests/model/src/lib.rs", "\nuse scenes::*;\n", "\nmod mutant;\nuse scenes::*;\n"),
     ] {
         let text = files.get_mut(name).with_context(|| format!("there is no {name}"))?;
         anyhow::ensure!(text.matches(old).count() == 1, "{name} does not have once: {old}");
