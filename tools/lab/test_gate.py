@@ -9,7 +9,7 @@ from .run import Tally
 
 def weighed(scale):
     """Made-up counts of a boot."""
-    return {"counts": {name: [20000 * scale, 100 * scale] for name in bench_run._MAIN}, "memory": {"node": 100 * scale}, "ends": {"node": 9},
+    return {"counts": {name: [20000 * scale, 100 * scale] for name in bench_run._MAIN}, "memory": {"node": 100 * scale}, "ends": {"node": 1000 * scale},
             "kept": {"call answered": [0, 0, {}]}, "traced": 1}
 
 
@@ -30,6 +30,7 @@ PAIR, SHARED = "pair on two CPUs: lines", "independent pairs: shared lines"
     (gate.INSTRUCTIONS, {MANY: 0.7}, {MANY: 0.7279}, {MANY: 0.7281}),
     (gate.LOCKED, {"call": 42.08}, {"call": 42.3}, {"call": 43.08}),
     (gate.MEMORY, WEIGHTS, {"process": 1.08, "node": 1.1}, {row: ratio + 32 / OF_C[row] for row, ratio in WEIGHTS.items()}),
+    (gate.WORK, {"process": 3.19, "node": 0.89}, {"process": 3.66}, {"process": 3.68, "node": 1.03}),
     (gate.LINES, {PAIR: 94.1 / 176, SHARED: 0.0}, {PAIR: 94.2 / 176}, {PAIR: 95.1 / 176, SHARED: 1}),
 ])
 def test_what_harmless_changes_move_passes_and_what_is_beyond_fails(kind, was, within, beyond):
@@ -78,12 +79,12 @@ def test_a_stage_judges_all_that_the_boot_has_counted(monkeypatch):
     monkeypatch.setattr(gate, "weighed", lambda driver: ours if driver == "rust" else base)
     tally = Tally()
     gate.stage_of_weights(tally)
-    assert [failed for _, _, failed in tally.rows] == [0] * 5
-    worse = {"counts": weighed(0.6)["counts"], "memory": {"node": 80}, "traced": 2, "kept": {"call answered": [100, 0, {}]}}
+    assert [failed for _, _, failed in tally.rows] == [0] * 6
+    worse = {"counts": weighed(0.6)["counts"], "memory": {"node": 80}, "ends": {"node": 800}, "traced": 2, "kept": {"call answered": [100, 0, {}]}}
     monkeypatch.setattr(gate, "weighed", lambda driver: worse if driver == "rust" else base)
     gate.stage_of_weights(tally := Tally())
     failed = [name for name, _, bad in tally.rows if bad]
-    assert len(failed) == 2 * len(bench_run._MAIN) + 3 and any(name.startswith("call answered: 100 bytes") for name in failed)
+    assert len(failed) == 2 * len(bench_run._MAIN) + 4 and any(name.startswith("call answered: 100 bytes") for name in failed)
 
 
 LIMITS = """\
@@ -99,11 +100,11 @@ most = 1
 
 
 def test_an_update_keeps_what_only_scatters():
-    measured = {"ratios": {"handles size=0 reply=24 refs=1000": 0.69, "call": 0.703}, "locked": {"call": 42}, "memory": {"node": 1.05}, "lines": {}}
+    measured = {"ratios": {"handles size=0 reply=24 refs=1000": 0.69, "call": 0.703}, "locked": {"call": 42}, "memory": {"node": 1.05}, "work": {}, "lines": {}}
     text = gate.written(LIMITS, measured)
     assert text.startswith(LIMITS[:LIMITS.index("[gate")])
     assert gate._record(text) == {"ratios": {"handles size=0 reply=24 refs=1000": 0.7033, "call": 0.703}, "locked": {"call": 42.0},
-                                  "memory": {"node": 1.028}, "lines": {}}
+                                  "memory": {"node": 1.028}, "work": {}, "lines": {}}
     assert gate.written(text, measured) == text
 
 
