@@ -382,10 +382,15 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     /// Returns whether any range in use has a byte in `start..end`. If not, its memory can be
     /// freed.
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
-        start < end
-            && self
-                .first_behind(start)
-                .is_some_and(|range| range.offset < end)
+        start < end && self.offset_behind(start).is_some_and(|offset| offset < end)
+    }
+
+    /// Returns the offset of the first range in use that ends behind `start`.
+    fn offset_behind(&self, start: usize) -> Option<usize> {
+        match self.more.as_ref().and_then(|more| more.tree.as_ref()) {
+            Some(tree) => tree.offset_behind(start),
+            None => Some(self.first_behind(start)?.offset),
+        }
     }
 
     /// Returns whether the memory behind `start..end` can be reclaimed. No range in use may have a
@@ -482,16 +487,24 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     #[cold]
     fn release_in_tree(&mut self, offset: u32) -> Option<Option<UnusedMemory<T>>> {
         let MoreRanges { array, tree } = &mut **self.more.as_mut()?;
-        let (claim, mut unused) = tree.as_mut()?.remove(offset)?;
-        if let Some(mut tree) = tree.take_if(|tree| tree.len() <= FEW_RANGES / 4) {
-            tree.move_to(array);
-            unused.tree = Some(tree);
+        let held = tree.as_mut()?;
+        let (claim, (range, account)) = held.remove(offset)?;
+        let is_small = held.len() <= FEW_RANGES / 4;
+        if is_small {
+            held.move_to(array);
         }
         if claim.oneway_sender.is_some() {
             self.oneway_free += claim.size;
         }
-        let is_some = unused.range.is_some() || unused.account.is_some() || unused.tree.is_some();
-        Some(is_some.then_some(unused))
+        if range.is_none() && account.is_none() && !is_small {
+            return Some(None);
+        }
+        // Large, and seldom needed.
+        Some(Some(UnusedMemory {
+            range,
+            account,
+            tree: if is_small { tree.take() } else { None },
+        }))
     }
 
     /// Charges the oneway budget for a new range. Returns `true` if its sender is to be reported.
