@@ -151,11 +151,12 @@ def _in_guests(runs, faults, name):
 
 def _apart(fault):
     """The end of a fault that has a module for itself."""
-    by_seed = [schedules.linked(kernel.build(GUEST))] if "schedule" in fault else []
-    runs = Runs(Copy("apart", apart=fault), GUEST, *by_seed)
-    record = _Record(f"apart-{runs.content}")
+    files = (path for folder in ("drivers", "rust", "tests/contract") for path in (ROOT / folder).rglob("*") if path.is_file())
+    record = _Record(f"apart-{cache.content(*sorted(files))[:12]}")
     if fault["name"] in record.ends:
         return record.ends[fault["name"]]
+    by_seed = [schedules.linked(kernel.build(GUEST))] if "schedule" in fault else []
+    runs = Runs(Copy("apart", apart=fault), GUEST, *by_seed)
     if fault["test"] == FRAMES:
         complaints = frames.too_large(runs.module)
         end = End(bool(complaints), FRAMES, "; ".join(complaints[:1]))
