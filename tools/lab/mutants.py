@@ -8,6 +8,7 @@ one fault after the other, until the kernel complains.
 
 import collections
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -113,10 +114,10 @@ def _title(fault):
 
 
 class _Record:
-    """The ends of faults in a file, by their keys: a run that was interrupted continues behind them."""
+    """The ends of faults in a file, by their keys: a run of the same sources that was interrupted continues behind them."""
 
     def __init__(self, name):
-        self.path = mutant_module.HOME / f"ends-{name}.jsonl"
+        self.path = mutant_module.HOME / f"ends-{name}-{_content()}.jsonl"
         rows = map(json.loads, self.path.read_text().splitlines() if self.path.exists() else ())
         self.ends = {row["key"]: End(row["killed"], row["by"], row["why"]) for row in rows}
 
@@ -125,6 +126,13 @@ class _Record:
         self.ends[key] = end
         with open(self.path, "a") as file:
             file.write(json.dumps({"key": key, "killed": end.killed, "by": end.by, "why": end.why[:200], **more}) + "\n")
+
+
+@functools.cache
+def _content():
+    """A hash of the driver, its tests, and the program that makes faults."""
+    files = (path for folder in ("drivers", "rust", "tests/contract", "tools/mutants") for path in (ROOT / folder).rglob("*") if path.is_file())
+    return cache.content(*sorted(files), TABLE)[:12]
 
 
 def _switched(faults):
@@ -142,7 +150,7 @@ def _switched(faults):
 
 
 def _in_guests(runs, faults, name):
-    record = _Record(f"by-hand-{name}-{runs.content}")
+    record = _Record(f"by-hand-{name}")
     names = {runs.sites[fault]["number"]: fault for fault in faults if fault not in record.ends or not record.ends[fault].killed}
     for number, end in runs.tried({number: runs.ways_of(faults[fault]["test"]) for number, fault in names.items()}):
         record.add(names[number], _title(faults[names[number]]), end)
@@ -151,8 +159,7 @@ def _in_guests(runs, faults, name):
 
 def _apart(fault):
     """The end of a fault that has a module for itself."""
-    files = (path for folder in ("drivers", "rust", "tests/contract") for path in (ROOT / folder).rglob("*") if path.is_file())
-    record = _Record(f"apart-{cache.content(*sorted(files))[:12]}")
+    record = _Record("apart")
     if fault["name"] in record.ends:
         return record.ends[fault["name"]]
     by_seed = [schedules.linked(kernel.build(GUEST))] if "schedule" in fault else []
@@ -177,7 +184,7 @@ def _sample(seed, count):
         runs = Runs(copy, name, learned=runs)
         keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
         drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
-        record = _Record(f"all-{runs.content}")
+        record = _Record(f"all-{name}")
         left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in killed and key not in record.ends}
         for number, end in runs.tried({number: runs.all(number, most) for number in left}):
             site = left[number]
@@ -225,7 +232,6 @@ class Runs:
         self.module, self.sites = mutant_module.build(self._kernel, copy, *arguments)
         self._home = copy.folder
         self._program = programs.build("tests/contract")
-        self.content = cache.content(self.module, self._program)[:12]
         names = subprocess.run([self._program, "list"], text=True, capture_output=True, check=True).stdout
         self._names = [line.split()[0] for line in names.splitlines()]
         # Of each way: the places that each test reaches, where those are known.
@@ -244,9 +250,9 @@ class Runs:
         return ways
 
     def _learn(self):
-        """Find out which tests reach which faults, unless that is recorded for this very module."""
+        """Find out which tests reach which faults, unless that is recorded."""
         for way in WAYS[:-1]:
-            kept = self._home / f"reached-{way.name}-{self.content}.json"
+            kept = self._home / f"reached-{way.name}-{_content()}.json"
             if not kept.exists():
                 kept.write_text(json.dumps(self._recorded(way, [n for n in self._names if n.startswith(way.groups)])))
             self._reach[way] = {name: _numbers(bits) for name, bits in json.loads(kept.read_text()).items()}
