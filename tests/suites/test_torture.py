@@ -4,10 +4,12 @@
 import dataclasses
 import os
 import re
+import tomllib
 
 import oracle
 import pytest
-from lab import aosp, cache, contract, coverage, deb_test, host_tests, inversion, kernel, load, modules, mutants, patch_suite, proc, schedules, source, stock
+from lab import aosp, cache, contract, coverage, deb_test, host_tests, inversion, kernel, load, modules, mutant_module, mutants, patch_suite, proc, say
+from lab import schedules, source, stock, syzkaller
 from stages import stage
 
 UM, DEBIAN = "um", stock.NAMES[0]
@@ -43,6 +45,25 @@ def test_configuration(tally, name, cpus):
 @stage(torture=True)
 def test_fuzz(tally):
     load.fuzz(tally, UM, option("SEED", 1), option("COUNT", 2000))
+
+
+@pytest.mark.parametrize("driver", ["rust", "c", "upstream"])
+@stage(torture=True)
+def test_syzkaller(tally, driver):
+    """Programs that syzkaller makes. Complaints about the other drivers are shown, and are no failure."""
+    complaints = syzkaller.run(tally, driver, option("SECONDS", 36000), os.environ.get("TORTURE_SYZKALLER"))
+    say.lines(*complaints)
+    tally.one(f"syzkaller {driver}", driver != "rust" or not complaints)
+
+
+@stage(torture=True)
+def test_syzkaller_finds_a_fault(tally):
+    """The driver with CVE-2019-2215, an access to freed memory."""
+    fault = next(fault for fault in tomllib.loads(mutants.TABLE.read_text())["apart"] if fault["lesson"] == "C01")
+    module, _ = mutant_module.build(kernel.build(syzkaller.GUEST), mutant_module.Copy("syzkaller", apart=fault))
+    complaints = syzkaller.run(tally, "rust", option("SECONDS", 1800), os.environ.get("TORTURE_SYZKALLER"), module)
+    say.lines(*complaints)
+    tally.one("syzkaller finds an access to freed memory", any("KASAN" in complaint for complaint in complaints))
 
 
 @stage(torture=True)

@@ -65,7 +65,9 @@ def _parser():
     target("torture", _torture, "run the long tests outside `make test`")(
         "--only", default="", metavar="EXPRESSION", help="pytest's -k: mutants, load, fuzz, aosp, packages, patches, 32_bit, arm64, ...")(
         "--seed", type=int, help="seed of random choices")("--count", type=int, help="number of mutants or programs")(
-        "--seconds", type=int, help="duration of the load, in seconds")("--guest", type=_guest, help="guest of aosp")("--docs", help="1: write reports/")
+        "--seconds", type=int, help="duration of the load, or of syzkaller on a driver, in seconds")(
+        "--guest", type=_guest, help="guest of aosp")("--syzkaller", metavar="PATH", help="folder of syzkaller, built with tests/syzkaller")(
+        "--docs", help="1: write reports/")
     option = tree_of(driver_of(guest_of(target("contract", _contract, "run the contract suite in one guest on one driver"))))
     option("--only", default="", metavar="PART,...", help="run tests by parts of their names, or by rules such as FORK-1")(
         "--near-limits", help="1: start our driver's numbers near their ends")("--width", type=int, default=64, choices=(32, 64), help="pointer size of the tasks, in bits (default: %(default)s)")(
@@ -106,7 +108,7 @@ def _parser():
 
 
 def _torture(arguments):
-    for name in ("seed", "count", "seconds", "guest"):
+    for name in ("seed", "count", "seconds", "guest", "syzkaller"):
         os.environ[f"TORTURE_{name.upper()}"] = str(getattr(arguments, name) or "")
     return test.run(arguments.only, torture=True, into_docs=bool(arguments.docs))
 

@@ -61,6 +61,10 @@ class Job:
     # More words for the kernel's command line, and for QEMU's.
     boot: tuple = ()
     qemu: tuple = ()
+    # Open files that the guest's process inherits.
+    descriptors: tuple = ()
+    # The guest is killed when it is set.
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 @dataclasses.dataclass
@@ -122,12 +126,12 @@ def _boot(argv, console, speech, job):
     typed = job.interactive and not os.isatty(0)
     child = subprocess.Popen(
         argv, stdin=None if job.interactive and not typed else subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=console,
+        stderr=console, pass_fds=job.descriptors,
     )
     try:
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
-            while job.interactive or time.monotonic() < min(deadline, heard + job.silence):
+            while (job.interactive or time.monotonic() < min(deadline, heard + job.silence)) and not job.stop.is_set():
                 if not ready.select(timeout=1.0):
                     continue
                 heard = time.monotonic()

@@ -46,6 +46,9 @@ class Guest:
 
 # The flags of our Kbuild for our module, here for upstream's.
 _UML_MODULES = ("RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large",)
+# Objects of the three drivers that report their coverage: ours, C's, upstream's. syzkaller's first check needs that of `mmap`, too.
+_KCOV = tuple(f"KCOV_INSTRUMENT_{name}.o=y" for name in ("rust_binder", "rust_binderfs", "binderfs/inodes", "binderfs/logs",
+                                                         "binder", "binder_alloc", "binderfs", "rust_binder_main", "mmap"))
 # With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is initialised (docs/architectures.md); tags of programs work.
 _NO_KASAN = ("kasan=off",)
 # What scripts/Makefile.kcsan has for C.
@@ -57,6 +60,7 @@ GUESTS = {
     for g in (
         Guest("um", "um", ("common", "um", "trace", "debug"), flags=_UML_MODULES, watched=("memory", "leak")),
         Guest("um-plain", "um", ("common", "um", "trace"), flags=_UML_MODULES),
+        Guest("um-kcov", "um", ("common", "um", "trace", "debug", "kcov"), flags=(*_UML_MODULES, *_KCOV), tree="kcov"),
         Guest("um-builtin", "um", ("common", "um", "trace", "debug", "builtin"), builtin="um", flags=_UML_MODULES),
         Guest("x86_64", "x86_64", ("common", "x86_64", "trace", "bpf")),
         Guest("x86_64-coverage", "x86_64", ("common", "x86_64", "trace", "bpf", "coverage")),

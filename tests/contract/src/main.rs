@@ -20,6 +20,7 @@ mod bystander;
 mod cast;
 mod child;
 mod containers;
+mod directory;
 mod examples;
 mod freezer;
 mod fuzz;
@@ -85,6 +86,11 @@ enum Command {
         channel: i32,
         /// The descriptor of a device
         device: Option<i32>,
+    },
+    /// Serve as a context manager that gives each caller the nodes of others
+    Directory {
+        /// The device
+        device: std::path::PathBuf,
     },
     /// Load the driver with many processes that call each other, and check that nothing is lost
     Load(load::LoadArgs),
@@ -161,6 +167,7 @@ fn main() -> anyhow::Result<()> {
             agent::install_wake_up_handler(nix::sys::signal::SaFlags::empty());
             agent::serve_after_exec(channel, device);
         }
+        Command::Directory { device } => directory::serve(&device)?,
         Command::Load(args) => load::run(&args)?,
         Command::Scene(args) => std::process::exit(scenes::run(&args)?),
         Command::Trace(args) => traced::run(&args)?,
