@@ -179,7 +179,7 @@ def _sample(seed, count):
     copy = Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault])
     host = mutant_module.build_host(Copy("all-host", only=None))
     runs, killed = None, set()
-    # What survives the most specific tests gets all of them, in the guest that is faster.
+    # Faults that survive the most specific tests run all of them, in the guest that is faster.
     for name, most in ((GUEST, _TESTS), (_PLAIN_GUEST, None)):
         runs = Runs(copy, name, learned=runs)
         keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]

@@ -436,5 +436,7 @@ pub(crate) struct UnusedMemory<T> {
 impl<T> UnusedMemory<T> {
     /// Drops it.
     #[cold]
-    pub(crate) fn free(self) {}
+    pub(crate) fn free(self) {
+        drop((self.range, self.account, self.tree));
+    }
 }
