@@ -186,7 +186,8 @@ def _sample(seed, count):
         drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
         record = _Record(f"all-{name}")
         left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in killed and key not in record.ends}
-        for number, end in runs.tried({number: runs.all(number, most) for number in left}):
+        # That guest has no KUnit.
+        for number, end in runs.tried({number: runs.all(number, most) if most else runs.reaching(number) for number in left}):
             site = left[number]
             if not end.killed and site["key"] in host.sites:
                 end = _on_host(host, site["key"], _host_tests(site["file"]))
@@ -271,12 +272,15 @@ class Runs:
         say.lines(*(f"  {name} fails with all faults off: it kills none" for name in failed))
         return {name: bits for name, end, bits in tests if end != "failed" and name != "(load)"}
 
-    def all(self, number, most=None):
-        """All that may kill a fault, the most specific tests first: of each group in turn the one that reaches the fewest other faults. Not more
-        than `most` of a way. If no test reaches it, loading and unloading."""
+    def all(self, number, most):
+        """What may kill a fault, at most so many tests of a way. If no test reaches it, loading and unloading."""
+        return (self.reaching(number, most) or self.ways_of(DEVICES)) | self.ways_of(KUNIT)
+
+    def reaching(self, number, most=None):
+        """The tests that reach a fault, the most specific first: of each group in turn the one that reaches the fewest other faults."""
         if not self._reach:
             self._learn()
-        return ({way: tests[:most] for way in WAYS[:-1] if (tests := self._reaching(way, number))} or self.ways_of(DEVICES)) | self.ways_of(KUNIT)
+        return {way: tests[:most] for way in WAYS[:-1] if (tests := self._reaching(way, number))}
 
     def _reaching(self, way, number):
         reach, groups = self._reach[way], collections.defaultdict(list)
