@@ -87,6 +87,14 @@ case!(object_cut_by_the_end, ["OBJ-1"], pair, |t, (server, client)| {
         parcel.data = FlatBinderObject::binder(0x10, 0).as_bytes()[..length].to_vec();
         assert_eq!(refused(&client, &parcel), EINVAL, "{length}");
     }
+    // The rest is there, behind the data.
+    let mut parcel = bytes(&[0; 40]);
+    parcel.object(&FlatBinderObject::binder(0x10, 0));
+    for missing in [1, 4, 8, 20] {
+        let whole = client.place(0, 0, &parcel);
+        let data = BinderTransactionData { data_size: whole.data_size - missing, ..whole };
+        assert_eq!(client.failure(&data), failed(Errno::EINVAL), "{missing}");
+    }
     client.round_trip(0, &server, &empty(), &empty());
 });
 
