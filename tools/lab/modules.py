@@ -40,14 +40,14 @@ def _loading(name, folder, made, *words):
 def cycles(tally, name, count):
     """The driver loaded, mounted and unloaded so many times."""
     title = f"load and unload {name} {count} x"
-    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, cpus=1, leaks=name == "um", timeout=300)).good)
+    tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, cpus=1, timeout=300)).good)
 
 
 def unloading(tally, name):
-    """The driver unloaded at the moments at which its code might still be needed: group `unload` of the contract."""
+    """The driver unloaded at the moments at which its code might still be needed, and loaded without memory: group `unload` of the contract."""
     title = f"unload {name}"
-    argv = ["/lab/contract", "run", "--driver", "rust", "--module", f"/lab/{guest.MODULES['rust']}.ko", "--filter", "unload::"]
-    result = run(title, name, guest.Job(argv=argv, files={"/lab/contract": programs.build_for(name, "tests/contract")}, load=False, timeout=300))
+    argv = ["/lab/contract", "run", "--driver", "rust", "--timeout", "300", "--module", f"/lab/{guest.MODULES['rust']}.ko", "--filter", "unload::"]
+    result = run(title, name, guest.Job(argv=argv, files={"/lab/contract": programs.build_for(name, "tests/contract")}, load=False, leaks=True, timeout=600))
     say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line or " skipped " in line))
     tally.add(title, *counts_of(result))
 

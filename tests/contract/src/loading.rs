@@ -7,15 +7,26 @@ use nix::errno::Errno;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Loads a module.
-pub fn load(path: &Path) -> std::io::Result<()> {
-    let file = File::open(path)?;
+/// The module that this run loads, and its parameters.
+static CHOSEN: OnceLock<(PathBuf, String)> = OnceLock::new();
+
+/// Chooses the module for [`load`], once.
+pub fn choose(path: PathBuf, parameters: String) {
+    CHOSEN.set((path, parameters)).expect("one module");
+}
+
+/// Loads the module that was chosen, with more parameters.
+pub fn load(parameters: &str) -> nix::Result<()> {
+    let (path, chosen) = CHOSEN.get().expect("a module");
+    let file = File::open(path).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
+    let words = CString::new(format!("{chosen} {parameters}")).expect("parameters without zeroes");
     // SAFETY: the descriptor is open, and the parameters are a string that ends.
-    let result = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
-    Ok(Errno::result(result).map(drop)?)
+    Errno::result(unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), words.as_ptr(), 0) })
+        .map(drop)
 }
 
 /// Takes the driver away. `EWOULDBLOCK` if something uses it.

@@ -143,6 +143,9 @@ pub struct RunArgs {
     /// Load the driver from here before each test, and take it away afterwards: for group `unload`
     #[arg(long)]
     module: Option<std::path::PathBuf>,
+    /// The parameters for that
+    #[arg(long, default_value = "", requires = "module")]
+    parameters: String,
     /// Run the selection this often
     #[arg(long, default_value_t = 1)]
     repeat: u32,

@@ -73,6 +73,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
     if args.near_limits {
         crate::stage::set_near_limits();
     }
+    if let Some(module) = &args.module {
+        loading::choose(module.clone(), args.parameters.clone());
+    }
     if let Some(policy) = &args.policy {
         // One write, because the module takes the whole policy at once.
         std::fs::write("/sys/fs/selinux/load", std::fs::read(policy)?).context("load the policy")?;
@@ -85,7 +88,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<usize> {
         allow(Pid::from_raw(0), &[0, 1][..test.cpus()]);
         let start = Instant::now();
         let verdict = match &args.module {
-            Some(module) => isolated_with(module, test, args)?,
+            Some(_) => isolated_with(test, args)?,
             None => isolated(test, args)?,
         };
         match &verdict {
@@ -138,8 +141,8 @@ fn report(test: &Test, args: &RunArgs, verdict: &Verdict) {
 }
 
 /// Runs one test with the driver loaded for it alone.
-fn isolated_with(module: &Path, test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
-    loading::load(module).context("load the driver")?;
+fn isolated_with(test: &Test, args: &RunArgs) -> anyhow::Result<Verdict> {
+    loading::load("").context("load the driver")?;
     let verdict = isolated(test, args)?;
     if !loading::is_loaded(args.driver) {
         return Ok(verdict);

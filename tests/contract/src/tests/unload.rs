@@ -4,10 +4,12 @@
 //! Each test needs the driver for itself: `contract run --module PATH --filter unload::` loads it
 //! before each. Other runs skip them. The incumbents cannot be unloaded.
 
+use super::faults::can_fail;
 use super::fd_arrays::with_array;
 use super::fds::{with_line, Line};
 use super::log_files::{text_of, with_logs};
 use super::*;
+use crate::agent::with_a_failure;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
 use crate::logs::Debugfs;
@@ -15,6 +17,7 @@ use crate::netlink::{binder_family, Listener};
 use crate::pages::pages_of;
 use crate::sg::file_object;
 use crate::shrinker::Shrinker;
+use binder_sys::fs::mount_at;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -236,4 +239,47 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_al
     leave(t);
     assert_eq!(binder_family().expect("look the family up"), None);
     assert_eq!(listener.unread().len(), 1, "reports that were sent can still be read");
+});
+
+/// Loads the driver while the n-th possible failure of that happens. Returns whether there were so many.
+fn load_without_memory(nth: u32, parameters: &str) -> (nix::Result<()>, bool) {
+    with_a_failure(nth, || loading::load(parameters)).expect("fail-nth")
+}
+
+/// The first possible failure after the driver has begun: before that it refuses no parameter.
+fn first_of_driver() -> u32 {
+    let (mut least, mut most) = (1_u32, 1 << 16);
+    while least < most {
+        let nth = least.midpoint(most);
+        match load_without_memory(nth, "handoff=2") {
+            (Err(_), true) => least = nth + 1,
+            (Err(Errno::EINVAL), false) => most = nth,
+            other => panic!("{other:?} at place {nth}"),
+        }
+    }
+    least
+}
+
+case!(loaded_without_memory, ["PARAM-2", "PARAM-7"], |t| {
+    t.needs_driver_alone();
+    can_fail(t);
+    leave(t);
+    let mut failed = 0;
+    for nth in first_of_driver().. {
+        let (result, is_hit) = load_without_memory(nth, "");
+        match result {
+            // The driver has no log, no reports or no events.
+            Ok(()) => {
+                mount_at(t.root(), None).expect("mount binderfs");
+                assert!(t.device("binder").exists(), "no device at place {nth}");
+                leave(t);
+            }
+            Err(Errno::ENOMEM) => failed += 1,
+            Err(errno) => panic!("{errno} at place {nth}"),
+        }
+        if !is_hit {
+            break;
+        }
+    }
+    assert!(failed > 0, "the driver needs no memory");
 });
