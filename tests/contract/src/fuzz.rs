@@ -30,6 +30,7 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::iter;
 use std::path::Path;
+use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct FuzzArgs {
@@ -86,6 +87,8 @@ const STEPS: u32 = 480;
 /// Handles, objects and cookies are few, so that right ones are met often.
 const HANDLES: u32 = 6;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
+/// Time for a worker of the driver.
+const FLUSHED: Duration = Duration::from_millis(20);
 
 /// A process, and what its threads share.
 struct Process {
@@ -153,6 +156,7 @@ fn live(stage: &Stage, seed: u64, steps: &[u32]) -> (String, u32) {
             6 => play.leave(),
             7 => play.die(),
             8 => play.poll(),
+            9 => play.flush(),
             _ => play.step(),
         }
     }
@@ -309,6 +313,21 @@ impl<'a> Play<'a> {
         let has_read = self.write_read(role, &Commands::new(), 512);
         // A read may return nothing after all: an update of a node may have become needless.
         writeln!(self.trace, "  was readable: {}", is_readable || !has_read).expect("a string");
+    }
+
+    /// A process forks another one, which ends: its copy of the device is closed.
+    fn flush(&mut self) {
+        let (process, port) = self.some_process();
+        if self.chance(70) {
+            return;
+        }
+        port.actor.fork().exit();
+        writeln!(self.trace, "{} has had a child", self.processes[process].name).expect("a string");
+        // The C driver's worker tells the threads, whose next reads then return at once.
+        std::thread::sleep(FLUSHED);
+        for role in self.roles.iter().filter(|role| role.process == process) {
+            role.port.raw(WriteReadOp { room: 4, ..Default::default() });
+        }
     }
 
     /// A role's thread leaves, and is a new thread from then on. It may have a call, made or served;
