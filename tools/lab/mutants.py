@@ -8,6 +8,7 @@ one fault after the other, until the kernel complains.
 
 import collections
 import dataclasses
+import difflib
 import functools
 import hashlib
 import json
@@ -18,7 +19,7 @@ import tempfile
 import tomllib
 from concurrent import futures
 
-from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say, schedules
+from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say, schedules, tracing
 from .mutant_module import BY_HAND, Copy
 from .versions import ROOT
 
@@ -62,6 +63,10 @@ _OWN_WAYS = {
     "charging": Way("charging", ("charging::", "reclaim::"), parameters="charge_buffers=1"),
 }
 WAYS = (PLAIN, *_OWN_WAYS.values(), Way("handoff", ("placement::",), parameters="handoff=0"), Way(KUNIT, (KUNIT,)))
+# The driver's start without memory, for faults that no test reaches.
+LOAD = Way("load", ("load",))
+# Scenes whose trace events and logs have to be those of the C driver on record.
+SCENES = tuple(Way(name, (name,)) for name in ("trace", "logs"))
 # For a module apart whose fault shows by a random schedule.
 SCHEDULED = Way("schedule", parameters="seed=1")
 
@@ -187,7 +192,7 @@ def _sample(seed, count):
         record = _Record(f"all-{name}")
         left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in killed and key not in record.ends}
         # That guest has no KUnit.
-        for number, end in runs.tried({number: runs.all(number, most) if most else runs.reaching(number) for number in left}):
+        for number, end in runs.tried({number: runs.all(number, most) if most else runs.reaching(number) | runs.scenes() for number in left}):
             site = left[number]
             if not end.killed and site["key"] in host.sites:
                 end = _on_host(host, site["key"], _host_tests(site["file"]))
@@ -274,7 +279,10 @@ class Runs:
 
     def all(self, number, most):
         """What may kill a fault, at most so many tests of a way. If no test reaches it, loading and unloading."""
-        return (self.reaching(number, most) or self.ways_of(DEVICES)) | self.ways_of(KUNIT)
+        return (self.reaching(number, most) or self.ways_of(DEVICES) | {LOAD: list(LOAD.groups)}) | self.ways_of(KUNIT)
+
+    def scenes(self):
+        return {way: list(way.groups) for way in SCENES}
 
     def reaching(self, number, most=None):
         """The tests that reach a fault, the most specific first: of each group in turn the one that reaches the fewest other faults."""
@@ -299,7 +307,7 @@ class Runs:
 
     def _tried(self, plan):
         ends = {}
-        for way in (*WAYS, SCHEDULED):
+        for way in (*WAYS, LOAD, *SCENES, SCHEDULED):
             tests = {number: ways[way] for number, ways in plan.items() if way in ways and number not in ends}
             ends |= {number: end for number, end in self._each(way, tests) if end.killed}
         return {number: End(False) for number in plan} | ends
@@ -325,7 +333,7 @@ class Runs:
 
     def _guest(self, way, tests, progress=lambda text: None):
         """One guest: the ends of the faults that it tried, up to the first complaint of the kernel."""
-        ends, current, rest = {}, None, ""
+        ends, current, rest, shown = {}, None, "", []
 
         def hear(text):
             nonlocal current, rest
@@ -333,14 +341,17 @@ class Runs:
             for line in lines:
                 if line.startswith("fault "):
                     current = int(line.split()[1])
+                    shown.clear()
                 elif line.startswith("end "):
-                    ends.setdefault(current, End(False))
+                    ends.setdefault(current, _compared(way, shown))
                     current = None
                     progress(f"{len(ends)} tried")
                 elif end := _judged(line):
                     ends.setdefault(current, end)
                     if not end.by:
                         raise _Complained
+                elif not line.startswith("<"):
+                    shown.append(line)
 
         with tempfile.NamedTemporaryFile("w", suffix=".faults") as faults:
             faults.writelines(f"{number} {way.parameters} {' '.join(names)}\n" for number, names in tests.items())
@@ -379,6 +390,18 @@ def _judged(line):
         return End(True, f"{KUNIT} {failure['name']}" if line.startswith("<") else failure["name"], line.strip())
     complaints = kmsg.complaints([line]) if line.startswith("<") else []
     return End(True, "", complaints[0]) if complaints else None
+
+
+def _compared(way, shown):
+    """The end of a fault by what a scene showed: killed if that differs from the record of the C driver."""
+    if way not in SCENES:
+        return End(False)
+    record = (ROOT / f"tests/oracle/{way.name}.txt").read_text().splitlines()[1:]
+    if way.name == "trace":
+        _, wrong = tracing.judge("\n".join(record), "\n".join(shown))
+    else:
+        wrong = list(difflib.unified_diff(record, shown, lineterm="", n=0))[3:]
+    return End(bool(wrong), way.name, "; ".join(wrong[:2]), is_doubtful=True)
 
 
 def _numbers(bits):
