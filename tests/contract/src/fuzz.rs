@@ -323,7 +323,7 @@ impl<'a> Play<'a> {
         }
         port.actor.fork().exit();
         writeln!(self.trace, "{} has had a child", self.processes[process].name).expect("a string");
-        // The C driver's worker tells the threads, whose next reads then return at once.
+        // After C's worker has run, the next read of each thread returns at once.
         std::thread::sleep(FLUSHED);
         for role in self.roles.iter().filter(|role| role.process == process) {
             role.port.raw(WriteReadOp { room: 4, ..Default::default() });

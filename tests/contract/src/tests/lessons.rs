@@ -197,7 +197,7 @@ case!(lesson_t04_who_closes_a_device_does_not_end_the_process, ["REL-1", "REL-2"
     server.give_up();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     let closer = format!("-{} ", t.global_pid(&server));
-    // Who ends the call may wake the caller first.
+    // The caller may wake before its call has ended.
     let lines = until("the end of the call", || Some(ends.lines()).filter(|lines| !lines.is_empty()));
     assert!(lines.iter().all(|line| !line.contains(&closer)), "{lines:?}");
 });
