@@ -58,6 +58,29 @@ case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
 });
 
+/// Closes a duplicate while a thread waits in a read, which returns after all threads know.
+fn flush(port: &Port, last: &Port) {
+    port.nonblocking(false);
+    last.park();
+    let slot = port.actor.number(Op::Duplicate { slot: port.slot }).expect("dup") as usize;
+    port.actor.number(Op::Close { slot }).expect("close");
+    assert_eq!(last.finish_raw().errno, Errno::from_raw(0));
+    port.nonblocking(true);
+}
+
+case!(ioctl_after_a_flush_uses_it_up, ["REL-1", "IOCTL-4"], Stage::server, |t, port| {
+    // Drivers go through the threads in the order of their numbers.
+    let last = port.looper();
+    let read = || port.raw(WriteReadOp { room: ROOM, ..Default::default() }).errno;
+    flush(&port, &last);
+    let returns = read() == Errno::from_raw(0);
+    t.known_difference(Driver::Upstream, "only threads that wait are told", returns);
+    assert_eq!(read(), Errno::EAGAIN);
+    flush(&port, &last);
+    port.ioctl(BINDER_VERSION, BinderVersion::default()).expect("the version");
+    assert_eq!(read(), Errno::EAGAIN);
+});
+
 case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], pair, |t, (manager, client)| {
     client.round_trip(0, &manager, &empty(), &empty());
     client.start_blocking_call(0, 0, &empty());

@@ -3,6 +3,8 @@
 
 use super::*;
 use binder_sys::codes::*;
+use binder_sys::ioctl;
+use zerocopy::IntoBytes;
 
 const NONE: Errno = Errno::UnknownErrno;
 
@@ -17,6 +19,19 @@ case!(returns_beyond_the_last_address, ["WR-12"], Stage::client, |t, port| {
     let (read_buffer, read_size) = (Some(u64::MAX - 2), Some(ROOM as u64));
     let outcome = port.raw(WriteReadOp { read_buffer, read_size, read_consumed: 4, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 4));
+});
+
+// A receiver can read its buffers, and not write them.
+case!(counts_that_cannot_be_written, ["WR-1"], pair, |t, (server, client)| {
+    let reply = stream(|c| c.reply(&server.place(0, 0, &empty())));
+    let write_buffer = server.arena.place(reply.as_bytes());
+    let write_size = reply.as_bytes().len() as u64;
+    let numbers = BinderWriteRead { write_size, write_buffer, ..Default::default() };
+    let call = client.call(&server, 0, 0, &bytes(numbers.as_bytes()));
+    let (slot, number) = (server.slot, ioctl::BINDER_WRITE_READ);
+    let result = server.actor.number(Op::IoctlAt { slot, number, address: call.buffer });
+    assert_eq!(result, Err(Errno::EFAULT));
+    client.wait_reply();
 });
 
 /// Leaves an error on the thread: work that needs no second process.
