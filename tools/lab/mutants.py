@@ -19,14 +19,16 @@ import tempfile
 import tomllib
 from concurrent import futures
 
-from . import cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, say, schedules, tracing
+from report import page
+
+from . import bench, cache, contract, frames, guest, kernel, kmsg, mutant_module, programs, reports, say, schedules, tracing
 from .mutant_module import BY_HAND, Copy
 from .versions import ROOT
 
 TABLE = ROOT / "tests/mutants.toml"
 # The guest that checks memory and locks; faults that survive there are tried without these checks, which keep freed memory.
 GUEST, _PLAIN_GUEST = "um", "um-plain"
-# The share of a sample that must be killed: 86 % of 150 were.
+# The share of a sample that must be killed, of the faults that are not equal to the driver.
 LEAST = 0.8
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
@@ -41,7 +43,11 @@ _HOST_TESTS = {"range_alloc": "range_"}
 _HOST_LIMIT, _HOST_MEMORY = 120, 4 << 30
 _TRIES = 3
 # The tests of a way that a fault runs at first, and the faults that one thread tries at a time.
-_TESTS, _FAULTS = 100, 5
+_TESTS, _FAULTS = 40, 5
+# Of a fault that no test has killed, in the report.
+_ALIVE = "–"
+# The part of a sample that is tried in pairs.
+_PAIRS = 6
 _NOT_OK = re.compile(r"^(?:<\d+>)?\s*not ok \d+ (?P<name>\S+)")
 
 
@@ -85,16 +91,17 @@ class _Complained(Exception):
     """The kernel has complained: later results of the guest do not count."""
 
 
-def run(tally, seed, count):
-    """Try a sample of the faults made by the machine, and those made by hand."""
+def run(tally, seed, count, into_docs):
+    """Try a sample of the faults made by the machine, and those made by hand. `into_docs`: write reports/mutants.tsv."""
     faults = _table()
     ends = _switched([fault for fault in faults if not _is_apart(fault)])
     ends |= {fault["name"]: _apart(fault) for fault in faults if _is_apart(fault)}
     alive = [_title(fault) for fault in faults if not ends[fault["name"]].killed]
     tally.nothing_wrong(f"mutants made by hand, {len(faults)}", alive)
-    killed = _sample(seed, count)
-    tally.tried = f"{count} mutants, {killed} killed"
-    tally.one(f"mutants, {LEAST:.0%} killed", killed >= LEAST * count)
+    killed, equal, pairs, alive = _sample(seed, count, into_docs)
+    tally.tried = f"{count} mutants, {killed} killed, {equal} equal; {pairs} pairs, {pairs - len(alive)} killed"
+    tally.one(f"mutants, {LEAST:.0%} killed", killed >= LEAST * (count - equal))
+    tally.nothing_wrong(f"pairs of killed mutants, {pairs}", alive)
 
 
 def misplaced():
@@ -107,7 +114,7 @@ def misplaced():
 
 
 def _table():
-    return [fault for faults in tomllib.loads(TABLE.read_text()).values() for fault in faults]
+    return [fault for name, faults in tomllib.loads(TABLE.read_text()).items() if name != "equal" for fault in faults]
 
 
 def _is_apart(fault):
@@ -137,7 +144,7 @@ class _Record:
 def _content():
     """A hash of the driver, its tests, and the program that makes faults."""
     files = (path for folder in ("drivers", "rust", "tests/contract", "tools/mutants") for path in (ROOT / folder).rglob("*") if path.is_file())
-    return cache.content(*sorted(files), TABLE)[:12]
+    return cache.key(cache.content(*sorted(files)), _table())[:12]
 
 
 def _switched(faults):
@@ -179,18 +186,21 @@ def _apart(fault):
     return end
 
 
-def _sample(seed, count):
-    """Try a sample. Returns how many are killed."""
+def _sample(seed, count, into_docs):
+    """Try a sample, and pairs of what is killed. Returns how many are killed, how many others are known to be equal to the driver, the number of
+    pairs, and the pairs that survive. A fault that an earlier run has killed, by its report, is not tried again."""
+    equal = {fault["key"] for fault in tomllib.loads(TABLE.read_text()).get("equal", ())}
+    rows = {row[-1]: row for row in reports.read("mutants").rows}
     copy = Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault])
     host = mutant_module.build_host(Copy("all-host", only=None))
-    runs, killed = None, set()
+    runs, killed = None, {key for key, row in rows.items() if row[-3] != _ALIVE}
     # Faults that survive the most specific tests run all of them, in the guest that is faster.
     for name, most in ((GUEST, _TESTS), (_PLAIN_GUEST, None)):
         runs = Runs(copy, name, learned=runs)
         keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
         drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
         record = _Record(f"all-{name}")
-        left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in killed and key not in record.ends}
+        left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in killed | equal and key not in record.ends}
         # That guest has no KUnit.
         for number, end in runs.tried({number: runs.all(number, most) if most else runs.reaching(number) | runs.scenes() for number in left}):
             site = left[number]
@@ -198,9 +208,30 @@ def _sample(seed, count):
                 end = _on_host(host, site["key"], _host_tests(site["file"]))
             record.add(site["key"], f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
                        f"{site['mutated'][:60]!r}", end, **{name: site[name] for name in ("file", "line", "function", "operator", "original", "mutated")})
+        rows |= {key: _row(runs.sites[key], record.ends[key]) for key in drawn if key in record.ends}
         killed |= {key for key in drawn if key in record.ends and record.ends[key].killed}
+    if unknown := equal - set(keys):
+        raise say.LabError(f"{TABLE.name}: no fault has the key {' or '.join(sorted(unknown))}")
     say.lines(f"{len(killed)} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {record.path}")
-    return len(killed)
+    if into_docs:
+        heads = ("file", "line", "change", "of", "to", "killed by", "driver", "key")
+        table = page.Table(heads, sorted((rows[key] for key in drawn if key in rows), key=lambda row: (row[0], int(row[1]), row[-1])))
+        reports.put("mutants", "Faults made by a program", f"{bench.now()[:10]}, driver {bench.commit()}", table)
+    killed &= set(drawn)
+    runs = Runs(copy, GUEST, learned=runs)
+    pairs, alive = _pairs(runs, [key for key in drawn if key in killed and runs.has(rows[key][-3])], count // _PAIRS)
+    return len(killed), len(equal & set(drawn) - killed), pairs, alive
+
+
+def _pairs(runs, keys, count):
+    """Try pairs of faults that contract tests have killed: one may hide the other. Returns the number of pairs, and those that survive."""
+    record, sites = _Record("pairs"), [runs.sites[key] for key in keys]
+    pairs = {",".join(str(site["number"]) for site in pair): " and ".join(f"{site['file']}:{site['line']}" for site in pair)
+             for pair in list(zip(sites[::2], sites[1::2]))[:count]}
+    left = [numbers for numbers, title in pairs.items() if title not in record.ends]
+    for numbers, end in runs.tried({numbers: runs.reaching_both(*map(int, numbers.split(",")), most=_TESTS) for numbers in left}):
+        record.add(pairs[numbers], pairs[numbers], end)
+    return len(pairs), [title for title in pairs.values() if not record.ends[title].killed]
 
 
 def _host_tests(file):
@@ -290,6 +321,14 @@ class Runs:
             self._learn()
         return {way: tests[:most] for way in WAYS[:-1] if (tests := self._reaching(way, number))}
 
+    def has(self, test):
+        return test in self._names
+
+    def reaching_both(self, one, other, most):
+        """What may kill one of two faults."""
+        first, second = self.reaching(one, most), self.reaching(other, most)
+        return {way: list(dict.fromkeys(first.get(way, []) + second.get(way, []))) for way in WAYS if way in first or way in second}
+
     def _reaching(self, way, number):
         reach, groups = self._reach[way], collections.defaultdict(list)
         for name in sorted((n for n, found in reach.items() if number in found), key=lambda name: (len(reach[name]), name)):
@@ -333,14 +372,14 @@ class Runs:
 
     def _guest(self, way, tests, progress=lambda text: None):
         """One guest: the ends of the faults that it tried, up to the first complaint of the kernel."""
-        ends, current, rest, shown = {}, None, "", []
+        ends, current, rest, shown, numbers = {}, None, "", [], {str(number): number for number in tests}
 
         def hear(text):
             nonlocal current, rest
             *lines, rest = (rest + text).split("\n")
             for line in lines:
                 if line.startswith("fault "):
-                    current = int(line.split()[1])
+                    current = numbers[line.split()[1]]
                     shown.clear()
                 elif line.startswith("end "):
                     ends.setdefault(current, _compared(way, shown))
@@ -360,6 +399,7 @@ class Runs:
             job.argv += ["--json", "--stop-at-first-failure"]
             try:
                 result = guest.run(self._kernel, job, hear)
+                hear("\n")
             except _Complained:
                 return ends
         if not result.good and current is not None:
@@ -402,6 +442,13 @@ def _compared(way, shown):
     else:
         wrong = list(difflib.unified_diff(record, shown, lineterm="", n=0))[3:]
     return End(bool(wrong), way.name, "; ".join(wrong[:2]), is_doubtful=True)
+
+
+def _row(site, end):
+    """The row of a fault in the report."""
+    short = lambda text: " ".join(text.split())[:60]
+    return [site["file"], str(site["line"]), site["operator"], short(site["original"]), short(site["mutated"]),
+            short(end.by or end.why) if end.killed else _ALIVE, bench.commit(), site["key"]]
 
 
 def _numbers(bits):

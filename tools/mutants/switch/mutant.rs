@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The switch: selects the active fault.
+//! The switch: selects the active faults.
 
 use core::sync::atomic::{AtomicU16, AtomicU8, Ordering::Relaxed};
 
 extern "C" {
-    static rust_binder_mutant: AtomicU16;
+    static rust_binder_mutant: [AtomicU16; 2];
     static rust_binder_reached: [AtomicU8; 1 << 16];
 }
 
@@ -15,6 +15,6 @@ pub(crate) fn is(number: u32) -> bool {
     // SAFETY: `rust_binder_mutant.c` defines both, the array large enough for every number in use.
     unsafe {
         rust_binder_reached[number as usize].store(1, Relaxed);
-        u32::from(rust_binder_mutant.load(Relaxed)) == number
+        rust_binder_mutant.iter().any(|active| u32::from(active.load(Relaxed)) == number)
     }
 }

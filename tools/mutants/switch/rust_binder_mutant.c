@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parameters of the switch: the number of the active fault, and the places
- * reached since the last write to the second: bits, four to a digit.
+ * Parameters of the switch: the numbers of one or two active faults, and the
+ * places reached since the last write to the second: bits, four to a digit.
  */
 
 #include <linux/hex.h>
@@ -11,13 +11,13 @@
 
 #include "rust_binder_mutant.h"
 
-u16 rust_binder_mutant;
+u16 rust_binder_mutant[2];
 u8 rust_binder_reached[1 << 16];
 
 /* A read returns one page at most. */
 static_assert(RUST_BINDER_LAST_MUTANT < 4 * (PAGE_SIZE - 2));
 
-module_param_named(mutant, rust_binder_mutant, ushort, 0444);
+module_param_array_named(mutant, rust_binder_mutant, ushort, NULL, 0444);
 
 static int forget_reached(const char *value, const struct kernel_param *param)
 {
