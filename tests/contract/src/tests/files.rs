@@ -58,7 +58,7 @@ case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t
     assert_eq!(port.finish_raw().errno, Errno::EINTR);
 });
 
-/// Closes a duplicate while a thread waits in a read, which returns after all threads know.
+/// Closes a duplicate while a thread waits in a read. Its return shows that the flush is over.
 fn flush(port: &Port, last: &Port) {
     port.nonblocking(false);
     last.park();
