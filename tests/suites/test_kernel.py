@@ -29,10 +29,16 @@ def test_load_and_unload(tally):
     modules.cycles(tally, DEBIAN, CYCLES)
 
 
-@stage("drivers/android/rust_binder.rs", "drivers/android/entry/", "drivers/android/ffi/", "drivers/android/rust_binderfs.c", "drivers/android/logs/", "rust/", *CONTRACT,
-       takes=50, both_cpus=True)
+@stage("drivers/android/entry/", "drivers/android/ffi/", "drivers/android/rust_binderfs.c", "drivers/android/logs/", "rust/", *CONTRACT,
+       takes=25, both_cpus=True)
 def test_unload_while_in_use(tally):
-    modules.unloading(tally, UM)
+    modules.alone(tally, "unload", UM, "after", "lesson", "while")
+
+
+@stage("drivers/android/rust_binder.rs", "drivers/android/binderfs/", "drivers/android/rust_binderfs.c", "drivers/android/entry/",
+       "drivers/android/ffi/", "rust/", *CONTRACT, takes=60)
+def test_load_without_memory(tally):
+    modules.alone(tally, "load without memory", UM, "loaded")
 
 
 @stage(*DRIVER, takes=5)

@@ -152,7 +152,7 @@ def test_guest(tally, name):
     for what in ("pages", *kernel.GUESTS[name].watched):
         modules.watched(tally, name, what)
     modules.cycles(tally, name, 25)
-    modules.unloading(tally, name)
+    modules.alone(tally, "unload", name, "")
 
 
 @stage(torture=True)

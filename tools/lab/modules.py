@@ -43,10 +43,12 @@ def cycles(tally, name, count):
     tally.one(title, run(title, name, guest.Job(argv=["/lab/cycle", str(count)], load=False, cpus=1, timeout=300)).good)
 
 
-def unloading(tally, name):
-    """The driver unloaded at the moments at which its code might still be needed, and loaded without memory: group `unload` of the contract."""
-    title = f"unload {name}"
-    argv = ["/lab/contract", "run", "--driver", "rust", "--timeout", "300", "--module", f"/lab/{guest.MODULES['rust']}.ko", "--filter", "unload::"]
+def alone(tally, title, name, *tests):
+    """The contract's tests that need the driver for themselves, those of these names in group `unload`: it is unloaded at the moments at which its
+    code might still be needed, and loaded without memory."""
+    argv = ["/lab/contract", "run", "--driver", "rust", "--timeout", "300", "--module", f"/lab/{guest.MODULES['rust']}.ko",
+            *(f"--filter=unload::{test}" for test in tests)]
+    title = f"{title} {name}"
     result = run(title, name, guest.Job(argv=argv, files={"/lab/contract": programs.build_for(name, "tests/contract")}, load=False, leaks=True, timeout=600))
     say.lines(*(f"    {line}" for line in result.output.splitlines() if " FAILED " in line or " skipped " in line))
     tally.add(title, *counts_of(result))
