@@ -33,7 +33,7 @@ LEAST = 0.8
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
 # The limits of a step of a test and of a test, in seconds; a guest without output for longer hangs.
-_PATIENCE, _LIMIT, _SILENCE = 8, 30, 45
+_PATIENCE, _LIMIT, _SILENCE = 8, 30, 60
 # A failure after so many milliseconds may be the machine's, and is looked at twice.
 _SLOW = 7000
 # The host's tests, by the room that they are about where they are not called like it.
