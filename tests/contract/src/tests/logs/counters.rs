@@ -63,6 +63,21 @@ case!(sums_of_all, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     assert_eq!([more("BR_TRANSACTION"), more("BR_REPLY"), more("BR_TRANSACTION_COMPLETE")], [5, 5, 11]);
 });
 
+case!(open_devices_are_counted, ["LOG-12"], Logs::of, |t, logs| {
+    let count = || -> i64 {
+        let Counters { objects, .. } = logs.stats().total;
+        objects.iter().filter(|kind| kind.name == "proc").map(|kind| kind.active).sum()
+    };
+    // Processes of earlier tests may still be ending.
+    until("one more", || {
+        let before = count();
+        let port = t.opened();
+        let is_counted = count() == before + 1;
+        port.kill();
+        is_counted.then_some(())
+    });
+});
+
 case!(sums_keep_what_the_dead_have_done, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     let before = logs.stats().total.count("BC_TRANSACTION");
     client.round_trip(0, &server, &empty(), &empty());
