@@ -46,8 +46,8 @@ _TRIES = 3
 _TESTS, _FAULTS = 40, 5
 # Of a fault that no test has killed, in the report.
 _ALIVE = "–"
-# The part of a sample that is tried in pairs.
-_PAIRS = 6
+# One pair for so many faults of a sample.
+_PAIRS = 3
 _NOT_OK = re.compile(r"^(?:<\d+>)?\s*not ok \d+ (?P<name>\S+)")
 
 
@@ -219,19 +219,21 @@ def _sample(seed, count, into_docs):
         reports.put("mutants", "Faults made by a program", f"{bench.now()[:10]}, driver {bench.commit()}", table)
     killed &= set(drawn)
     runs = Runs(copy, GUEST, learned=runs)
-    pairs, alive = _pairs(runs, [key for key in drawn if key in killed and runs.has(rows[key][-3])], count // _PAIRS)
+    pairs, alive = _pairs(runs, {key: rows[key][-3] for key in drawn if key in killed and runs.has(rows[key][-3])}, count // _PAIRS)
     return len(killed), len(equal & set(drawn) - killed), pairs, alive
 
 
-def _pairs(runs, keys, count):
-    """Try pairs of faults that contract tests have killed: one may hide the other. Returns the number of pairs, and those that survive."""
-    record, sites = _Record("pairs"), [runs.sites[key] for key in keys]
-    pairs = {",".join(str(site["number"]) for site in pair): " and ".join(f"{site['file']}:{site['line']}" for site in pair)
-             for pair in list(zip(sites[::2], sites[1::2]))[:count]}
-    left = [numbers for numbers, title in pairs.items() if title not in record.ends]
-    for numbers, end in runs.tried({numbers: runs.reaching_both(*map(int, numbers.split(",")), most=_TESTS) for numbers in left}):
-        record.add(pairs[numbers], pairs[numbers], end)
-    return len(pairs), [title for title in pairs.values() if not record.ends[title].killed]
+def _pairs(runs, killers, count):
+    """Try pairs of faults with the contract tests that have killed them alone: one fault may hide the other. Returns the number of pairs, and those
+    that survive."""
+    record, keys, pairs = _Record("pairs"), list(killers), {}
+    for pair in list(zip(keys[::2], keys[1::2]))[:count]:
+        sites = [runs.sites[key] for key in pair]
+        pairs[",".join(str(site["number"]) for site in sites)] = (" and ".join(f"{site['file']}:{site['line']}" for site in sites), pair)
+    plan = {numbers: runs.ways_of_all(killers[key] for key in pair) for numbers, (title, pair) in pairs.items() if title not in record.ends}
+    for numbers, end in runs.tried(plan):
+        record.add(pairs[numbers][0], pairs[numbers][0], end)
+    return len(pairs), [title for title, _ in pairs.values() if not record.ends[title].killed]
 
 
 def _host_tests(file):
@@ -324,10 +326,11 @@ class Runs:
     def has(self, test):
         return test in self._names
 
-    def reaching_both(self, one, other, most):
-        """What may kill one of two faults."""
-        first, second = self.reaching(one, most), self.reaching(other, most)
-        return {way: list(dict.fromkeys(first.get(way, []) + second.get(way, []))) for way in WAYS if way in first or way in second}
+    def ways_of_all(self, tests):
+        ways = collections.defaultdict(list)
+        for way, names in (item for test in tests for item in self.ways_of(test).items()):
+            ways[way] += names
+        return ways
 
     def _reaching(self, way, number):
         reach, groups = self._reach[way], collections.defaultdict(list)
