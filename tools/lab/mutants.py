@@ -443,8 +443,8 @@ def _compared(way, shown):
     if way.name == "trace":
         _, wrong = tracing.judge("\n".join(record), "\n".join(shown))
     else:
-        wrong = list(difflib.unified_diff(record, shown, lineterm="", n=0))[3:]
-    return End(bool(wrong), way.name, "; ".join(wrong[:2]), is_doubtful=True)
+        wrong = list(difflib.unified_diff(record, shown, lineterm="", n=0))[2:]
+    return End(True, way.name, "; ".join(wrong[:2]), is_doubtful=True) if wrong else End(False)
 
 
 def _row(site, end):
