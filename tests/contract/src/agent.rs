@@ -288,7 +288,7 @@ fn spin(counter: u64, stop: u64) {
     }
 }
 
-fn errno_of(error: std::io::Error) -> Errno {
+pub fn errno_of(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 

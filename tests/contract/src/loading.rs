@@ -2,6 +2,7 @@
 //! The driver's module: loading it, taking it away, and who uses it.
 
 use crate::actor::patience;
+use crate::agent::errno_of;
 use crate::suite::Driver;
 use nix::errno::Errno;
 use std::ffi::CString;
@@ -22,7 +23,7 @@ pub fn choose(path: PathBuf, parameters: String) {
 /// Loads the module that was chosen, with more parameters.
 pub fn load(parameters: &str) -> nix::Result<()> {
     let (path, chosen) = CHOSEN.get().expect("a module");
-    let file = File::open(path).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
+    let file = File::open(path).map_err(errno_of)?;
     let words = CString::new(format!("{chosen} {parameters}")).expect("parameters without zeroes");
     // SAFETY: the descriptor is open, and the parameters are a string that ends.
     Errno::result(unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), words.as_ptr(), 0) })

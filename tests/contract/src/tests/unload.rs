@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The module is unloaded at the moments at which its code might still be needed.
+//! The module is unloaded at the moments at which its code might still be needed, and loaded without
+//! memory.
 //!
 //! Each test needs the driver for itself: `contract run --module PATH --filter unload::` loads it
 //! before each. Other runs skip them. The incumbents cannot be unloaded.
