@@ -144,7 +144,7 @@ def test_beside_another_driver(tally):
     for other in ("c", "upstream"):
         title = f"beside {other} um"
         name = guest.MODULES[other]
-        files = {"/lab/beside": guest.SCRIPTS / "beside", f"/lab/{name}.ko": kernel.build(UM).module(other),
+        files = {f"/lab/{name}.ko": kernel.build(UM).module(other),
                  "/lab/binder-bench": programs.build("tools/binder-bench")}
         result = run(title, UM, guest.Job(argv=["/bin/sh", "/lab/beside", name], load=False, files=files, cpus=1))
         if not result.good:

@@ -72,7 +72,7 @@ def _jobs(built):
         "unload": job([*suite, "--module", "/lab/binder_rust.ko", "--filter", "unload::"], load=False),
         "parameters": job(["/lab/devices", "binder_rust"], load=False),
         "beside C": job(["/bin/sh", "/lab/beside", "binder_linux"], load=False, files={
-            "/lab/beside": guest.SCRIPTS / "beside", "/lab/binder_linux.ko": built.module("c"), "/lab/binder-bench": programs.build_for(GUEST, bench.CRATE)}),
+            "/lab/binder_linux.ko": built.module("c"), "/lab/binder-bench": programs.build_for(GUEST, bench.CRATE)}),
         "taken family": job(["/lab/taken"], load=False, files=made("netlink", "family_test.ko")),
         "taken names": job(["/lab/unnamed", "binder_rust"], load=False, files=made("logs", "names_test.ko")),
     }

@@ -198,10 +198,8 @@ def first_filesystem(kernel, job, token):
     archive.file("bin/busybox", _busybox(kernel.guest.arch).read_bytes(), 0o755)
     for applet in _applets():
         archive.link(f"bin/{applet}", "busybox")
-    archive.file("init", (SCRIPTS / "init").read_bytes(), 0o755)
-    for script in ("cycle", "devices", "reached", "faults", "traced", "retraced", "recorded",
-                   "recorded_by_perfetto", "listen", "taken", "unnamed"):
-        archive.file(f"lab/{script}", (SCRIPTS / script).read_bytes(), 0o755)
+    for script in sorted(SCRIPTS.iterdir()):
+        archive.file("init" if script.name == "init" else f"lab/{script.name}", script.read_bytes(), 0o755)
     for driver, path in _modules(kernel, job).items():
         archive.file(f"lab/{MODULES[driver]}.ko", path.read_bytes())
     for where, path in job.files.items():
