@@ -98,9 +98,14 @@ def run(tally, seed, count, into_docs):
     ends |= {fault["name"]: _apart(fault) for fault in faults if _is_apart(fault)}
     alive = [_title(fault) for fault in faults if not ends[fault["name"]].killed]
     tally.nothing_wrong(f"mutants made by hand, {len(faults)}", alive)
-    killed, equal, pairs, alive = _sample(seed, count, into_docs)
-    tally.tried = f"{count} mutants, {killed} killed, {equal} equal; {pairs} pairs, {pairs - len(alive)} killed"
-    tally.one(f"mutants, {LEAST:.0%} killed", killed >= LEAST * (count - equal))
+    sample = _Sample(seed, count)
+    sample.tried()
+    if into_docs:
+        sample.report()
+    pairs, alive = sample.pairs(count // _PAIRS)
+    tally.tried = (f"{count} mutants, {len(sample.killed)} killed, {len(sample.equal)} equal; "
+                   f"{pairs} pairs, {pairs - len(alive)} killed")
+    tally.one(f"mutants, {LEAST:.0%} killed", len(sample.killed) >= LEAST * (count - len(sample.equal)))
     tally.nothing_wrong(f"pairs of killed mutants, {pairs}", alive)
 
 
@@ -186,41 +191,55 @@ def _apart(fault):
     return end
 
 
-def _sample(seed, count, into_docs):
-    """Try a sample, and pairs of what is killed. Returns how many are killed, how many others are known to be equal to the driver, the number of
-    pairs, and the pairs that survive. A fault that an earlier run has killed, by its report, is not tried again."""
-    equal = {fault["key"] for fault in tomllib.loads(TABLE.read_text()).get("equal", ())}
-    rows = {row[-1]: row for row in reports.read("mutants").rows}
-    copy = Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault])
-    host = mutant_module.build_host(Copy("all-host", only=None))
-    runs, killed = None, {key for key, row in rows.items() if row[-3] != _ALIVE}
-    # Faults that survive the most specific tests run all of them, in the guest that is faster.
-    for name, most in ((GUEST, _TESTS), (_PLAIN_GUEST, None)):
-        runs = Runs(copy, name, learned=runs)
-        keys = [key for key, site in runs.sites.items() if site["operator"] != BY_HAND]
-        drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
-        record = _Record(f"all-{name}")
-        left = {runs.sites[key]["number"]: runs.sites[key] for key in drawn if key not in killed | equal and key not in record.ends}
+class _Sample:
+    """Faults that a machine made, drawn by a seed. What an earlier run has killed, by its report, is not tried again; nor what is known to be equal
+    to the driver."""
+
+    def __init__(self, seed, count):
+        self._copy = Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault])
+        self._host = mutant_module.build_host(Copy("all-host", only=None))
+        self._runs = Runs(self._copy)
+        keys = [key for key, site in self._runs.sites.items() if site["operator"] != BY_HAND]
+        self.drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
+        equal = {fault["key"] for fault in tomllib.loads(TABLE.read_text()).get("equal", ())}
+        if unknown := equal - set(keys):
+            raise say.LabError(f"{TABLE.name}: no fault has the key {' or '.join(sorted(unknown))}")
+        # Rows of the report.
+        self._rows = {row[-1]: row for row in reports.read("mutants").rows if row[-1] in self.drawn}
+        self.killed = [key for key in self._rows if self._rows[key][-3] != _ALIVE]
+        self.equal = [key for key in self.drawn if key in equal and key not in self.killed]
+
+    def tried(self):
+        """Try the faults that are left. Those that survive the most specific tests run all of them, in the guest that is faster, and the scenes."""
+        self._try(self._runs, GUEST, lambda number: self._runs.all(number, _TESTS))
         # That guest has no KUnit.
-        for number, end in runs.tried({number: runs.all(number, most) if most else runs.reaching(number) | runs.scenes() for number in left}):
+        plain = Runs(self._copy, _PLAIN_GUEST, learned=self._runs)
+        self._try(plain, _PLAIN_GUEST, lambda number: plain.reaching(number) | plain.scenes())
+        say.lines(f"{len(self.killed)} of {len(self.drawn)} killed, of {len(self._runs.sites)} faults")
+
+    def _try(self, runs, name, ways):
+        record = _Record(f"all-{name}")
+        wanted = [key for key in self.drawn if key not in self.killed and key not in self.equal]
+        left = {runs.sites[key]["number"]: runs.sites[key] for key in wanted if key not in record.ends}
+        for number, end in runs.tried({number: ways(number) for number in left}):
             site = left[number]
-            if not end.killed and site["key"] in host.sites:
-                end = _on_host(host, site["key"], _host_tests(site["file"]))
+            if not end.killed and site["key"] in self._host.sites:
+                end = _on_host(self._host, site["key"], _host_tests(site["file"]))
             record.add(site["key"], f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
                        f"{site['mutated'][:60]!r}", end, **{name: site[name] for name in ("file", "line", "function", "operator", "original", "mutated")})
-        rows |= {key: _row(runs.sites[key], record.ends[key]) for key in drawn if key in record.ends}
-        killed |= {key for key in drawn if key in record.ends and record.ends[key].killed}
-    if unknown := equal - set(keys):
-        raise say.LabError(f"{TABLE.name}: no fault has the key {' or '.join(sorted(unknown))}")
-    say.lines(f"{len(killed)} of {len(drawn)} killed, of {len(keys)} faults made by the machine: {record.path}")
-    if into_docs:
+        self._rows |= {key: _row(runs.sites[key], record.ends[key]) for key in wanted}
+        self.killed += [key for key in wanted if record.ends[key].killed]
+
+    def pairs(self, count):
+        """Try pairs of killed faults with the tests that have killed them alone."""
+        killers = {key: self._rows[key][-3] for key in self.drawn if key in self.killed}
+        return _pairs(self._runs, {key: test for key, test in killers.items() if self._runs.has(test)}, count)
+
+    def report(self):
+        """Write reports/mutants.tsv."""
         heads = ("file", "line", "change", "of", "to", "killed by", "driver", "key")
-        table = page.Table(heads, sorted((rows[key] for key in drawn if key in rows), key=lambda row: (row[0], int(row[1]), row[-1])))
+        table = page.Table(heads, sorted(self._rows.values(), key=lambda row: (row[0], int(row[1]), row[-1])))
         reports.put("mutants", "Faults made by a program", f"{bench.now()[:10]}, driver {bench.commit()}", table)
-    killed &= set(drawn)
-    runs = Runs(copy, GUEST, learned=runs)
-    pairs, alive = _pairs(runs, {key: rows[key][-3] for key in drawn if key in killed and runs.has(rows[key][-3])}, count // _PAIRS)
-    return len(killed), len(equal & set(drawn) - killed), pairs, alive
 
 
 def _pairs(runs, killers, count):
