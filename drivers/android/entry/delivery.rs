@@ -29,7 +29,7 @@ use crate::{
         priority_rules::Priority, //
     },
     thread::Thread,
-    transaction::{ended_at, ArrivedReply, Content, TransactionBox},
+    transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox},
     work::{Code, CompletionRead, Work}, //
 };
 use kernel::{
@@ -225,24 +225,7 @@ fn deliver_call<'a>(
     let Ok(numbers) = numbers else {
         return Ok(fail_delivery(thread, transaction, raised_from, None));
     };
-    // 0 also if the reader cannot see the process of the caller (contract TXN-5).
-    let sender_pid = match &transaction.caller {
-        Some(caller) if !caller.has_ended.load(Relaxed) => {
-            pid::number_for_current(&caller.process.group)
-        }
-        _ => 0,
-    };
-    let sent = (transaction.code, transaction.flags, transaction.sender_euid);
-    let (data, address) = transaction_data(thread, sent, buffer, (node.name, sender_pid));
-    let layout = buffer.layout;
-    let code = if layout.context_at == layout.total {
-        output.push(Return::Transaction, data.as_bytes());
-        Return::Transaction
-    } else {
-        let data = data.with_context(address + u64::from(layout.context_at));
-        output.push(Return::TransactionSecCtx, data.as_bytes());
-        Return::TransactionSecCtx
-    };
+    let code = push_call(thread, &transaction, (node, buffer), output);
     if let Err(error) = output.flush() {
         fail_delivery(thread, transaction, raised_from, Some(error));
         return Err(error);
@@ -274,6 +257,34 @@ fn deliver_call<'a>(
     // It has room, see above.
     let _ = own.stack.frames.push(Frame::Incoming(transaction));
     Ok(Written::Last(process))
+}
+
+/// Writes a call for its reader, but not yet to user space. Returns the command.
+#[inline(always)] // It has one caller.
+fn push_call(
+    thread: &Thread,
+    transaction: &Transaction,
+    (node, buffer): (&Arc<Node>, &Buffer),
+    output: &mut ReadBuffer<'_>,
+) -> Return {
+    // 0 also if the reader cannot see the process of the caller (contract TXN-5).
+    let sender_pid = match &transaction.caller {
+        Some(caller) if !caller.has_ended.load(Relaxed) => {
+            pid::number_for_current(&caller.process.group)
+        }
+        _ => 0,
+    };
+    let sent = (transaction.code, transaction.flags, transaction.sender_euid);
+    let (data, address) = transaction_data(thread, sent, buffer, (node.name, sender_pid));
+    let layout = buffer.layout;
+    if layout.context_at == layout.total {
+        output.push(Return::Transaction, data.as_bytes());
+        Return::Transaction
+    } else {
+        let data = data.with_context(address + u64::from(layout.context_at));
+        output.push(Return::TransactionSecCtx, data.as_bytes());
+        Return::TransactionSecCtx
+    }
 }
 
 /// Ends the transaction of a oneway call, which is delivered, and which nobody waits for. The call

@@ -181,12 +181,7 @@ impl Snapshot {
     pub(super) fn write(&self, line: &Line, out: &SeqFile) -> Result {
         match line {
             Line::Fixed(indent, text) => seq_print!(out, "{indent}{text}\n"),
-            Line::Process(number) => {
-                if matches!(self.log, Log::Process(_)) {
-                    seq_print!(out, "binder proc state:\n");
-                }
-                write_names(&self.processes[*number], out);
-            }
+            Line::Process(number) => self.write_process(*number, out),
             Line::Sums => stats::write_sums(&self.sums, out),
             Line::Stats(number) => stats::write_process(&self.processes[*number], out)?,
             Line::Sent(number) => {
@@ -205,19 +200,7 @@ impl Snapshot {
                     "  thread {id}: l {looper:02x} need_return {must_return} tr 0\n"
                 );
             }
-            Line::Outgoing { call, from, .. } => {
-                match self.line_of_call(*call) {
-                    Some(line) => write_start(line, "    outgoing transaction", out),
-                    // All that is known of it is that its thread waits.
-                    None => seq_print!(
-                        out,
-                        "    outgoing transaction 0: 0000000000000000 from {}:{} to 0:0 code 0 flags 0 pri 0 a0 r0 elapsed 0ms",
-                        from.pid,
-                        from.tid
-                    ),
-                }
-                seq_print!(out, "\n");
-            }
+            Line::Outgoing { call, from, .. } => self.write_outgoing(*call, from, out),
             Line::Incoming(line) => write_transaction(line, "    incoming transaction", out),
             Line::Transaction(prefix, line) => write_transaction(line, prefix, out),
             Line::Error(indent, code) => {
@@ -249,22 +232,30 @@ impl Snapshot {
                 user::write_restricted(out, *death);
                 seq_print!(out, "\n");
             }
-            Line::Buffer(buffer) => seq_print!(
-                out,
-                "  buffer {}: {:x} size {}:{}:{} {}\n",
-                buffer.id as i32,
-                buffer.data.offset,
-                buffer.data.data_size,
-                buffer.data.offsets_size,
-                buffer.extra_size,
-                if buffer.is_active {
-                    "active"
-                } else {
-                    "delivered"
-                }
-            ),
+            Line::Buffer(buffer) => write_buffer(buffer, out),
         }
         Ok(())
+    }
+
+    fn write_process(&self, number: usize, out: &SeqFile) {
+        if matches!(self.log, Log::Process(_)) {
+            seq_print!(out, "binder proc state:\n");
+        }
+        write_names(&self.processes[number], out);
+    }
+
+    fn write_outgoing(&self, call: CallKey, from: &Party, out: &SeqFile) {
+        match self.line_of_call(call) {
+            Some(line) => write_start(line, "    outgoing transaction", out),
+            // All that is known of it is that its thread waits.
+            None => seq_print!(
+                out,
+                "    outgoing transaction 0: 0000000000000000 from {}:{} to 0:0 code 0 flags 0 pri 0 a0 r0 elapsed 0ms",
+                from.pid,
+                from.tid
+            ),
+        }
+        seq_print!(out, "\n");
     }
 
     /// Returns the line of a call where it is queued or served.
@@ -336,6 +327,23 @@ fn write_start(line: &LineOfTransaction, prefix: &str, out: &SeqFile) {
         u8::from(line.is_oneway),
         u8::from(line.is_reply),
         line.start.elapsed_milliseconds()
+    );
+}
+
+fn write_buffer(buffer: &LineOfBuffer, out: &SeqFile) {
+    seq_print!(
+        out,
+        "  buffer {}: {:x} size {}:{}:{} {}\n",
+        buffer.id as i32,
+        buffer.data.offset,
+        buffer.data.data_size,
+        buffer.data.offsets_size,
+        buffer.extra_size,
+        if buffer.is_active {
+            "active"
+        } else {
+            "delivered"
+        }
     );
 }
 
