@@ -70,6 +70,18 @@ impl Mounting {
     }
 }
 
+impl From<OwnedFd> for Mounting {
+    fn from(instance: OwnedFd) -> Self {
+        Self(instance)
+    }
+}
+
+impl From<Mounting> for OwnedFd {
+    fn from(mounting: Mounting) -> Self {
+        mounting.0
+    }
+}
+
 /// A mount that need not be in any directory.
 #[derive(Debug)]
 pub struct Mount(OwnedFd);

@@ -4,10 +4,15 @@
 
 use super::binderfs::{names, options_of, remount, set};
 use super::*;
+use crate::actor::CloneArguments;
 use crate::containers;
 use binder_sys::fs::add_device;
 use binder_sys::mounting::{Mounting, Refusal};
 use nix::mount::umount;
+use nix::sched::CloneFlags;
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::ForkResult;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// Options by name.
@@ -83,6 +88,38 @@ case!(owners_and_modes, ["BFS-16", "BFS-9"], |t| {
         std::fs::rename(path.join("own"), path.join("renamed")).expect("rename");
         std::fs::remove_file(path.join("renamed")).expect("unlink");
     });
+});
+
+/// An instance that a process in a user namespace of its own, which maps nobody, has begun.
+fn begun_in_another_user_namespace() -> Mounting {
+    let namespaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    crate::kernel_namespaces::need(namespaces);
+    let arguments = CloneArguments::in_namespaces(namespaces | CloneFlags::CLONE_FILES);
+    // SAFETY: A test's process has one thread, and the child only makes a descriptor.
+    match unsafe { arguments.fork() }.expect("clone3") {
+        ForkResult::Child => {
+            let instance = OwnedFd::from(Mounting::new().expect("fsopen"));
+            std::process::exit(instance.into_raw_fd());
+        }
+        ForkResult::Parent { child } => {
+            let ended = waitpid(child, None).expect("wait for it");
+            let WaitStatus::Exited(_, instance) = ended else { panic!("{ended:?}") };
+            // SAFETY: The child made this descriptor in the table of both, and left it there.
+            unsafe { OwnedFd::from_raw_fd(instance) }.into()
+        }
+    }
+}
+
+case!(owners_have_to_be_in_the_mounts_user_namespace, ["BFS-16"], |t| {
+    if mounted(t, "owned", &[("uid", "1000"), ("gid", "1000")]).is_none() {
+        return;
+    }
+    for (option, what) in [("uid", "user"), ("gid", "group")] {
+        let mounting = begun_in_another_user_namespace();
+        let refusal = mounting.set(option, Some("1000")).expect_err("the caller has it, the mount does not");
+        assert_eq!(refusal.errno, Errno::EINVAL);
+        assert_eq!(refusal.messages, [format!("binder: {option}=1000 is no {what} of this user namespace")]);
+    }
 });
 
 case!(modes_alone, ["BFS-16"], |t| {

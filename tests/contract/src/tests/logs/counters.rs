@@ -63,16 +63,18 @@ case!(sums_of_all, ["LOG-12"], logged_pair, |t, (logs, server, client)| {
     assert_eq!([more("BR_TRANSACTION"), more("BR_REPLY"), more("BR_TRANSACTION_COMPLETE")], [5, 5, 11]);
 });
 
-case!(open_devices_are_counted, ["LOG-12"], Logs::of, |t, logs| {
-    let count = || -> i64 {
+case!(open_devices_and_threads_are_counted, ["LOG-12"], Logs::of, |t, logs| {
+    let counts = || {
         let Counters { objects, .. } = logs.stats().total;
-        objects.iter().filter(|kind| kind.name == "proc").map(|kind| kind.active).sum()
+        let of = |name| objects.iter().filter(|kind| kind.name == name).map(|kind| kind.active).sum::<i64>();
+        ["proc", "thread"].map(of)
     };
     // Processes of earlier tests may still be ending.
     until("one more", || {
-        let before = count();
+        let before = counts();
         let port = t.opened();
-        let is_counted = count() == before + 1;
+        port.send(|c| c.enter_looper());
+        let is_counted = counts() == before.map(|count| count + 1);
         port.kill();
         is_counted.then_some(())
     });
