@@ -317,9 +317,13 @@ case!(refused_commands_are_explained, ["PARAM-3", "WR-5"], |t| {
 case!(refused_calls_are_explained, ["PARAM-3", "TXN-2"], |t| {
     let (manager, client, mut log) = (t.manager(), t.client(), Log::open());
     let empty = client.place(super::NO_HANDLE, 5, &empty());
-    let refuse = |data: &BinderTransactionData| _ = client.refused(data);
+    // Behind 4 bytes of another command.
+    let refuse = |data: &BinderTransactionData| {
+        client.start(&stream(|c| c.exit_looper().transaction(data)));
+        client.wait_refusal();
+    };
     let unknown =
-        ["BC_TRANSACTION at offset 0", "BR_FAILED_REPLY, EINVAL", "strong handle", "handle 4711 code 5"];
+        ["BC_TRANSACTION at offset 4", "BR_FAILED_REPLY, EINVAL", "strong handle", "handle 4711 code 5"];
     explained(t, &mut log, &client, || refuse(&empty), &unknown);
     // The second object is none.
     let node = FlatBinderObject::binder(0x10, 0);
@@ -374,10 +378,13 @@ case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
     stop.change(1);
     ask(&other);
     other.actor.finish();
+    let mut log = Log::open();
     // The thread with the error stops at the end of its ioctl, and the next ones before theirs.
     start_misuse(&port);
     port.actor.expect_blocked();
     assert_eq!(stop.get(), "2");
+    let is_said = log.new_lines().iter().any(|line| line.contains("stopped on an error of user space"));
+    t.ours_alone("a message says what has stopped, and how to go on", is_said);
     ask(&other);
     other.actor.expect_blocked();
     stop.change(1);
