@@ -292,8 +292,7 @@ class Runs:
         self._program = programs.build("tests/contract")
         names = subprocess.run([self._program, "list"], text=True, capture_output=True, check=True).stdout
         self._names = [line.split()[0] for line in names.splitlines()]
-        # Of each way: the places that each test reaches, where those are known.
-        self._reach = learned._reach if learned else {}
+        self._learned = learned
 
     def ways_of(self, wanted):
         """The ways to run the tests whose names contain `wanted`."""
@@ -307,13 +306,18 @@ class Runs:
             raise say.LabError(f"there is no test {wanted}")
         return ways
 
-    def _learn(self):
-        """Find out which tests reach which faults, unless that is recorded."""
+    @functools.cached_property
+    def _reach(self):
+        """Of each way the places that each test reaches; of a test that the guest of `learned` has not skipped, those that it reaches there."""
+        reach = {}
         for way in WAYS[:-1]:
-            kept = self._home / f"reached-{way.name}-{_content()}.json"
+            known = self._learned._reach[way] if self._learned else {}
+            names = [name for name in self._names if name.startswith(way.groups) and name not in known]
+            kept = self._home / f"reached-{way.name}-{self._kernel.guest.name}-{_content()}.json"
             if not kept.exists():
-                kept.write_text(json.dumps(self._recorded(way, [n for n in self._names if n.startswith(way.groups)])))
-            self._reach[way] = {name: _numbers(bits) for name, bits in json.loads(kept.read_text()).items()}
+                kept.write_text(json.dumps(self._recorded(way, names)))
+            reach[way] = known | {name: _numbers(bits) for name, bits in json.loads(kept.read_text()).items()}
+        return reach
 
     def _recorded(self, way, names):
         """Of each test that passes the places that it reaches, as a parameter shows them."""
@@ -327,7 +331,7 @@ class Runs:
         tests = [(*head.split(), bits) for head, bits in zip(lines[::2], lines[1::2])]
         failed = [name for name, end, _ in tests if end == "failed"]
         say.lines(*(f"  {name} fails with all faults off: it kills none" for name in failed))
-        return {name: bits for name, end, bits in tests if end != "failed" and name != "(load)"}
+        return {name: bits for name, end, bits in tests if end == "passed" and name != "(load)"}
 
     def all(self, number, most):
         """What may kill a fault, at most so many tests of a way. If no test reaches it, loading and unloading."""
@@ -338,8 +342,6 @@ class Runs:
 
     def reaching(self, number, most=None):
         """The tests that reach a fault, the most specific first: of each group in turn the one that reaches the fewest other faults."""
-        if not self._reach:
-            self._learn()
         return {way: tests[:most] for way in WAYS[:-1] if (tests := self._reaching(way, number))}
 
     def has(self, test):
