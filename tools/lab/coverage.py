@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lines of the driver that tests execute: `make torture ONLY=coverage`.
+"""The lines and branches of the driver that tests execute: `make torture ONLY=coverage`.
 
 The kernel cannot instrument modules in Rust for gcov. A plugin of QEMU (tools/report/coverage.c) records the executed instructions of an
-ordinary driver, and the line table of its module assigns them to lines.
+optimised driver, and the line table of its module assigns them to lines. All guests load the same module, whose conditional jumps are its
+branches.
 """
 
 import bisect
@@ -24,6 +25,7 @@ LEAST = 97.0
 _LINE_TABLES = ("KCFLAGS=-gline-tables-only", "KRUSTFLAGS=-Cdebuginfo=line-tables-only")
 _SECTION = re.compile(r"\] (\.\S*text) +PROGBITS +(\w+) (\w+) (\w+)")
 _FRAME = re.compile(r"^(.+):(\d+):\d+$", re.M)
+_JUMP = re.compile(r"^ *(\w+): +\tj(?!mp)\w+ *\t", re.M)
 _ROW = re.compile(r"^0x(\w{16}) .*?(end_sequence)?$", re.M)
 _llvm = lambda tool, *words: proc.output(f"{toolchain.LLVM['bin']}/{tool}", *words)
 # Of KUnit's suites.
@@ -43,10 +45,10 @@ def measure(tally, into_docs=False):
     """Boot guests with tests, and print the share of executed lines."""
     like = kernel.build(GUEST)
     built = Covered(*(getattr(like, field.name) for field in dataclasses.fields(like)))
-    lines = collections.defaultdict(dict)
-    attempt = functools.partial(_attempt, lines)
-    suite = functools.partial(contract.suite, tally, built, "rust", attempt=attempt)
-    suite("coverage: contract", near_limits=True)
+    loaded, executed = module.build_checked(built), collections.Counter()
+    attempt = functools.partial(_attempt, loaded, executed)
+    suite = functools.partial(contract.suite, tally, built, "rust", attempt=attempt, near_limits=True)
+    suite("coverage: contract")
     suite("coverage: contract, secured", only=contract.SECURED, boot=contract.LSM)
     suite("coverage: contract with a policy", only=("policy::",), boot=contract.LSM, policy=True)
     suite("coverage: contract, 32-bit tasks", only=("sync::", "ioctl::", "binderfs::"), width=32)
@@ -55,7 +57,9 @@ def measure(tally, into_docs=False):
     suite("coverage: KUnit", only=("ioctl::",), kunit=True)
     for name, job in _jobs(built).items():
         tally.one(f"coverage: {name}", attempt(f"coverage: {name}", built, job).good)
-    tally.one(f"coverage: at least {LEAST} %", _show(lines, into_docs) >= LEAST)
+    located = _located(loaded)
+    lines, branches = _lines(located, executed), _branches(located, executed)
+    tally.one(f"coverage: at least {LEAST} %", _show(lines, branches, into_docs) >= LEAST)
 
 
 def _jobs(built):
@@ -63,7 +67,7 @@ def _jobs(built):
     program = {"/lab/contract": programs.build_for(GUEST, contract.CRATE)}
     made = lambda folder, name: {f"/lab/{name}": module.build(built, ROOT / "tests" / folder, folder, name)}
     job = functools.partial(guest.Job, files=program, timeout=900)
-    suite = ["/lab/contract", "run", "--driver", "rust", *contract.PATIENCE]
+    suite = ["/lab/contract", "run", "--driver", "rust", "--near-limits", *contract.PATIENCE]
     return {
         "trace events": job(["/lab/traced", "-f", "/lab/contract", "trace", "--driver", "rust"]),
         "traced reports": job(["/lab/traced", "-e", "*", *suite, "--filter", "reports::", "--filter", "reclaim::"]),
@@ -78,20 +82,45 @@ def _jobs(built):
     }
 
 
-def _attempt(lines, title, built, job):
-    """The result of a job in a guest. Adds to `lines` those of its driver and whether they were executed: {file: {line: bool}}."""
-    folder, loaded = BUILD / "coverage" / re.sub(r"\W+", "-", title), job.module or module.build(built)
+def _attempt(loaded, executed, title, built, job):
+    """The result of a job in a guest. Adds the addresses that it executed, of the module `loaded`, and the outcomes of the jumps among them."""
+    folder = BUILD / "coverage" / re.sub(r"\W+", "-", title)
     folder.mkdir(parents=True, exist_ok=True)
     options, seen = plugins.compiled("coverage.c", folder)
-    result = run.run(title, built, dataclasses.replace(job, module=loaded, qemu=(*emulator.two_nodes(job.memory), *options)))
-    located = folder / "located"
+    boot = job.boot if job.module else (*job.boot, "kunit.enable=0")
+    result = run.run(title, built, dataclasses.replace(job, module=loaded, boot=boot, qemu=(*emulator.two_nodes(job.memory), *options)))
+    for address, outcomes in addresses(seen.read_text(), sections(_located(loaded))):
+        executed[address] |= outcomes
+    return result
+
+
+@functools.cache
+def _located(loaded):
+    """A module as a program, with addresses."""
+    located = BUILD / "coverage/located"
+    located.parent.mkdir(parents=True, exist_ok=True)
     _llvm("ld.lld", "--noinhibit-exec", "--unresolved-symbols=ignore-all", "-e0", "-o", located, loaded)
-    executed = sorted(addresses(seen.read_text(), sections(located)))
+    return located
+
+
+def _lines(located, executed):
+    """{file: {line: whether it was executed}}."""
+    lines, addresses = collections.defaultdict(dict), sorted(executed)
     for first, after, places in table(located):
-        is_hit = bisect.bisect_left(executed, first) < bisect.bisect_left(executed, after)
+        is_hit = bisect.bisect_left(addresses, first) < bisect.bisect_left(addresses, after)
         for file, line in places:
             lines[file][line] = lines[file].get(line, False) or is_hit
-    return result
+    return lines
+
+
+def _branches(located, executed):
+    """{file: [outcomes]}, 0 to 2 of each conditional jump that was compiled for a line of the driver. Those of inlined code of others do not count."""
+    jumps = [int(address, 16) for address in _JUMP.findall(_llvm("llvm-objdump", "-d", "--no-show-raw-insn", located))]
+    branches = collections.defaultdict(list)
+    for address, frames in zip(jumps, _frames(located, jumps)):
+        if frames and _is_ours(frames[0]):
+            branches[frames[0][0]].append(executed[address].bit_count())
+    return branches
 
 
 def sections(located):
@@ -102,29 +131,42 @@ def sections(located):
 
 
 def addresses(seen, code):
-    """The addresses in a linked module that were executed. The kernel changes a few bytes of a module that it loads, and puts its sections anywhere."""
-    blocks = [(int(start, 16), words, bytes.fromhex("".join(words).replace("+", ""))) for start, *words in map(str.split, seen.splitlines())]
+    """The addresses in a linked module that were executed, and the outcomes of a jump at each: 1 if it fell through, 2 if it jumped, 3 for both. The
+    kernel changes a few bytes of a module that it loads, and puts its sections anywhere."""
+    blocks = [(int(start, 16), int(outcomes), words, bytes.fromhex("".join(words).replace("+", "")))
+              for start, outcomes, *words in map(str.split, seen.splitlines())]
     # The places of sections: a block that stands once in a section shows where the section begins.
-    places = {(start - at, section) for start, _, content in blocks if len(content) >= _LONG for section in code
+    places = {(start - at, section) for start, _, _, content in blocks if len(content) >= _LONG for section in code
               if (at := section[1].find(content)) >= 0 > section[1].find(content, at + 1) and (start - at) % _ALIGNED == 0}
-    for start, words, content in blocks:
+    for start, outcomes, words, content in blocks:
         offsets = [0, *itertools.accumulate(len(word) // 2 for word in words)]
         equal = lambda place: sum(place[1][1][start - place[0] + at:][:1] == content[at:at + 1] for at in offsets[:-1])
         best = max((place for place in places if place[0] <= start < place[0] + len(place[1][1])), key=equal, default=None)
         # Another module had this address before or afterwards if most operations are others.
         if best and equal(best) * 2 >= len(words):
-            yield from (start - best[0] + best[1][0] + at for word, at in zip(words, offsets) if word.startswith("+"))
+            for word, at in zip(words, offsets):
+                if word.startswith("+"):
+                    yield start - best[0] + best[1][0] + at, outcomes if at == offsets[-2] else 0
 
 
 def table(located):
     """(first address, address after the last, {(file, line)}) of each row of a module's line table; lines into which it was inlined are among them."""
     rows = _ROW.findall(_llvm("llvm-dwarfdump", "--debug-line", located))
     places = [(int(first, 16), int(after, 16)) for (first, ends), (after, _) in itertools.pairwise(rows) if not ends and first != after]
+    for (first, after), frames in zip(places, _frames(located, [first for first, _ in places])):
+        yield first, after, {frame for frame in frames if _is_ours(frame)}
+
+
+def _frames(located, addresses):
+    """Of each address the (file, line) of its instruction and of the lines that it was inlined into, innermost first."""
     argv = [f"{toolchain.LLVM['bin']}/llvm-symbolizer", "--functions=none", "--inlines", f"--obj={located}"]
-    asked = subprocess.run(argv, input="".join(f"{first:#x}\n" for first, _ in places), text=True, capture_output=True, check=True)
-    for (first, after), frames in zip(places, asked.stdout.split("\n\n")):
-        lines = {(os.path.relpath(file, ROOT), int(line)) for file, line in _FRAME.findall(frames) if line != "0"}
-        yield first, after, {place for place in lines if place[0].startswith(("drivers/", "rust/")) and place[0] not in _TESTS}
+    asked = subprocess.run(argv, input="".join(f"{address:#x}\n" for address in addresses), text=True, capture_output=True, check=True)
+    for frames in asked.stdout.split("\n\n"):
+        yield [(os.path.relpath(file, ROOT), int(line)) for file, line in _FRAME.findall(frames) if line != "0"]
+
+
+def _is_ours(frame):
+    return frame[0].startswith(("drivers/", "rust/")) and frame[0] not in _TESTS
 
 
 def ranges(lines):
@@ -133,14 +175,20 @@ def ranges(lines):
     return ", ".join(str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}" for group in found)
 
 
-def _show(lines, into_docs):
-    """Print the covered lines of each file and of all; their share in percent."""
-    rows = [[file, str(sum(found.values())), str(len(found)), ranges(found)] for file, found in sorted(lines.items())]
-    covered, total = (sum(int(row[at]) for row in rows) for at in (1, 2))
-    say.lines(*(f"  {covered:>5} of {total:<5} {file}" for file, covered, total, _ in rows))
-    share = 100 * covered / total
-    say.lines(f"  {covered} of {total} lines, {share:.1f} %")
+def _show(lines, branches, into_docs):
+    """Print the covered lines and branches of each file and of all; the share of lines in percent."""
+    rows = [[file, *_shares(found.values(), branches[file]), ranges(found)] for file, found in sorted(lines.items())]
+    all_lines, all_branches = ([one for found in files for one in found] for files in (map(dict.values, lines.values()), branches.values()))
+    rows.append(["all", *_shares(all_lines, all_branches), ""])
+    for file, covered, total, both, jumps, _ in rows:
+        say.lines(f"  {covered:>5} of {total:<5} lines {both:>5} of {jumps:<5} branches  {file}")
+    _, covered, total, *_ = rows[-1]
     if into_docs:
-        rows.append(["all", str(covered), str(total), f"{share:.1f} %"])
-        reports.put("coverage", "Lines of the driver that tests execute", bench.about(GUEST), page.Table(("file", "covered", "lines", "uncovered"), rows))
-    return share
+        heads = ("file", "covered", "lines", "both ways", "branches", "uncovered lines")
+        reports.put("coverage", "Lines of the driver that tests execute", bench.about(GUEST), page.Table(heads, rows))
+    return 100 * int(covered) / int(total)
+
+
+def _shares(lines, branches):
+    """Covered lines and all, branches that went both ways and all, as text."""
+    return [str(number) for number in (sum(lines), len(lines), branches.count(2), len(branches))]

@@ -193,8 +193,10 @@ def _goals():
 def _coverage():
     """The covered lines of all files."""
     report = read("coverage")
-    _, covered, lines, share = report.rows[-1]
-    return [f"{covered} of {lines} lines, {share}: {report.about}."]
+    _, covered, lines, both, branches, _ = report.rows[-1]
+    shares = (f"{part} of {whole} {what}, {100 * int(part) / int(whole):.1f} %" for part, whole, what in (
+        (covered, lines, "lines"), (both, branches, "branches both ways")))
+    return [f"{'; '.join(shares)}: {report.about}."]
 
 
 _BLOCKS = {"coverage": _coverage, "operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals, "costs": _costs}

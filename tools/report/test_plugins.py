@@ -179,8 +179,8 @@ def test_executed_instructions_of_a_module_that_was_loaded_twice():
     """The loader has changed the operand of the call, which is the block's second instruction."""
     code = bytes(range(16)) + b"\xe8\0\0\0\0\x90" + bytes(range(16, 32))
     long, call = f"+{code[:12].hex()} {code[12:16].hex()}", "+e811223344 +90"
-    seen = f"ffffffffa0001000 {long}\nffffffffa0005000 {long}\nffffffffa0005010 {call}\nffffffffa0009000 +90\n"
-    assert sorted(set(coverage.addresses(seen, [(0x400, code)]))) == [0x400, 0x410, 0x415]
+    seen = f"ffffffffa0001000 0 {long}\nffffffffa0005000 0 {long}\nffffffffa0005010 2 {call}\nffffffffa0009000 3 +90\n"
+    assert sorted(set(coverage.addresses(seen, [(0x400, code)]))) == [(0x400, 0), (0x410, 0), (0x415, 2)]
 
 
 def test_uncovered_lines_become_ranges_over_lines_without_code():
