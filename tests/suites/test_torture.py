@@ -8,11 +8,12 @@ import tomllib
 
 import oracle
 import pytest
-from lab import aosp, cache, contract, coverage, deb_test, host_tests, inversion, kernel, load, modules, mutant_module, mutants, patch_suite, proc, say
-from lab import schedules, source, stock, syzkaller
+from lab import aosp, bench, cache, contract, coverage, deb_test, guest, host_tests, inversion, kernel, load, modules, mutant_module, mutants, patch_suite, proc
+from lab import programs, say, schedules, source, stock, syzkaller
+from lab.run import run
 from stages import stage
 
-UM, DEBIAN = "um", stock.NAMES[0]
+UM, DEBIAN, KCSAN = "um", stock.NAMES[0], "x86_64-kcsan"
 OTHERS = (*stock.NAMES, *kernel.FOREIGN)
 
 
@@ -32,7 +33,7 @@ def test_load(tally):
                   "--seed", str(option("SEED", 1)))
 
 
-@pytest.mark.parametrize("name, cpus", [(DEBIAN, 1), (DEBIAN, 8), ("x86_64-rt", 2), ("x86_64-kcsan", 2)])
+@pytest.mark.parametrize("name, cpus", [(DEBIAN, 1), (DEBIAN, 8), ("x86_64-rt", 2), (KCSAN, 2)])
 @stage(torture=True)
 def test_configuration(tally, name, cpus):
     """Contract and load with one CPU and with eight, where spinlocks sleep, and where the kernel looks for races."""
@@ -40,6 +41,37 @@ def test_configuration(tally, name, cpus):
     load.run_load(tally, name, "rust", 60, "--kill", "--freeze", "--pressure", "--read-logs", "--tolerate", cpus=cpus)
     for what in kernel.GUESTS[name].watched:
         modules.watched(tally, name, what)
+    if name == KCSAN:
+        for words in (_PAIRS, ("run", "--placement", "other", "--workloads", "oneway,fds,objects,fanin,nested,freeze,death")):
+            title = " ".join([name, "binder-bench", *words])
+            tally.one(title, run(title, name, unpaused(words)).good)
+
+
+# Two pairs of processes, each on its CPU.
+_PAIRS = ("throughput", "--pairs", "2", "--sizes", "0", "--seconds", "20")
+# Threads that go to sleep count in one place without a lock.
+_RACE = {"edits": [["rust/kernel/sched.rs", "    drop(guard);\n    // SAFETY: The spinlock is released", """    drop(guard);
+    #[no_mangle]
+    static mut SLEEPS: u64 = 0;
+    // SAFETY: None.
+    unsafe { SLEEPS += 1 };
+    // SAFETY: The spinlock is released"""]]}
+
+
+@stage(torture=True)
+def test_kcsan_notices_a_race(tally):
+    """The driver with a race that each call runs."""
+    made, _ = mutant_module.build(kernel.build(KCSAN), mutant_module.Copy("kcsan", apart=_RACE))
+    with say.Step("a race in the driver") as step:
+        result = guest.run(kernel.build(KCSAN), unpaused(_PAIRS, made), step.hear)
+    say.lines(*result.problems)
+    tally.one("KCSAN notices a race", any(line.startswith("BUG: KCSAN") for line in result.problems))
+
+
+def unpaused(words, made=None):
+    """Processes that do nothing but call: KCSAN looks at one access of many, and for a short time."""
+    argv = ["/lab/binder-bench", *words, "--driver", "rust"]
+    return guest.Job(argv=argv, files={"/lab/binder-bench": programs.build_for(KCSAN, bench.CRATE)}, module=made, timeout=900)
 
 
 @stage(torture=True)

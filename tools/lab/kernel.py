@@ -52,7 +52,8 @@ _KCOV = tuple(f"KCOV_INSTRUMENT_{name}.o=y" for name in ("rust_binder", "rust_bi
 # With QEMU 7.2 the kernel finds a wrong tag in its first slab, before any driver is initialised (docs/architectures.md); tags of programs work.
 _NO_KASAN = ("kasan=off",)
 # What scripts/Makefile.kcsan has for C.
-_KCSAN = ("KRUSTFLAGS=-Zsanitizer=thread -Cllvm-args=-tsan-distinguish-volatile=1 -Cllvm-args=-tsan-instrument-read-before-write=1",)
+_KCSAN = ("RUSTFLAGS_MODULE=-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer -Cllvm-args=-tsan-distinguish-volatile=1 -Cllvm-args=-tsan-instrument-read-before-write=1 "
+          "-Cllvm-args=-tsan-instrument-func-entry-exit=0",)
 _KCSAN_BOOT = ("kcsan.early_enable=1", "kcsan.skip_watch=1000", "kcsan.udelay_task=200")
 
 GUESTS = {

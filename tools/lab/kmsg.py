@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Failures in a kernel's log, whatever the exit status of the program in the guest."""
 
-import itertools
 import re
 
 # One alternative for each kind of complaint that a kernel has about itself or about a driver.
@@ -20,24 +19,7 @@ _COMPLAINT = re.compile(
 )
 _LEVEL = re.compile(r"^<\d+>")
 
-# An access in a report of KCSAN; the next line has the function.
-_ACCESS = re.compile(r"\b(?:read|write)(?: \(\w+\))? to 0x\w+ of")
-
-_IN_MODULE = re.compile(r"/0x\w+ \[\w+\]")
-
 
 def complaints(lines):
     """The lines that make a run fail."""
-    return [text for text in _without_races_of_others([_LEVEL.sub("", line) for line in lines]) if _COMPLAINT.search(text)]
-
-
-def _without_races_of_others(lines):
-    """KCSAN watches the whole kernel, which has races of its own: its reports about accesses of a module remain."""
-    lines = iter(lines)
-    for line in lines:
-        if "BUG: KCSAN: " not in line:
-            yield line
-            continue
-        report = [line, *itertools.takewhile(lambda line: "=====" not in line, lines)]
-        if any(_ACCESS.search(access) and _IN_MODULE.search(frame) for access, frame in itertools.pairwise(report)):
-            yield from report
+    return [text for line in lines if _COMPLAINT.search(text := _LEVEL.sub("", line))]

@@ -160,8 +160,11 @@ _VARIANTS = {
     # In User Mode Linux, nothing registers a terminal's interrupt again after its reader was slow, and data may be read by two at once then.
     "kcov": {"arch/um/drivers/line.c": (("\tdeactivate_chan(line->chan_in, line->read_irq);\n", ""),
                                        ("\tline->throttled = 0;\n\tchan_interrupt(line, line->read_irq);\n", "\tline->throttled = 0;\n"))},
-    # The thread sanitizer may be switched on for Rust code, too.
-    "kcsan": {"scripts/generate_rust_target.rs": (('["kcfi", "kernel-address"]', '["kcfi", "kernel-address", "thread"]'),)},
+    # The thread sanitizer may be switched on for Rust code, too. It watches modules of other folders and Rust's atomics alone: KCSAN looks at one
+    # access of so many, and nearly all would be the kernel's.
+    "kcsan": {"scripts/generate_rust_target.rs": (('["kcfi", "kernel-address"]', '["kcfi", "kernel-address", "thread"]'),),
+              "scripts/Makefile.lib": (("$(KCSAN_SANITIZE_$(target-stem).o)$(KCSAN_SANITIZE)$(is-kernel-object)), ",
+                                        "$(if $(KBUILD_EXTMOD)$(filter helpers/%,$(target-stem)),y,n)), "),)},
 }
 
 

@@ -100,11 +100,3 @@ def test_a_run_fails_for_them_whatever_its_program_says(log, console):
     speech.dmesg = list(log)
     result = guest._judge(speech, True, list(console), guest.Job(argv=[]))
     assert result.status == 0 and not result.good
-
-
-@pytest.mark.parametrize("frame, heard", [(" binder_ioctl+0x1/0x2 [binder_rust]", 1), (" wake_up+0x1/0x2\n binder_ioctl+0x1/0x2 [binder_rust]", 0)])
-def test_races_count_where_the_driver_accesses_memory(frame, heard):
-    report = ("BUG: KCSAN: data-race in a / b", "", "write to 0xffff888001234560 of 8 bytes by task 7 on cpu 0:", *frame.split("\n"), "",
-              "read (marked) to 0xffff888001234560 of 8 bytes by task 8 on cpu 1:", " b+0x1/0x2", "=" * 66)
-    lines = [f"<3>[    1.0] {line}" for line in report]
-    assert len(kmsg.complaints([*lines, *COMPLAINTS[:1]])) == heard + 1
