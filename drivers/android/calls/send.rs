@@ -113,10 +113,13 @@ fn fail(
 
 /// Returns the node that a call through `handle` is for.
 ///
-/// Fails when the handle names no node, or when the owner of the node has ended or is the caller
-/// itself. (For handle 0, the owner must not be a process of the same task.) Also fails when the
-/// security modules deny the call. The error has the debug id of the node, if the node is found but
-/// may not be called.
+/// Fails when the handle names no node, or when the owner of the node has ended, or, for handle 0,
+/// is a process of the same task. Also fails when the security modules deny the call. The error has
+/// the debug id of the node, if the node is found but may not be called.
+///
+/// No process has a handle on its own node. Handles come from counts on handle 0, which the manager
+/// may not take, and with messages, in which a node of the receiver stays a node. And a process
+/// sends its nodes to others alone, because it can call only through handles.
 fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Failure)> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
@@ -132,9 +135,6 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Fail
     };
     if node.owner().has_ended.load(Relaxed) {
         return Err((0, Failure::new(Reason::OwnerEnded, EINVAL)));
-    }
-    if Arc::ptr_eq(node.owner(), caller) {
-        return Err((node.debug_id, Failure::new(Reason::OwnNode, EINVAL)));
     }
     let owner = node.owner().credential.open();
     let owner = owner.ok_or_else(|| (0, Failure::without_errno(Reason::ReceiverEnded)))?;

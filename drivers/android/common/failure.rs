@@ -153,7 +153,6 @@ reasons! {
     others: {
         NoManager: "the device has no context manager; start one (BINDER_SET_CONTEXT_MGR) before its clients";
         OwnerEnded: "the owner of the node has ended or closed the device; request death notifications to learn of that";
-        OwnNode: "the node is the caller's own; call it without Binder";
         CallDenied: "a security module does not allow the caller to call the receiver; look at its own messages";
         CallerEnded: "the caller has ended; nothing is left to do for it";
         ReceiverEnded: "the receiver has ended; request death notifications to learn of that";

@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 const SOURCE: &str = include_str!("../../../../drivers/android/common/failure.rs");
 
 /// Reasons that no row below reaches: the tests that do, or why none can.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 10] = [
     ("CallToServe", "leaving::call_with_a_call_unread"),
     ("ReplyUnread", "leaving::call_with_a_reply_unread"),
     ("CallDenied", "policy::, with a policy of SELinux"),
@@ -22,7 +22,6 @@ const ELSEWHERE: [(&str, &str); 11] = [
     ("SpaceGone", "userfault::target_unmaps_meanwhile, if a page is taken before it is written"),
     ("Undeliverable", "fds::lesson_c15_undeliverable_call"),
     ("NoMemory", "faults::small_call, at each allocation in turn"),
-    ("OwnNode", "none: no process gets a handle on its own node (sync::)"),
     ("DriverFault", "none: the states that have it do not exist"),
 ];
 
