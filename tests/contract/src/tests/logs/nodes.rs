@@ -129,8 +129,11 @@ case!(node_that_its_owner_has_not_heard_of, ["LOG-4"], Logs::of, |t, logs| {
 
 case!(holders_are_named, ["LOG-4"], Logs::of, |t, logs| {
     let (manager, owner, one, other) = (t.manager(), t.server(), t.client(), t.client());
-    introduce(&manager, &owner, made(), &one);
-    introduce(&manager, &owner, made(), &other);
+    // Among the holders of another node.
+    for node in [made(), FlatBinderObject::binder(0x7000, 0)] {
+        introduce(&manager, &owner, node, &one);
+        introduce(&manager, &owner, node, &other);
+    }
     let node = logs.node(&owner, NODE);
     assert_eq!(counts(&node)[2..], [2, 2]);
     assert_eq!(sorted(node.holders), sorted(pids(t, &[&one, &other])));
