@@ -107,3 +107,11 @@ impl Freezer {
         freezer.wait_gone();
     }
 }
+
+/// Kills a process, and waits until the driver has released all that it left.
+#[track_caller]
+pub fn kill_and_wait(t: &Stage, target: &Port) {
+    let freezer = Freezer::of(t, target);
+    target.kill();
+    freezer.wait_released(t);
+}

@@ -265,9 +265,7 @@ case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17"
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
         a.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
         assert_eq!(absent.wait(), 0);
-        let freezer = Freezer::of(t, &b);
-        b.kill();
-        freezer.wait_released(t);
+        kill_and_wait(t, &b);
         let offset = if is_good { 0u64 } else { 3 };
         absent.provide(0, &offset.to_ne_bytes());
         completes_first(t, &manager, &a);
@@ -287,9 +285,7 @@ case!(lesson_s04_outer_call_ends_while_a_reply_fails, ["TXN-25", "TXN-26"], |t| 
         commands.reply(&BinderTransactionData { data_size: 2 * page() as u64, ..reply });
         a.start_raw(WriteReadOp { room, ..WriteReadOp::of(&commands) });
         assert_eq!(absent.wait(), 0);
-        let freezer = Freezer::of(t, &b);
-        b.kill();
-        freezer.wait_released(t);
+        kill_and_wait(t, &b);
         absent.provide(0, b"half of it");
         completes_first(t, &manager, &a);
         manager.kill();

@@ -200,9 +200,7 @@ case!(nodes_in_a_race, ["NODE-14"], pair, |t, (manager, owner)| {
 case!(node_of_the_manager, ["NODE-14", "CTX-1"], pair, |t, (manager, heir)| {
     let Some(limit) = Limit::set(t, "max_nodes", 1) else { return };
     give(&manager, &heir, 1);
-    let freezer = Freezer::of(t, &manager);
-    manager.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &manager);
     // It has not read the release of its node yet.
     assert_eq!(heir.set_context_manager(), Err(Errno::ENOMEM));
     limit.change(2);

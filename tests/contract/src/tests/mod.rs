@@ -3,7 +3,7 @@
 
 use crate::actor::{patience, Actor};
 use crate::bystander::{needs_two_cpus, on_all_cpus};
-use crate::freezer::{Freezer, LONG};
+use crate::freezer::{kill_and_wait, Freezer, LONG};
 use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::pages::page;

@@ -54,9 +54,7 @@ case!(completion_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TX
     a.send_call(on_b, 1, &empty());
     b.wait_call();
     b.start_blocking_call(on_a, 2, &empty());
-    let freezer = Freezer::of(t, &b);
-    b.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &b);
     let told = all_in_one(&a);
     assert!(matches!(told[..], [Return::Noop, Complete, Return::Transaction(_)]), "{told:?}");
     a.reply(&empty());
@@ -75,9 +73,7 @@ fn outer_dies(t: &Stage) -> Port {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     a.free(&b.call(&a, on_a, 2, &empty()));
-    let freezer = Freezer::of(t, &b);
-    b.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &b);
     a
 }
 
@@ -143,10 +139,8 @@ case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], manager_and_server
 });
 
 case!(death_before_its_clear, ["DN-3"], manager_and_server, |t, (server, client)| {
-    let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
-    server.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &server);
     client.send(|c| c.clear_death(0, COOKIE));
     assert_eq!(client.drain(), [DeadBinder(COOKIE)], "the clear waits until it is confirmed");
     client.send(|c| c.dead_binder_done(COOKIE));
@@ -154,11 +148,9 @@ case!(death_before_its_clear, ["DN-3"], manager_and_server, |t, (server, client)
 });
 
 case!(clear_before_the_new_links_death, ["DN-3", "DN-1"], manager_and_server, |t, (server, client)| {
-    let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     client.send(|c| c.clear_death(0, COOKIE).request_death(0, COOKIE));
-    server.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &server);
     assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(COOKIE)]);
 });
 
@@ -234,9 +226,7 @@ case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manag
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.settle_counts();
     holder.send_call(handle, 0, &empty());
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     let told = owner.read_once();
     assert!(matches!(told[..], [Return::Transaction(_)]), "{told:?}");
     let [Return::Transaction(call)] = told[..] else { unreachable!() };
@@ -253,9 +243,7 @@ case!(oneway_call_before_the_release_of_its_node, ["TXN-8", "NODE-6", "TXN-22"],
     for word in [b"1", b"2"] {
         holder.send(|c| c.transaction(&oneway_data(&holder, handle, word)));
     }
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     for word in [b"1", b"2"] {
         let call = owner.wait_call();
         assert_eq!(owner.data(&call), word);
@@ -294,9 +282,7 @@ case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| 
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
     let call = holder.call(&owner, to, 0, &object(FlatBinderObject::strong_handle(sent)));
     owner.answer(&holder, &empty());
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     assert_eq!(owner.drain(), []);
     owner.free(&call);
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID), Release(other), Decrefs(other)]);
@@ -318,9 +304,7 @@ case!(handles_of_the_dead_from_the_lowest_up, ["REL-2", "NODE-6", "lesson T09"],
         }
     }
     owner.settle_counts();
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     let wanted: Vec<_> = nodes.into_iter().flat_map(|id| [Release(id), Decrefs(id)]).collect();
     t.known_difference(Driver::Upstream, UNORDERED, owner.drain() == wanted);
 });
@@ -364,9 +348,7 @@ case!(deaths_in_order_of_request_of_the_dead, ["DN-1"], |t| {
     let handles: Vec<u32> = (1..=3)
         .map(|i| introduce(&manager, &owner, FlatBinderObject::binder(0x100 * i, 0), &holder))
         .collect();
-    let freezer = Freezer::of(t, &owner);
-    owner.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &owner);
     for at in [2, 0, 1] {
         holder.send(|c| c.request_death(handles[at], at as u64));
     }

@@ -158,9 +158,7 @@ case!(of_refused_replies, ["NL-2", "NL-3"], |t| {
 case!(of_a_reply_to_the_dead, ["NL-2", "NL-3"], |t| {
     let (manager, client, listener) = (t.manager(), t.client(), joined());
     client.call(&manager, 0, 1, &empty());
-    let freezer = Freezer::of(t, &client);
-    client.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &client);
     let data = manager.place(0, 9, &bytes(b"too late"));
     manager.reply_with(&data);
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::DeadReply) };
