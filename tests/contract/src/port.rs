@@ -303,6 +303,15 @@ impl Port {
         assert_eq!((outcome.errno, outcome.returns()), (Errno::from_raw(0), vec![Return::Noop]));
     }
 
+    /// Interrupts the `BINDER_WRITE_READ` that is out, which ends with `EINTR`.
+    #[track_caller]
+    pub fn interrupt_wait(&self) -> Outcome {
+        self.actor.interrupt();
+        let outcome = self.finish_raw();
+        assert_eq!(outcome.errno, Errno::EINTR);
+        outcome
+    }
+
     /// One read that returns something; `BR_NOOP` is left out.
     #[track_caller]
     pub fn read_once(&self) -> Vec<Return> {

@@ -157,8 +157,7 @@ case!(pool_keeps_its_flag, ["LOOP-7"], Stage::server, |t, server| {
         server.actor.set_policy(policy | libc::SCHED_RESET_ON_FORK, priority);
         server.park();
         assert!(server.actor.resets_on_fork(), "{:#x} while it waits", server.actor.policy());
-        server.actor.interrupt();
-        assert_eq!(server.finish_raw().errno, Errno::EINTR);
+        server.interrupt_wait();
     }
 });
 
@@ -177,8 +176,7 @@ case!(flag_outlives_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
             cast.server.park();
             assert_eq!(actor.policy(), libc::SCHED_OTHER | flag, "while it waits for the next");
         }
-        actor.interrupt();
-        assert_eq!(cast.server.finish_raw().errno, Errno::EINTR);
+        cast.server.interrupt_wait();
     }
 });
 

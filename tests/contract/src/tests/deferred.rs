@@ -237,8 +237,7 @@ case!(signal_leaves_it_unread, ["TXN-33", "WR-7"], serving, |t, (server, client)
     if !waits_after_reply(t, &server, &client) {
         return;
     }
-    server.actor.interrupt();
-    assert_eq!(server.finish_raw().errno, Errno::EINTR);
+    server.interrupt_wait();
     client.start_call(0, 0, &empty());
     server.free(&completions_and_call(&server.read_once(), 1));
     server.answer(&client, &empty());

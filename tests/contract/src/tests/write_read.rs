@@ -370,17 +370,13 @@ case!(would_block, ["WR-7"], Stage::server, |t, port| {
 case!(interrupted, ["WR-7"], Stage::server, |t, port| {
     for _ in 0..3 {
         port.park();
-        port.actor.interrupt();
-        let outcome = port.finish_raw();
-        assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EINTR, 0));
+        assert_eq!(port.interrupt_wait().read_consumed, 0);
     }
 });
 
 case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], pair, |t, (manager, client)| {
     client.start_blocking_call(0, 5, &bytes(b"once"));
-    client.actor.interrupt();
-    let outcome = client.finish_raw();
-    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINTR, 68));
+    assert_eq!(client.interrupt_wait().write_consumed, 68);
     assert_eq!(manager.wait_call().code, 5);
     assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
 });

@@ -143,8 +143,7 @@ case!(threads_of_a_process, ["LOG-12", "LOOP-5"], logged_pair, |t, (logs, manage
     manager.park();
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(2)));
     for port in [&helper, &manager] {
-        port.actor.interrupt();
-        port.finish_raw();
+        port.interrupt_wait();
     }
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
 });

@@ -12,15 +12,13 @@ case!(looper_states, ["LOG-2", "LOOP-1"], Logs::of, |t, logs| {
     assert_eq!(looper(&client), Looper::empty());
     client.park();
     assert_eq!(looper(&client), Looper::WAITING);
-    client.actor.interrupt();
-    client.finish_raw();
+    client.interrupt_wait();
     assert_eq!(looper(&client), Looper::empty());
     manager.enter_looper();
     assert_eq!(looper(&manager), Looper::ENTERED);
     manager.park();
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::WAITING);
-    manager.actor.interrupt();
-    manager.finish_raw();
+    manager.interrupt_wait();
     manager.send(|c| c.exit_looper());
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::EXITED);
     // The driver has not requested this thread.
@@ -179,8 +177,7 @@ case!(nice_value, ["LOG-3", "TXN-28"], logged_pair, |t, (logs, server, client)| 
 case!(idle_processes_have_no_transactions, ["LOG-9"], logged_pair, |t, (logs, server, client)| {
     server.park();
     assert_eq!((logs.transactions(&server), logs.transactions(&client)), (None, None));
-    server.actor.interrupt();
-    server.finish_raw();
+    server.interrupt_wait();
 });
 
 case!(transactions_name_who_has_any, ["LOG-9"], logged_pair, |t, (logs, server, client)| {
