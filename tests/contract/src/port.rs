@@ -480,6 +480,19 @@ impl Port {
         self.send(|c| c.transaction(&self.place(handle, code, parcel)));
     }
 
+    /// Writes a call, reads nothing, and waits until a server has it.
+    #[track_caller]
+    pub fn send_call_to(
+        &self,
+        server: &Port,
+        handle: u32,
+        code: u32,
+        parcel: &Parcel,
+    ) -> BinderTransactionData {
+        self.send_call(handle, code, parcel);
+        server.wait_call()
+    }
+
     /// Sends a call of which every field is chosen, and waits for nothing.
     pub fn start_transaction(&self, data: &BinderTransactionData) {
         let commands = stream(|c| c.transaction(data));

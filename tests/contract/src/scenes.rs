@@ -171,8 +171,7 @@ fn nested(t: &Stage) -> [Port; 3] {
 fn left(t: &Stage) -> [Port; 3] {
     let (manager, caller) = (t.manager(), t.client());
     let gone = caller.thread();
-    gone.send_call(0, CODE, &empty());
-    manager.wait_call();
+    gone.send_call_to(&manager, 0, CODE, &empty());
     gone.actor.start(Op::EndThread);
     let task = format!("/proc/{}/task/{}", caller.actor.pid(), gone.actor.tid());
     until("the thread ends", || (!Path::new(&task).exists()).then_some(()));

@@ -18,8 +18,7 @@ case!(callee_while_it_serves, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
 });
 
 case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(b"a legacy"));
     server.kill();
     let reply = client.wait_reply();
@@ -76,8 +75,7 @@ case!(caller_while_served, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
 });
 
 case!(caller_after_the_reply, ["REL-2", "OBJ-13"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(&[1; 10_000]));
     client.kill();
     let next = t.client();
@@ -137,8 +135,7 @@ case!(start_of_a_chain, ["TXN-13", "TXN-26"], chain, |t, (a, b, c)| {
 case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
     for inner_is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send_call(on_b, 1, &empty());
-        b.wait_call();
+        a.send_call_to(&b, on_b, 1, &empty());
         b.start_blocking_call(on_a, 2, &empty());
         if inner_is_delivered {
             a.wait_call();
@@ -156,8 +153,7 @@ case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
 case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send_call(on_b, 1, &empty());
-        b.wait_call();
+        a.send_call_to(&b, on_b, 1, &empty());
         b.start_blocking_call(on_a, 2, &empty());
         if is_delivered {
             a.wait_call();
@@ -292,8 +288,7 @@ case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], manager_and_server, |
 });
 
 case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
     client.kill();
     server.expect_forgotten();

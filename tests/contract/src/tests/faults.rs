@@ -257,7 +257,7 @@ case!(call_with_a_handle, ["TXN-1", "OBJ-10"], |t| {
 
 case!(receive_a_call, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        cast.client.write(&stream(|c| c.transaction(&cast.client.place(0, 0, &node(0x2000)))));
+        cast.client.send_call(0, 0, &node(0x2000));
         faulty_read(&cast.server, nth)
     });
 });
@@ -288,7 +288,7 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
 
 case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        cast.client.write(&stream(|c| c.transaction(&cast.client.place(0, 0, &empty()))));
+        cast.client.send_call(0, 0, &empty());
         cast.server.free(&cast.server.wait_call());
         cast.server.reply(&bytes(b"answer"));
         faulty_read(&cast.client, nth)

@@ -298,8 +298,7 @@ case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], trio, |t, (inner, middl
 
 case!(own_calls_are_not_waited_for, ["FRZ-2"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
-    client.send_call(0, 0, &empty());
-    server.free(&server.wait_call());
+    server.free(&client.send_call_to(&server, 0, 0, &empty()));
     assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
     server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));

@@ -86,8 +86,7 @@ case!(the_caller_exits_with_the_reply_unread, ["TXN-24", "TREL-1"], |t| {
 
 case!(the_caller_exits_with_a_call_back_unread, ["TXN-24", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     let freezer = Freezer::of(t, &a);
     freezer.start(if_woken(t));

@@ -52,8 +52,7 @@ fn chain(t: &Stage) -> (Port, Port, Port, u32) {
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
     a.settle_counts();
     b.settle_counts();
-    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());
     (a, b, c, on_a)
 }
@@ -228,8 +227,7 @@ fn call_back(t: &Stage) -> (Port, Port, Port) {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
     // Its tickets are there, as for a thread that has worked for a while.
     a.round_trip(0, &manager, &empty(), &empty());
-    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     a.wait_call();
     (manager, a, b)
@@ -296,8 +294,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
     for way in 0..3 {
         let (server, client) = (t.manager(), t.client());
         let absent = absent(t, &server, 1);
-        client.send_call(0, 1, &empty());
-        server.wait_call();
+        client.send_call_to(&server, 0, 1, &empty());
         server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
         assert_eq!(absent.wait(), 0);
         match way {
@@ -321,8 +318,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
 case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
-    client.send_call(0, 1, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 1, &empty());
     server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
     assert_eq!(absent.wait(), 0);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -347,8 +343,7 @@ case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], pair, |t, (server, cli
 case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
-    client.send_call(0, 1, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 1, &empty());
     let reply = server.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     server.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
     assert_eq!(absent.wait(), 0);
@@ -396,8 +391,7 @@ case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], pair, |t, 
 case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
     let absent = absent(t, &a, 1);
-    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     start_read_into(&a, &absent);
     b.start_call(on_a, 2, &empty());
     // The C driver writes the completion, which did not end its sleep, before it looks for the call.

@@ -294,8 +294,7 @@ case!(call_with_a_call_unread, ["TXN-10"], |t| {
 });
 
 case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)| {
-    client.send_call(0, 0, &empty());
-    manager.wait_call();
+    client.send_call_to(&manager, 0, 0, &empty());
     manager.reply(&bytes(b"answer"));
     // There is room for the completion, and not for the reply.
     let outcome = client.raw(WriteReadOp { room: 80, ..Default::default() });

@@ -121,8 +121,7 @@ case!(waiting_thread_is_the_innermost, ["TXN-11"], couple, |t, (_manager, a, b, 
 
 case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     // a has a call back waiting that it has not read: no new call before that.
     a.try_write(&stream(|c| c.transaction(&a.place(on_b, 3, &empty()))));
@@ -147,8 +146,7 @@ case!(serving_thread_may_call_others, ["TXN-10"], couple, |t, (manager, a, b, on
 case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let back = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.call(&manager, 0, 2, &empty());
     manager.start_blocking_call(back, 3, &empty());
     manager.kill();

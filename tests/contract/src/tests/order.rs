@@ -38,8 +38,7 @@ case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
 });
 
 case!(counts_before_completion_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &object(NODE));
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &object(NODE));
     server.kill();
     client.start_read();
     let mut told = client.finish_raw().returns();
@@ -51,8 +50,7 @@ case!(counts_before_completion_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (
 
 case!(completion_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TXN-26"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     kill_and_wait(t, &b);
     let told = all_in_one(&a);
@@ -130,8 +128,7 @@ case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], couple, |t, (_ma
 
 case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], manager_and_server, |t, (server, client)| {
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.kill();
     client.start_read();
     assert_eq!(client.finish_raw().returns(), [Return::Noop, Complete, DeadReply]);
@@ -328,8 +325,7 @@ case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (m
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
     manager.free(&manager.wait_call());
     let parcel = object(NODE);
-    owner.send_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.send_call_to(&manager, 0, 0, &parcel);
     let handle = manager.object(&call).handle();
     manager
         .send(|c| c.transaction(&oneway_data(&manager, handle, b"x")).reply(&manager.place(0, 0, &empty())));

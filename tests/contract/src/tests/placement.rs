@@ -68,7 +68,7 @@ case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], needs_the_stage, |t, ()| {
     // The others hint that each caller of a call with a reply is about to sleep. What follows from
     // it differs from machine to machine.
     t.needs("a driver that knows who goes on", t.driver == Driver::Rust);
-    let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
+    let moves = moves(t, |client| client.send_call(0, 0, &empty()));
     assert!(moves <= BY_CHANCE, "woken on the CPU of who goes on: {moves} of {ROUNDS}");
 });
 

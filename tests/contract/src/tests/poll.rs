@@ -243,8 +243,7 @@ case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
     server.settle_counts();
     let set = epoll(&manager);
     assert_eq!(epoll_wait(&manager, set, 0), 0);
-    manager.send_call(handle, 0, &empty());
-    server.wait_call();
+    manager.send_call_to(&server, handle, 0, &empty());
     call_the_busy(&manager, set, &second);
     manager.start_raw(WriteReadOp { room: 256, ..Default::default() });
     manager.actor.expect_blocked();

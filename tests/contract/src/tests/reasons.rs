@@ -134,7 +134,7 @@ case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
         caller.kill();
         reply();
     });
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     // The refusal is read each time: a thread with an unread one runs no commands, so that another
     // attempt would log nothing. The rate limit may suppress the first message.
     tell("ReplyAwaited", &|| {

@@ -179,7 +179,7 @@ case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], couple, |t, (_manager, 
 case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], couple, |t, (_manager, a, _b, on_b, _)| {
     let listener = joined();
     a.nonblocking(true);
-    a.write(&stream(|c| c.transaction(&a.place(on_b, 1, &empty()))));
+    a.send_call(on_b, 1, &empty());
     // It waits for a reply: no time for another call.
     let data = a.place(on_b, 2, &bytes(b"impatient"));
     a.write(Commands::new().transaction(&data));

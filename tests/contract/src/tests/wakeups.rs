@@ -354,8 +354,7 @@ case!(oneway_call, ["TXN-21", "POLL-4"], |t| {
 /// A client that has made a call and waits, and the server that serves it.
 fn called(t: &Stage, server: Port) -> (Port, Port) {
     let client = t.client();
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     (client, server)
 }
 
@@ -393,8 +392,7 @@ pub(super) fn unwritable_read(port: &Port) {
 case!(call_back, ["TXN-11", "POLL-2"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        client.send_call(0, 0, &object(NODE));
-        let call = server.wait_call();
+        let call = client.send_call_to(&server, 0, 0, &object(NODE));
         let handle = server.object(&call).handle();
         (client, (server, handle))
     };

@@ -199,8 +199,7 @@ case!(unwritable_returns_are_noticed_before_a_wait, ["WR-12", "WR-6"], Stage::cl
 });
 
 case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
-    client.send_call(0, 0, &empty());
-    manager.wait_call();
+    client.send_call_to(&manager, 0, 0, &empty());
     manager.reply(&bytes(b"answer"));
     read_in_vain(&client, &Commands::new());
     assert_eq!(client.data(&client.wait_reply()), b"answer");
@@ -458,8 +457,7 @@ case!(one_call_per_read, ["WR-9"], two_clients, |t, (manager, first, second)| {
 
 case!(other_items_are_batched, ["WR-9"], pair, |t, (manager, client)| {
     let parcel = parcel_of((1..=3).map(|ptr| FlatBinderObject::binder(ptr * 16, 0)));
-    client.send_call(0, 0, &parcel);
-    manager.wait_call();
+    client.send_call_to(&manager, 0, 0, &parcel);
     manager.reply(&empty());
     let outcome = client.raw(WriteReadOp { room: ROOM, ..Default::default() });
     let items = outcome.returns();

@@ -46,8 +46,7 @@ case!(call_for_a_thread, ["LOG-3", "LOG-7"], logged_pair, |t, (logs, server, cli
 });
 
 case!(reply_that_is_not_read, ["LOG-3", "LOG-7"], logged_pair, |t, (logs, server, client)| {
-    client.send_call(0, 3, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 3, &empty());
     server.reply(&bytes(b"answer"));
     let thread = logs.thread(&client);
     assert_eq!(thread.stack, [], "its call is over");
@@ -112,8 +111,7 @@ case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], Logs::of, |t, lo
 });
 
 case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.kill();
     let work = until("the caller has its error", || {
         let work = logs.thread(&client).work;
