@@ -88,12 +88,6 @@ case!(not_asked_for_while_another_waits, ["LOOP-5"], |t| {
     assert!(!serve_by(&manager, &helper), "the third waits");
 });
 
-/// Leaves the refusal of a call for the thread to read.
-fn leave_refusal(reader: &Port) {
-    let commands = stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty())));
-    assert_eq!(reader.try_write(&commands).write_consumed as usize, commands.len());
-}
-
 /// Makes the thread read without work, and returns whether the driver requested another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
     reader.start(&stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty()))));

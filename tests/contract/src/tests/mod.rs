@@ -173,6 +173,13 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     client.free(&server.answer(client, &empty()));
 }
 
+/// Leaves the refusal of a call for the thread to read: work that needs no second process.
+#[track_caller]
+fn leave_refusal(port: &Port) {
+    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())));
+    assert_eq!(port.try_write(&commands).write_consumed as usize, commands.len());
+}
+
 /// Has a thread leave the driver.
 #[track_caller]
 fn exit(port: &Port) {

@@ -65,7 +65,7 @@ case!(only_input_is_reported, ["POLL-2"], pair, |t, (manager, client)| {
 
 case!(own_work_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
     // A refused call leaves an error on the thread.
-    client.try_write(&stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty()))));
+    leave_refusal(&client);
     assert!(ready(&client));
     assert_eq!(client.drain(), [Return::FailedReply]);
     assert!(!ready(&client));

@@ -35,7 +35,7 @@ case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], pair, |t, (man
         let thread = thread_in(&manager, path);
         assert_eq!(thread.poll(0), 0, "{state}: idle");
         // Own work.
-        thread.try_write(&stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty()))));
+        leave_refusal(&thread);
         assert_eq!(thread.poll(0), IN, "{state}: own work");
         assert_eq!(thread.drain(), [Return::FailedReply], "{state}");
         assert_eq!(thread.poll(0), 0, "{state}: read");

@@ -194,7 +194,7 @@ case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], Stage::client, |t, cli
     client.nonblocking(true);
     for (tag, errno) in [(WRONG, Errno::EFAULT), (RIGHT, DONE)] {
         // An error on the thread is work that needs no second process.
-        client.try_write(&stream(|c| c.transaction(&client.place(NO_HANDLE, 0, &empty()))));
+        leave_refusal(&client);
         assert_eq!(write_and_read(&client, commands, 0, tagged(memory, tag)).0, errno, "tag {tag}");
     }
 });

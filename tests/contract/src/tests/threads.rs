@@ -64,7 +64,7 @@ case!(exit_with_a_call_back_unread, ["TREL-1"], couple, |t, (_manager, a, b, on_
 });
 
 case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], Stage::client, |t, client| {
-    client.try_write(&stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty()))));
+    leave_refusal(&client);
     exit(&client);
     assert_eq!(client.drain(), []);
     assert_eq!(client.extended_error(), super::NO_ERROR);
@@ -107,7 +107,7 @@ case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)|
         for (number, thread) in threads.iter().enumerate() {
             let said = bytes(&[round, number as u8]);
             thread.round_trip(0, &server, &said, &said);
-            thread.try_write(&stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty()))));
+            leave_refusal(thread);
             if number % 3 == 0 {
                 exit(thread);
             }
