@@ -688,6 +688,14 @@ pub fn introduce(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &
     here
 }
 
+/// As [`introduce`]. The owner has confirmed the counts of its node, and has nothing else to read.
+#[track_caller]
+pub fn introduce_counted(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &Port) -> u32 {
+    let handle = introduce(manager, owner, node, holder);
+    owner.settle_counts();
+    handle
+}
+
 /// Gives the context manager an object, and returns the handle that it gets for it. It has one strong
 /// count of its own.
 #[track_caller]

@@ -96,8 +96,7 @@ case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], Stage::manager, |t, serve
 /// Three processes in a chain: a calls b, b calls c, and c serves.
 fn chain(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
-    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.settle_counts();
+    let on_b = introduce_counted(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     a.call(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());
     (a, b, c)
@@ -172,8 +171,7 @@ case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
 /// A circle: a calls b, b calls c, and c calls a, whose waiting thread serves that.
 fn circle(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
-    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.settle_counts();
+    let on_b = introduce_counted(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
     a.call(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());

@@ -159,8 +159,7 @@ case!(object_for_a_target_that_ends_while_it_is_read, ["REL-2", "OBJ-10"], pair,
 case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let absent = absent(t, &client, 1);
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let id = logs.node(&owner, 0x50).id;
     let dead = || logs.state().dead_nodes.into_iter().find(|node| node.id == id);
     start_absent(&client, &absent, handle, 1);
@@ -204,8 +203,7 @@ case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], pair, |t, 
 // Another thread of the sender gives up the handle that a call is made through.
 case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], trio, |t, (manager, owner, client)| {
     let absent = absent(t, &client, 1);
-    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
-    let _ = owner.answer_counts();
+    let on_owner = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let helper = client.thread();
     start_absent(&client, &absent, on_owner, 1);
     helper.send(|c| c.release(on_owner));

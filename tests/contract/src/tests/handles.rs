@@ -63,8 +63,7 @@ case!(come_home_weakly, ["OBJ-1"], manager_and_server, |t, (manager, owner)| {
 });
 
 case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], trio, |t, (manager, owner, holder)| {
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     // The manager, who passed it on, keeps nothing: the owner's node lives by the holder's count.
     assert_eq!(owner.drain(), []);
     holder.round_trip(handle, &owner, &empty(), &empty());
@@ -161,8 +160,7 @@ case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], manager_and_server, |t, (mana
 });
 
 case!(holder_of_the_manager_sends_it, ["CTX-4", "NODE-3"], trio, |t, (manager, owner, client)| {
-    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.settle_counts();
+    let on_owner = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     client.send(|c| c.acquire(0));
     let call = client.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
     let received = owner.object(&call);

@@ -73,8 +73,7 @@ impl Chain {
     fn new(t: &Stage, flags: u32) -> Self {
         let cast = cast(t, INHERIT);
         let last = t.server();
-        let on_last = introduce(&cast.manager, &last, node(flags), &cast.server);
-        last.settle_counts();
+        let on_last = introduce_counted(&cast.manager, &last, node(flags), &cast.server);
         let bystander = Actor::new();
         for actor in [&*cast.client.actor, &*cast.server.actor, &*last.actor, &bystander] {
             actor.pin(0);

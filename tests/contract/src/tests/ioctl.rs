@@ -141,8 +141,7 @@ fn counted(t: &Stage, manager: &Port, handle: u32, counts: (u32, u32), why: &str
 
 case!(node_info_for_ref_counts_all_holders, ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
-    owner.settle_counts();
+    let on_owner = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
     expect((2, 0), "two handles");

@@ -196,8 +196,7 @@ case!(failed_ioctls_are_logged, ["IOCTL-2"], |t| {
 
 case!(success_is_silent, ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.server());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     let mut log = Log::open();
     for _ in 0..20 {
         client.round_trip(0, &manager, &empty(), &empty());
@@ -449,8 +448,7 @@ case!(reader_outside_of_the_pool_stops_everybody, ["PARAM-5", "LOOP-6"], Stage::
 
 case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.settle_counts();
+    introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let Some(stop) = stops_on_user_error(t) else { return };
     for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
         stop.change(1);

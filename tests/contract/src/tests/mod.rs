@@ -7,7 +7,10 @@ use crate::freezer::{kill_and_wait, Freezer, LONG};
 use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::pages::page;
-use crate::port::{bytes, call_of, empty, give_in_a_call, introduce, object, parcel_of, stream, Port, ROOM};
+use crate::port::{
+    bytes, call_of, empty, give_in_a_call, introduce, introduce_counted, object, parcel_of, stream, Port,
+    ROOM,
+};
 use crate::sg::SgParcel;
 use crate::stage::{Stage, SPACE};
 use crate::suite::Driver;

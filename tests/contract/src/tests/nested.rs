@@ -7,8 +7,7 @@ use super::*;
 pub fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
-    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
-    a.settle_counts();
+    let on_a = introduce_counted(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
     b.settle_counts();
     (manager, a, b, on_b, on_a)
 }

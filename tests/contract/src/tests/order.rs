@@ -220,8 +220,7 @@ case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], pair, |t, (server, clie
 
 // A node whose only handle is given back while a call to it is on its way.
 case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manager, owner, holder)| {
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     holder.send_call(handle, 0, &empty());
     kill_and_wait(t, &holder);
     let told = owner.read_once();
@@ -235,8 +234,7 @@ case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manag
 
 case!(oneway_call_before_the_release_of_its_node, ["TXN-8", "NODE-6", "TXN-22"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     for word in [b"1", b"2"] {
         holder.send(|c| c.transaction(&oneway_data(&holder, handle, word)));
     }

@@ -69,8 +69,7 @@ case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], pair, |t, (ma
 
 case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
-    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.settle_counts();
+    let on_b = introduce_counted(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
     a.call(&manager, 0, 1, &empty());
     // The manager serves, a calls: neither takes work of its process.
     manager.send(|c| c.transaction(&manager.place_oneway(super::NO_HANDLE, 0, &empty())));

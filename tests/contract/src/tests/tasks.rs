@@ -221,8 +221,7 @@ case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], pair, |t, (server, cl
 
 case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     let (manager, client, owner) = (t.manager(), t.client(), t.server());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     let slot = owner.actor.number(Op::Exec { slot: Some(owner.slot) }).expect("exec") as usize;
     let mut after = Port::at(owner.actor.clone(), &owner.arena, slot);
     assert_eq!(after.ioctl(BINDER_VERSION, BinderVersion::default()).map(|v| v.protocol_version), Ok(8));

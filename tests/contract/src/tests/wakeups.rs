@@ -92,8 +92,7 @@ struct Held {
 /// A holder, whose thread of the pool will wait, and the other actors.
 fn held(t: &Stage, manager: Port) -> (Port, Held) {
     let (owner, holder) = (t.server(), t.server());
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     let (stranger, freezer) = (holder.thread(), Freezer::of(t, &owner));
     (holder, Held { owner, stranger, handle, freezer })
 }
@@ -255,8 +254,7 @@ case!(counts_confirmed_that_nobody_needs, ["NODE-8", "NODE-7", "POLL-4"], |t| {
 /// An owner whose node another process holds by one handle, and that process.
 fn owned(t: &Stage, manager: Port, weakly: bool) -> (Port, (Port, u32)) {
     let (owner, holder) = (t.server(), t.client());
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     if weakly {
         holder.send(|c| c.increfs(handle).release(handle));
         assert_eq!(owner.read_once(), LET_GO[..1]);

@@ -43,8 +43,7 @@ case!(node_of_the_manager, ["LOG-4", "NODE-15"], Logs::of, |t, logs| {
 
 case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, made(), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, made(), &holder);
     let node = logs.node(&owner, NODE);
     assert_eq!((node.ptr, node.cookie), (Pointer::Value(NODE), Pointer::Value(0x4560)));
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (true, true, [0, 0, 1, 1]));
@@ -75,8 +74,7 @@ case!(lesson_t02_kernel_addresses_are_restricted, ["LOG-5"], logged_pair, |t, (l
 
 case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, made(), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, made(), &holder);
     holder.send(|c| c.increfs(handle).release(handle));
     owner.hear_counts();
     let node = logs.node(&owner, NODE);

@@ -123,8 +123,7 @@ case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
 
 case!(updates_of_a_node, ["LOG-7"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    let _ = owner.answer_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     holder.send(|c| c.release(handle));
     let node = logs.node(&owner, 0x10);
     let (ptr, cookie) = (binder_logs::Pointer::Value(0x10), binder_logs::Pointer::Value(0x20));
