@@ -601,6 +601,15 @@ impl Port {
         self.object_at(transaction, 0)
     }
 
+    /// Takes a strong count on the handle in a received transaction, and frees the buffer; the handle.
+    #[track_caller]
+    pub fn keep_handle(&self, transaction: &BinderTransactionData) -> u32 {
+        let handle = self.object(transaction).handle();
+        self.send(|c| c.acquire(handle));
+        self.free(transaction);
+        handle
+    }
+
     /// All objects of a received transaction: nodes and handles.
     pub fn objects(&self, transaction: &BinderTransactionData) -> Vec<FlatBinderObject> {
         // The offsets lie behind the data.
@@ -700,10 +709,7 @@ pub fn introduce_counted(manager: &Port, owner: &Port, node: FlatBinderObject, h
 /// count of its own.
 #[track_caller]
 pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) -> u32 {
-    let call = giving.call(manager, 0, 0, &object(given));
-    let handle = manager.object(&call).handle();
-    manager.send(|c| c.acquire(handle));
-    manager.free(&call);
+    let handle = manager.keep_handle(&giving.call(manager, 0, 0, &object(given)));
     giving.free(&manager.answer(giving, &empty()));
     handle
 }
@@ -713,9 +719,5 @@ pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) ->
 #[track_caller]
 pub fn give_in_a_reply(manager: &Port, asking: &Port, given: FlatBinderObject) -> u32 {
     manager.free(&asking.call(manager, 0, 0, &empty()));
-    let reply = manager.answer(asking, &object(given));
-    let handle = asking.object(&reply).handle();
-    asking.send(|c| c.acquire(handle));
-    asking.free(&reply);
-    handle
+    asking.keep_handle(&manager.answer(asking, &object(given)))
 }

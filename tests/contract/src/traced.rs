@@ -210,9 +210,7 @@ fn nodes(t: &Stage, record: &mut Recorder) {
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x11), &holder);
     // Back to the owner, as its node.
     let call = holder.call(&manager, 0, 7, &object(FlatBinderObject::strong_handle(handle)));
-    let again = manager.object(&call).handle();
-    manager.send(|c| c.acquire(again));
-    manager.free(&call);
+    let again = manager.keep_handle(&call);
     holder.free(&manager.answer(&holder, &empty()));
     manager.free(&owner.call(&manager, 0, 8, &empty()));
     owner.free(&manager.answer(&owner, &object(FlatBinderObject::strong_handle(again))));

@@ -227,11 +227,7 @@ case!(both_at_once, ["REL-2", "TREL-1"], |t| {
 });
 
 case!(lesson_c12_threads_in_every_state, ["REL-2", "TREL-1"], |t| {
-    let (manager, victim, peer) = (t.manager(), t.server(), t.server());
-    let on_victim = introduce(&manager, &victim, FlatBinderObject::binder(0x10, 0), &peer);
-    let on_peer = introduce(&manager, &peer, FlatBinderObject::binder(0x20, 0), &victim);
-    victim.settle_counts();
-    peer.settle_counts();
+    let (manager, victim, peer, on_peer, on_victim) = couple(t);
     let (waiting, calling, serving) = (victim.looper(), victim.thread(), victim.looper());
     let (second, third) = (peer.thread(), peer.looper());
     // One serves, one calls, one waits, and one call is queued.

@@ -177,15 +177,7 @@ case!(nodes_in_a_race, ["NODE-14"], pair, |t, (manager, owner)| {
         let sent = race(&owner, &calls);
         // For each node that got its place, both or the later one.
         assert!((5..=10).contains(&sent), "{sent} calls with a node");
-        let mut nodes: Vec<u32> = (0..sent)
-            .map(|_| {
-                let call = manager.wait_call();
-                let handle = manager.object(&call).handle();
-                manager.send(|c| c.acquire(handle));
-                manager.free(&call);
-                handle
-            })
-            .collect();
+        let mut nodes: Vec<u32> = (0..sent).map(|_| manager.keep_handle(&manager.wait_call())).collect();
         nodes.sort_unstable();
         let counts = nodes.clone();
         nodes.dedup();
@@ -247,9 +239,7 @@ case!(refs_of_a_caller, ["NODE-14", "TXN-25"], pair, |t, (manager, caller)| {
         // The replier's service ends in both cases.
         manager.reply(&object(node(number)));
         if has_room {
-            let reply = caller.wait_reply();
-            caller.send(|c| c.acquire(caller.object(&reply).handle()));
-            caller.free(&reply);
+            caller.keep_handle(&caller.wait_reply());
         } else {
             assert_eq!(caller.wait_refusal(), Return::FailedReply);
             assert_eq!(caller.extended_error(), failed(Errno::ENOMEM));

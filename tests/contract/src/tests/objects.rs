@@ -194,15 +194,11 @@ case!(lesson_c06_r06_failure_undoes_what_was_done, ["OBJ-10"], pair, |t, (server
 
 case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
     let (server, client) = (t.manager(), t.server());
-    let behind = object(FlatBinderObject::binder(0x2000, 0));
-    let call = client.call(&server, 0, 0, &behind);
-    let handle = server.object(&call).handle();
-    server.send(|c| c.acquire(handle));
-    finish(&server, &client, &call);
+    let behind = FlatBinderObject::binder(0x2000, 0);
+    let handle = give_in_a_call(&server, &client, behind);
     client.settle_counts();
     for _ in 0..3 {
-        let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));
-        parcel.object(&FlatBinderObject::binder(0x2000, 0));
+        let parcel = parcel_of([FlatBinderObject::strong_handle(NO_HANDLE), behind]);
         client.refused(&client.place(0, 0, &parcel));
     }
     // The receiver has the one count that it took.
@@ -215,9 +211,7 @@ case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
 case!(failure_keeps_the_senders_counts, ["OBJ-10"], manager_and_server, |t, (server, client)| {
     // The server gets a handle, and sends it back many times in a reply that fails at its end.
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
-    let handle = server.object(&call).handle();
-    server.send(|c| c.acquire(handle));
-    server.free(&call);
+    let handle = server.keep_handle(&call);
     let mut parcel = empty();
     for _ in 0..10 {
         parcel.object(&FlatBinderObject::strong_handle(handle));
@@ -238,9 +232,7 @@ case!(reply_carries_objects, ["OBJ-1"], pair, |t, (server, client)| {
     let mut parcel = bytes(b"before12");
     parcel.object(&FlatBinderObject::binder(0x51, 0x52));
     let reply = server.answer(&client, &parcel);
-    let handle = client.object(&reply).handle();
-    client.send(|c| c.acquire(handle));
-    client.free(&reply);
+    let handle = client.keep_handle(&reply);
     let call = client.call(&server, handle, 9, &empty());
     assert_eq!((call.target, call.cookie, call.code), (0x51, 0x52, 9));
     server.answer(&client, &empty());
