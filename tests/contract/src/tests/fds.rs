@@ -199,9 +199,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-FD"], with_line, |t, (server, client, li
 });
 
 case!(same_file_twice, ["OBJ-FD"], with_line, |t, (server, client, line)| {
-    let mut parcel = file_parcel(line.theirs);
-    parcel.object(&file_object(line.theirs));
-    let call = client.call(&server, 0, 0, &parcel);
+    let call = client.call(&server, 0, 0, &parcel_of([file_object(line.theirs); 2]));
     let (first, second) = (server.received_fd(&call, 0), server.received_fd(&call, 1));
     assert_ne!(first, second);
     server.actor.close_file(first);

@@ -169,16 +169,14 @@ case!(node_info_for_ref_after_failures, ["IOCTL-GET_NODE_INFO_FOR_REF", "OBJ-10"
     let expect = |why| counted(t, &manager, handle, (2, 0), why);
     // Translated, and then the next object is none.
     for good in [FlatBinderObject::strong_handle(here), FlatBinderObject::weak_handle(here)] {
-        let mut parcel = object(good);
-        parcel.object(&FlatBinderObject { kind: 1, ..good });
+        let parcel = parcel_of([good, FlatBinderObject { kind: 1, ..good }]);
         for target in [0, here] {
             assert_eq!(holder.refused(&holder.place(target, 0, &parcel)), Return::FailedReply);
             expect("a call that failed");
         }
         let call = holder.call(&manager, 0, 0, &empty());
-        let mut parcel = object(FlatBinderObject { binder: u64::from(handle), ..good });
-        parcel.object(&FlatBinderObject { kind: 1, ..good });
-        manager.reply(&parcel);
+        let good = FlatBinderObject { binder: u64::from(handle), ..good };
+        manager.reply(&parcel_of([good, FlatBinderObject { kind: 1, ..good }]));
         assert_eq!(holder.wait_refusal(), Return::FailedReply);
         manager.free(&call);
         expect("a reply that failed");

@@ -38,11 +38,13 @@ fn refused(client: &Port, parcel: &Parcel) -> i32 {
 const EINVAL: i32 = -(Errno::EINVAL as i32);
 const EFAULT: i32 = -(Errno::EFAULT as i32);
 
+fn two_nodes() -> Parcel {
+    parcel_of([0x10, 0x20].map(|ptr| FlatBinderObject::binder(ptr, 0)))
+}
+
 case!(offsets_size_must_be_whole, ["TXN-19"], pair, |t, (server, client)| {
     for size in [1, 4, 7, 9, 12] {
-        let mut parcel = object(FlatBinderObject::binder(0x10, 0));
-        parcel.object(&FlatBinderObject::binder(0x20, 0));
-        let data = BinderTransactionData { offsets_size: size, ..client.place(0, 0, &parcel) };
+        let data = BinderTransactionData { offsets_size: size, ..client.place(0, 0, &two_nodes()) };
         assert_eq!(client.failure(&data), failed(Errno::EINVAL), "{size}");
     }
     client.round_trip(0, &server, &empty(), &empty());
@@ -99,8 +101,7 @@ case!(object_cut_by_the_end, ["OBJ-1"], pair, |t, (server, client)| {
 });
 
 case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], pair, |t, (server, client)| {
-    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
-    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    let mut parcel = two_nodes();
     for second in [0, 4, 8, 12, 16, 20] {
         parcel.offsets = vec![0, second];
         let wanted = if t.upstream() { EINVAL } else { EFAULT };
@@ -110,8 +111,7 @@ case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], pair, |t, (server, client)
 });
 
 case!(objects_must_be_in_order, ["OBJ-1"], pair, |t, (server, client)| {
-    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
-    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    let mut parcel = two_nodes();
     parcel.offsets.reverse();
     let wanted = if t.upstream() { EINVAL } else { EFAULT };
     assert_eq!(refused(&client, &parcel), wanted);
