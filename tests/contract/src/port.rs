@@ -365,6 +365,16 @@ impl Port {
         self.actor.number(Op::Poll { slot: self.slot, timeout_ms }).expect("poll")
     }
 
+    /// A new epoll set of the device, level- or edge-triggered.
+    pub fn epoll(&self, edge: bool) -> usize {
+        self.actor.number(Op::EpollCreate { slot: self.slot, edge }).expect("an epoll set") as usize
+    }
+
+    /// The events that an epoll set reports, 0 if none come.
+    pub fn epoll_wait(&self, set: usize, timeout_ms: u16) -> u64 {
+        self.actor.number(Op::EpollWait { set, timeout_ms }).expect("wait")
+    }
+
     /// Waits for a call that comes with a security context; returns where that lies as well.
     #[track_caller]
     pub fn wait_call_with_context(&self) -> (BinderTransactionData, u64) {

@@ -52,16 +52,14 @@ case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], pair, |t, (man
 case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], pair, |t, (manager, client)| {
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
-        let set =
-            thread.actor.number(Op::EpollCreate { slot: thread.slot, edge: false }).expect("an epoll set")
-                as usize;
+        let set = thread.epoll(false);
         let wait = Op::EpollWait { set, timeout_ms: PATIENCE_MS };
         thread.actor.start(wait.clone());
         thread.actor.expect_blocked();
         client.start_call(0, 0, &empty());
         assert!(matches!(thread.actor.finish(), Answer::Number(IN)), "{state}");
         manager.wait_call();
-        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0), "{state}");
+        assert_eq!(thread.epoll_wait(set, 0), 0, "{state}");
         client.free(&manager.answer(&client, &empty()));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
@@ -93,13 +91,12 @@ case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
 });
 
 case!(own_oneway_completion_wakes_epoll, ["POLL-5"], pair, |t, (manager, client)| {
-    let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
-        as usize;
-    assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    let set = client.epoll(false);
+    assert_eq!(client.epoll_wait(set, 0), 0);
     client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
-    assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
+    assert_eq!(client.epoll_wait(set, PATIENCE_MS), IN);
     assert_eq!(client.drain(), [Return::TransactionComplete]);
-    assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    assert_eq!(client.epoll_wait(set, 0), 0);
     manager.free(&manager.wait_call());
 });
 
@@ -195,13 +192,11 @@ case!(exit_with_a_oneway_completion_unread, ["TREL-1"], pair, |t, (manager, clie
 case!(exit_under_epoll_with_work, ["POLL-6", "TREL-1"], pair, |t, (manager, client)| {
     for code in 0..10 {
         let thread = manager.looper();
-        let set =
-            thread.actor.number(Op::EpollCreate { slot: thread.slot, edge: false }).expect("an epoll set")
-                as usize;
+        let set = thread.epoll(false);
         client.start_call(0, code, &empty());
-        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
+        assert_eq!(thread.epoll_wait(set, PATIENCE_MS), IN);
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(IN), "still to be read");
+        assert_eq!(thread.epoll_wait(set, 0), IN, "still to be read");
         assert_eq!(manager.wait_call().code, code);
         client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);

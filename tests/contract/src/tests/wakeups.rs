@@ -33,8 +33,7 @@ impl Way {
             Way::Read => port.start_read(),
             Way::Poll => port.actor.start(Op::Poll { slot, timeout_ms }),
             Way::Epoll => {
-                let set =
-                    port.actor.number(Op::EpollCreate { slot, edge: false }).expect("an epoll set") as usize;
+                let set = port.epoll(false);
                 port.actor.start(Op::EpollWait { set, timeout_ms });
             }
         }
