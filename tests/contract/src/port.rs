@@ -139,17 +139,28 @@ impl Port {
         self.actor.number(Op::Close { slot: self.slot }).expect("close");
     }
 
-    /// An ioctl with an argument; returns the argument afterwards.
-    pub fn ioctl<T: IntoBytes + FromBytes + Immutable>(&self, number: u32, argument: T) -> nix::Result<T> {
-        let argument = argument.as_bytes().to_vec();
+    /// Orders an ioctl with an argument.
+    pub fn start_ioctl(&self, number: u32, argument: impl IntoBytes + Immutable) {
         if number == ioctl::BINDER_THREAD_EXIT {
             self.inbox.left();
         }
-        match self.actor.order(Op::Ioctl { slot: self.slot, number, argument }) {
+        let argument = argument.as_bytes().to_vec();
+        self.actor.start(Op::Ioctl { slot: self.slot, number, argument });
+    }
+
+    /// Waits for the ioctl that is out; returns the argument afterwards.
+    pub fn finish_ioctl<T: FromBytes>(&self) -> nix::Result<T> {
+        match self.actor.finish() {
             Answer::Argument(bytes) => Ok(T::read_from_bytes(&bytes).expect("the same size")),
             Answer::Failed(errno) => Err(Errno::from_raw(errno)),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// An ioctl with an argument; returns the argument afterwards.
+    pub fn ioctl<T: IntoBytes + FromBytes + Immutable>(&self, number: u32, argument: T) -> nix::Result<T> {
+        self.start_ioctl(number, argument);
+        self.finish_ioctl()
     }
 
     /// An ioctl whose argument cannot be accessed.

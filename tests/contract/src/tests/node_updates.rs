@@ -235,8 +235,7 @@ fn send_while_the_thread_with_the_updates_ends(t: &Stage) -> bool {
     caller.actor.start(Op::SpinAfter { op: call, counter, stop });
     let _ = ending.wait_call();
     tell(&ending, &object(WEAK));
-    let argument = 0i32.to_ne_bytes().to_vec();
-    ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
+    ending.start_ioctl(BINDER_THREAD_EXIT, 0i32);
     count.wait();
     sender.tell(0, 0, &object(STRONG));
     let is_held = !ending.actor.answered(Duration::ZERO);
