@@ -9,10 +9,6 @@ use std::ops::RangeInclusive;
 
 const COOKIE: u64 = 0x5eed_0000_0001;
 
-fn notification(cookie: u64, is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
-}
-
 fn cleared(cookie: u64) -> Return {
     Return::ClearFreezeNotificationDone(cookie)
 }

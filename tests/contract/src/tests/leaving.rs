@@ -53,10 +53,6 @@ struct Event {
     told: fn(&[Return]) -> bool,
 }
 
-fn notification(is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
-}
-
 const DEATH: Event = Event {
     name: "a death",
     prepare: |s| {
@@ -83,11 +79,11 @@ const FROZEN: Event = Event {
     name: "freezing",
     prepare: |s| {
         s.port.send(|c| c.request_freeze(0, COOKIE));
-        assert_eq!(s.port.read_once(), [notification(0)]);
+        assert_eq!(s.port.read_once(), [notification(COOKIE, 0)]);
         s.port.send(|c| c.freeze_done(COOKIE));
     },
     happen: |s| assert_eq!(s.freezer.freeze(0), Ok(())),
-    told: |told| *told == [notification(1)],
+    told: |told| *told == [notification(COOKIE, 1)],
 };
 
 const WITHDRAWN_FREEZE: Event = Event {

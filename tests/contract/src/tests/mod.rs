@@ -208,6 +208,11 @@ fn all_well(children: Vec<Pid>) {
     }
 }
 
+/// What a holder reads of a freeze link.
+fn notification(cookie: u64, is_frozen: u32) -> Return {
+    Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
+}
+
 /// Bytes that differ from their neighbours and from those of another seed.
 pub fn pattern(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 31 + i / 251 + seed * 7 + 1) as u8).collect()

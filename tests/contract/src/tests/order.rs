@@ -151,14 +151,10 @@ case!(clear_before_the_new_links_death, ["DN-3", "DN-1"], manager_and_server, |t
     assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(COOKIE)]);
 });
 
-fn frozen(is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
-}
-
 case!(frozen_before_its_clear, ["FRZN-4"], manager_and_server, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_freeze(0, COOKIE));
-    assert_eq!(client.read_once(), [frozen(0)]);
+    assert_eq!(client.read_once(), [notification(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     client.send(|c| c.clear_freeze(0, COOKIE));
     server.kill();
@@ -172,12 +168,12 @@ case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
     let (server, client) = manager_and_server(t);
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, COOKIE));
-    assert_eq!(client.read_once(), [frozen(0)]);
+    assert_eq!(client.read_once(), [notification(COOKIE, 0)]);
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     server.kill();
     freezer.wait_released(t);
-    assert_eq!(client.drain(), [frozen(1), DeadBinder(1)]);
+    assert_eq!(client.drain(), [notification(COOKIE, 1), DeadBinder(1)]);
 });
 
 case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], pair, |t, (server, client)| {

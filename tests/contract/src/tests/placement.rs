@@ -179,11 +179,10 @@ case!(freeze_notification, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, 
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();
-    let state = BinderFrozenStateInfo { cookie: COOKIE, ..Default::default() };
     let (mut clears, mut requests) = (0, 0);
     for _ in 0..ROUNDS {
         let request = || holder.send(|c| c.request_freeze(0, COOKIE));
-        requests += usize::from(is_moved(&looper, request, Return::FrozenBinder(state)));
+        requests += usize::from(is_moved(&looper, request, notification(COOKIE, 0)));
         looper.send(|c| c.freeze_done(COOKIE));
         let clear = || holder.send(|c| c.clear_freeze(0, COOKIE));
         clears += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));

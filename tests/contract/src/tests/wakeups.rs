@@ -143,10 +143,6 @@ case!(death_of_the_owner, ["DN-2", "POLL-4"], |t| {
     woken(t, scene, Held::end_owner, |told| *told == [DeadBinder(COOKIE)]);
 });
 
-fn notification(is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
-}
-
 fn cleared() -> Return {
     Return::ClearFreezeNotificationDone(COOKIE)
 }
@@ -155,7 +151,7 @@ fn cleared() -> Return {
 fn linked(t: &Stage, manager: Port) -> (Port, Held) {
     let (holder, held) = held(t, manager);
     held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
-    assert_eq!(holder.read_once(), [notification(0)]);
+    assert_eq!(holder.read_once(), [notification(COOKIE, 0)]);
     (holder, held)
 }
 
@@ -168,7 +164,7 @@ fn listening(t: &Stage, manager: Port) -> (Port, Held) {
 
 case!(freeze_requested, ["FRZN-1", "POLL-4"], |t| {
     let event = |held: &Held| held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
-    woken(t, held, event, |told| *told == [notification(0)]);
+    woken(t, held, event, |told| *told == [notification(COOKIE, 0)]);
 });
 
 case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
@@ -179,7 +175,7 @@ case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
 case!(freeze_confirmed_that_has_changed, ["FRZN-2", "FRZN-3", "POLL-4"], |t| {
     let scene = after(linked, |_, held| assert_eq!(held.freezer.freeze(0), Ok(())));
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
-    woken(t, scene, event, |told| *told == [notification(1)]);
+    woken(t, scene, event, |told| *told == [notification(COOKIE, 1)]);
 });
 
 case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
@@ -190,14 +186,14 @@ case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
 
 case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
     let event = |held: &Held| assert_eq!(held.freezer.freeze(0), Ok(()));
-    woken(t, listening, event, |told| *told == [notification(1)]);
+    woken(t, listening, event, |told| *told == [notification(COOKIE, 1)]);
     let scene = after(listening, |holder, held| {
         assert_eq!(held.freezer.freeze(0), Ok(()));
-        assert_eq!(holder.read_once(), [notification(1)]);
+        assert_eq!(holder.read_once(), [notification(COOKIE, 1)]);
         held.stranger.send(|c| c.freeze_done(COOKIE));
     });
     let event = |held: &Held| assert_eq!(held.freezer.thaw(), Ok(()));
-    woken(t, scene, event, |told| *told == [notification(0)]);
+    woken(t, scene, event, |told| *told == [notification(COOKIE, 0)]);
 });
 
 /// An owner whose node the manager got in a call that has not been freed. The owner has confirmed

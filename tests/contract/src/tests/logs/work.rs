@@ -191,15 +191,13 @@ case!(freeze_notifications, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
     let told = || logs.process(&holder).has_delivered_freeze;
     work_of(&logs, &holder, Work::FrozenBinder);
     assert!(!told());
-    let state =
-        |is_frozen| Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 });
-    assert_eq!(holder.drain(), [state(0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     assert!(told());
     holder.send(|c| c.freeze_done(COOKIE));
     assert!(!told());
     freezer.freeze(0).expect("freeze");
     work_of(&logs, &holder, Work::FrozenBinder);
-    assert_eq!(holder.drain(), [state(1)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 1)]);
     holder.send(|c| c.freeze_done(COOKIE));
     holder.send(|c| c.clear_freeze(0, COOKIE));
     work_of(&logs, &holder, Work::ClearedFreeze);
