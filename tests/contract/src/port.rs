@@ -333,6 +333,14 @@ impl Port {
         items
     }
 
+    /// Waits for the read that is out, which has to succeed; its returns without `BR_NOOP`.
+    #[track_caller]
+    pub fn finish_read(&self) -> Vec<Return> {
+        let outcome = self.finish_raw();
+        assert_eq!(outcome.errno, Errno::from_raw(0));
+        outcome.returns().into_iter().filter(|item| *item != Return::Noop).collect()
+    }
+
     /// The test has written these without this type's moves: completions of them may come.
     pub fn may_complete(&self, commands: &Commands) {
         self.inbox.wrote(commands.as_bytes());

@@ -37,11 +37,8 @@ fn all_until(port: &Port, last: Return) -> Vec<Return> {
         if !port.actor.is_busy() {
             port.start_read();
         }
-        let outcome = port.finish_raw();
-        assert_eq!(outcome.errno, Errno::from_raw(0), "{items:?}");
-        items.extend(outcome.returns());
+        items.extend(port.finish_read());
     }
-    items.retain(|item| *item != Return::Noop);
     items
 }
 

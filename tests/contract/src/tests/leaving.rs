@@ -195,8 +195,7 @@ case!(exit_wakes_who_waits, ["TREL-2", "POLL-4"], |t| {
         let scene = event.unread(t);
         scene.port.start_read();
         exit(&scene.thread);
-        let mut told = scene.port.finish_raw().returns();
-        told.retain(|item| *item != Return::Noop);
+        let mut told = scene.port.finish_read();
         told.extend(scene.port.drain());
         assert!((event.told)(&told), "{}: {told:?}", event.name);
         end(&scene);

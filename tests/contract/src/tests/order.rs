@@ -17,20 +17,14 @@ fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
     from.place_oneway(handle, 0, &bytes(data))
 }
 
-/// All returns of one read, calls included.
-#[track_caller]
-fn all_in_one(port: &Port) -> Vec<Return> {
-    port.start_read();
-    port.finish_raw().returns()
-}
-
 case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
     for threads in [0, 1u32] {
         let (server, client) = (t.manager(), t.client());
         server.ioctl(BINDER_SET_MAX_THREADS, threads).expect("set the limit");
         client.start_blocking_call(0, 0, &empty());
         client.kill();
-        let told = all_in_one(&server);
+        server.start_read();
+        let told = server.finish_raw().returns();
         let first = if threads == 0 { Return::Noop } else { Return::SpawnLooper };
         assert!(matches!(told[..], [item, Return::Transaction(_)] if item == first), "{told:?}");
         server.kill();
@@ -40,9 +34,7 @@ case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
 case!(counts_before_completion_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (server, client)| {
     client.send_call_to(&server, 0, 0, &object(NODE));
     server.kill();
-    client.start_read();
-    let mut told = client.finish_raw().returns();
-    assert_eq!(told.remove(0), Return::Noop);
+    let mut told = client.read_once();
     // The node has no holder any more. The owner may read of it before the driver sees that.
     told.retain(|item| !matches!(item, Increfs(_) | Acquire(_)));
     assert_eq!(told, [Complete, DeadReply]);
@@ -53,8 +45,8 @@ case!(completion_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TX
     a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     kill_and_wait(t, &b);
-    let told = all_in_one(&a);
-    assert!(matches!(told[..], [Return::Noop, Complete, Return::Transaction(_)]), "{told:?}");
+    let told = a.read_once();
+    assert!(matches!(told[..], [Complete, Return::Transaction(_)]), "{told:?}");
     a.reply(&empty());
     assert_eq!(but_counts(&a), [DeadReply]);
 });
@@ -130,8 +122,7 @@ case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], manager_and_server
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     client.send_call_to(&server, 0, 0, &empty());
     server.kill();
-    client.start_read();
-    assert_eq!(client.finish_raw().returns(), [Return::Noop, Complete, DeadReply]);
+    assert_eq!(client.read_once(), [Complete, DeadReply]);
     client.wait_for(DeadBinder(COOKIE));
 });
 
@@ -262,8 +253,8 @@ case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t|
     let call = owner.wait_call();
     assert_eq!(owner.drain(), []);
     owner.free(&call);
-    let first = all_in_one(&owner);
-    assert!(matches!(first[..], [Return::Noop, Return::Transaction(_)]), "{first:?}");
+    let first = owner.read_once();
+    assert!(matches!(first[..], [Return::Transaction(_)]), "{first:?}");
     assert_eq!(owner.drain(), [Release(other), Decrefs(other)]);
 });
 
@@ -309,8 +300,8 @@ case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
     holder.send(|c| c.release(called));
     holder.tell(kept, 7, &empty());
     owner.send(|c| c.free_buffer(call.buffer));
-    let told = all_in_one(&owner);
-    let is_first = matches!(told[..], [Return::Noop, Release(ID), Decrefs(ID), Return::Transaction(_)]);
+    let told = owner.read_once();
+    let is_first = matches!(told[..], [Release(ID), Decrefs(ID), Return::Transaction(_)]);
     t.known_difference(Driver::Upstream, UNORDERED, is_first);
 });
 

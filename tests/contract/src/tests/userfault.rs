@@ -136,17 +136,9 @@ case!(target_unmaps_meanwhile, ["MMAP-7", "ALLOC-5"], pair, |t, (manager, client
     }
     // The call may come through or not, but it ends: refused, or waiting for a reply.
     client.actor.is_blocked();
-    let arrived = manager.drain().into_iter().find_map(|item| match item {
-        Return::Transaction(call) => Some(call),
-        _ => None,
-    });
-    match arrived {
-        Some(call) => {
-            finish(&manager, &client, &call);
-        }
-        None => {
-            client.wait_refusal();
-        }
+    match manager.drain().iter().find_map(call_of) {
+        Some(call) => finish(&manager, &client, &call),
+        None => _ = client.wait_refusal(),
     }
     shrinker.squeeze();
     client.start_call(0, 0, &empty());

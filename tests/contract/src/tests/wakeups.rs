@@ -45,13 +45,12 @@ impl Way {
     fn end(self, port: &Port) -> Vec<Return> {
         let mut told = Vec::new();
         match self {
-            Way::Read => told = port.finish_raw().returns(),
+            Way::Read => told = port.finish_read(),
             Way::Poll | Way::Epoll => {
                 let Answer::Number(events) = port.actor.finish() else { panic!("no events") };
                 assert_ne!(events & libc::POLLIN as u64, 0, "{events:#x}");
             }
         }
-        told.retain(|item| *item != Return::Noop);
         told.extend(port.drain());
         told
     }

@@ -437,14 +437,7 @@ case!(one_call_per_read, ["WR-9"], two_clients, |t, (manager, first, second)| {
     first.start_blocking_call(0, 1, &empty());
     second.start_blocking_call(0, 2, &empty());
     let outcome = manager.raw(WriteReadOp { room: 4096, ..Default::default() });
-    let calls: Vec<_> = outcome
-        .returns()
-        .into_iter()
-        .filter_map(|item| match item {
-            Return::Transaction(call) => Some(call.code),
-            _ => None,
-        })
-        .collect();
+    let calls: Vec<_> = outcome.returns().iter().filter_map(call_of).map(|call| call.code).collect();
     assert_eq!(calls, [1]);
     manager.answer(&first, &empty());
     assert_eq!(manager.wait_call().code, 2);
@@ -455,8 +448,7 @@ case!(other_items_are_batched, ["WR-9"], pair, |t, (manager, client)| {
     let parcel = parcel_of((1..=3).map(|ptr| FlatBinderObject::binder(ptr * 16, 0)));
     client.send_call_to(&manager, 0, 0, &parcel);
     manager.reply(&empty());
-    let outcome = client.raw(WriteReadOp { room: ROOM, ..Default::default() });
-    let items = outcome.returns();
+    let items = client.read_once();
     let counts = items.iter().filter(|i| matches!(i, Return::Increfs(_) | Return::Acquire(_))).count();
     assert_eq!(counts, 6, "{items:?}");
     assert!(items.contains(&Return::TransactionComplete));
