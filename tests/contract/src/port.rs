@@ -487,8 +487,21 @@ impl Port {
     /// Sends a oneway call, and waits for its completion.
     #[track_caller]
     pub fn tell(&self, handle: u32, code: u32, parcel: &Parcel) {
-        self.start_transaction(&self.place_oneway(handle, code, parcel));
-        self.wait_for(Return::TransactionComplete);
+        self.tell_with(&self.place_oneway(handle, code, parcel), Return::TransactionComplete);
+    }
+
+    /// Sends a oneway call with every field chosen, and waits for this completion.
+    #[track_caller]
+    pub fn tell_with(&self, data: &BinderTransactionData, completion: Return) {
+        self.start_transaction(data);
+        self.wait_for(completion);
+    }
+
+    /// Sends a oneway call with every field chosen; returns its completion.
+    #[track_caller]
+    pub fn completion(&self, data: &BinderTransactionData) -> Return {
+        self.start_transaction(data);
+        self.wait("a completion", |item| (*item != Return::Noop).then_some(*item))
     }
 
     /// Sends a call, and waits for nothing.

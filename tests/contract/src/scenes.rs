@@ -209,8 +209,7 @@ fn dead(t: &Stage) -> [Port; 3] {
 fn frozen(t: &Stage) -> [Port; 3] {
     let (manager, caller, freezer) = (t.manager(), t.client(), t.opened());
     Freezer::by(freezer.clone(), manager.actor.pid() as u32).freeze(0).expect("freeze");
-    caller.start_transaction(&caller.place_oneway(0, CODE, &empty()));
-    caller.wait_for(Return::TransactionPendingFrozen);
+    caller.tell_with(&caller.place_oneway(0, CODE, &empty()), Return::TransactionPendingFrozen);
     assert_eq!(caller.refused(&caller.place(0, CODE, &empty())), Return::FrozenReply);
     [caller, freezer, manager]
 }

@@ -316,15 +316,13 @@ fn update(t: &Stage, record: &mut Recorder) {
         flags: flags.bits(),
         ..client.place(0, 1, &bytes(data))
     };
-    client.start_transaction(&call(TransactionFlags::ONE_WAY, b"first"));
-    client.wait_for(Return::TransactionComplete);
+    client.tell_with(&call(TransactionFlags::ONE_WAY, b"first"), Return::TransactionComplete);
     let first = server.wait_call();
     freezer.freeze(0).expect("freeze");
     record.start(t, &[("server", &server), ("client", &client)]);
     let updating = TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN;
     for data in [&b"old"[..], b"newer"] {
-        client.start_transaction(&call(updating, data));
-        client.wait_for(Return::TransactionPendingFrozen);
+        client.tell_with(&call(updating, data), Return::TransactionPendingFrozen);
     }
     freezer.thaw().expect("thaw");
     server.free(&first);

@@ -183,9 +183,7 @@ case!(node_update_behind_a_deferred_completion, ["TXN-33", "NODE-7"], |t| {
 case!(frozen_receiver_is_not_deferred, ["TXN-33", "TXN-16"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
-    client.start_transaction(&flagged_oneway(&client));
-    let told = client.wait("a completion", |item| Some(*item).filter(|item| *item != Return::Noop));
-    assert_eq!(told, Return::TransactionPendingFrozen);
+    assert_eq!(client.completion(&flagged_oneway(&client)), Return::TransactionPendingFrozen);
     assert_eq!(freezer.thaw(), Ok(()));
     server.free(&server.wait_call());
 });

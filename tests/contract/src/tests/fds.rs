@@ -563,8 +563,7 @@ case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t
     for line in &lines {
         let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
         let data = client.place(0, 7, &file_parcel(line.theirs));
-        client.start_transaction(&BinderTransactionData { flags, ..data });
-        client.wait_for(Return::TransactionPendingFrozen);
+        client.tell_with(&BinderTransactionData { flags, ..data }, Return::TransactionPendingFrozen);
         client.actor.close_file(line.theirs);
     }
     // Each has taken the place of the one before it.

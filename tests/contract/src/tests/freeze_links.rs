@@ -352,8 +352,7 @@ case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], linked, |t, (server, 
     let client = t.client();
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
-    client.start_transaction(&client.place_oneway(0, 0, &empty()));
-    client.wait_for(Return::TransactionPendingFrozen);
+    client.tell_with(&client.place_oneway(0, 0, &empty()), Return::TransactionPendingFrozen);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     let heard = holder.drain();
     let why = "a freeze that fails thaws the process without telling";

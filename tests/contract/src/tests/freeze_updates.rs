@@ -10,8 +10,7 @@ const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlag
 #[track_caller]
 fn tell(client: &Port, code: u32, data: &[u8], flags: TransactionFlags) {
     let call = BinderTransactionData { flags: flags.bits(), ..client.place(0, code, &bytes(data)) };
-    client.start_transaction(&call);
-    client.wait_for(Return::TransactionPendingFrozen);
+    client.tell_with(&call, Return::TransactionPendingFrozen);
 }
 
 #[track_caller]
@@ -34,8 +33,7 @@ fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
 fn queue_behind(client: &Port) {
     for word in [b"one", b"two"] {
         let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
-        client.start_transaction(&call);
-        client.wait_for(Return::TransactionComplete);
+        client.tell_with(&call, Return::TransactionComplete);
     }
 }
 
@@ -144,8 +142,8 @@ case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
     client.enter_looper();
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let flags = UPDATE.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 1, &parcel) });
-    client.wait_for(Return::TransactionPendingFrozen);
+    let node = BinderTransactionData { flags, ..client.place(0, 1, &parcel) };
+    client.tell_with(&node, Return::TransactionPendingFrozen);
     client.settle_counts();
     assert_eq!(client.node_debug_info(0).has_strong_ref, 1);
     update(&client, 1, b"nothing in it");

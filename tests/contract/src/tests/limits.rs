@@ -257,8 +257,7 @@ case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], pair, |t, (manager, sender)| 
     };
     for round in 0..3 {
         for number in 0..4 {
-            sender.start_transaction(&tell(round * 4 + number));
-            sender.wait_for(Return::TransactionComplete);
+            sender.tell_with(&tell(round * 4 + number), Return::TransactionComplete);
         }
         assert_eq!(sender.failure(&tell(99)), failed(Errno::ENOMEM));
         for _ in 0..4 {

@@ -169,8 +169,7 @@ case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
 
 case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], pair, |t, (server, client)| {
     for word in [b"1", b"2", b"3"] {
-        client.start_transaction(&oneway_data(&client, 0, word));
-        client.wait_for(Complete);
+        client.tell(0, 0, &bytes(word));
     }
     let first = server.wait_call();
     client.kill();

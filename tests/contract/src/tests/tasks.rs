@@ -320,8 +320,8 @@ case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sende
     let freezer = crate::freezer::Freezer::of(t, &manager);
     let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
     let say = |port: &Port, words: &[u8]| {
-        port.start_transaction(&BinderTransactionData { flags, ..port.place(0, 9, &bytes(words)) });
-        port.wait_for(Return::TransactionPendingFrozen);
+        let call = BinderTransactionData { flags, ..port.place(0, 9, &bytes(words)) };
+        port.tell_with(&call, Return::TransactionPendingFrozen);
     };
     assert_eq!(freezer.freeze(0), Ok(()));
     // The superseded call waits behind another one.

@@ -206,8 +206,7 @@ case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], Logs::of, |t, logs| {
     manager.answer(&client, &empty());
     manager.free(&call);
     assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
-    client.start_transaction(&oneway(&client, 0, &vec![2; page()]));
-    client.wait_for(Return::TransactionComplete);
+    tell(&client, 0, &vec![2; page()]);
     assert_eq!(stats(), (pages(1, 2), 3));
     manager.wait_call();
     manager.unmap();

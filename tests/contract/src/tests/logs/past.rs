@@ -43,8 +43,7 @@ case!(call_and_reply, ["LOG-13"], logged_pair, |t, (logs, server, client)| {
 case!(oneway_call, ["LOG-13"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(8, 0), &client);
-    client.start_transaction(&BinderTransactionData { target: handle.into(), ..oneway(&client, 1, b"told") });
-    client.wait_for(Return::TransactionComplete);
+    client.tell(handle, 1, &bytes(b"told"));
     let entry = sent_by(t, logs.log(), &client).pop().expect("the last");
     check_no_failure(&entry);
     let to = Task { process: t.task_of(&owner).process, thread: 0 };

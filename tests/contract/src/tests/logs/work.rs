@@ -208,8 +208,7 @@ case!(freeze_notifications, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
 case!(calls_to_the_frozen, ["LOG-3", "LOG-7", "FRZ-4"], logged_pair, |t, (logs, server, client)| {
     let freezer = Freezer::of(t, &server);
     freezer.freeze(0).expect("freeze");
-    client.start_transaction(&oneway(&client, 9, b"for later"));
-    client.wait_for(Return::TransactionPendingFrozen);
+    client.tell_with(&oneway(&client, 9, b"for later"), Return::TransactionPendingFrozen);
     let call = transaction(only(logs.process(&server).work));
     assert_eq!((call.code, call.is_async), (9, true));
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::FrozenReply);
