@@ -64,8 +64,7 @@ case!(lesson_t02_kernel_addresses_are_restricted, ["LOG-5"], logged_pair, |t, (l
     let restricted = Limit::at("/proc/sys/kernel/kptr_restrict".into(), 0);
     assert!(!is_hidden(), "it is hashed");
     restricted.change(1);
-    child::run(|| {
-        crate::containers::become_user(1000);
+    crate::containers::as_user(1000, || {
         assert!(is_hidden(), "without CAP_SYSLOG");
     });
     restricted.change(2);
