@@ -152,7 +152,8 @@ impl Actor {
         self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
     }
 
-    fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
+    /// Sets a limit of the process, the soft and the hard one.
+    pub fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
         // The type is 32 bits wide for 32-bit tasks.
         let value = value as libc::rlim_t;
         let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
