@@ -168,6 +168,11 @@ pub fn pin(thread: Pid, cpu: usize) {
     allow(thread, &[cpu]);
 }
 
+/// Keeps actors on the first CPU.
+pub fn share_a_cpu<'a>(actors: impl IntoIterator<Item = &'a Actor>) {
+    actors.into_iter().for_each(|actor| actor.pin(0));
+}
+
 /// Restricts a thread to these CPUs. A sleeping thread stays where it is until it is woken.
 pub fn allow(thread: Pid, cpus: &[usize]) {
     let mut only = CpuSet::new();

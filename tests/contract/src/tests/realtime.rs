@@ -8,7 +8,7 @@ use crate::cast::{
     cast, cast_with, inheriting, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM,
     ROUND_ROBIN,
 };
-use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
+use crate::scheduling::{pin, share_a_cpu, Fifo, Nice, RoundRobin, Schedule};
 
 /// Fails if our driver schedules a thread in another way. Other drivers do nothing of this.
 #[track_caller]
@@ -284,9 +284,7 @@ case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();
-    for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
-        actor.pin(0);
-    }
+    share_a_cpu([&*cast.client.actor, &*cast.server.actor, &bystander]);
     let arena = cast.client.arena.clone();
     let count = Count::new(&arena);
     let (clients, servers) = (count.watch(&arena), count.watch(&arena));
