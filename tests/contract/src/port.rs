@@ -472,16 +472,27 @@ impl Port {
 
     /// Places a parcel in the arena, and makes a transaction of it.
     pub fn place(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        self.place_flagged(handle, code, parcel, TransactionFlags::empty())
+    }
+
+    /// A transaction with this content and these flags.
+    pub fn place_flagged(
+        &self,
+        handle: u32,
+        code: u32,
+        parcel: &Parcel,
+        flags: TransactionFlags,
+    ) -> BinderTransactionData {
         BinderTransactionData {
             buffer: self.arena.place(&parcel.data),
             offsets: self.arena.place(parcel.offsets.as_bytes()),
-            ..parcel.to_handle(handle, code, TransactionFlags::empty())
+            ..parcel.to_handle(handle, code, flags)
         }
     }
 
     /// A oneway call with this content.
     pub fn place_oneway(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
-        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..self.place(handle, code, parcel) }
+        self.place_flagged(handle, code, parcel, TransactionFlags::ONE_WAY)
     }
 
     /// Sends a oneway call, and waits for its completion.

@@ -227,9 +227,7 @@ fn files(t: &Stage, record: &mut Recorder) {
     record.start(t, &[("server", &server), ("client", &client)]);
     let mut parcel = bytes(b"lead");
     parcel.object(&file_object(first)).object(&file_object(second));
-    let call =
-        BinderTransactionData { flags: TransactionFlags::ACCEPT_FDS.bits(), ..client.place(0, 3, &parcel) };
-    client.start_transaction(&call);
+    client.start_transaction(&client.place_flagged(0, 3, &parcel, TransactionFlags::ACCEPT_FDS));
     let call = server.wait_call();
     let fd = server.received_fd(&call, 0);
     server.free(&call);
@@ -312,17 +310,14 @@ fn failed_reply(t: &Stage, record: &mut Recorder) {
 fn update(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    let call = |flags: TransactionFlags, data: &[u8]| BinderTransactionData {
-        flags: flags.bits(),
-        ..client.place(0, 1, &bytes(data))
-    };
-    client.tell_with(&call(TransactionFlags::ONE_WAY, b"first"), Return::TransactionComplete);
+    client.tell(0, 1, &bytes(b"first"));
     let first = server.wait_call();
     freezer.freeze(0).expect("freeze");
     record.start(t, &[("server", &server), ("client", &client)]);
     let updating = TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN;
     for data in [&b"old"[..], b"newer"] {
-        client.tell_with(&call(updating, data), Return::TransactionPendingFrozen);
+        let update = client.place_flagged(0, 1, &bytes(data), updating);
+        client.tell_with(&update, Return::TransactionPendingFrozen);
     }
     freezer.thaw().expect("thaw");
     server.free(&first);

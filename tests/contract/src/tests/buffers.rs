@@ -140,11 +140,7 @@ case!(wiped_when_asked_for, ["ALLOC-6"], pair, |t, (server, client)| {
     // Neighbours keep the page where it is.
     keep(&server, &client, b"before");
     let secret = pattern(256, 5);
-    let data = BinderTransactionData {
-        flags: TransactionFlags::CLEAR_BUF.bits(),
-        ..client.place(0, 0, &bytes(&secret))
-    };
-    client.start_transaction(&data);
+    client.start_transaction(&client.place_flagged(0, 0, &bytes(&secret), TransactionFlags::CLEAR_BUF));
     let call = server.wait_call();
     server.answer(&client, &empty());
     keep(&server, &client, b"after");

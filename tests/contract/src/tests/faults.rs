@@ -239,8 +239,7 @@ case!(become_context_manager, ["CTX-1"], |t| {
 fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFlags) {
     sweep_cast(t, |cast, nth| {
         let parcel = parcel(cast);
-        let data = BinderTransactionData { flags: flags.bits(), ..cast.client.place(0, 7, &parcel) };
-        let commands = stream(|c| c.transaction(&data));
+        let commands = stream(|c| c.transaction(&cast.client.place_flagged(0, 7, &parcel, flags)));
         let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
         check_refusal(&cast.client, nth);
         is_hit

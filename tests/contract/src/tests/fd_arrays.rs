@@ -58,8 +58,7 @@ case!(arrive, ["OBJ-FDA", "TXN-32", "OBJ-7"], file_pair, |t, (server, client)| {
 
 /// Answers a call with a parcel of an array, for which the caller has asked.
 fn array_in_reply(server: &Port, client: &Port, fds: &[i32]) -> BinderTransactionData {
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+    super::fds::start_accepting(client);
     server.free(&server.wait_call());
     server.reply_sg(&with_array(server, 8, fds, 0).call(server));
     client.wait_reply()

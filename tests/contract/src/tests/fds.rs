@@ -89,9 +89,8 @@ case!(arrive_in_a_call, ["OBJ-2", "OBJ-FD", "TXN-32"], with_line, |t, (server, c
 });
 
 /// A call to which a reply may bring files.
-fn start_accepting(client: &Port) {
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+pub(super) fn start_accepting(client: &Port) {
+    client.start_transaction(&client.place_flagged(0, 0, &empty(), TransactionFlags::ACCEPT_FDS));
 }
 
 case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], pair, |t, (server, client)| {
@@ -282,9 +281,8 @@ case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
     // The flag is checked before the descriptor, and the call's own flag is for the reply.
     assert_eq!(refused(&client, &file_parcel(999)), failed(Errno::EPERM));
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    let data = client.place(0, 0, &file_parcel(line.theirs));
-    assert_eq!(client.failure(&BinderTransactionData { flags, ..data }), failed(Errno::EPERM));
+    let data = client.place_flagged(0, 0, &file_parcel(line.theirs), TransactionFlags::ACCEPT_FDS);
+    assert_eq!(client.failure(&data), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
@@ -324,9 +322,8 @@ case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, 
     let line = Line::to(&server);
     server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
     let parcel = file_parcel(line.theirs);
-    server.reply_with(&BinderTransactionData { flags, ..server.place(0, 0, &parcel) });
+    server.reply_with(&server.place_flagged(0, 0, &parcel, TransactionFlags::ACCEPT_FDS));
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     line.expect_alive();
@@ -535,8 +532,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
 case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], pair, |t, (server, client)| {
     let line = Line::to(&server);
     let before = client.actor.open_files();
-    let data =
-        BinderTransactionData { flags: TransactionFlags::ACCEPT_FDS.bits(), ..client.place(0, 0, &empty()) };
+    let data = client.place_flagged(0, 0, &empty(), TransactionFlags::ACCEPT_FDS);
     client.send(|c| c.transaction(&data));
     server.free(&server.wait_call());
     server.reply(&file_parcel(line.theirs));
@@ -561,9 +557,8 @@ case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t
     assert_eq!(freezer.freeze(0), Ok(()));
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     for line in &lines {
-        let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
-        let data = client.place(0, 7, &file_parcel(line.theirs));
-        client.tell_with(&BinderTransactionData { flags, ..data }, Return::TransactionPendingFrozen);
+        let data = client.place_flagged(0, 7, &file_parcel(line.theirs), UPDATE);
+        client.tell_with(&data, Return::TransactionPendingFrozen);
         client.actor.close_file(line.theirs);
     }
     // Each has taken the place of the one before it.

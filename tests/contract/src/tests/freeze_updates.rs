@@ -4,12 +4,10 @@
 use super::freeze::hear;
 use super::*;
 
-const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
-
 /// Sends a oneway call, which has to wait for a frozen process.
 #[track_caller]
 fn tell(client: &Port, code: u32, data: &[u8], flags: TransactionFlags) {
-    let call = BinderTransactionData { flags: flags.bits(), ..client.place(0, code, &bytes(data)) };
+    let call = client.place_flagged(0, code, &bytes(data), flags);
     client.tell_with(&call, Return::TransactionPendingFrozen);
 }
 
@@ -32,7 +30,7 @@ fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
 #[track_caller]
 fn queue_behind(client: &Port) {
     for word in [b"one", b"two"] {
-        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
+        let call = client.place_flagged(0, 1, &bytes(word), UPDATE);
         client.tell_with(&call, Return::TransactionComplete);
     }
 }
@@ -141,9 +139,7 @@ case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
     let (server, client, freezer, call) = busy(t);
     client.enter_looper();
     let parcel = object(FlatBinderObject::binder(0x10, 0));
-    let flags = UPDATE.bits();
-    let node = BinderTransactionData { flags, ..client.place(0, 1, &parcel) };
-    client.tell_with(&node, Return::TransactionPendingFrozen);
+    client.tell_with(&client.place_flagged(0, 1, &parcel, UPDATE), Return::TransactionPendingFrozen);
     client.settle_counts();
     assert_eq!(client.node_debug_info(0).has_strong_ref, 1);
     update(&client, 1, b"nothing in it");

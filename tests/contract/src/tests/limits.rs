@@ -168,12 +168,8 @@ case!(nodes_in_a_race, ["NODE-14"], pair, |t, (manager, owner)| {
     let Some(_limit) = Limit::set(t, "max_nodes", 5) else { return };
     for round in 0..3 {
         // Two threads are after each node.
-        let calls: Vec<_> = (0..16)
-            .map(|number| BinderTransactionData {
-                flags: TransactionFlags::ONE_WAY.bits(),
-                ..call_with(&owner, &[node(10 * round + number / 2)])
-            })
-            .collect();
+        let calls: Vec<_> =
+            (0..16).map(|number| owner.place_oneway(0, 0, &object(node(10 * round + number / 2)))).collect();
         let sent = race(&owner, &calls);
         // For each node that got its place, both or the later one.
         assert!((5..=10).contains(&sent), "{sent} calls with a node");
@@ -251,15 +247,11 @@ case!(refs_of_a_caller, ["NODE-14", "TXN-25"], pair, |t, (manager, caller)| {
 
 case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], pair, |t, (manager, sender)| {
     let Some(_limit) = Limit::set(t, "max_refs", 4) else { return };
-    let tell = |number| BinderTransactionData {
-        flags: TransactionFlags::ONE_WAY.bits(),
-        ..call_with(&sender, &[node(number)])
-    };
     for round in 0..3 {
         for number in 0..4 {
-            sender.tell_with(&tell(round * 4 + number), Return::TransactionComplete);
+            sender.tell(0, 0, &object(node(round * 4 + number)));
         }
-        assert_eq!(sender.failure(&tell(99)), failed(Errno::ENOMEM));
+        assert_eq!(sender.failure(&sender.place_oneway(0, 0, &object(node(99)))), failed(Errno::ENOMEM));
         for _ in 0..4 {
             manager.free(&manager.wait_call());
         }

@@ -176,6 +176,9 @@ fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
     client.free(&server.answer(client, &empty()));
 }
 
+/// The flags of a oneway call that supersedes an equal one.
+const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
+
 /// Leaves the refusal of a call for the thread to read: work that needs no second process.
 #[track_caller]
 fn leave_refusal(port: &Port) {

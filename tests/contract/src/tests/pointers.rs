@@ -523,8 +523,7 @@ case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], pair, |t, (server,
     server.free(&kept[1]);
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(LONG), Ok(()));
-    let flags = TransactionFlags::CLEAR_BUF.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    let call = client.place_flagged(0, 0, &empty(), TransactionFlags::CLEAR_BUF);
     assert_eq!(client.refused(&call), Return::FrozenReply);
     let wiped = server.memory(kept[1].buffer, 8) == [0; 8];
     t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);

@@ -230,12 +230,7 @@ case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::DeadReply);
     // The process is still there, with its handles.
     let mut commands = Commands::new();
-    let data = BinderTransactionData {
-        code: 9,
-        flags: TransactionFlags::ONE_WAY.bits(),
-        ..empty().to_handle(0, 9, TransactionFlags::ONE_WAY)
-    };
-    commands.transaction(&data);
+    commands.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY));
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
     assert_eq!(manager.wait_call().code, 9);
 });
@@ -308,8 +303,7 @@ case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], Stage::opened, |t, opener|
 case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     let (heir, _keeper, _) = heir_of(t, t.manager());
     let port = t.open_by(heir);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    port.start_transaction(&BinderTransactionData { flags, ..port.place(0, 0, &empty()) });
+    port.start_transaction(&port.place_oneway(0, 0, &empty()));
     let told = port.finish_raw().returns();
     let why = "whoever has the number of the context manager is refused as if it were that";
     t.known_difference(Driver::C, why, told == [Return::Noop, Return::DeadReply]);
@@ -318,9 +312,8 @@ case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
 // A call supersedes none of an earlier process with the same pid.
 case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sender)| {
     let freezer = crate::freezer::Freezer::of(t, &manager);
-    let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
     let say = |port: &Port, words: &[u8]| {
-        let call = BinderTransactionData { flags, ..port.place(0, 9, &bytes(words)) };
+        let call = port.place_flagged(0, 9, &bytes(words), UPDATE);
         port.tell_with(&call, Return::TransactionPendingFrozen);
     };
     assert_eq!(freezer.freeze(0), Ok(()));

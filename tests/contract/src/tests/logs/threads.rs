@@ -71,10 +71,7 @@ case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], logged_client, |t, (l
 });
 
 case!(call_being_served, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, client)| {
-    let data = BinderTransactionData {
-        flags: TransactionFlags::ACCEPT_FDS.bits(),
-        ..client.place(0, 0xabc, &bytes(b"some data"))
-    };
+    let data = client.place_flagged(0, 0xabc, &bytes(b"some data"), TransactionFlags::ACCEPT_FDS);
     client.start_transaction(&data);
     server.wait_call();
 
