@@ -8,7 +8,7 @@ use crate::logs::until;
 use crate::ops::Op;
 use crate::pids::GlobalPids;
 use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::{Stage, SPACE};
+use crate::stage::Stage;
 use crate::suite::Driver;
 use crate::tests::nested::couple;
 use binder_sys::*;
@@ -119,9 +119,7 @@ fn close((manager, a, b, on_b, on_a): (Port, Port, Port, u32, u32)) -> [Port; 3]
 
 /// Another device of the same process, used by a thread.
 fn also(t: &Stage, thread: &Port, name: &str) -> Port {
-    let mut port =
-        Port::open(thread.actor.clone(), &thread.arena, &t.device(name), 0).expect("open the device");
-    port.map(SPACE).expect("map the space");
+    let port = t.client_at(&t.device(name), thread.actor.clone());
     port.enter_looper();
     port
 }

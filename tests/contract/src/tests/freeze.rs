@@ -404,15 +404,10 @@ case!(unmapped_while_queued, ["TXN-24"], freezable_pair, |t, (server, client, fr
 fn two_devices(t: &Stage) -> [(Port, Port); 2] {
     let binder = t.manager();
     let device = t.device("hwbinder");
-    let at = |actor: Rc<crate::actor::Actor>| {
-        let mut port = Port::open(actor, &binder.arena, &device, 0).expect("open another device");
-        port.map(SPACE).expect("map");
-        port
-    };
-    let hwbinder = at(Rc::new(binder.actor.thread()));
+    let hwbinder = t.client_at(&device, Rc::new(binder.actor.thread()));
     hwbinder.set_context_manager().expect("manage");
     hwbinder.enter_looper();
-    let clients = (t.client(), at(Rc::new(Actor::new())));
+    let clients = (t.client(), t.client_at(&device, Rc::new(Actor::new())));
     [(binder, clients.0), (hwbinder, clients.1)]
 }
 

@@ -128,8 +128,7 @@ fn short_lives(
             std::thread::sleep(Duration::from_millis(10));
         }
         let inner = start(&maker);
-        let mut dying = t.open_by(Rc::new(inner.unwrap_or(maker)));
-        dying.map(SPACE).expect("map the space");
+        let dying = t.client_by(Rc::new(inner.unwrap_or(maker)));
         served.push(if what == "a served call" { manager.looper() } else { manager.thread() });
         leave(served.last().filter(|_| what == "a served call").unwrap_or(&manager), &dying);
         dying.kill();

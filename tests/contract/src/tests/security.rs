@@ -203,8 +203,7 @@ case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (se
     let first = context_of(&client).expect("a context");
     take_context(&client, "unlabeled");
     // A second open is another process to the driver, with a context of its own.
-    let mut other = t.open_by(client.actor.clone());
-    other.map(SPACE).expect("map the space");
+    let other = t.client_by(client.actor.clone());
     for (port, words) in [(&client, &first[..]), (&other, b"unlabeled")] {
         port.start_call(0, 0, &empty());
         let (call, context) = server.wait_call_with_context();

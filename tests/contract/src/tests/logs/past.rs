@@ -147,9 +147,7 @@ case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], Logs::of, |t, logs| {
 });
 
 case!(all_devices_in_one, ["LOG-13"], logged_pair, |t, (logs, manager, client)| {
-    let actor = Rc::new(client.actor.thread());
-    let mut other = Port::open(actor, &client.arena, &t.device("hwbinder"), 0).expect("open");
-    other.map(SPACE).expect("map");
+    let other = t.client_at(&t.device("hwbinder"), Rc::new(client.actor.thread()));
     for _ in 0..2 {
         tell(&client, 0, b"here");
         other.refused(&other.place(0, 0, &empty()));
