@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that nobody uses go when memory is short, and nobody notices.
 
-use super::many::start_server;
+use super::many::{start_client, start_server};
 use super::*;
-use crate::load;
+use crate::load::Work;
 use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
 
@@ -275,15 +275,9 @@ impl Drop for Squeezer {
 }
 
 fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
-    let client = |seed| {
-        let path = t.device("binder");
-        let largest = [200, 9000, 60_000, 200_000][seed as usize % 4];
-        child::spawn(move || {
-            let work = load::Work { threads: 2, calls: 60, largest, seed, tolerate_death };
-            load::call(&path, &work).expect("answers");
-        })
-    };
-    (0..4).map(client).collect()
+    let largest = [200, 9000, 60_000, 200_000];
+    let work = |(seed, largest)| Work { threads: 2, calls: 60, largest, seed, tolerate_death };
+    (0..).zip(largest).map(|of_client| start_client(t, &work(of_client))).collect()
 }
 
 case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], Shrinker::needed, |t, shrinker| {
