@@ -620,7 +620,13 @@ impl Port {
     /// Sends a call, and waits until a server has it.
     #[track_caller]
     pub fn call(&self, server: &Port, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
-        self.start_call(handle, code, parcel);
+        self.call_with(server, &self.place(handle, code, parcel))
+    }
+
+    /// Sends a call with every field chosen, and waits until a server has it.
+    #[track_caller]
+    pub fn call_with(&self, server: &Port, data: &BinderTransactionData) -> BinderTransactionData {
+        self.start_transaction(data);
         server.wait_call()
     }
 

@@ -227,8 +227,7 @@ fn files(t: &Stage, record: &mut Recorder) {
     record.start(t, &[("server", &server), ("client", &client)]);
     let mut parcel = bytes(b"lead");
     parcel.object(&file_object(first)).object(&file_object(second));
-    client.start_transaction(&client.place_flagged(0, 3, &parcel, TransactionFlags::ACCEPT_FDS));
-    let call = server.wait_call();
+    let call = client.call_with(&server, &client.place_flagged(0, 3, &parcel, TransactionFlags::ACCEPT_FDS));
     let fd = server.received_fd(&call, 0);
     server.free(&call);
     let mut answer = empty();

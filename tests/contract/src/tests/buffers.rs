@@ -140,8 +140,8 @@ case!(wiped_when_asked_for, ["ALLOC-6"], pair, |t, (server, client)| {
     // Neighbours keep the page where it is.
     keep(&server, &client, b"before");
     let secret = pattern(256, 5);
-    client.start_transaction(&client.place_flagged(0, 0, &bytes(&secret), TransactionFlags::CLEAR_BUF));
-    let call = server.wait_call();
+    let call =
+        client.call_with(&server, &client.place_flagged(0, 0, &bytes(&secret), TransactionFlags::CLEAR_BUF));
     server.answer(&client, &empty());
     keep(&server, &client, b"after");
     assert_eq!(server.data(&call), secret);

@@ -175,8 +175,7 @@ fn circle(t: &Stage) -> (Port, Port, Port) {
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
     a.call(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());
-    c.start_call(on_a, 3, &empty());
-    assert_eq!(a.wait_call().code, 3);
+    assert_eq!(c.call(&a, on_a, 3, &empty()).code, 3);
     (a, b, c)
 }
 

@@ -128,8 +128,7 @@ case!(reply_during_a_call, ["TXN-33", "TXN-26"], |t| {
     let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0x20));
     server.free(&client.call(&server, 0, 0, &empty()));
     // The server calls back, and waits for the reply when the outer call has its own.
-    server.start_call(handle, 0, &empty());
-    client.free(&client.wait_call());
+    client.free(&server.call(&client, handle, 0, &empty()));
     client.start(&flagged_reply(&client));
     server.free(&server.wait_reply());
     let waits = t.ours_alone(NO_FLAG, client.actor.is_blocked());
@@ -286,8 +285,7 @@ case!(call_behind_it_is_served_before_another_is_made, ["TXN-33", "TXN-10"], |t|
     let items = server.finish_read();
     let call = completions_and_call(&items, 1);
     assert_eq!(server.read_once(), [Return::FailedReply]);
-    server.free(&call);
-    server.answer(&client, &empty());
+    finish(&server, &client, &call);
 });
 
 case!(parameter_switches_it_off, ["TXN-33"], serving, |t, (server, client)| {

@@ -101,8 +101,7 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
         Ok(_) => {
             let call = port.call(manager, 0, 7, &empty());
             assert_eq!(call.code, 7);
-            manager.reply(&bytes(b"to a stranger"));
-            assert_eq!(port.wait_reply().data_size, 13);
+            assert_eq!(manager.answer(port, &bytes(b"to a stranger")).data_size, 13);
         }
     }
 }

@@ -21,8 +21,7 @@ case!(lowest_free_one_is_taken, ["NODE-3"], manager_and_server, |t, (manager, ow
     let call = owner.call(&manager, 0, 0, &parcel);
     assert_eq!(manager.object_at(&call, 69).handle(), 70);
     manager.send(|c| (1..=70).fold(c, |c, handle| c.acquire(handle)));
-    manager.free(&call);
-    manager.answer(&owner, &empty());
+    finish(&manager, &owner, &call);
     owner.settle_counts();
     for free in [64, 3, 70, 17] {
         manager.send(|c| c.release(free));
@@ -57,8 +56,7 @@ case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], manager_and_server, |t, (manager,
 case!(come_home_weakly, ["OBJ-1"], manager_and_server, |t, (manager, owner)| {
     owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
     let handle = manager.object(&manager.wait_call()).handle();
-    manager.reply(&object(FlatBinderObject::weak_handle(handle)));
-    let back = owner.object(&owner.wait_reply());
+    let back = owner.object(&manager.answer(&owner, &object(FlatBinderObject::weak_handle(handle))));
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::WEAK_BINDER, 0xabc0, 0xdef0));
 });
 
@@ -125,8 +123,7 @@ case!(each_process_has_its_own, ["NODE-2"], |t| {
     assert_eq!((on_a, on_b), (2, 1));
     owner.settle_counts();
     for (port, handle) in [(&a, on_a), (&b, on_b)] {
-        port.start_call(handle, 0, &empty());
-        assert_eq!(owner.wait_call().target, 0x20);
+        assert_eq!(port.call(&owner, handle, 0, &empty()).target, 0x20);
         owner.answer(port, &empty());
     }
 });

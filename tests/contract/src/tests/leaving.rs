@@ -249,8 +249,7 @@ case!(poll_tells_of_it, ["WR-8", "POLL-2"], |t| {
 // A thread that has something unread is not free for what comes next.
 case!(others_take_what_comes_next, ["POLL-3", "TXN-21"], |t| {
     let scene = CALL.unread(t);
-    scene.second.start_call(scene.handle, 8, &empty());
-    assert_eq!(scene.port.wait_call().code, 8);
+    assert_eq!(scene.second.call(&scene.port, scene.handle, 8, &empty()).code, 8);
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     scene.thread.answer(&scene.manager, &empty());

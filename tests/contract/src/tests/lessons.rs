@@ -104,8 +104,7 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
     let call = client.call(&manager, 0, 0, &bytes(&vec![1; 2 * page()]));
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
-    manager.free(&call);
-    manager.answer(&client, &empty());
+    finish(&manager, &client, &call);
 });
 
 case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], Stage::manager, |t, manager| {

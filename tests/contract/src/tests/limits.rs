@@ -80,7 +80,7 @@ fn node(number: u64) -> FlatBinderObject {
 }
 
 /// A call to the manager with these objects.
-fn call_with(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
+fn place_objects(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
     let parcel = parcel_of(objects.iter().copied());
     sender.place(0, 0, &parcel)
 }
@@ -88,7 +88,7 @@ fn call_with(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionDa
 /// Sends objects in a call that has to fail like one for which there is no memory.
 #[track_caller]
 fn has_no_room(sender: &Port, objects: &[FlatBinderObject]) {
-    assert_eq!(sender.failure(&call_with(sender, objects)), failed(Errno::ENOMEM));
+    assert_eq!(sender.failure(&place_objects(sender, objects)), failed(Errno::ENOMEM));
 }
 
 /// Gives the manager a node for good.
@@ -131,7 +131,7 @@ case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, own
     let Some(_limit) = Limit::set(t, "max_nodes", 2) else { return };
     let unknown = FlatBinderObject::strong_handle(super::NO_HANDLE);
     for number in 0..6 {
-        let refused = call_with(&owner, &[node(number), node(number + 1), unknown]);
+        let refused = place_objects(&owner, &[node(number), node(number + 1), unknown]);
         assert_eq!(owner.failure(&refused), failed(Errno::EINVAL), "the nodes of round {number}");
         has_no_room(&owner, &[node(1), node(2), node(3)]);
     }
@@ -214,8 +214,8 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (ma
     let reply = manager.answer(&owner, &object(node(100)));
     let of_manager = owner.object(&reply).handle();
     owner.round_trip(0, &manager, &bytes(b"in between"), &empty());
-    owner.start_transaction(&call_with(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
-    let call = manager.wait_call();
+    let call =
+        owner.call_with(&manager, &place_objects(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
     assert_eq!(manager.object(&call).binder, node(100).binder);
     finish(&manager, &owner, &call);
 
@@ -268,13 +268,12 @@ case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], pair, |t, (manager, clie
     // A count that cannot be taken is not taken, and that is all.
     client.send(|c| c.acquire(0));
     client.round_trip(0, &manager, &bytes(b"handle 0 needs no ref to be called"), &empty());
-    assert_eq!(client.failure(&call_with(&client, &[manager_itself])), failed(Errno::EINVAL));
+    assert_eq!(client.failure(&place_objects(&client, &[manager_itself])), failed(Errno::EINVAL));
     client.send(|c| c.release(0));
 
     client.free(&reply);
     client.send(|c| c.acquire(0));
-    client.start_transaction(&call_with(&client, &[manager_itself]));
-    manager.free(&manager.wait_call());
+    manager.free(&client.call_with(&manager, &place_objects(&client, &[manager_itself])));
     manager.answer(&client, &empty());
     // Now it is the one that there is.
     manager.free(&client.call(&manager, 0, 0, &empty()));

@@ -84,8 +84,7 @@ case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], couple, |t, (manager
     // b serves a's call; the manager, who is not in that chain, calls b.
     a.call(&b, on_b, 1, &empty());
     let on_b = introduce(&manager, &helper, FlatBinderObject::binder(0xb0, 0xb1), &stranger);
-    stranger.start_call(on_b, 2, &empty());
-    assert_eq!(helper.wait_call().code, 2);
+    assert_eq!(stranger.call(&helper, on_b, 2, &empty()).code, 2);
     b.answer(&a, &empty());
     helper.answer(&stranger, &empty());
 });
@@ -107,11 +106,9 @@ case!(waiting_thread_is_the_innermost, ["TXN-11"], couple, |t, (_manager, a, b, 
     a.call(&b, on_b, 1, &empty());
     let b2 = b.looper();
     second.call(&b2, on_b, 2, &empty());
-    b2.start_call(on_a, 3, &empty());
-    assert_eq!(second.wait_call().code, 3);
+    assert_eq!(b2.call(&second, on_a, 3, &empty()).code, 3);
     assert!(a.actor.is_blocked());
-    b.start_call(on_a, 4, &empty());
-    assert_eq!(a.wait_call().code, 4);
+    assert_eq!(b.call(&a, on_a, 4, &empty()).code, 4);
     second.answer(&b2, &empty());
     b2.answer(&second, &empty());
     a.answer(&b, &empty());

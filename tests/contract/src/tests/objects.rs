@@ -136,8 +136,8 @@ case!(offsets_must_be_readable, ["TXN-19"], pair, |t, (server, client)| {
 case!(offsets_may_lie_anywhere, ["OBJ-1"], pair, |t, (server, client)| {
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let odd = client.arena.place(&[0; 32]) + 3;
-    client.start_transaction(&BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) });
-    assert_eq!(server.object(&server.wait_call()).kind, ObjectType::HANDLE);
+    let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
+    assert_eq!(server.object(&client.call_with(&server, &data)).kind, ObjectType::HANDLE);
     server.answer(&client, &empty());
 });
 
@@ -148,24 +148,21 @@ case!(many, ["OBJ-1", "NODE-3"], pair, |t, (server, client)| {
         let object = server.object_at(&call, i);
         assert_eq!((object.kind, object.handle()), (ObjectType::HANDLE, i as u32 + 1));
     }
-    server.free(&call);
-    server.answer(&client, &empty());
+    finish(&server, &client, &call);
 });
 
 case!(four_byte_alignment_is_enough, ["OBJ-1"], pair, |t, (server, client)| {
     for offset in [4, 12, 20, 36] {
         let call = client.call(&server, 0, 0, &node_at(offset));
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE, "{offset}");
-        server.free(&call);
-        server.answer(&client, &empty());
+        finish(&server, &client, &call);
         client.settle_counts();
     }
 });
 
 case!(no_senders_pointers_leak, ["OBJ-2"], pair, |t, (server, client)| {
     let node = FlatBinderObject::binder(0x1234_5678_9abc_def0, 0xfeed_f00d_dead_beef);
-    client.start_call(0, 0, &object(node));
-    let received = server.object(&server.wait_call());
+    let received = server.object(&client.call(&server, 0, 0, &object(node)));
     assert_eq!(received.binder >> 32, 0, "only a handle: {received:x?}");
     assert_eq!(received.cookie, 0);
     server.answer(&client, &empty());

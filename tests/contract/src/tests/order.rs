@@ -107,8 +107,7 @@ case!(replys_counts_before_its_completion, ["NODE-7", "TXN-17"], pair, |t, (serv
 case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
-    a.start_call(on_b, 3, &empty());
-    assert_eq!(b.wait_call().code, 3);
+    assert_eq!(a.call(&b, on_b, 3, &empty()).code, 3);
     b.kill();
     assert_eq!(a.wait_refusal(), DeadReply, "of the innermost");
     assert_eq!(but_counts(&a), [], "the outer one has to wait for the reply");

@@ -107,8 +107,7 @@ case!(of_no_length, ["OBJ-PTR"], pair, |t, (server, client)| {
     assert_ne!(block(&server, &call, 1).buffer, BAD_ADDRESS, "not the sender's address");
     finish(&server, &client, &call);
     // Also by the command that leaves no room.
-    client.start_transaction(&parcel.call(&client).data);
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_with(&server, &parcel.call(&client).data));
 });
 
 case!(over_many_pages, ["OBJ-PTR", "ALLOC-4"], with_parcel, |t, (server, client, mut parcel)| {
@@ -267,8 +266,8 @@ case!(more_room_than_needed, ["OBJ-8"], pair, |t, (server, client)| {
         finish(&server, &client, &call);
     }
     // Room and no objects at all.
-    client.start_sg(&SgParcel { room: 64, ..SgParcel::new() }.call(&client));
-    finish(&server, &client, &server.wait_call());
+    let roomy = SgParcel { room: 64, ..SgParcel::new() };
+    finish(&server, &client, &client.call_sg(&server, &roomy.call(&client)));
 });
 
 case!(room_must_be_whole, ["OBJ-8"], pair, |t, (server, client)| {
@@ -428,8 +427,7 @@ case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], pair,
     // As long as it has no children, nobody minds.
     let mut parcel = SgParcel { parcel: empty(), room: 0 };
     parcel.block(&client.arena, &pattern(32, 1));
-    client.start_sg(&parcel.call(&client));
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
 });
 
 case!(unreadable_block, ["OBJ-PTR"], pair, |t, (server, client)| {
@@ -445,8 +443,7 @@ case!(unreadable_block, ["OBJ-PTR"], pair, |t, (server, client)| {
     }
     let mut parcel = SgParcel::new();
     parcel.block_at(edge, 16);
-    client.start_sg(&parcel.call(&client));
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
 });
 
 case!(unreadable_block_is_not_needed_where_replaced, ["OBJ-7"], pair, |t, (server, client)| {
@@ -550,8 +547,7 @@ case!(room_counts_as_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let all = 4 * page() as u64;
     let (server, client) = (t.manager_with(4 * page()), t.client());
     let fits = SgParcel { room: all - 8, ..SgParcel::new() };
-    client.start_sg(&fits.call(&client));
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_sg(&server, &fits.call(&client)));
     let large = SgParcel { room: all, ..SgParcel::new() };
     assert_eq!(client.refused_sg(&large.call(&client)), failed(Errno::ENOSPC));
     // Oneway calls have half of it.

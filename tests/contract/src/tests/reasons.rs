@@ -128,8 +128,7 @@ case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
     tell("NoCallToReplyTo", &reply);
     tell("CallerEnded", &|| {
         let caller = t.client();
-        caller.start_call(0, 0, &empty());
-        manager.wait_call();
+        caller.call(manager, 0, 0, &empty());
         // It may not be known yet that it is dead.
         caller.kill();
         reply();

@@ -128,8 +128,7 @@ case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], Shrinker::needed, |t, shrinker|
     let loopers = [manager.clone(), manager.looper(), manager.looper()];
     let mut calls = Vec::new();
     for (index, client) in clients.iter().enumerate() {
-        client.start_call(0, 0, &bytes(&data(index)));
-        calls.push(loopers[index].wait_call());
+        calls.push(client.call(&loopers[index], 0, 0, &bytes(&data(index))));
     }
     // Its first and last page are its neighbours', too.
     manager.free(&calls[1]);
@@ -182,8 +181,7 @@ case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], pair, |t, (manager, cl
     // Nobody has ever touched this.
     let nothing = client.arena.reserve(20 * PIECE);
     let call = BinderTransactionData { buffer: nothing, ..client.place(0, 0, &bytes(&data[..20 * PIECE])) };
-    client.start_transaction(&call);
-    let call = manager.wait_call();
+    let call = client.call_with(&manager, &call);
     assert_eq!(manager.data(&call), vec![0; 20 * PIECE]);
     manager.free(&call);
     answer(&client, &manager);

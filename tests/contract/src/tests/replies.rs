@@ -174,10 +174,8 @@ case!(completed_at_once, ["TXN-17"], pair, |t, (server, client)| {
 case!(answer_to_the_first_of_two_threads, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
     let other = client.thread();
     let second = server.looper();
-    client.start_call(0, 1, &empty());
-    assert_eq!(server.wait_call().code, 1);
-    other.start_call(0, 2, &empty());
-    assert_eq!(second.wait_call().code, 2);
+    assert_eq!(client.call(&server, 0, 1, &empty()).code, 1);
+    assert_eq!(other.call(&second, 0, 2, &empty()).code, 2);
     assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
     assert!(other.actor.is_blocked());
     assert_eq!(other.data(&second.answer(&other, &bytes(b"two"))), b"two");

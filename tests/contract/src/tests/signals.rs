@@ -87,8 +87,7 @@ case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], pair, |t, (s
     helper.park();
     // The newest waiter would be chosen; it leaves.
     helper.interrupt_wait();
-    client.start_call(0, 5, &empty());
-    assert_eq!(server.wait_call().code, 5);
+    assert_eq!(client.call(&server, 0, 5, &empty()).code, 5);
     server.answer(&client, &empty());
 });
 

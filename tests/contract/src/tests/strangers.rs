@@ -135,8 +135,7 @@ case!(buffers_freed_outside_the_pool, ["OBJ-12"], |t| {
     let (manager, client) = (t.manager_with(page()), t.client());
     let stranger = manager.thread();
     for _ in 0..3 {
-        client.start_call(0, 0, &bytes(&vec![1; page()]));
-        stranger.free(&manager.wait_call());
+        stranger.free(&client.call(&manager, 0, 0, &bytes(&vec![1; page()])));
         client.free(&manager.answer(&client, &empty()));
     }
 });
@@ -150,8 +149,7 @@ case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], pair, |t, (manager, client)|
     // It is called back in spite of that: it waits.
     let call = stranger.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x30, 0)));
     let handle = manager.object(&call).handle();
-    manager.start_call(handle, 4, &empty());
-    assert_eq!(stranger.wait_call().code, 4);
+    assert_eq!(manager.call(&stranger, handle, 4, &empty()).code, 4);
     stranger.answer(&manager, &empty());
     manager.answer(&stranger, &empty());
 });
@@ -207,10 +205,8 @@ case!(sender_user_across_user_namespaces, ["TXN-4"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let (server, client) = (t.manager(), t.client());
     client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
-    client.start_call(0, 0, &empty());
-    assert_eq!(server.wait_call().sender_euid, 1000);
-    server.reply(&empty());
-    assert_eq!(client.wait_reply().sender_euid, 0, "root, in the caller's namespace");
+    assert_eq!(client.call(&server, 0, 0, &empty()).sender_euid, 1000);
+    assert_eq!(server.answer(&client, &empty()).sender_euid, 0, "root, in the caller's namespace");
     let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
     let call = client.call(&server, 0, 0, &empty());

@@ -213,8 +213,7 @@ case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], pair, |t, (server, cl
         let child = parent.actor.fork();
         assert!(child.number(Op::Close { slot: server.slot }).is_ok());
         child.exit();
-        client.start_call(0, code, &empty());
-        assert_eq!(server.wait_call().code, code);
+        assert_eq!(client.call(&server, 0, code, &empty()).code, code);
         server.answer(&client, &empty());
     }
 });

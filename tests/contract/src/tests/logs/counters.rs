@@ -203,8 +203,7 @@ case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], Logs::of, |t, logs| {
     assert_eq!(stats(), (pages(0, 0), 0));
     let call = client.call(&manager, 0, 0, &bytes(&vec![1; 3 * page()]));
     assert_eq!(stats(), (pages(3, 0), 3));
-    manager.answer(&client, &empty());
-    manager.free(&call);
+    finish(&manager, &client, &call);
     assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
     tell(&client, 0, &vec![2; page()]);
     assert_eq!(stats(), (pages(1, 2), 3));

@@ -97,8 +97,7 @@ case!(node_in_a_call, ["LOG-4"], Logs::of, |t, logs| {
     // One of its own objects sent to itself is no reference.
     let call = manager.call(&owner, handle, 0, &object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(counts(&logs.node(&owner, NODE)), [2, 0, 1, 1]);
-    owner.free(&call);
-    owner.answer(&manager, &empty());
+    finish(&owner, &manager, &call);
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
 });
 

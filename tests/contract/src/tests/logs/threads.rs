@@ -72,8 +72,7 @@ case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], logged_client, |t, (l
 
 case!(call_being_served, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, client)| {
     let data = client.place_flagged(0, 0xabc, &bytes(b"some data"), TransactionFlags::ACCEPT_FDS);
-    client.start_transaction(&data);
-    server.wait_call();
+    client.call_with(&server, &data);
 
     let sent = only(logs.thread(&client).stack);
     assert_eq!(sent.role, Role::Outgoing);
