@@ -154,12 +154,7 @@ case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], pair, |t, (manage
 
 case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
     client.start_blocking_call(0, 0, &empty());
-    let outcome = manager.raw(WriteReadOp {
-        read_buffer: Some(BAD_ADDRESS),
-        read_size: Some(ROOM as u64),
-        ..Default::default()
-    });
-    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
+    read_in_vain(&manager, &Commands::new());
     // It fails at the first four bytes, before it takes the call.
     if t.known_difference(Driver::Upstream, "the call fails", client.actor.is_blocked()) {
         manager.wait_call();
@@ -172,9 +167,7 @@ case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
 
 case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], Stage::client, |t, port| {
     leave_refusal(&port);
-    let (read_buffer, read_size) = (Some(BAD_ADDRESS), Some(ROOM as u64));
-    let outcome = port.raw(WriteReadOp { read_buffer, read_size, ..Default::default() });
-    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
+    read_in_vain(&port, &Commands::new());
     let is_kept = port.drain() == [Return::FailedReply];
     t.known_difference(Driver::Upstream, "the error is lost", is_kept);
 });
