@@ -746,6 +746,13 @@ pub fn call_of(item: &Return) -> Option<BinderTransactionData> {
     }
 }
 
+/// Serves a call that has come, and has the caller take the reply.
+#[track_caller]
+pub fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
+    server.free(call);
+    client.free(&server.answer(client, &empty()));
+}
+
 /// Gives a handle on a node of the owner's to the holder, by way of the context manager, and returns
 /// it. The holder has one strong count of its own; the manager keeps nothing.
 #[track_caller]

@@ -7,7 +7,7 @@
 
 use crate::freezer::Freezer;
 use crate::netlink::Listener;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
+use crate::port::{bytes, empty, finish, give_in_a_call, introduce, object, Port};
 use crate::runner::{in_namespaces, private_mounts, SCRATCH};
 use crate::sg::{array_bytes, file_object, SgParcel};
 use crate::shrinker::Shrinker;
@@ -197,9 +197,7 @@ fn threads(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     server.ioctl(ioctl::BINDER_SET_MAX_THREADS, 2u32).expect("a pool of two");
     record.start(t, &[("server", &server), ("client", &client)]);
-    let call = client.call(&server, 0, 0, &empty());
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &client.call(&server, 0, 0, &empty()));
     record.stop();
     server.ignore_passed();
 }
@@ -244,9 +242,7 @@ fn pointers(t: &Stage, record: &mut Recorder) {
     let mut parcel = SgParcel::new();
     let block = parcel.block(&client.arena, &array_bytes(&[fd, fd]));
     parcel.array(block, 0, 2);
-    let call = client.call_sg(&server, &parcel.call(&client));
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
     record.stop();
 }
 
@@ -270,11 +266,8 @@ fn nested(t: &Stage, record: &mut Recorder) {
     let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0));
     record.start(t, &[("server", &server), ("client", &client)]);
     let call = client.call(&server, 0, 1, &empty());
-    let back = server.call(&client, handle, 2, &empty());
-    client.free(&back);
-    server.free(&client.answer(&server, &empty()));
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&client, &server, &server.call(&client, handle, 2, &empty()));
+    finish(&server, &client, &call);
     record.stop();
 }
 
@@ -297,8 +290,7 @@ fn refused(t: &Stage, record: &mut Recorder) {
 fn failed_reply(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("server", &server), ("client", &client)]);
-    let call = client.call(&server, 0, 1, &empty());
-    server.free(&call);
+    server.free(&client.call(&server, 0, 1, &empty()));
     let mut answer = bytes(&[0; 32]);
     answer.offsets.push(8);
     server.reply(&answer);

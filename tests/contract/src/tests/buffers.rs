@@ -3,13 +3,6 @@
 
 use super::*;
 
-/// Has a call delivered and answered, and keeps its buffer.
-fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
-    let call = client.call(server, 0, 0, &bytes(data));
-    client.free(&server.answer(client, &empty()));
-    call
-}
-
 case!(freed_twice, ["OBJ-12"], pair, |t, (server, client)| {
     let first = keep(&server, &client, &pattern(100, 1));
     let second = keep(&server, &client, &pattern(100, 2));

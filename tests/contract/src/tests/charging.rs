@@ -46,8 +46,7 @@ impl Cgroup {
 
 /// A call whose data the receiver does not look at: it would have to pay for the copy.
 fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
-    manager.free(&client.call(manager, 0, 0, &bytes(data)));
-    client.free(&manager.answer(client, &empty()));
+    finish(manager, client, &client.call(manager, 0, 0, &bytes(data)));
 }
 
 case!(receiver_pays, ["ALLOC-5"], needs_charging, |t, ()| {

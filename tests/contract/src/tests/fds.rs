@@ -416,8 +416,7 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, c
     server.park();
     let before = server.actor.open_files();
     server.actor.limit_files(0);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(client.refused(&client.place(0, 0, &file_parcel(line.theirs))), Return::FailedReply);
     // The receiver reads nothing, and still waits.
     server.actor.expect_blocked();
     assert_eq!(server.actor.open_files(), before);

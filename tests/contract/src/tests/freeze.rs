@@ -151,8 +151,7 @@ case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], pair, |t, (serv
 
 case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
-    let call = client.call(&server, 0, 0, &empty());
-    server.free(&call);
+    server.free(&client.call(&server, 0, 0, &empty()));
     let holds = freezer.freeze(0) == Err(Errno::EAGAIN);
     assert!(holds, "a call is being served");
     if t.upstream() {
@@ -273,8 +272,7 @@ fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
     let handle = give_in_a_call(inner, middle, FlatBinderObject::binder(0x10, 0));
     middle.settle_counts();
 
-    let call = outer.call(inner, 0, 0, &empty());
-    inner.free(&call);
+    inner.free(&outer.call(inner, 0, 0, &empty()));
     let reply = inner.answer(outer, &object(FlatBinderObject::strong_handle(handle)));
     let handle = outer.object(&reply).handle();
     let served = outer.call(middle, handle, 0, &empty());

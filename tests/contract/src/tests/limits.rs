@@ -138,8 +138,7 @@ case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, own
     // Nodes of failed calls are not counted, nor those that somebody held for a while.
     owner.settle_counts();
     for number in 0..8 {
-        manager.free(&owner.call(&manager, 0, 0, &object(node(number))));
-        owner.free(&manager.answer(&owner, &empty()));
+        finish(&manager, &owner, &owner.call(&manager, 0, 0, &object(node(number))));
         owner.expect_forgotten();
     }
 });

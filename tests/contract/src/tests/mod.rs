@@ -8,8 +8,8 @@ use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::pages::page;
 use crate::port::{
-    bytes, call_of, empty, give_in_a_call, introduce, introduce_counted, object, parcel_of, stream, Port,
-    ROOM,
+    bytes, call_of, empty, finish, give_in_a_call, introduce, introduce_counted, object, parcel_of, stream,
+    Port, ROOM,
 };
 use crate::sg::SgParcel;
 use crate::stage::{Stage, SPACE};
@@ -169,11 +169,11 @@ fn logged_client(t: &Stage) -> (Logs<'_>, Port) {
     (Logs::of(t), t.client())
 }
 
-/// Serves a call that has come, and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
+/// Has a call delivered and answered, and keeps its buffer.
+fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
+    let call = client.call(server, 0, 0, &bytes(data));
     client.free(&server.answer(client, &empty()));
+    call
 }
 
 /// The flags of a oneway call that supersedes an equal one.

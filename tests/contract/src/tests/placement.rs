@@ -79,8 +79,7 @@ case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, cl
     let wakeups = Wakeups::of(t, &client);
     t.needs("the module parameter handoff=1", !has_parameter("handoff="));
     server.park();
-    server.free(&client.call(&server, 0, 0, &empty()));
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &client.call(&server, 0, 0, &empty()));
     let of_call = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_call, [SYNC], "of a caller who waits");
     server.park();

@@ -478,8 +478,7 @@ case!(wiped_when_asked_for, ["ALLOC-6"], with_parcel, |t, (server, client, mut p
     let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     // A neighbour keeps the page where it is.
     server.answer(&client, &empty());
-    client.call(&server, 0, 0, &bytes(b"after"));
-    server.answer(&client, &empty());
+    keep(&server, &client, b"after");
     let block = block(&server, &call, 0);
     assert_eq!(server.memory(block.buffer, 100), pattern(100, 1));
     server.free(&call);
@@ -489,14 +488,9 @@ case!(wiped_when_asked_for, ["ALLOC-6"], with_parcel, |t, (server, client, mut p
 
 case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], pair, |t, (server, client)| {
     // Neighbours on both sides keep the pages; what lies between is where the next call goes.
-    let keep = |data: &[u8]| {
-        let call = client.call(&server, 0, 0, &bytes(data));
-        client.free(&server.answer(&client, &empty()));
-        call
-    };
-    keep(b"before");
-    let between = keep(&pattern(512, 1));
-    keep(b"after");
+    keep(&server, &client, b"before");
+    let between = keep(&server, &client, &pattern(512, 1));
+    keep(&server, &client, b"after");
     server.free(&between);
     let mut parcel = SgParcel::new();
     parcel.parcel.bytes(&pattern(200, 2));
@@ -512,11 +506,7 @@ case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], pair, 
 
 // A buffer without data still has some bytes.
 case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], pair, |t, (server, client)| {
-    let kept = [1, 2, 3].map(|byte| {
-        let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));
-        client.free(&server.answer(&client, &empty()));
-        call
-    });
+    let kept = [1, 2, 3].map(|byte| keep(&server, &client, &[byte; 8]));
     server.free(&kept[1]);
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(LONG), Ok(()));

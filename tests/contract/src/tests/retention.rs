@@ -226,8 +226,7 @@ case!(lesson_s21_idle_processes_make_room_for_others, ["ALLOC-5", "lesson S21"],
         owner.enter_looper();
         let handle = introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &client);
         call.target = u64::from(handle);
-        owner.free(&client.call_with(&owner, &call));
-        client.free(&owner.answer(&client, &empty()));
+        finish(&owner, &client, &client.call_with(&owner, &call));
         owners.push(owner);
     }
     assert_eq!(kills(), before, "the OOM killer came");
