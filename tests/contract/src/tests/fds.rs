@@ -2,6 +2,7 @@
 //! File descriptors: which may be passed, what arrives, and that none is lost or left behind when
 //! something goes wrong.
 
+use super::wakeups::unwritable_read;
 use super::*;
 use crate::port::give_in_a_reply;
 use crate::sg::file_object;
@@ -490,19 +491,12 @@ case!(all_or_nothing, ["TXN-32", "TXN-27"], file_pair, |t, (server, client)| {
     finish(&server, &client, &call);
 });
 
-/// A read whose buffer cannot be written, so that nothing can be delivered.
-fn faulty_read(port: &Port) {
-    let args =
-        WriteReadOp { room: 512, read_buffer: Some(BAD_ADDRESS), read_consumed: 4, ..Default::default() };
-    assert_eq!(port.raw(args).errno, Errno::EFAULT);
-}
-
 case!(lesson_c15_undeliverable_call, ["TXN-28", "TXN-30", "WR-12", "lesson C15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
     client.start_blocking_call(0, 0, &file_parcel(line.theirs));
-    faulty_read(&server);
+    unwritable_read(&server);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
@@ -515,7 +509,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
     let before = server.actor.open_files();
     client.tell(0, 0, &file_parcel(line.theirs));
     client.tell(0, 0, &bytes(b"behind"));
-    faulty_read(&server);
+    unwritable_read(&server);
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
     server.start_read();
