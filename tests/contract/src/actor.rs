@@ -109,13 +109,7 @@ impl Actor {
     /// Either side of a fork: the conductor's, or the actor's, which never returns.
     fn forked(forked: ForkResult, (ours, theirs): (OwnedFd, OwnedFd), flags: CloneFlags) -> Self {
         match forked {
-            ForkResult::Parent { child } => Self {
-                channel: ours,
-                pid: child,
-                tid: child,
-                busy: RefCell::new(None),
-                child: Cell::new(true),
-            },
+            ForkResult::Parent { child } => Self { child: Cell::new(true), ..Self::with(ours, child) },
             ForkResult::Child => {
                 drop(ours);
                 nix::sched::unshare(flags).expect("new namespaces");
@@ -126,30 +120,32 @@ impl Actor {
         }
     }
 
-    fn another(&self, op: Op) -> (OwnedFd, Pid) {
+    fn with(channel: OwnedFd, pid: Pid) -> Self {
+        Self { channel, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(false) }
+    }
+
+    /// Another actor, as if it were a process of its own.
+    fn another(&self, op: Op) -> Self {
         let (ours, theirs) = channel();
         self.post(op, Some(&theirs));
-        let id = Pid::from_raw(self.number_of(self.finish()).expect("start an actor") as i32);
-        (ours, id)
+        let id = self.number_of(self.finish()).expect("start an actor");
+        Self::with(ours, Pid::from_raw(id as i32))
     }
 
     /// Another thread of the same process.
     pub fn thread(&self) -> Self {
-        let (channel, tid) = self.another(Op::Thread);
-        Self { channel, pid: self.pid, tid, busy: RefCell::new(None), child: Cell::new(false) }
+        Self { pid: self.pid, ..self.another(Op::Thread) }
     }
 
     /// A process forked from this one.
     pub fn fork(&self) -> Self {
-        let (channel, pid) = self.another(Op::Fork);
-        Self { channel, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(false) }
+        self.another(Op::Fork)
     }
 
     /// A process forked from this one into a new pid namespace, whose first process it is.
     pub fn fork_pid_namespace(&self) -> Self {
         kernel_namespaces::need(CloneFlags::CLONE_NEWPID);
-        let (channel, pid) = self.another(Op::ForkPidNamespace);
-        Self { channel, pid, tid: pid, busy: RefCell::new(None), child: Cell::new(false) }
+        self.another(Op::ForkPidNamespace)
     }
 
     /// The process.
@@ -392,24 +388,17 @@ impl Actor {
     pub fn limit_files(&self, more: usize) {
         let open = self.open_files();
         let mut free = (0..).filter(|number| !open.contains(number));
-        let limit = free.nth(more).expect("endless") as libc::rlim_t;
-        self.set_file_limit(limit);
+        let limit = free.nth(more).expect("endless") as u64;
+        self.set_limit(libc::RLIMIT_NOFILE, limit);
     }
 
     /// Limits the process to its present descriptors, even if it closes some.
     pub fn limit_all_files(&self) {
-        self.set_file_limit(0);
+        self.set_limit(libc::RLIMIT_NOFILE, 0);
     }
 
     /// Takes that limit away.
     pub fn unlimit_files(&self) {
-        self.set_file_limit(1024);
-    }
-
-    fn set_file_limit(&self, limit: libc::rlim_t) {
-        let limit = libc::rlimit { rlim_cur: limit, rlim_max: 4096 };
-        // SAFETY: the structure is whole, and nothing is to be written.
-        let result = unsafe { libc::prlimit(self.pid(), libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
-        nix::errno::Errno::result(result).expect("set a limit");
+        self.set_limit(libc::RLIMIT_NOFILE, 1024);
     }
 }

@@ -170,16 +170,6 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             done
         }
         Op::Duplicate { slot } => keep(device(slot)?.duplicate()?),
-        Op::Map { .. }
-        | Op::Unmap { .. }
-        | Op::Protect { .. }
-        | Op::Cover { .. }
-        | Op::Move { .. }
-        | Op::Advise { .. }
-        | Op::Fill { .. }
-        | Op::Touch { .. }
-        | Op::IntoPipe { .. }
-        | Op::Copy { .. } => memory(op)?,
         Op::BindMemory { node } => {
             let nodes: libc::c_ulong = 1 << node;
             let bits = libc::c_ulong::BITS + 1;
@@ -276,9 +266,7 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             keep(Device::from_fd(unsafe { nix::unistd::dup2_raw(&*device, fd)? }))
         }
         Op::PassIn => keep(Device::from_fd(fd.expect("a descriptor"))),
-        Op::Fork | Op::ForkPidNamespace | Op::Exec { .. } | Op::EndThread | Op::Exit => {
-            unreachable!("handled in the loop")
-        }
+        op => memory(op)?,
     })
 }
 
@@ -405,7 +393,7 @@ fn memory(op: Op) -> nix::Result<Answer> {
             unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) };
             0
         }
-        other => unreachable!("{other:?} is not about memory"),
+        other => unreachable!("{other:?} is one for the loop"),
     }))
 }
 

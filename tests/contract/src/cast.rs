@@ -3,7 +3,7 @@
 //! something, and a client that holds the node.
 
 use crate::actor::Actor;
-use crate::port::{empty, introduce, Port};
+use crate::port::{empty, introduce_counted, Port};
 use crate::scheduling::Schedule;
 use crate::stage::{Stage, SPACE};
 use binder_sys::*;
@@ -50,8 +50,7 @@ pub fn inheriting(t: &Stage) -> Cast {
 /// A client that holds the node of this server.
 pub fn cast_with(t: &Stage, server: Port, flags: u32) -> Cast {
     let (manager, client) = (t.manager(), t.client());
-    let handle = introduce(&manager, &server, node(flags), &client);
-    server.settle_counts();
+    let handle = introduce_counted(&manager, &server, node(flags), &client);
     Cast { manager, server, client, handle }
 }
 

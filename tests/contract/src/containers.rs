@@ -81,6 +81,14 @@ pub fn become_user(user: u32) {
     nix::sys::prctl::set_dumpable(true).expect("be dumpable");
 }
 
+/// Runs a closure in a child as this user; its panic becomes the caller's.
+pub fn as_user(user: u32, what: impl FnOnce()) {
+    child::run(|| {
+        become_user(user);
+        what();
+    });
+}
+
 /// Runs a closure as the first process of a container. Its root directory has `/proc` and an empty
 /// `/binderfs` of its own.
 pub fn run(place: &Path, users: Users, what: impl FnOnce(&Path)) {

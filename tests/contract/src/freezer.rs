@@ -2,13 +2,11 @@
 //! A process that freezes and thaws another one, and does nothing else.
 
 use crate::logs::{self, Debugfs, Logs};
-use crate::ops::{Answer, Op};
 use crate::port::Port;
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
 use nix::errno::Errno;
-use zerocopy::IntoBytes;
 
 /// A timeout that no test waits for.
 pub const LONG: u32 = 60_000;
@@ -57,17 +55,12 @@ impl Freezer {
 
     /// Begins one or the other, however long it takes.
     pub fn begin(&self, freeze: bool, timeout_ms: u32) {
-        let argument = self.request(freeze.into(), timeout_ms).as_bytes().to_vec();
-        self.port.actor.start(Op::Ioctl { slot: self.port.slot, number: ioctl::BINDER_FREEZE, argument });
+        self.port.start_ioctl(ioctl::BINDER_FREEZE, self.request(freeze.into(), timeout_ms));
     }
 
     /// Waits for the result of [`Self::begin`].
     pub fn finish(&self) -> nix::Result<()> {
-        match self.port.actor.finish() {
-            Answer::Argument(_) => Ok(()),
-            Answer::Failed(errno) => Err(Errno::from_raw(errno)),
-            other => panic!("{other:?}"),
-        }
+        self.port.finish_ioctl::<BinderFreezeInfo>().map(drop)
     }
 
     /// Thaws the process.
@@ -106,4 +99,12 @@ impl Freezer {
         next.kill();
         freezer.wait_gone();
     }
+}
+
+/// Kills a process, and waits until the driver has released all that it left.
+#[track_caller]
+pub fn kill_and_wait(t: &Stage, target: &Port) {
+    let freezer = Freezer::of(t, target);
+    target.kill();
+    freezer.wait_released(t);
 }

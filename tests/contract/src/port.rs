@@ -139,17 +139,28 @@ impl Port {
         self.actor.number(Op::Close { slot: self.slot }).expect("close");
     }
 
-    /// An ioctl with an argument; returns the argument afterwards.
-    pub fn ioctl<T: IntoBytes + FromBytes + Immutable>(&self, number: u32, argument: T) -> nix::Result<T> {
-        let argument = argument.as_bytes().to_vec();
+    /// Orders an ioctl with an argument.
+    pub fn start_ioctl(&self, number: u32, argument: impl IntoBytes + Immutable) {
         if number == ioctl::BINDER_THREAD_EXIT {
             self.inbox.left();
         }
-        match self.actor.order(Op::Ioctl { slot: self.slot, number, argument }) {
+        let argument = argument.as_bytes().to_vec();
+        self.actor.start(Op::Ioctl { slot: self.slot, number, argument });
+    }
+
+    /// Waits for the ioctl that is out; returns the argument afterwards.
+    pub fn finish_ioctl<T: FromBytes>(&self) -> nix::Result<T> {
+        match self.actor.finish() {
             Answer::Argument(bytes) => Ok(T::read_from_bytes(&bytes).expect("the same size")),
             Answer::Failed(errno) => Err(Errno::from_raw(errno)),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// An ioctl with an argument; returns the argument afterwards.
+    pub fn ioctl<T: IntoBytes + FromBytes + Immutable>(&self, number: u32, argument: T) -> nix::Result<T> {
+        self.start_ioctl(number, argument);
+        self.finish_ioctl()
     }
 
     /// An ioctl whose argument cannot be accessed.
@@ -303,6 +314,15 @@ impl Port {
         assert_eq!((outcome.errno, outcome.returns()), (Errno::from_raw(0), vec![Return::Noop]));
     }
 
+    /// Interrupts the `BINDER_WRITE_READ` that is out, which ends with `EINTR`.
+    #[track_caller]
+    pub fn interrupt_wait(&self) -> Outcome {
+        self.actor.interrupt();
+        let outcome = self.finish_raw();
+        assert_eq!(outcome.errno, Errno::EINTR);
+        outcome
+    }
+
     /// One read that returns something; `BR_NOOP` is left out.
     #[track_caller]
     pub fn read_once(&self) -> Vec<Return> {
@@ -311,6 +331,14 @@ impl Port {
         let mut items = outcome.returns();
         assert_eq!(items.remove(0), Return::Noop);
         items
+    }
+
+    /// Waits for the read that is out, which has to succeed; its returns without `BR_NOOP`.
+    #[track_caller]
+    pub fn finish_read(&self) -> Vec<Return> {
+        let outcome = self.finish_raw();
+        assert_eq!(outcome.errno, Errno::from_raw(0));
+        outcome.returns().into_iter().filter(|item| *item != Return::Noop).collect()
     }
 
     /// The test has written these without this type's moves: completions of them may come.
@@ -354,6 +382,16 @@ impl Port {
     /// The events that poll reports, 0 if none come.
     pub fn poll(&self, timeout_ms: u16) -> u64 {
         self.actor.number(Op::Poll { slot: self.slot, timeout_ms }).expect("poll")
+    }
+
+    /// A new epoll set of the device, level- or edge-triggered.
+    pub fn epoll(&self, edge: bool) -> usize {
+        self.actor.number(Op::EpollCreate { slot: self.slot, edge }).expect("an epoll set") as usize
+    }
+
+    /// The events that an epoll set reports, 0 if none come.
+    pub fn epoll_wait(&self, set: usize, timeout_ms: u16) -> u64 {
+        self.actor.number(Op::EpollWait { set, timeout_ms }).expect("wait")
     }
 
     /// Waits for a call that comes with a security context; returns where that lies as well.
@@ -434,23 +472,47 @@ impl Port {
 
     /// Places a parcel in the arena, and makes a transaction of it.
     pub fn place(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
+        self.place_flagged(handle, code, parcel, TransactionFlags::empty())
+    }
+
+    /// A transaction with this content and these flags.
+    pub fn place_flagged(
+        &self,
+        handle: u32,
+        code: u32,
+        parcel: &Parcel,
+        flags: TransactionFlags,
+    ) -> BinderTransactionData {
         BinderTransactionData {
             buffer: self.arena.place(&parcel.data),
             offsets: self.arena.place(parcel.offsets.as_bytes()),
-            ..parcel.to_handle(handle, code, TransactionFlags::empty())
+            ..parcel.to_handle(handle, code, flags)
         }
     }
 
     /// A oneway call with this content.
     pub fn place_oneway(&self, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
-        BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..self.place(handle, code, parcel) }
+        self.place_flagged(handle, code, parcel, TransactionFlags::ONE_WAY)
     }
 
     /// Sends a oneway call, and waits for its completion.
     #[track_caller]
     pub fn tell(&self, handle: u32, code: u32, parcel: &Parcel) {
-        self.start_transaction(&self.place_oneway(handle, code, parcel));
-        self.wait_for(Return::TransactionComplete);
+        self.tell_with(&self.place_oneway(handle, code, parcel), Return::TransactionComplete);
+    }
+
+    /// Sends a oneway call with every field chosen, and waits for this completion.
+    #[track_caller]
+    pub fn tell_with(&self, data: &BinderTransactionData, completion: Return) {
+        self.start_transaction(data);
+        self.wait_for(completion);
+    }
+
+    /// Sends a oneway call with every field chosen; returns its completion.
+    #[track_caller]
+    pub fn completion(&self, data: &BinderTransactionData) -> Return {
+        self.start_transaction(data);
+        self.wait("a completion", |item| (*item != Return::Noop).then_some(*item))
     }
 
     /// Sends a call, and waits for nothing.
@@ -469,6 +531,19 @@ impl Port {
     #[track_caller]
     pub fn send_call(&self, handle: u32, code: u32, parcel: &Parcel) {
         self.send(|c| c.transaction(&self.place(handle, code, parcel)));
+    }
+
+    /// Writes a call, reads nothing, and waits until a server has it.
+    #[track_caller]
+    pub fn send_call_to(
+        &self,
+        server: &Port,
+        handle: u32,
+        code: u32,
+        parcel: &Parcel,
+    ) -> BinderTransactionData {
+        self.send_call(handle, code, parcel);
+        server.wait_call()
     }
 
     /// Sends a call of which every field is chosen, and waits for nothing.
@@ -545,7 +620,13 @@ impl Port {
     /// Sends a call, and waits until a server has it.
     #[track_caller]
     pub fn call(&self, server: &Port, handle: u32, code: u32, parcel: &Parcel) -> BinderTransactionData {
-        self.start_call(handle, code, parcel);
+        self.call_with(server, &self.place(handle, code, parcel))
+    }
+
+    /// Sends a call with every field chosen, and waits until a server has it.
+    #[track_caller]
+    pub fn call_with(&self, server: &Port, data: &BinderTransactionData) -> BinderTransactionData {
+        self.start_transaction(data);
         server.wait_call()
     }
 
@@ -577,6 +658,15 @@ impl Port {
     /// The first object of a received transaction.
     pub fn object(&self, transaction: &BinderTransactionData) -> FlatBinderObject {
         self.object_at(transaction, 0)
+    }
+
+    /// Takes a strong count on the handle in a received transaction, and frees the buffer; the handle.
+    #[track_caller]
+    pub fn keep_handle(&self, transaction: &BinderTransactionData) -> u32 {
+        let handle = self.object(transaction).handle();
+        self.send(|c| c.acquire(handle));
+        self.free(transaction);
+        handle
     }
 
     /// All objects of a received transaction: nodes and handles.
@@ -656,6 +746,13 @@ pub fn call_of(item: &Return) -> Option<BinderTransactionData> {
     }
 }
 
+/// Serves a call that has come, and has the caller take the reply.
+#[track_caller]
+pub fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
+    server.free(call);
+    client.free(&server.answer(client, &empty()));
+}
+
 /// Gives a handle on a node of the owner's to the holder, by way of the context manager, and returns
 /// it. The holder has one strong count of its own; the manager keeps nothing.
 #[track_caller]
@@ -666,14 +763,19 @@ pub fn introduce(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &
     here
 }
 
+/// As [`introduce`]. The owner has confirmed the counts of its node, and has nothing else to read.
+#[track_caller]
+pub fn introduce_counted(manager: &Port, owner: &Port, node: FlatBinderObject, holder: &Port) -> u32 {
+    let handle = introduce(manager, owner, node, holder);
+    owner.settle_counts();
+    handle
+}
+
 /// Gives the context manager an object, and returns the handle that it gets for it. It has one strong
 /// count of its own.
 #[track_caller]
 pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) -> u32 {
-    let call = giving.call(manager, 0, 0, &object(given));
-    let handle = manager.object(&call).handle();
-    manager.send(|c| c.acquire(handle));
-    manager.free(&call);
+    let handle = manager.keep_handle(&giving.call(manager, 0, 0, &object(given)));
     giving.free(&manager.answer(giving, &empty()));
     handle
 }
@@ -683,9 +785,5 @@ pub fn give_in_a_call(manager: &Port, giving: &Port, given: FlatBinderObject) ->
 #[track_caller]
 pub fn give_in_a_reply(manager: &Port, asking: &Port, given: FlatBinderObject) -> u32 {
     manager.free(&asking.call(manager, 0, 0, &empty()));
-    let reply = manager.answer(asking, &object(given));
-    let handle = asking.object(&reply).handle();
-    asking.send(|c| c.acquire(handle));
-    asking.free(&reply);
-    handle
+    asking.keep_handle(&manager.answer(asking, &object(given)))
 }

@@ -8,7 +8,7 @@ use crate::logs::until;
 use crate::ops::Op;
 use crate::pids::GlobalPids;
 use crate::port::{bytes, empty, introduce, Port};
-use crate::stage::{Stage, SPACE};
+use crate::stage::Stage;
 use crate::suite::Driver;
 use crate::tests::nested::couple;
 use binder_sys::*;
@@ -119,9 +119,7 @@ fn close((manager, a, b, on_b, on_a): (Port, Port, Port, u32, u32)) -> [Port; 3]
 
 /// Another device of the same process, used by a thread.
 fn also(t: &Stage, thread: &Port, name: &str) -> Port {
-    let mut port =
-        Port::open(thread.actor.clone(), &thread.arena, &t.device(name), 0).expect("open the device");
-    port.map(SPACE).expect("map the space");
+    let port = t.client_at(&t.device(name), thread.actor.clone());
     port.enter_looper();
     port
 }
@@ -171,8 +169,7 @@ fn nested(t: &Stage) -> [Port; 3] {
 fn left(t: &Stage) -> [Port; 3] {
     let (manager, caller) = (t.manager(), t.client());
     let gone = caller.thread();
-    gone.send_call(0, CODE, &empty());
-    manager.wait_call();
+    gone.send_call_to(&manager, 0, CODE, &empty());
     gone.actor.start(Op::EndThread);
     let task = format!("/proc/{}/task/{}", caller.actor.pid(), gone.actor.tid());
     until("the thread ends", || (!Path::new(&task).exists()).then_some(()));
@@ -210,8 +207,7 @@ fn dead(t: &Stage) -> [Port; 3] {
 fn frozen(t: &Stage) -> [Port; 3] {
     let (manager, caller, freezer) = (t.manager(), t.client(), t.opened());
     Freezer::by(freezer.clone(), manager.actor.pid() as u32).freeze(0).expect("freeze");
-    caller.start_transaction(&caller.place_oneway(0, CODE, &empty()));
-    caller.wait_for(Return::TransactionPendingFrozen);
+    caller.tell_with(&caller.place_oneway(0, CODE, &empty()), Return::TransactionPendingFrozen);
     assert_eq!(caller.refused(&caller.place(0, CODE, &empty())), Return::FrozenReply);
     [caller, freezer, manager]
 }

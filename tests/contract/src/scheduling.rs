@@ -152,7 +152,8 @@ impl Actor {
         self.set_limit(libc::RLIMIT_NICE, (20 - nice) as u64);
     }
 
-    fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
+    /// Sets a limit of the process, the soft and the hard one.
+    pub fn set_limit(&self, resource: libc::__rlimit_resource_t, value: u64) {
         // The type is 32 bits wide for 32-bit tasks.
         let value = value as libc::rlim_t;
         let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
@@ -165,6 +166,11 @@ impl Actor {
 /// Keeps a thread on one CPU; thread 0 is the calling one.
 pub fn pin(thread: Pid, cpu: usize) {
     allow(thread, &[cpu]);
+}
+
+/// Keeps actors on the first CPU.
+pub fn share_a_cpu<'a>(actors: impl IntoIterator<Item = &'a Actor>) {
+    actors.into_iter().for_each(|actor| actor.pin(0));
 }
 
 /// Restricts a thread to these CPUs. A sleeping thread stays where it is until it is woken.

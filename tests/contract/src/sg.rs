@@ -69,7 +69,7 @@ impl SgParcel {
 
     /// A transaction of it, from anyone.
     pub fn to(&self, port: &Port, handle: u32, flags: TransactionFlags) -> BinderTransactionDataSg {
-        let data = BinderTransactionData { flags: flags.bits(), ..port.place(handle, 0, &self.parcel) };
+        let data = port.place_flagged(handle, 0, &self.parcel, flags);
         BinderTransactionDataSg { data, buffers_size: self.room }
     }
 

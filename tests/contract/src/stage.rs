@@ -168,6 +168,18 @@ impl Stage {
         Port::open(actor, &self.arena, &self.device("binder"), 0).expect("open the device")
     }
 
+    /// A device opened and its space mapped by an actor that exists.
+    pub fn client_at(&self, device: &Path, actor: Rc<Actor>) -> Port {
+        let mut port = Port::open(actor, &self.arena, device, 0).expect("open the device");
+        port.map(SPACE).expect("map the space");
+        port
+    }
+
+    /// The same with the device "binder".
+    pub fn client_by(&self, actor: Rc<Actor>) -> Port {
+        self.client_at(&self.device("binder"), actor)
+    }
+
     /// A new process with the device open and its space mapped.
     pub fn client(&self) -> Port {
         self.client_with(SPACE)

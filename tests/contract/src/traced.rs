@@ -7,7 +7,7 @@
 
 use crate::freezer::Freezer;
 use crate::netlink::Listener;
-use crate::port::{bytes, empty, give_in_a_call, introduce, object, Port};
+use crate::port::{bytes, empty, finish, give_in_a_call, introduce, object, Port};
 use crate::runner::{in_namespaces, private_mounts, SCRATCH};
 use crate::sg::{array_bytes, file_object, SgParcel};
 use crate::shrinker::Shrinker;
@@ -197,9 +197,7 @@ fn threads(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     server.ioctl(ioctl::BINDER_SET_MAX_THREADS, 2u32).expect("a pool of two");
     record.start(t, &[("server", &server), ("client", &client)]);
-    let call = client.call(&server, 0, 0, &empty());
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &client.call(&server, 0, 0, &empty()));
     record.stop();
     server.ignore_passed();
 }
@@ -210,9 +208,7 @@ fn nodes(t: &Stage, record: &mut Recorder) {
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x11), &holder);
     // Back to the owner, as its node.
     let call = holder.call(&manager, 0, 7, &object(FlatBinderObject::strong_handle(handle)));
-    let again = manager.object(&call).handle();
-    manager.send(|c| c.acquire(again));
-    manager.free(&call);
+    let again = manager.keep_handle(&call);
     holder.free(&manager.answer(&holder, &empty()));
     manager.free(&owner.call(&manager, 0, 8, &empty()));
     owner.free(&manager.answer(&owner, &object(FlatBinderObject::strong_handle(again))));
@@ -229,10 +225,7 @@ fn files(t: &Stage, record: &mut Recorder) {
     record.start(t, &[("server", &server), ("client", &client)]);
     let mut parcel = bytes(b"lead");
     parcel.object(&file_object(first)).object(&file_object(second));
-    let call =
-        BinderTransactionData { flags: TransactionFlags::ACCEPT_FDS.bits(), ..client.place(0, 3, &parcel) };
-    client.start_transaction(&call);
-    let call = server.wait_call();
+    let call = client.call_with(&server, &client.place_flagged(0, 3, &parcel, TransactionFlags::ACCEPT_FDS));
     let fd = server.received_fd(&call, 0);
     server.free(&call);
     let mut answer = empty();
@@ -249,9 +242,7 @@ fn pointers(t: &Stage, record: &mut Recorder) {
     let mut parcel = SgParcel::new();
     let block = parcel.block(&client.arena, &array_bytes(&[fd, fd]));
     parcel.array(block, 0, 2);
-    let call = client.call_sg(&server, &parcel.call(&client));
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
     record.stop();
 }
 
@@ -275,11 +266,8 @@ fn nested(t: &Stage, record: &mut Recorder) {
     let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0));
     record.start(t, &[("server", &server), ("client", &client)]);
     let call = client.call(&server, 0, 1, &empty());
-    let back = server.call(&client, handle, 2, &empty());
-    client.free(&back);
-    server.free(&client.answer(&server, &empty()));
-    server.free(&call);
-    client.free(&server.answer(&client, &empty()));
+    finish(&client, &server, &server.call(&client, handle, 2, &empty()));
+    finish(&server, &client, &call);
     record.stop();
 }
 
@@ -302,8 +290,7 @@ fn refused(t: &Stage, record: &mut Recorder) {
 fn failed_reply(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("server", &server), ("client", &client)]);
-    let call = client.call(&server, 0, 1, &empty());
-    server.free(&call);
+    server.free(&client.call(&server, 0, 1, &empty()));
     let mut answer = bytes(&[0; 32]);
     answer.offsets.push(8);
     server.reply(&answer);
@@ -314,19 +301,14 @@ fn failed_reply(t: &Stage, record: &mut Recorder) {
 fn update(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     let freezer = Freezer::of(t, &server);
-    let call = |flags: TransactionFlags, data: &[u8]| BinderTransactionData {
-        flags: flags.bits(),
-        ..client.place(0, 1, &bytes(data))
-    };
-    client.start_transaction(&call(TransactionFlags::ONE_WAY, b"first"));
-    client.wait_for(Return::TransactionComplete);
+    client.tell(0, 1, &bytes(b"first"));
     let first = server.wait_call();
     freezer.freeze(0).expect("freeze");
     record.start(t, &[("server", &server), ("client", &client)]);
     let updating = TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN;
     for data in [&b"old"[..], b"newer"] {
-        client.start_transaction(&call(updating, data));
-        client.wait_for(Return::TransactionPendingFrozen);
+        let update = client.place_flagged(0, 1, &bytes(data), updating);
+        client.tell_with(&update, Return::TransactionPendingFrozen);
     }
     freezer.thaw().expect("thaw");
     server.free(&first);

@@ -2,7 +2,7 @@
 //! The scenes in which the questions of the worked examples are asked.
 
 use super::Players;
-use crate::port::{bytes, empty, introduce};
+use crate::port::{bytes, empty, introduce, introduce_counted};
 use crate::stage::Stage;
 use binder_sys::FlatBinderObject;
 
@@ -31,10 +31,8 @@ impl Question {
 /// A thread calls a service, which calls another, which does something else.
 fn waiting(t: &Stage) -> Players {
     let (manager, ui, middle, last) = (t.manager(), t.client(), t.server(), t.server());
-    let on_middle = introduce(&manager, &middle, FlatBinderObject::binder(8, 0), &ui);
-    middle.settle_counts();
-    let on_last = introduce(&manager, &last, FlatBinderObject::binder(8, 0), &middle);
-    last.settle_counts();
+    let on_middle = introduce_counted(&manager, &middle, FlatBinderObject::binder(8, 0), &ui);
+    let on_last = introduce_counted(&manager, &last, FlatBinderObject::binder(8, 0), &middle);
     ui.call(&middle, on_middle, 3, &empty());
     ui.actor.expect_blocked();
     middle.call(&last, on_last, 4, &empty());
@@ -55,8 +53,7 @@ fn node(t: &Stage) -> Players {
     let (manager, owner, one, other) = (t.manager(), t.server(), t.client(), t.client());
     let object = || FlatBinderObject::binder(0x5000, 0x6000);
     introduce(&manager, &owner, object(), &one);
-    let handle = introduce(&manager, &owner, object(), &other);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, object(), &other);
     other.send(|c| c.increfs(handle).request_death(handle, 1));
     vec![("MANAGER", manager), ("OWNER", owner), ("ONE", one), ("OTHER", other)]
 }

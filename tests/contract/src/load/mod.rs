@@ -117,9 +117,7 @@ pub fn serve(path: &Path, threads: u32, ready: impl FnOnce()) {
     }
     process.device.set_max_threads(threads).expect("allow threads");
     ready();
-    let mut worker = Worker::new(&process, 0);
-    worker.out.enter_looper();
-    worker.serve_for_ever();
+    Worker::new(&process, 0).enter_and_serve();
 }
 
 /// Calls the context manager of a device, and checks the answers.

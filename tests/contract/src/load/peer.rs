@@ -33,9 +33,7 @@ pub fn manage(device: &Path, shared: &'static Shared, ready: impl FnOnce()) {
     let process = Process::open(device, SPACE, 0, shared).expect("open the device");
     process.device.set_context_manager().expect("become context manager");
     ready();
-    let mut worker = Worker::new(&process, 0);
-    worker.out.enter_looper();
-    worker.serve_for_ever();
+    Worker::new(&process, 0).enter_and_serve();
 }
 
 /// Serves and calls until the process is killed.
@@ -57,11 +55,7 @@ pub fn play(args: &LoadArgs, device: &Path, shared: &'static Shared, id: u32) ->
                 insist(caller.call_around().with_context(|| format!("caller {number} of process {id}")));
             });
         }
-        let serve = || {
-            let mut worker = Worker::new(&process, 0);
-            worker.out.enter_looper();
-            worker.serve_for_ever();
-        };
+        let serve = || Worker::new(&process, 0).enter_and_serve();
         if slot % 4 == 1 {
             // The task that opened the device, its group's leader, has ended; other threads run.
             scope.spawn(serve);

@@ -272,8 +272,14 @@ impl Worker {
         });
     }
 
+    /// Enters the loop, and serves until the process is killed.
+    pub fn enter_and_serve(&mut self) -> ! {
+        self.out.enter_looper();
+        self.serve_for_ever()
+    }
+
     /// Serves until the process is killed.
-    pub fn serve_for_ever(&mut self) -> ! {
+    fn serve_for_ever(&mut self) -> ! {
         loop {
             let served = match self.next() {
                 Ok(Return::Transaction(call)) => self.serve(&call),

@@ -37,8 +37,7 @@ fn expect_deadline(port: &Port, nice: i32) {
 // A caller with a deadline counts by its nice value, for nodes of any kind.
 case!(deadline_is_not_inherited, ["TXN-31"], inheriting, |t, cast| {
     let object = FlatBinderObject { binder: 0x300, ..node(19) };
-    let plain = introduce(&cast.manager, &cast.server, object, &cast.client);
-    cast.server.settle_counts();
+    let plain = introduce_counted(&cast.manager, &cast.server, object, &cast.client);
     cast.client.actor.set_schedule(Nice(7));
     give_a_deadline(t, &cast.client);
     for handle in [cast.handle, plain] {
@@ -73,8 +72,7 @@ case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
     cast.call(Nice(0));
     cast.answer();
     let object = FlatBinderObject { binder: 0x300, ..node(FIFO_30) };
-    cast.handle = introduce(&cast.manager, &cast.server, object, &cast.client);
-    cast.server.settle_counts();
+    cast.handle = introduce_counted(&cast.manager, &cast.server, object, &cast.client);
     cast.server.park();
     cast.call(Nice(3));
     let served = cast.server.actor.nice();
@@ -86,8 +84,7 @@ case!(server_keeps_its_deadline, ["TXN-31", "TXN-12"], |t| {
 // A server with a deadline passes on its nice value, which is its caller's while it serves.
 case!(chain_goes_on_from_a_deadline, ["TXN-31"], inheriting, |t, cast| {
     let last = t.server();
-    let on_last = introduce(&cast.manager, &last, node(INHERIT), &cast.server);
-    last.settle_counts();
+    let on_last = introduce_counted(&cast.manager, &last, node(INHERIT), &cast.server);
     cast.server.park();
     give_a_deadline(t, &cast.server);
     cast.call(Nice(6));
@@ -157,8 +154,7 @@ case!(pool_keeps_its_flag, ["LOOP-7"], Stage::server, |t, server| {
         server.actor.set_policy(policy | libc::SCHED_RESET_ON_FORK, priority);
         server.park();
         assert!(server.actor.resets_on_fork(), "{:#x} while it waits", server.actor.policy());
-        server.actor.interrupt();
-        assert_eq!(server.finish_raw().errno, Errno::EINTR);
+        server.interrupt_wait();
     }
 });
 
@@ -177,8 +173,7 @@ case!(flag_outlives_oneway_calls, ["TXN-31", "LOOP-7"], |t| {
             cast.server.park();
             assert_eq!(actor.policy(), libc::SCHED_OTHER | flag, "while it waits for the next");
         }
-        actor.interrupt();
-        assert_eq!(cast.server.finish_raw().errno, Errno::EINTR);
+        cast.server.interrupt_wait();
     }
 });
 

@@ -3,13 +3,6 @@
 
 use super::*;
 
-/// Has a call delivered and answered, and keeps its buffer.
-fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
-    let call = client.call(server, 0, 0, &bytes(data));
-    client.free(&server.answer(client, &empty()));
-    call
-}
-
 case!(freed_twice, ["OBJ-12"], pair, |t, (server, client)| {
     let first = keep(&server, &client, &pattern(100, 1));
     let second = keep(&server, &client, &pattern(100, 2));
@@ -140,12 +133,8 @@ case!(wiped_when_asked_for, ["ALLOC-6"], pair, |t, (server, client)| {
     // Neighbours keep the page where it is.
     keep(&server, &client, b"before");
     let secret = pattern(256, 5);
-    let data = BinderTransactionData {
-        flags: TransactionFlags::CLEAR_BUF.bits(),
-        ..client.place(0, 0, &bytes(&secret))
-    };
-    client.start_transaction(&data);
-    let call = server.wait_call();
+    let call =
+        client.call_with(&server, &client.place_flagged(0, 0, &bytes(&secret), TransactionFlags::CLEAR_BUF));
     server.answer(&client, &empty());
     keep(&server, &client, b"after");
     assert_eq!(server.data(&call), secret);

@@ -46,8 +46,7 @@ impl Cgroup {
 
 /// A call whose data the receiver does not look at: it would have to pay for the copy.
 fn send_unread(client: &Port, manager: &Port, data: &[u8]) {
-    manager.free(&client.call(manager, 0, 0, &bytes(data)));
-    client.free(&manager.answer(client, &empty()));
+    finish(manager, client, &client.call(manager, 0, 0, &bytes(data)));
 }
 
 case!(receiver_pays, ["ALLOC-5"], needs_charging, |t, ()| {
@@ -118,8 +117,7 @@ case!(nobody_is_killed_for_a_page_table, ["ALLOC-5", "TXN-19"], needs_charging, 
     let call = client.place_oneway(0, 0, &bytes(b"something"));
     let was_sent = (0..200u64).any(|pages| {
         std::fs::write(cgroup.0.join("memory.max"), (limit + pages * 4096).to_string()).expect("set a limit");
-        client.start_transaction(&call);
-        let answer = client.wait("a completion", |item| (*item != Return::Noop).then_some(*item));
+        let answer = client.completion(&call);
         assert!(matches!(answer, Return::TransactionComplete | Return::FailedReply), "{answer:?}");
         answer == Return::TransactionComplete
     });

@@ -7,7 +7,9 @@ use super::limits::Limit;
 use super::options::stat;
 use super::*;
 use crate::agent::with_a_failure;
-use crate::containers::{self, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER};
+use crate::containers::{
+    self, as_user, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER,
+};
 use crate::kernel_namespaces;
 use binder_sys::fs::{add_device, mount_at};
 use binder_sys::mounting::Mount;
@@ -72,8 +74,7 @@ case!(options_in_a_container, ["BFS-2", "BFS-4", "BFS-13"], |t| {
         mount_at(path, Some(options)).expect("mount");
         assert_eq!(stat(&path.join("anbox-binder")), (0o660, 0, 33));
         call(&path.join("anbox-binder"), 0);
-        child::run(|| {
-            become_user(33);
+        as_user(33, || {
             assert_eq!(Device::open(&path.join("binder")).expect("open").version(), Ok(8));
             assert_eq!(add_device(path, "extra").err(), Some(Errno::EACCES));
         });
@@ -173,8 +174,7 @@ case!(namespaces_within_count_for_their_user, ["BFS-3", "BFS-6"], |t| {
     containers::run(&t.directory("container"), ROOTLESS, |path| {
         mount_at(path, None).expect("mount");
         // As another user of the container, in namespaces below it: all of it is the same user outside.
-        child::run(|| {
-            become_user(33);
+        as_user(33, || {
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).expect("unshare");
             std::fs::write("/proc/self/uid_map", "0 33 1").expect("uid_map");
             assert_eq!(fill(Path::new("/tmp")), 7);
@@ -230,8 +230,7 @@ case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
     assert_eq!(stat(&place.join("binder")), (0o600, 1000, 1000), "root of the instance is user 1000 here");
     assert_eq!(stat(&place), (0o755, 1000, 1000));
     assert_eq!(stat(&t.device("binder")), (0o600, 0, 0), "and root where it is not mapped");
-    child::run(|| {
-        become_user(1000);
+    as_user(1000, || {
         assert_eq!(Device::open(&place.join("binder")).expect("open").version(), Ok(8));
         assert_eq!(Device::open(&t.device("binder")).err(), Some(Errno::EACCES));
         add_device(&place, "added").expect("it may open binder-control");
@@ -247,8 +246,7 @@ case!(mapped_mount, ["BFS-1", "BFS-2", "BFS-8"], |t| {
     // A device whose owner is not mapped in the mount is for root alone: its mode is 0600.
     chown(t.device("renamed"), Some(5000), None).expect("chown");
     assert_eq!(stat(&place.join("renamed")).1, 65534);
-    child::run(|| {
-        become_user(1000);
+    as_user(1000, || {
         assert_eq!(Device::open(&place.join("renamed")).err(), Some(Errno::EACCES));
     });
 });
@@ -266,8 +264,7 @@ case!(mapped_mount_in_a_container, ["BFS-1", "BFS-2"], |t| {
         mount.move_to("/tmp").expect("mount it");
         let device = Path::new("/tmp/binder");
         assert_eq!(stat(device), (0o600, 33, 33));
-        child::run(|| {
-            become_user(33);
+        as_user(33, || {
             call(device, 33);
             assert_eq!(Device::open(&path.join("binder")).err(), Some(Errno::EACCES));
         });

@@ -63,8 +63,7 @@ case!(manager_cannot_call_itself_through_another_file, ["CTX-3"], |t| {
         return; // Upstream compares files, not processes: the call would wait for its own thread.
     }
     let manager = t.manager();
-    let mut other = t.open_by(manager.actor.clone());
-    other.map(4096).expect("map");
+    let other = t.client_by(manager.actor.clone());
     assert_eq!(other.failure(&other.place(0, 0, &empty())), failed(Errno::EINVAL));
 });
 
@@ -162,13 +161,7 @@ case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], pair, |t, (manag
 });
 
 case!(devices_have_managers_of_their_own, ["BFS-14", "CTX-1"], pair, |t, (manager, client)| {
-    let path = t.device("hwbinder");
-    let open = || {
-        let actor = Rc::new(Actor::new());
-        let mut port = Port::open(actor, &client.arena, &path, 0).expect("open");
-        port.map(65536).expect("map");
-        port
-    };
+    let open = || t.client_at(&t.device("hwbinder"), Rc::new(Actor::new()));
     let (other_manager, other_client) = (open(), open());
     assert_eq!(other_client.refused(&other_client.place(0, 0, &empty())), Return::DeadReply);
     other_manager.set_context_manager().expect("a device of its own");

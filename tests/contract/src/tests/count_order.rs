@@ -292,8 +292,7 @@ case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], scene, |t, s| {
 });
 
 case!(updates_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
-    let mut parcel = object(strong(ID));
-    parcel.object(&FlatBinderObject { kind: 1, ..strong(OTHER) });
+    let parcel = parcel_of([strong(ID), FlatBinderObject { kind: 1, ..strong(OTHER) }]);
     s.x.send_call(0, 0, &parcel);
     let told = s.x.drain();
     assert_eq!(told, [Return::FailedReply], "nobody got the node, so nothing is returned of it");

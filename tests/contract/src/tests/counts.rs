@@ -6,8 +6,7 @@ use super::*;
 /// A holder with one strong count on the owner's node.
 fn held(t: &Stage) -> (Port, Port, Port, u32) {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     (manager, owner, holder, handle)
 }
 

@@ -478,8 +478,7 @@ case!(holder_dies_with_everything_unread, ["REL-2", "DN-3"], five, |t, (scene, h
 });
 
 case!(two_opens_are_two_holders, ["DN-2"], scene, |t, scene| {
-    let mut other = t.open_by(scene.holder.actor.clone());
-    other.map(SPACE).expect("map");
+    let other = t.client_by(scene.holder.actor.clone());
     let handle = introduce(&scene.manager, &scene.owner, FlatBinderObject::binder(0x10, 0), &other);
     scene.request();
     other.send(|c| c.request_death(handle, COOKIE));

@@ -18,8 +18,7 @@ case!(callee_while_it_serves, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
 });
 
 case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(b"a legacy"));
     server.kill();
     let reply = client.wait_reply();
@@ -76,8 +75,7 @@ case!(caller_while_served, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
 });
 
 case!(caller_after_the_reply, ["REL-2", "OBJ-13"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(&[1; 10_000]));
     client.kill();
     let next = t.client();
@@ -98,8 +96,7 @@ case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], Stage::manager, |t, serve
 /// Three processes in a chain: a calls b, b calls c, and c serves.
 fn chain(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
-    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.settle_counts();
+    let on_b = introduce_counted(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     a.call(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());
     (a, b, c)
@@ -137,8 +134,7 @@ case!(start_of_a_chain, ["TXN-13", "TXN-26"], chain, |t, (a, b, c)| {
 case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
     for inner_is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send_call(on_b, 1, &empty());
-        b.wait_call();
+        a.send_call_to(&b, on_b, 1, &empty());
         b.start_blocking_call(on_a, 2, &empty());
         if inner_is_delivered {
             a.wait_call();
@@ -156,8 +152,7 @@ case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
 case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
     for is_delivered in [false, true] {
         let (manager, a, b, on_b, on_a) = couple(t);
-        a.send_call(on_b, 1, &empty());
-        b.wait_call();
+        a.send_call_to(&b, on_b, 1, &empty());
         b.start_blocking_call(on_a, 2, &empty());
         if is_delivered {
             a.wait_call();
@@ -176,13 +171,11 @@ case!(who_called_back, ["TREL-1", "TXN-11", "TXN-26"], |t| {
 /// A circle: a calls b, b calls c, and c calls a, whose waiting thread serves that.
 fn circle(t: &Stage) -> (Port, Port, Port) {
     let (c, a, b) = (t.manager(), t.client(), t.server());
-    let on_b = introduce(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.settle_counts();
+    let on_b = introduce_counted(&c, &b, FlatBinderObject::binder(0xb0, 0), &a);
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
     a.call(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());
-    c.start_call(on_a, 3, &empty());
-    assert_eq!(a.wait_call().code, 3);
+    assert_eq!(c.call(&a, on_a, 3, &empty()).code, 3);
     (a, b, c)
 }
 
@@ -233,11 +226,7 @@ case!(both_at_once, ["REL-2", "TREL-1"], |t| {
 });
 
 case!(lesson_c12_threads_in_every_state, ["REL-2", "TREL-1"], |t| {
-    let (manager, victim, peer) = (t.manager(), t.server(), t.server());
-    let on_victim = introduce(&manager, &victim, FlatBinderObject::binder(0x10, 0), &peer);
-    let on_peer = introduce(&manager, &peer, FlatBinderObject::binder(0x20, 0), &victim);
-    victim.settle_counts();
-    peer.settle_counts();
+    let (manager, victim, peer, on_peer, on_victim) = couple(t);
     let (waiting, calling, serving) = (victim.looper(), victim.thread(), victim.looper());
     let (second, third) = (peer.thread(), peer.looper());
     // One serves, one calls, one waits, and one call is queued.
@@ -292,8 +281,7 @@ case!(owner_with_handles_everywhere, ["NODE-12", "REL-2"], manager_and_server, |
 });
 
 case!(object_in_an_unread_reply, ["OBJ-13", "REL-2"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&object(FlatBinderObject::binder(0x10, 0x20)));
     client.kill();
     server.expect_forgotten();

@@ -3,7 +3,6 @@
 
 use super::limits::Limit;
 use super::*;
-use crate::port::Outcome;
 
 pub(super) const DEFER: u32 = TransactionFlags::DEFER_COMPLETE.bits();
 /// The drivers of Linux 7.3 ignore the flag.
@@ -42,13 +41,6 @@ fn waits_after_reply(t: &Stage, server: &Port, client: &Port) -> bool {
     true
 }
 
-/// Reads once.
-#[track_caller]
-fn read(outcome: Outcome) -> Vec<Return> {
-    assert_eq!(outcome.errno, Errno::from_raw(0));
-    outcome.returns().into_iter().filter(|item| *item != Return::Noop).collect()
-}
-
 /// Checks that the items are completions, and behind them a call. Returns the call.
 #[track_caller]
 fn completions_and_call(items: &[Return], completions: usize) -> BinderTransactionData {
@@ -63,7 +55,7 @@ case!(reply_of_a_server_takes_one_ioctl_a_call, ["TXN-33"], serving, |t, (server
             return;
         }
         client.start_blocking_call(0, 0, &empty());
-        let call = completions_and_call(&read(server.finish_raw()), 1);
+        let call = completions_and_call(&server.finish_read(), 1);
         server.free(&call);
     }
     server.answer(&client, &empty());
@@ -71,14 +63,14 @@ case!(reply_of_a_server_takes_one_ioctl_a_call, ["TXN-33"], serving, |t, (server
 
 case!(oneway_by_accident_from_outside_of_the_pool, ["TXN-33", "TXN-16"], pair, |_t, (server, client)| {
     client.start_transaction(&flagged_oneway(&client));
-    assert_eq!(read(client.finish_raw()), [COMPLETE], "it returns before it would wait");
+    assert_eq!(client.finish_read(), [COMPLETE], "it returns before it would wait");
     server.free(&server.wait_call());
 });
 
 case!(oneway_by_accident_in_the_pool, ["TXN-33", "TXN-16"], |t| {
     let (server, looper) = (t.manager(), t.server());
     looper.start_transaction(&flagged_oneway(&looper));
-    assert_eq!(read(looper.finish_raw()), [COMPLETE]);
+    assert_eq!(looper.finish_read(), [COMPLETE]);
     server.free(&server.wait_call());
 });
 
@@ -88,7 +80,7 @@ case!(oneway_by_accident_while_serving, ["TXN-33", "TXN-16"], |t| {
     let call = client.call(&owner, handle, 0, &empty());
     owner.free(&call);
     owner.start_transaction(&flagged_oneway(&owner));
-    assert_eq!(read(owner.finish_raw()), [COMPLETE]);
+    assert_eq!(owner.finish_read(), [COMPLETE]);
     owner.answer(&client, &empty());
     manager.free(&manager.wait_call());
 });
@@ -108,7 +100,7 @@ case!(oneway_comes_with_the_outcome_of_a_call, ["TXN-33", "TXN-18"], pair, |t, (
     server.free(&server.wait_call());
     server.reply(&empty());
     if waits {
-        let items = read(client.finish_raw());
+        let items = client.finish_read();
         assert!(matches!(items[..], [COMPLETE, COMPLETE, Return::Reply(_)]), "{items:?}");
     } else {
         client.wait_reply();
@@ -126,7 +118,7 @@ case!(oneway_and_reply_of_one_write, ["TXN-33"], |t| {
     other.free(&other.wait_call());
     if t.ours_alone(NO_FLAG, server.actor.is_blocked()) {
         client.start_blocking_call(0, 0, &empty());
-        server.free(&completions_and_call(&read(server.finish_raw()), 2));
+        server.free(&completions_and_call(&server.finish_read(), 2));
         server.answer(&client, &empty());
     }
 });
@@ -136,14 +128,13 @@ case!(reply_during_a_call, ["TXN-33", "TXN-26"], |t| {
     let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0x20));
     server.free(&client.call(&server, 0, 0, &empty()));
     // The server calls back, and waits for the reply when the outer call has its own.
-    server.start_call(handle, 0, &empty());
-    client.free(&client.wait_call());
+    client.free(&server.call(&client, handle, 0, &empty()));
     client.start(&flagged_reply(&client));
     server.free(&server.wait_reply());
     let waits = t.ours_alone(NO_FLAG, client.actor.is_blocked());
     server.reply(&empty());
     if waits {
-        let items = read(client.finish_raw());
+        let items = client.finish_read();
         assert!(matches!(items[..], [COMPLETE, Return::Reply(_)]), "{items:?}");
     } else {
         client.wait_reply();
@@ -156,14 +147,14 @@ case!(failed_reply_is_not_deferred, ["TXN-33", "TXN-25"], pair, |_t, (server, cl
     server.free(&client.call(&server, 0, 0, &empty()));
     let reply = BinderTransactionData { data_size: 8 << 20, ..server.place(0, 0, &empty()) };
     server.start(&stream(|c| c.reply(&flagged(reply))));
-    assert_eq!(read(server.finish_raw()), [COMPLETE]);
+    assert_eq!(server.finish_read(), [COMPLETE]);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
 });
 
 case!(failed_reply_with_objects_is_not_deferred, ["TXN-33", "TXN-25"], serving, |_t, (server, client)| {
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     server.start(&stream(|c| c.reply(&flagged(reply))));
-    assert_eq!(read(server.finish_raw()), [COMPLETE]);
+    assert_eq!(server.finish_read(), [COMPLETE]);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
 });
 
@@ -171,7 +162,7 @@ case!(node_update_is_read_with_its_completion, ["TXN-33", "NODE-7"], serving, |_
     let node = FlatBinderObject::binder(0x10, 0x20);
     let id = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
     server.start(&stream(|c| c.reply(&flagged(server.place(0, 0, &object(node))))));
-    assert_eq!(read(server.finish_raw()), [Return::Increfs(id), Return::Acquire(id), COMPLETE]);
+    assert_eq!(server.finish_read(), [Return::Increfs(id), Return::Acquire(id), COMPLETE]);
     client.wait_reply();
 });
 
@@ -183,7 +174,7 @@ case!(node_update_behind_a_deferred_completion, ["TXN-33", "NODE-7"], |t| {
     let id = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
     let data = object(FlatBinderObject::binder(id.ptr, id.cookie));
     server.start(&stream(|c| c.reply(&flagged(server.place(0, 0, &data)))));
-    assert_eq!(read(server.finish_raw()), [COMPLETE, Return::Increfs(id), Return::Acquire(id), COMPLETE]);
+    assert_eq!(server.finish_read(), [COMPLETE, Return::Increfs(id), Return::Acquire(id), COMPLETE]);
     client.wait_reply();
     other.free(&other.wait_call());
 });
@@ -191,9 +182,7 @@ case!(node_update_behind_a_deferred_completion, ["TXN-33", "NODE-7"], |t| {
 case!(frozen_receiver_is_not_deferred, ["TXN-33", "TXN-16"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
-    client.start_transaction(&flagged_oneway(&client));
-    let told = client.wait("a completion", |item| Some(*item).filter(|item| *item != Return::Noop));
-    assert_eq!(told, Return::TransactionPendingFrozen);
+    assert_eq!(client.completion(&flagged_oneway(&client)), Return::TransactionPendingFrozen);
     assert_eq!(freezer.thaw(), Ok(()));
     server.free(&server.wait_call());
 });
@@ -237,8 +226,7 @@ case!(signal_leaves_it_unread, ["TXN-33", "WR-7"], serving, |t, (server, client)
     if !waits_after_reply(t, &server, &client) {
         return;
     }
-    server.actor.interrupt();
-    assert_eq!(server.finish_raw().errno, Errno::EINTR);
+    server.interrupt_wait();
     client.start_call(0, 0, &empty());
     server.free(&completions_and_call(&server.read_once(), 1));
     server.answer(&client, &empty());
@@ -294,11 +282,10 @@ case!(call_behind_it_is_served_before_another_is_made, ["TXN-33", "TXN-10"], |t|
     client.start_blocking_call(0, 0, &empty());
     server.expect_no_room();
     server.start_call(handle, 0, &empty());
-    let items = read(server.finish_raw());
+    let items = server.finish_read();
     let call = completions_and_call(&items, 1);
     assert_eq!(server.read_once(), [Return::FailedReply]);
-    server.free(&call);
-    server.answer(&client, &empty());
+    finish(&server, &client, &call);
 });
 
 case!(parameter_switches_it_off, ["TXN-33"], serving, |t, (server, client)| {
@@ -308,6 +295,6 @@ case!(parameter_switches_it_off, ["TXN-33"], serving, |t, (server, client)| {
     }
     let _off = Limit::at(file, 0);
     server.start(&flagged_reply(&server));
-    assert_eq!(read(server.finish_raw()), [COMPLETE]);
+    assert_eq!(server.finish_read(), [COMPLETE]);
     client.wait_reply();
 });

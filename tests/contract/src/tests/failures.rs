@@ -147,10 +147,7 @@ pub(super) fn wrong_content(port: &Port) -> Vec<Row<'static>> {
 pub(super) fn wrong_target(world: &World) -> Vec<Row<'static>> {
     use Return::{DeadReply, FailedReply};
     let to = |handle| plain(world.client.place(handle, 0, &bytes(b"data")));
-    let oneway = |handle, size: usize| {
-        let data = world.client.place(handle, 0, &bytes(&vec![1; size]));
-        plain(BinderTransactionData { flags: TransactionFlags::ONE_WAY.bits(), ..data })
-    };
+    let oneway = |handle, size: usize| plain(world.client.place_oneway(handle, 0, &bytes(&vec![1; size])));
     vec![
         ("an unknown handle", to(NO_HANDLE), FailedReply, EINVAL),
         ("a weak handle", to(world.weak), FailedReply, EINVAL),

@@ -239,8 +239,7 @@ case!(become_context_manager, ["CTX-1"], |t| {
 fn sweep_call(t: &Stage, parcel: impl Fn(&Cast) -> Parcel, flags: TransactionFlags) {
     sweep_cast(t, |cast, nth| {
         let parcel = parcel(cast);
-        let data = BinderTransactionData { flags: flags.bits(), ..cast.client.place(0, 7, &parcel) };
-        let commands = stream(|c| c.transaction(&data));
+        let commands = stream(|c| c.transaction(&cast.client.place_flagged(0, 7, &parcel, flags)));
         let (_, is_hit) = faulty_io(&cast.client, nth, &commands, 0);
         check_refusal(&cast.client, nth);
         is_hit
@@ -257,7 +256,7 @@ case!(call_with_a_handle, ["TXN-1", "OBJ-10"], |t| {
 
 case!(receive_a_call, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        cast.client.write(&stream(|c| c.transaction(&cast.client.place(0, 0, &node(0x2000)))));
+        cast.client.send_call(0, 0, &node(0x2000));
         faulty_read(&cast.server, nth)
     });
 });
@@ -288,7 +287,7 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
 
 case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
     sweep_cast(t, |cast, nth| {
-        cast.client.write(&stream(|c| c.transaction(&cast.client.place(0, 0, &empty()))));
+        cast.client.send_call(0, 0, &empty());
         cast.server.free(&cast.server.wait_call());
         cast.server.reply(&bytes(b"answer"));
         faulty_read(&cast.client, nth)

@@ -51,15 +51,13 @@ case!(arrive, ["OBJ-FDA", "TXN-32", "OBJ-7"], file_pair, |t, (server, client)| {
         );
         let array: BinderFdArrayObject = server.any_object(&call, 1);
         assert_eq!((array.num_fds, array.parent, array.parent_offset), (3, 0, before as u64));
-        answer(&server, &client);
-        server.free(&call);
+        finish(&server, &client, &call);
     }
 });
 
 /// Answers a call with a parcel of an array, for which the caller has asked.
 fn array_in_reply(server: &Port, client: &Port, fds: &[i32]) -> BinderTransactionData {
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+    super::fds::start_accepting(client);
     server.free(&server.wait_call());
     server.reply_sg(&with_array(server, 8, fds, 0).call(server));
     client.wait_reply()
@@ -106,8 +104,7 @@ case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client)| 
     for (line, number) in lines.iter().zip(server.received_array(&call, array)) {
         line.expect_reached_by(&server, number);
     }
-    answer(&server, &client);
-    server.free(&call);
+    finish(&server, &client, &call);
 });
 
 case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], with_line, |t, (server, client, line)| {
@@ -121,8 +118,7 @@ case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], with_line, |t, (server, c
     line.expect_reached_by(&server, server.received_array(&call, array)[0]);
     let inner: BinderBufferObject = server.any_object(&call, inner);
     assert_eq!(server.received_block(&call, 0)[8..16], inner.buffer.to_ne_bytes());
-    answer(&server, &client);
-    server.free(&call);
+    finish(&server, &client, &call);
 });
 
 case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], pair, |t, (server, client)| {
@@ -141,8 +137,7 @@ case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], pair, |t, (server, client)| {
         let call = server.wait_call();
         assert_eq!(server.received_block(&call, 0), pattern(length, 4));
         assert!(server.data(&call).ends_with(b"behind"));
-        answer(&server, &client);
-        server.free(&call);
+        finish(&server, &client, &call);
         assert_eq!(server.drain(), []);
     }
 });
@@ -257,8 +252,7 @@ case!(other_descriptors_stay, ["OBJ-11"], file_pair, |t, (server, client)| {
     for (parcel, array, single) in [(behind, 1, single_behind), (before, array, single_before)] {
         let call = client.call_sg(&server, &parcel.call(&client));
         let (closed, kept) = (server.received_array(&call, array)[0], server.received_fd(&call, single));
-        answer(&server, &client);
-        server.free(&call);
+        finish(&server, &client, &call);
         assert_eq!(server.actor.file_name(closed), None);
         lines[1].expect_reached_by(&server, kept);
     }
@@ -317,8 +311,7 @@ case!(no_number_left, ["TXN-27", "TXN-32"], file_pair, |t, (server, client)| {
     }
     server.actor.unlimit_files();
     let call = client.call_sg(&server, &parcel.call(&client));
-    answer(&server, &client);
-    server.free(&call);
+    finish(&server, &client, &call);
     assert_eq!(server.actor.open_files(), before);
 });
 

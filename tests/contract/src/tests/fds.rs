@@ -2,6 +2,7 @@
 //! File descriptors: which may be passed, what arrives, and that none is lost or left behind when
 //! something goes wrong.
 
+use super::wakeups::unwritable_read;
 use super::*;
 use crate::port::give_in_a_reply;
 use crate::sg::file_object;
@@ -89,9 +90,8 @@ case!(arrive_in_a_call, ["OBJ-2", "OBJ-FD", "TXN-32"], with_line, |t, (server, c
 });
 
 /// A call to which a reply may bring files.
-fn start_accepting(client: &Port) {
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) });
+pub(super) fn start_accepting(client: &Port) {
+    client.start_transaction(&client.place_flagged(0, 0, &empty(), TransactionFlags::ACCEPT_FDS));
 }
 
 case!(arrive_in_a_reply, ["OBJ-FD", "TXN-32"], pair, |t, (server, client)| {
@@ -199,9 +199,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-FD"], with_line, |t, (server, client, li
 });
 
 case!(same_file_twice, ["OBJ-FD"], with_line, |t, (server, client, line)| {
-    let mut parcel = file_parcel(line.theirs);
-    parcel.object(&file_object(line.theirs));
-    let call = client.call(&server, 0, 0, &parcel);
+    let call = client.call(&server, 0, 0, &parcel_of([file_object(line.theirs); 2]));
     let (first, second) = (server.received_fd(&call, 0), server.received_fd(&call, 1));
     assert_ne!(first, second);
     server.actor.close_file(first);
@@ -284,9 +282,8 @@ case!(not_accepted_by_the_node, ["OBJ-FD", "NODE-1"], pair, |t, (server, client)
     assert_eq!(refused(&client, &file_parcel(line.theirs)), failed(Errno::EPERM));
     // The flag is checked before the descriptor, and the call's own flag is for the reply.
     assert_eq!(refused(&client, &file_parcel(999)), failed(Errno::EPERM));
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    let data = client.place(0, 0, &file_parcel(line.theirs));
-    assert_eq!(client.failure(&BinderTransactionData { flags, ..data }), failed(Errno::EPERM));
+    let data = client.place_flagged(0, 0, &file_parcel(line.theirs), TransactionFlags::ACCEPT_FDS);
+    assert_eq!(client.failure(&data), failed(Errno::EPERM));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
@@ -326,9 +323,8 @@ case!(not_accepted_by_the_caller, ["OBJ-FD", "TXN-25"], file_pair, |t, (server, 
     let line = Line::to(&server);
     server.free(&client.call(&server, 0, 0, &empty()));
     // Nor do the flags of the reply.
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
     let parcel = file_parcel(line.theirs);
-    server.reply_with(&BinderTransactionData { flags, ..server.place(0, 0, &parcel) });
+    server.reply_with(&server.place_flagged(0, 0, &parcel, TransactionFlags::ACCEPT_FDS));
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(client.extended_error(), failed(Errno::EPERM));
     line.expect_alive();
@@ -421,8 +417,7 @@ case!(no_number_left_for_a_call, ["TXN-27", "TXN-32"], with_line, |t, (server, c
     server.park();
     let before = server.actor.open_files();
     server.actor.limit_files(0);
-    client.start_call(0, 0, &file_parcel(line.theirs));
-    assert_eq!(client.wait_refusal(), Return::FailedReply);
+    assert_eq!(client.refused(&client.place(0, 0, &file_parcel(line.theirs))), Return::FailedReply);
     // The receiver reads nothing, and still waits.
     server.actor.expect_blocked();
     assert_eq!(server.actor.open_files(), before);
@@ -496,19 +491,12 @@ case!(all_or_nothing, ["TXN-32", "TXN-27"], file_pair, |t, (server, client)| {
     finish(&server, &client, &call);
 });
 
-/// A read whose buffer cannot be written, so that nothing can be delivered.
-fn faulty_read(port: &Port) {
-    let args =
-        WriteReadOp { room: 512, read_buffer: Some(BAD_ADDRESS), read_consumed: 4, ..Default::default() };
-    assert_eq!(port.raw(args).errno, Errno::EFAULT);
-}
-
 case!(lesson_c15_undeliverable_call, ["TXN-28", "TXN-30", "WR-12", "lesson C15"], |t| {
     let (server, client) = (t.file_manager(), t.client());
     let line = Line::to(&client);
     let before = server.actor.open_files();
     client.start_blocking_call(0, 0, &file_parcel(line.theirs));
-    faulty_read(&server);
+    unwritable_read(&server);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
@@ -521,7 +509,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
     let before = server.actor.open_files();
     client.tell(0, 0, &file_parcel(line.theirs));
     client.tell(0, 0, &bytes(b"behind"));
-    faulty_read(&server);
+    unwritable_read(&server);
     let none = server.actor.open_files() == before;
     t.known_difference(Driver::C, "a file is installed for a call that was never delivered", none);
     server.start_read();
@@ -537,8 +525,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
 case!(lesson_c15_undeliverable_reply, ["TXN-28", "TXN-30", "lesson C15"], pair, |t, (server, client)| {
     let line = Line::to(&server);
     let before = client.actor.open_files();
-    let data =
-        BinderTransactionData { flags: TransactionFlags::ACCEPT_FDS.bits(), ..client.place(0, 0, &empty()) };
+    let data = client.place_flagged(0, 0, &empty(), TransactionFlags::ACCEPT_FDS);
     client.send(|c| c.transaction(&data));
     server.free(&server.wait_call());
     server.reply(&file_parcel(line.theirs));
@@ -563,10 +550,8 @@ case!(lesson_c14_superseded_call_lets_go, ["TXN-23", "OBJ-10", "lesson C14"], |t
     assert_eq!(freezer.freeze(0), Ok(()));
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
     for line in &lines {
-        let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
-        let data = client.place(0, 7, &file_parcel(line.theirs));
-        client.start_transaction(&BinderTransactionData { flags, ..data });
-        client.wait_for(Return::TransactionPendingFrozen);
+        let data = client.place_flagged(0, 7, &file_parcel(line.theirs), UPDATE);
+        client.tell_with(&data, Return::TransactionPendingFrozen);
         client.actor.close_file(line.theirs);
     }
     // Each has taken the place of the one before it.

@@ -54,8 +54,7 @@ case!(closing_a_duplicate_wakes_readers, ["REL-1", "IOCTL-4"], Stage::server, |t
     assert!(outcome.returns().iter().all(|item| *item == Return::Noop), "{:?}", outcome.returns());
     // The process works as before.
     port.park();
-    port.actor.interrupt();
-    assert_eq!(port.finish_raw().errno, Errno::EINTR);
+    port.interrupt_wait();
 });
 
 /// Closes a duplicate while a thread waits in a read. Its return shows that the flush is over.
@@ -102,8 +101,7 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
         Ok(_) => {
             let call = port.call(manager, 0, 7, &empty());
             assert_eq!(call.code, 7);
-            manager.reply(&bytes(b"to a stranger"));
-            assert_eq!(port.wait_reply().data_size, 13);
+            assert_eq!(manager.answer(port, &bytes(b"to a stranger")).data_size, 13);
         }
     }
 }

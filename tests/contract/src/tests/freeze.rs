@@ -19,8 +19,7 @@ fn refuses(client: &Port, handle: u32) {
 /// Sends a oneway call; returns its completion.
 #[track_caller]
 fn tell(client: &Port, data: &[u8]) -> Return {
-    client.start_transaction(&client.place_oneway(0, 0, &bytes(data)));
-    client.wait("a completion", |item| (*item != Return::Noop).then_some(*item))
+    client.completion(&client.place_oneway(0, 0, &bytes(data)))
 }
 
 /// The server reads a oneway call with this data.
@@ -152,8 +151,7 @@ case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], pair, |t, (serv
 
 case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
-    let call = client.call(&server, 0, 0, &empty());
-    server.free(&call);
+    server.free(&client.call(&server, 0, 0, &empty()));
     let holds = freezer.freeze(0) == Err(Errno::EAGAIN);
     assert!(holds, "a call is being served");
     if t.upstream() {
@@ -274,8 +272,7 @@ fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
     let handle = give_in_a_call(inner, middle, FlatBinderObject::binder(0x10, 0));
     middle.settle_counts();
 
-    let call = outer.call(inner, 0, 0, &empty());
-    inner.free(&call);
+    inner.free(&outer.call(inner, 0, 0, &empty()));
     let reply = inner.answer(outer, &object(FlatBinderObject::strong_handle(handle)));
     let handle = outer.object(&reply).handle();
     let served = outer.call(middle, handle, 0, &empty());
@@ -298,8 +295,7 @@ case!(reply_passes_while_it_waits, ["TXN-14", "TXN-24"], trio, |t, (inner, middl
 
 case!(own_calls_are_not_waited_for, ["FRZ-2"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &client);
-    client.send_call(0, 0, &empty());
-    server.free(&server.wait_call());
+    server.free(&client.send_call_to(&server, 0, 0, &empty()));
     assert_eq!(freezer.freeze(LONG), Err(Errno::EAGAIN), "at once");
     server.answer(&client, &empty());
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -406,15 +402,10 @@ case!(unmapped_while_queued, ["TXN-24"], freezable_pair, |t, (server, client, fr
 fn two_devices(t: &Stage) -> [(Port, Port); 2] {
     let binder = t.manager();
     let device = t.device("hwbinder");
-    let at = |actor: Rc<crate::actor::Actor>| {
-        let mut port = Port::open(actor, &binder.arena, &device, 0).expect("open another device");
-        port.map(SPACE).expect("map");
-        port
-    };
-    let hwbinder = at(Rc::new(binder.actor.thread()));
+    let hwbinder = t.client_at(&device, Rc::new(binder.actor.thread()));
     hwbinder.set_context_manager().expect("manage");
     hwbinder.enter_looper();
-    let clients = (t.client(), at(Rc::new(Actor::new())));
+    let clients = (t.client(), t.client_at(&device, Rc::new(Actor::new())));
     [(binder, clients.0), (hwbinder, clients.1)]
 }
 

@@ -9,10 +9,6 @@ use std::ops::RangeInclusive;
 
 const COOKIE: u64 = 0x5eed_0000_0001;
 
-fn notification(cookie: u64, is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
-}
-
 fn cleared(cookie: u64) -> Return {
     Return::ClearFreezeNotificationDone(cookie)
 }
@@ -25,11 +21,18 @@ fn cast(t: &Stage) -> (Port, Port, Freezer) {
     (server, holder, freezer)
 }
 
-/// The cast, where the holder has a request and has confirmed the first state.
-fn linked(t: &Stage) -> (Port, Port, Freezer) {
+/// The cast, where the holder has a request and has read the first state.
+fn unconfirmed(t: &Stage) -> (Port, Port, Freezer) {
     let (server, holder, freezer) = cast(t);
     holder.send(|c| c.request_freeze(0, COOKIE));
-    hears(&holder, 0);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
+    (server, holder, freezer)
+}
+
+/// That cast after the holder has confirmed the state.
+fn linked(t: &Stage) -> (Port, Port, Freezer) {
+    let (server, holder, freezer) = unconfirmed(t);
+    holder.send(|c| c.freeze_done(COOKIE));
     (server, holder, freezer)
 }
 
@@ -94,9 +97,7 @@ case!(one_a_read, ["WR-9"], linked, |t, (server, holder, _)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     let mut heard = Vec::new();
     for _ in 0..2 {
-        holder.start_read();
-        let mut items = holder.finish_raw().returns();
-        items.retain(|item| *item != Return::Noop);
+        let items = holder.read_once();
         assert_eq!(items.len(), 1, "a notification ends the read: {items:?}");
         heard.extend(items);
     }
@@ -115,9 +116,7 @@ case!(newest_value_is_read, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
     assert_eq!(holder.drain(), []);
 });
 
-case!(told_again_after_done, ["FRZN-2", "FRZN-3"], cast, |t, (_server, holder, freezer)| {
-    holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
+case!(told_again_after_done, ["FRZN-2", "FRZN-3"], unconfirmed, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(holder.drain(), [], "not before the first is confirmed");
     holder.send(|c| c.freeze_done(COOKIE));
@@ -125,9 +124,7 @@ case!(told_again_after_done, ["FRZN-2", "FRZN-3"], cast, |t, (_server, holder, f
     refused(&holder, |c| c.freeze_done(COOKIE));
 });
 
-case!(changes_while_unconfirmed, ["FRZN-2"], cast, |t, (_server, holder, freezer)| {
-    holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
+case!(changes_while_unconfirmed, ["FRZN-2"], unconfirmed, |t, (_server, holder, freezer)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(freezer.thaw(), Ok(()));
     holder.send(|c| c.freeze_done(COOKIE));
@@ -156,9 +153,7 @@ case!(withdrawn_before_it_is_read, ["FRZN-4"], linked, |t, (_server, holder, fre
     assert_eq!(holder.drain(), [cleared(COOKIE)]);
 });
 
-case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], cast, |t, (_server, holder, freezer)| {
-    holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
+case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], unconfirmed, |t, (_server, holder, freezer)| {
     holder.send(|c| c.clear_freeze(0, COOKIE));
     assert_eq!(holder.drain(), []);
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -168,9 +163,12 @@ case!(withdrawn_before_it_is_confirmed, ["FRZN-4"], cast, |t, (_server, holder, 
     refused(&holder, |c| c.freeze_done(COOKIE));
 });
 
-case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], cast, |t, (_server, holder, freezer)| {
-    holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
+case!(asked_for_again_with_the_same_cookie, ["FRZN-3", "FRZN-4"], unconfirmed, |t,
+                                                                                (
+    _server,
+    holder,
+    freezer,
+)| {
     assert_eq!(freezer.freeze(0), Ok(()));
     holder.send(|c| c.clear_freeze(0, COOKIE).request_freeze(0, COOKIE));
     assert_eq!(holder.drain(), [notification(COOKIE, 1)], "of the new request");
@@ -240,9 +238,7 @@ case!(handle_goes_before_it_is_read, ["NODE-10", "FRZN-1"], cast, |t, (_server, 
 });
 
 case!(lesson_r09_handle_goes_before_it_is_confirmed, ["NODE-10", "FRZN-3"], |t| {
-    let (_server, holder, freezer) = cast(t);
-    holder.send(|c| c.request_freeze(0, COOKIE));
-    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
+    let (_server, holder, freezer) = unconfirmed(t);
     holder.send(|c| c.release(0));
     refused(&holder, |c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
@@ -358,8 +354,7 @@ case!(failed_second_freeze_is_a_thaw, ["FRZN-5", "FRZ-2"], linked, |t, (server, 
     let client = t.client();
     assert_eq!(freezer.freeze(0), Ok(()));
     hears(&holder, 1);
-    client.start_transaction(&client.place_oneway(0, 0, &empty()));
-    client.wait_for(Return::TransactionPendingFrozen);
+    client.tell_with(&client.place_oneway(0, 0, &empty()), Return::TransactionPendingFrozen);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
     let heard = holder.drain();
     let why = "a freeze that fails thaws the process without telling";
@@ -443,22 +438,20 @@ case!(many_holders, ["FRZN-2"], linked, |t, (_server, first, freezer)| {
 /// The number of rounds of links: a debug kernel on a busy machine takes its time.
 const ROUNDS: usize = 150;
 
-/// Orders so many commands that other things happen during them.
-fn begin(port: &Port, rounds: usize, build: impl Fn(&mut Commands)) {
+/// Orders two holders so many commands that other things happen during them.
+fn begin(ports: [&Port; 2], build: impl Fn(&mut Commands)) {
     let mut commands = Commands::new();
-    (0..rounds).for_each(|_| build(&mut commands));
-    port.start_raw(WriteReadOp::of(&commands));
+    (0..ROUNDS).for_each(|_| build(&mut commands));
+    ports.into_iter().for_each(|port| port.start_raw(WriteReadOp::of(&commands)));
 }
 
 case!(lesson_c09_links_come_and_go_while_it_freezes, ["FRZN-2", "FRZN-4"], |t| {
     let (_server, one, freezer) = cast(t);
     let two = t.client();
     two.send(|c| c.acquire(0));
-    for port in [&one, &two] {
-        begin(port, ROUNDS, |c| {
-            c.request_freeze(0, COOKIE).clear_freeze(0, COOKIE);
-        });
-    }
+    begin([&one, &two], |c| {
+        c.request_freeze(0, COOKIE).clear_freeze(0, COOKIE);
+    });
     for _ in 0..20 {
         assert_eq!(freezer.freeze(0), Ok(()));
         assert_eq!(freezer.thaw(), Ok(()));
@@ -475,11 +468,9 @@ case!(lesson_c09_handles_come_and_go_while_it_freezes, ["NODE-10", "FRZN-2"], |t
     let (_server, one, freezer) = cast(t);
     let two = t.client();
     one.send(|c| c.release(0));
-    for port in [&one, &two] {
-        begin(port, ROUNDS, |c| {
-            c.acquire(0).request_freeze(0, COOKIE).release(0);
-        });
-    }
+    begin([&one, &two], |c| {
+        c.acquire(0).request_freeze(0, COOKIE).release(0);
+    });
     for _ in 0..20 {
         assert_eq!(freezer.freeze(0), Ok(()));
         assert_eq!(freezer.thaw(), Ok(()));
@@ -495,11 +486,9 @@ case!(lesson_c09_handles_come_and_go_while_it_freezes, ["NODE-10", "FRZN-2"], |t
 case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], cast, |t, (server, one, freezer)| {
     let two = t.client();
     two.send(|c| c.acquire(0));
-    for port in [&one, &two] {
-        begin(port, ROUNDS, |c| {
-            c.request_freeze(0, COOKIE).clear_freeze(0, COOKIE);
-        });
-    }
+    begin([&one, &two], |c| {
+        c.request_freeze(0, COOKIE).clear_freeze(0, COOKIE);
+    });
     assert_eq!(freezer.freeze(0), Ok(()));
     server.kill();
     for port in [&one, &two] {

@@ -3,7 +3,7 @@
 //! takes pids of the initial namespace, from any caller.
 
 use super::*;
-use crate::containers::{self, become_user, OF_ROOT};
+use crate::containers::{self, as_user, OF_ROOT};
 use crate::kernel_namespaces;
 use binder_sys::fs::mount_at;
 use nix::sched::unshare;
@@ -136,8 +136,7 @@ case!(by_the_users_at_present, ["IOCTL-FREEZE"], |t| {
     });
     let stat = format!("/proc/{headless}/stat");
     until("its first thread exits", || std::fs::read_to_string(&stat).ok()?.contains(") Z").then_some(()));
-    child::run(|| {
-        become_user(1000);
+    as_user(1000, || {
         assert_eq!(ask(&open(&path), risen.0), DENIED);
         assert_eq!(ask(&open(&path), headless), Ok(()));
     });
@@ -218,8 +217,7 @@ case!(lesson_t01_devices_of_user_namespaces, ["IOCTL-FREEZE", "BFS-14"], |t| {
     let [host, place, inmost] = [t.device("binder"), t.directory("own"), t.directory("inmost")];
     std::fs::set_permissions(&host, Permissions::from_mode(0o666)).expect("chmod");
     let roots = opener(&[&host], ROOT, ROOT);
-    child::run(|| {
-        become_user(1000);
+    as_user(1000, || {
         let (outside, beside) = (opener(&[&host], USER, USER), opener_within(&place));
         within(&place, |own| {
             let [inside, below] = [opener(&[own], ROOT, ROOT), opener_within(&inmost)];

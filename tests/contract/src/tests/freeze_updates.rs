@@ -4,14 +4,11 @@
 use super::freeze::hear;
 use super::*;
 
-const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
-
 /// Sends a oneway call, which has to wait for a frozen process.
 #[track_caller]
 fn tell(client: &Port, code: u32, data: &[u8], flags: TransactionFlags) {
-    let call = BinderTransactionData { flags: flags.bits(), ..client.place(0, code, &bytes(data)) };
-    client.start_transaction(&call);
-    client.wait_for(Return::TransactionPendingFrozen);
+    let call = client.place_flagged(0, code, &bytes(data), flags);
+    client.tell_with(&call, Return::TransactionPendingFrozen);
 }
 
 #[track_caller]
@@ -33,9 +30,8 @@ fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
 #[track_caller]
 fn queue_behind(client: &Port) {
     for word in [b"one", b"two"] {
-        let call = BinderTransactionData { flags: UPDATE.bits(), ..client.place(0, 1, &bytes(word)) };
-        client.start_transaction(&call);
-        client.wait_for(Return::TransactionComplete);
+        let call = client.place_flagged(0, 1, &bytes(word), UPDATE);
+        client.tell_with(&call, Return::TransactionComplete);
     }
 }
 
@@ -143,9 +139,7 @@ case!(lesson_c14_lets_go_of_what_it_holds, ["TXN-23", "OBJ-10"], |t| {
     let (server, client, freezer, call) = busy(t);
     client.enter_looper();
     let parcel = object(FlatBinderObject::binder(0x10, 0));
-    let flags = UPDATE.bits();
-    client.start_transaction(&BinderTransactionData { flags, ..client.place(0, 1, &parcel) });
-    client.wait_for(Return::TransactionPendingFrozen);
+    client.tell_with(&client.place_flagged(0, 1, &parcel, UPDATE), Return::TransactionPendingFrozen);
     client.settle_counts();
     assert_eq!(client.node_debug_info(0).has_strong_ref, 1);
     update(&client, 1, b"nothing in it");

@@ -62,8 +62,8 @@ case!(a_call_cannot_be_written, ["TXN-24", "TXN-28"], pair, |t, (server, client)
 /// A client with a reply that it has not read, and who freezes it; the reply has a file or not.
 fn replied(t: &Stage, reply: impl Fn(&Port) -> Parcel) -> (Port, Freezer, Port) {
     let (server, client) = (t.manager(), t.client());
-    let flags = TransactionFlags::ACCEPT_FDS.bits();
-    client.send(|c| c.transaction(&BinderTransactionData { flags, ..client.place(0, 0, &empty()) }));
+    let call = client.place_flagged(0, 0, &empty(), TransactionFlags::ACCEPT_FDS);
+    client.send(|c| c.transaction(&call));
     server.wait_call();
     server.reply(&reply(&server));
     let freezer = Freezer::of(t, &client);
@@ -86,8 +86,7 @@ case!(the_caller_exits_with_the_reply_unread, ["TXN-24", "TREL-1"], |t| {
 
 case!(the_caller_exits_with_a_call_back_unread, ["TXN-24", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     let freezer = Freezer::of(t, &a);
     freezer.start(if_woken(t));

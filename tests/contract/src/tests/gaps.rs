@@ -37,11 +37,8 @@ fn all_until(port: &Port, last: Return) -> Vec<Return> {
         if !port.actor.is_busy() {
             port.start_read();
         }
-        let outcome = port.finish_raw();
-        assert_eq!(outcome.errno, Errno::from_raw(0), "{items:?}");
-        items.extend(outcome.returns());
+        items.extend(port.finish_read());
     }
-    items.retain(|item| *item != Return::Noop);
     items
 }
 
@@ -52,8 +49,7 @@ fn chain(t: &Stage) -> (Port, Port, Port, u32) {
     let on_a = give_in_a_call(&c, &a, FlatBinderObject::binder(0xa0, 0));
     a.settle_counts();
     b.settle_counts();
-    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.call(&c, 0, 2, &empty());
     (a, b, c, on_a)
 }
@@ -160,8 +156,7 @@ case!(object_for_a_target_that_ends_while_it_is_read, ["REL-2", "OBJ-10"], pair,
 case!(node_of_a_target_that_ends_is_not_left, ["NODE-12", "REL-2"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
     let absent = absent(t, &client, 1);
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let id = logs.node(&owner, 0x50).id;
     let dead = || logs.state().dead_nodes.into_iter().find(|node| node.id == id);
     start_absent(&client, &absent, handle, 1);
@@ -205,8 +200,7 @@ case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], pair, |t, 
 // Another thread of the sender gives up the handle that a call is made through.
 case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], trio, |t, (manager, owner, client)| {
     let absent = absent(t, &client, 1);
-    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
-    let _ = owner.answer_counts();
+    let on_owner = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x50, 0x51), &client);
     let helper = client.thread();
     start_absent(&client, &absent, on_owner, 1);
     helper.send(|c| c.release(on_owner));
@@ -228,8 +222,7 @@ fn call_back(t: &Stage) -> (Port, Port, Port) {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
     // Its tickets are there, as for a thread that has worked for a while.
     a.round_trip(0, &manager, &empty(), &empty());
-    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     a.wait_call();
     (manager, a, b)
@@ -265,9 +258,7 @@ case!(lesson_s04_outer_call_ends_while_a_reply_with_objects_is_copied, ["TXN-17"
         let reply = a.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
         a.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
         assert_eq!(absent.wait(), 0);
-        let freezer = Freezer::of(t, &b);
-        b.kill();
-        freezer.wait_released(t);
+        kill_and_wait(t, &b);
         let offset = if is_good { 0u64 } else { 3 };
         absent.provide(0, &offset.to_ne_bytes());
         completes_first(t, &manager, &a);
@@ -287,9 +278,7 @@ case!(lesson_s04_outer_call_ends_while_a_reply_fails, ["TXN-25", "TXN-26"], |t| 
         commands.reply(&BinderTransactionData { data_size: 2 * page() as u64, ..reply });
         a.start_raw(WriteReadOp { room, ..WriteReadOp::of(&commands) });
         assert_eq!(absent.wait(), 0);
-        let freezer = Freezer::of(t, &b);
-        b.kill();
-        freezer.wait_released(t);
+        kill_and_wait(t, &b);
         absent.provide(0, b"half of it");
         completes_first(t, &manager, &a);
         manager.kill();
@@ -300,8 +289,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
     for way in 0..3 {
         let (server, client) = (t.manager(), t.client());
         let absent = absent(t, &server, 1);
-        client.send_call(0, 1, &empty());
-        server.wait_call();
+        client.send_call_to(&server, 0, 1, &empty());
         server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
         assert_eq!(absent.wait(), 0);
         match way {
@@ -325,8 +313,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
 case!(caller_is_to_freeze_while_a_reply_is_copied, ["FRZ-2", "TXN-13"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &client);
-    client.send_call(0, 1, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 1, &empty());
     server.start(&stream(|c| c.reply(&of_page(&absent, 0, 0))));
     assert_eq!(absent.wait(), 0);
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
@@ -351,8 +338,7 @@ case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], pair, |t, (server, cli
 case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, client)| {
     let absent = absent(t, &server, 1);
     let freezer = Freezer::of(t, &server);
-    client.send_call(0, 1, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 1, &empty());
     let reply = server.place(0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     server.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
     assert_eq!(absent.wait(), 0);
@@ -400,8 +386,7 @@ case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], pair, |t, 
 case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| {
     let (manager, a, b, on_b, on_a) = super::nested::couple(t);
     let absent = absent(t, &a, 1);
-    a.send(|commands| commands.transaction(&a.place(on_b, 1, &empty())));
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     start_read_into(&a, &absent);
     b.start_call(on_a, 2, &empty());
     // The C driver writes the completion, which did not end its sleep, before it looks for the call.

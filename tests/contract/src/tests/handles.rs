@@ -21,8 +21,7 @@ case!(lowest_free_one_is_taken, ["NODE-3"], manager_and_server, |t, (manager, ow
     let call = owner.call(&manager, 0, 0, &parcel);
     assert_eq!(manager.object_at(&call, 69).handle(), 70);
     manager.send(|c| (1..=70).fold(c, |c, handle| c.acquire(handle)));
-    manager.free(&call);
-    manager.answer(&owner, &empty());
+    finish(&manager, &owner, &call);
     owner.settle_counts();
     for free in [64, 3, 70, 17] {
         manager.send(|c| c.release(free));
@@ -57,14 +56,12 @@ case!(come_home_as_nodes, ["OBJ-1", "NODE-2"], manager_and_server, |t, (manager,
 case!(come_home_weakly, ["OBJ-1"], manager_and_server, |t, (manager, owner)| {
     owner.start_call(0, 0, &object(FlatBinderObject::weak_binder(0xabc0, 0xdef0)));
     let handle = manager.object(&manager.wait_call()).handle();
-    manager.reply(&object(FlatBinderObject::weak_handle(handle)));
-    let back = owner.object(&owner.wait_reply());
+    let back = owner.object(&manager.answer(&owner, &object(FlatBinderObject::weak_handle(handle))));
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::WEAK_BINDER, 0xabc0, 0xdef0));
 });
 
 case!(passed_on_to_a_third, ["NODE-2", "OBJ-11"], trio, |t, (manager, owner, holder)| {
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     // The manager, who passed it on, keeps nothing: the owner's node lives by the holder's count.
     assert_eq!(owner.drain(), []);
     holder.round_trip(handle, &owner, &empty(), &empty());
@@ -126,8 +123,7 @@ case!(each_process_has_its_own, ["NODE-2"], |t| {
     assert_eq!((on_a, on_b), (2, 1));
     owner.settle_counts();
     for (port, handle) in [(&a, on_a), (&b, on_b)] {
-        port.start_call(handle, 0, &empty());
-        assert_eq!(owner.wait_call().target, 0x20);
+        assert_eq!(port.call(&owner, handle, 0, &empty()).target, 0x20);
         owner.answer(port, &empty());
     }
 });
@@ -161,8 +157,7 @@ case!(lesson_c20_thousands, ["NODE-3", "NODE-14"], manager_and_server, |t, (mana
 });
 
 case!(holder_of_the_manager_sends_it, ["CTX-4", "NODE-3"], trio, |t, (manager, owner, client)| {
-    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.settle_counts();
+    let on_owner = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     client.send(|c| c.acquire(0));
     let call = client.call(&owner, on_owner, 0, &object(FlatBinderObject::strong_handle(0)));
     let received = owner.object(&call);

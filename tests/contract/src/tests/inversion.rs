@@ -8,7 +8,7 @@ use super::*;
 use crate::bystander::{counted, Count};
 use crate::cast::{cast, node, Cast, FIFO, INHERIT, NO_MINIMUM};
 use crate::ops::Watch;
-use crate::scheduling::{pin, Fifo, Nice};
+use crate::scheduling::{pin, share_a_cpu, Fifo, Nice};
 
 const FIFO_30: u32 = FIFO | 30;
 /// The work of a server for a call: it copies so much.
@@ -73,12 +73,9 @@ impl Chain {
     fn new(t: &Stage, flags: u32) -> Self {
         let cast = cast(t, INHERIT);
         let last = t.server();
-        let on_last = introduce(&cast.manager, &last, node(flags), &cast.server);
-        last.settle_counts();
+        let on_last = introduce_counted(&cast.manager, &last, node(flags), &cast.server);
         let bystander = Actor::new();
-        for actor in [&*cast.client.actor, &*cast.server.actor, &*last.actor, &bystander] {
-            actor.pin(0);
-        }
+        share_a_cpu([&*cast.client.actor, &*cast.server.actor, &*last.actor, &bystander]);
         cast.client.actor.set_schedule(Fifo(50));
         bystander.set_schedule(Fifo(20));
         Self { cast, last, on_last, bystander }
@@ -127,9 +124,7 @@ case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], needs_the_stage, |t, 
 case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
-    for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
-        actor.pin(0);
-    }
+    share_a_cpu([&*cast.client.actor, &*cast.server.actor, &bystander]);
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
     let commands = stream(|c| c.transaction(&cast.client.place_oneway(cast.handle, 0, &empty())));
@@ -172,8 +167,7 @@ fn counted_in_two_calls(t: &Stage, calls_of_threads: &[usize], rounds: u32) -> V
         .chain((1..calls_of_threads.len()).map(|_| cast.server.looper()))
         .collect();
     let bystander = Actor::new();
-    let actors = threads.iter().map(|port| &*port.actor).chain([&*cast.client.actor, &bystander]);
-    actors.for_each(|actor| actor.pin(0));
+    share_a_cpu(threads.iter().map(|port| &*port.actor).chain([&*cast.client.actor, &bystander]));
     cast.client.actor.set_schedule(Fifo(50));
     bystander.set_schedule(Fifo(20));
     let pool: Vec<_> = threads.iter().zip(calls_of_threads.iter().copied()).collect();
@@ -229,9 +223,7 @@ case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     needs_the_stage(t);
     let cast = cast(t, INHERIT);
     let other = Actor::new();
-    for actor in [&*cast.client.actor, &*cast.server.actor, &other] {
-        actor.pin(0);
-    }
+    share_a_cpu([&*cast.client.actor, &*cast.server.actor, &other]);
     cast.call(Fifo(50));
     let arena = &cast.client.arena;
     let (of_server, of_other) = (Count::new(arena), Count::new(arena));

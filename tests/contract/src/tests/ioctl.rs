@@ -141,8 +141,7 @@ fn counted(t: &Stage, manager: &Port, handle: u32, counts: (u32, u32), why: &str
 
 case!(node_info_for_ref_counts_all_holders, ["IOCTL-GET_NODE_INFO_FOR_REF", "NODE-4"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let on_owner = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
-    owner.settle_counts();
+    let on_owner = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &holder);
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let expect = |counts, why| counted(t, &manager, handle, counts, why);
     expect((2, 0), "two handles");
@@ -170,16 +169,14 @@ case!(node_info_for_ref_after_failures, ["IOCTL-GET_NODE_INFO_FOR_REF", "OBJ-10"
     let expect = |why| counted(t, &manager, handle, (2, 0), why);
     // Translated, and then the next object is none.
     for good in [FlatBinderObject::strong_handle(here), FlatBinderObject::weak_handle(here)] {
-        let mut parcel = object(good);
-        parcel.object(&FlatBinderObject { kind: 1, ..good });
+        let parcel = parcel_of([good, FlatBinderObject { kind: 1, ..good }]);
         for target in [0, here] {
             assert_eq!(holder.refused(&holder.place(target, 0, &parcel)), Return::FailedReply);
             expect("a call that failed");
         }
         let call = holder.call(&manager, 0, 0, &empty());
-        let mut parcel = object(FlatBinderObject { binder: u64::from(handle), ..good });
-        parcel.object(&FlatBinderObject { kind: 1, ..good });
-        manager.reply(&parcel);
+        let good = FlatBinderObject { binder: u64::from(handle), ..good };
+        manager.reply(&parcel_of([good, FlatBinderObject { kind: 1, ..good }]));
         assert_eq!(holder.wait_refusal(), Return::FailedReply);
         manager.free(&call);
         expect("a reply that failed");

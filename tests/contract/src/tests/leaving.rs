@@ -53,10 +53,6 @@ struct Event {
     told: fn(&[Return]) -> bool,
 }
 
-fn notification(is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
-}
-
 const DEATH: Event = Event {
     name: "a death",
     prepare: |s| {
@@ -83,11 +79,11 @@ const FROZEN: Event = Event {
     name: "freezing",
     prepare: |s| {
         s.port.send(|c| c.request_freeze(0, COOKIE));
-        assert_eq!(s.port.read_once(), [notification(0)]);
+        assert_eq!(s.port.read_once(), [notification(COOKIE, 0)]);
         s.port.send(|c| c.freeze_done(COOKIE));
     },
     happen: |s| assert_eq!(s.freezer.freeze(0), Ok(())),
-    told: |told| *told == [notification(1)],
+    told: |told| *told == [notification(COOKIE, 1)],
 };
 
 const WITHDRAWN_FREEZE: Event = Event {
@@ -199,8 +195,7 @@ case!(exit_wakes_who_waits, ["TREL-2", "POLL-4"], |t| {
         let scene = event.unread(t);
         scene.port.start_read();
         exit(&scene.thread);
-        let mut told = scene.port.finish_raw().returns();
-        told.retain(|item| *item != Return::Noop);
+        let mut told = scene.port.finish_read();
         told.extend(scene.port.drain());
         assert!((event.told)(&told), "{}: {told:?}", event.name);
         end(&scene);
@@ -254,8 +249,7 @@ case!(poll_tells_of_it, ["WR-8", "POLL-2"], |t| {
 // A thread that has something unread is not free for what comes next.
 case!(others_take_what_comes_next, ["POLL-3", "TXN-21"], |t| {
     let scene = CALL.unread(t);
-    scene.second.start_call(scene.handle, 8, &empty());
-    assert_eq!(scene.port.wait_call().code, 8);
+    assert_eq!(scene.second.call(&scene.port, scene.handle, 8, &empty()).code, 8);
     let told = scene.thread.read_once();
     assert!((CALL.told)(&told), "{told:?}");
     scene.thread.answer(&scene.manager, &empty());
@@ -294,8 +288,7 @@ case!(call_with_a_call_unread, ["TXN-10"], |t| {
 });
 
 case!(call_with_a_reply_unread, ["TXN-10", "WR-8"], pair, |t, (manager, client)| {
-    client.send_call(0, 0, &empty());
-    manager.wait_call();
+    client.send_call_to(&manager, 0, 0, &empty());
     manager.reply(&bytes(b"answer"));
     // There is room for the completion, and not for the reply.
     let outcome = client.raw(WriteReadOp { room: 80, ..Default::default() });

@@ -78,12 +78,8 @@ case!(lesson_c05_links_requested_while_the_owner_dies, ["DN-1", "DN-2"], Stage::
 case!(objects_for_someone_who_dies, ["REL-2", "OBJ-10"], Stage::client, |t, client| {
     for round in 0..8u64 {
         let manager = t.manager();
-        let mut parcel = Parcel::new();
-        for ptr in 1..=8 {
-            parcel.object(&FlatBinderObject::binder(ptr * 16, 0));
-            parcel.object(&FlatBinderObject::weak_binder(ptr * 16 + 8, 0));
-        }
-        client.start_call(0, 0, &parcel);
+        let two = |ptr| [FlatBinderObject::binder(ptr, 0), FlatBinderObject::weak_binder(ptr + 8, 0)];
+        client.start_call(0, 0, &parcel_of((1..=8).flat_map(|number| two(number * 16))));
         std::thread::sleep(Duration::from_micros(200 * (round % 6)));
         manager.kill();
         assert!(matches!(client.wait_refusal(), Return::DeadReply | Return::FailedReply));
@@ -108,8 +104,7 @@ case!(lesson_c02_two_threads_free_one_buffer, ["OBJ-12"], |t| {
     let call = client.call(&manager, 0, 0, &bytes(&vec![1; 2 * page()]));
     let second = t.client();
     assert_eq!(second.refused(&second.place(0, 0, &bytes(&[0; 8]))), Return::FailedReply);
-    manager.free(&call);
-    manager.answer(&client, &empty());
+    finish(&manager, &client, &call);
 });
 
 case!(lesson_c04_counts_dropped_while_the_owner_dies, ["NODE-12", "REL-2"], Stage::manager, |t, manager| {

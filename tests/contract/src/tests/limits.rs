@@ -80,7 +80,7 @@ fn node(number: u64) -> FlatBinderObject {
 }
 
 /// A call to the manager with these objects.
-fn call_with(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
+fn place_objects(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
     let parcel = parcel_of(objects.iter().copied());
     sender.place(0, 0, &parcel)
 }
@@ -88,7 +88,7 @@ fn call_with(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionDa
 /// Sends objects in a call that has to fail like one for which there is no memory.
 #[track_caller]
 fn has_no_room(sender: &Port, objects: &[FlatBinderObject]) {
-    assert_eq!(sender.failure(&call_with(sender, objects)), failed(Errno::ENOMEM));
+    assert_eq!(sender.failure(&place_objects(sender, objects)), failed(Errno::ENOMEM));
 }
 
 /// Gives the manager a node for good.
@@ -131,15 +131,14 @@ case!(nodes_that_came_to_nothing, ["NODE-14", "OBJ-10"], pair, |t, (manager, own
     let Some(_limit) = Limit::set(t, "max_nodes", 2) else { return };
     let unknown = FlatBinderObject::strong_handle(super::NO_HANDLE);
     for number in 0..6 {
-        let refused = call_with(&owner, &[node(number), node(number + 1), unknown]);
+        let refused = place_objects(&owner, &[node(number), node(number + 1), unknown]);
         assert_eq!(owner.failure(&refused), failed(Errno::EINVAL), "the nodes of round {number}");
         has_no_room(&owner, &[node(1), node(2), node(3)]);
     }
     // Nodes of failed calls are not counted, nor those that somebody held for a while.
     owner.settle_counts();
     for number in 0..8 {
-        manager.free(&owner.call(&manager, 0, 0, &object(node(number))));
-        owner.free(&manager.answer(&owner, &empty()));
+        finish(&manager, &owner, &owner.call(&manager, 0, 0, &object(node(number))));
         owner.expect_forgotten();
     }
 });
@@ -168,24 +167,12 @@ case!(nodes_in_a_race, ["NODE-14"], pair, |t, (manager, owner)| {
     let Some(_limit) = Limit::set(t, "max_nodes", 5) else { return };
     for round in 0..3 {
         // Two threads are after each node.
-        let calls: Vec<_> = (0..16)
-            .map(|number| BinderTransactionData {
-                flags: TransactionFlags::ONE_WAY.bits(),
-                ..call_with(&owner, &[node(10 * round + number / 2)])
-            })
-            .collect();
+        let calls: Vec<_> =
+            (0..16).map(|number| owner.place_oneway(0, 0, &object(node(10 * round + number / 2)))).collect();
         let sent = race(&owner, &calls);
         // For each node that got its place, both or the later one.
         assert!((5..=10).contains(&sent), "{sent} calls with a node");
-        let mut nodes: Vec<u32> = (0..sent)
-            .map(|_| {
-                let call = manager.wait_call();
-                let handle = manager.object(&call).handle();
-                manager.send(|c| c.acquire(handle));
-                manager.free(&call);
-                handle
-            })
-            .collect();
+        let mut nodes: Vec<u32> = (0..sent).map(|_| manager.keep_handle(&manager.wait_call())).collect();
         nodes.sort_unstable();
         let counts = nodes.clone();
         nodes.dedup();
@@ -200,9 +187,7 @@ case!(nodes_in_a_race, ["NODE-14"], pair, |t, (manager, owner)| {
 case!(node_of_the_manager, ["NODE-14", "CTX-1"], pair, |t, (manager, heir)| {
     let Some(limit) = Limit::set(t, "max_nodes", 1) else { return };
     give(&manager, &heir, 1);
-    let freezer = Freezer::of(t, &manager);
-    manager.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &manager);
     // It has not read the release of its node yet.
     assert_eq!(heir.set_context_manager(), Err(Errno::ENOMEM));
     limit.change(2);
@@ -228,8 +213,8 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (ma
     let reply = manager.answer(&owner, &object(node(100)));
     let of_manager = owner.object(&reply).handle();
     owner.round_trip(0, &manager, &bytes(b"in between"), &empty());
-    owner.start_transaction(&call_with(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
-    let call = manager.wait_call();
+    let call =
+        owner.call_with(&manager, &place_objects(&owner, &[FlatBinderObject::strong_handle(of_manager)]));
     assert_eq!(manager.object(&call).binder, node(100).binder);
     finish(&manager, &owner, &call);
 
@@ -249,9 +234,7 @@ case!(refs_of_a_caller, ["NODE-14", "TXN-25"], pair, |t, (manager, caller)| {
         // The replier's service ends in both cases.
         manager.reply(&object(node(number)));
         if has_room {
-            let reply = caller.wait_reply();
-            caller.send(|c| c.acquire(caller.object(&reply).handle()));
-            caller.free(&reply);
+            caller.keep_handle(&caller.wait_reply());
         } else {
             assert_eq!(caller.wait_refusal(), Return::FailedReply);
             assert_eq!(caller.extended_error(), failed(Errno::ENOMEM));
@@ -263,16 +246,11 @@ case!(refs_of_a_caller, ["NODE-14", "TXN-25"], pair, |t, (manager, caller)| {
 
 case!(refs_in_unread_calls, ["NODE-14", "OBJ-11"], pair, |t, (manager, sender)| {
     let Some(_limit) = Limit::set(t, "max_refs", 4) else { return };
-    let tell = |number| BinderTransactionData {
-        flags: TransactionFlags::ONE_WAY.bits(),
-        ..call_with(&sender, &[node(number)])
-    };
     for round in 0..3 {
         for number in 0..4 {
-            sender.start_transaction(&tell(round * 4 + number));
-            sender.wait_for(Return::TransactionComplete);
+            sender.tell(0, 0, &object(node(round * 4 + number)));
         }
-        assert_eq!(sender.failure(&tell(99)), failed(Errno::ENOMEM));
+        assert_eq!(sender.failure(&sender.place_oneway(0, 0, &object(node(99)))), failed(Errno::ENOMEM));
         for _ in 0..4 {
             manager.free(&manager.wait_call());
         }
@@ -289,13 +267,12 @@ case!(ref_on_the_manager, ["NODE-14", "CTX-4", "WR-5"], pair, |t, (manager, clie
     // A count that cannot be taken is not taken, and that is all.
     client.send(|c| c.acquire(0));
     client.round_trip(0, &manager, &bytes(b"handle 0 needs no ref to be called"), &empty());
-    assert_eq!(client.failure(&call_with(&client, &[manager_itself])), failed(Errno::EINVAL));
+    assert_eq!(client.failure(&place_objects(&client, &[manager_itself])), failed(Errno::EINVAL));
     client.send(|c| c.release(0));
 
     client.free(&reply);
     client.send(|c| c.acquire(0));
-    client.start_transaction(&call_with(&client, &[manager_itself]));
-    manager.free(&manager.wait_call());
+    manager.free(&client.call_with(&manager, &place_objects(&client, &[manager_itself])));
     manager.answer(&client, &empty());
     // Now it is the one that there is.
     manager.free(&client.call(&manager, 0, 0, &empty()));

@@ -16,8 +16,7 @@ const HOLDERS: usize = 36;
 
 /// Mounts the stage's binderfs again, with its logs; returns their path.
 pub(super) fn with_logs(t: &Stage) -> PathBuf {
-    t.unmount();
-    mount_at(t.root(), Some("stats=global")).expect("mount binderfs");
+    t.mount_with_logs();
     t.device("binder_logs")
 }
 
@@ -69,14 +68,6 @@ fn numbers(lines: &[&str], text: &str, word: &str) -> Vec<u32> {
     behind.map(|number| u32::from_str_radix(number, 16).expect("a number")).collect()
 }
 
-/// A process's port with another device open.
-pub(super) fn with_another(port: &Port, path: &Path) -> Port {
-    let mut other =
-        Port::open(Rc::new(port.actor.thread()), &port.arena, path, 0).expect("open another device");
-    other.map(SPACE).expect("map");
-    other
-}
-
 case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], Debugfs::of, |t, debugfs| {
     let port = t.client();
     let pid = t.global_pid(&port);
@@ -109,7 +100,7 @@ case!(opened_without_memory, ["BFS-12"], with_logs, |t, logs| {
 
 case!(file_goes_with_the_last_device, ["OPEN-2", "REL-2"], with_logs, |t, logs| {
     let first = t.client();
-    let second = with_another(&first, &t.device("hwbinder"));
+    let second = t.client_at(&t.device("hwbinder"), Rc::new(first.actor.thread()));
     let file = logs.join(format!("proc/{}", t.global_pid(&first)));
     first.give_up();
     if !t.known_difference(Driver::C, "the file goes with the device that was opened first", file.exists()) {
@@ -127,7 +118,7 @@ case!(file_in_every_mount, ["OPEN-2", "BFS-14"], with_logs, |t, here| {
     let name = format!("proc/{}", t.global_pid(&port));
     let there = other.join("binder_logs").join(&name);
     assert!(here.join(&name).exists() && !there.exists(), "it has no device of the other mount");
-    let second = with_another(&port, &other.join("binder"));
+    let second = t.client_at(&other.join("binder"), Rc::new(port.actor.thread()));
     let why = "a pid has a file only where it has opened its first device";
     if !t.known_difference(Driver::C, why, there.exists()) {
         return;

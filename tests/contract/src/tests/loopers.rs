@@ -38,8 +38,7 @@ case!(first_read_of_a_new_thread, ["IOCTL-3"], Stage::client, |t, port| {
         assert_eq!(thread.finish_raw().returns(), [Return::Noop]);
         thread.park();
     }
-    thread.actor.interrupt();
-    assert_eq!(thread.finish_raw().errno, Errno::EINTR);
+    thread.interrupt_wait();
 });
 
 case!(none_is_asked_for_by_default, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], pair, |t, (manager, client)| {
@@ -88,12 +87,6 @@ case!(not_asked_for_while_another_waits, ["LOOP-5"], |t| {
     third.park();
     assert!(!serve_by(&manager, &helper), "the third waits");
 });
-
-/// Leaves the refusal of a call for the thread to read.
-fn leave_refusal(reader: &Port) {
-    let commands = stream(|c| c.transaction(&reader.place(super::NO_HANDLE, 0, &empty())));
-    assert_eq!(reader.try_write(&commands).write_consumed as usize, commands.len());
-}
 
 /// Makes the thread read without work, and returns whether the driver requested another thread.
 fn serve_by(_manager: &Port, reader: &Port) -> bool {
@@ -195,8 +188,7 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
         return None;
     }
     assert!(!asks(&manager.finish_raw()), "another one waits");
-    other.actor.interrupt();
-    assert_eq!(other.finish_raw().errno, Errno::EINTR);
+    other.interrupt_wait();
     manager.start(&stream(|c| c.reply(&gaps::of_page(&absent, 0, 0))));
     assert_eq!(absent.wait(), 0);
     Some((manager, absent, other, client))
@@ -219,8 +211,7 @@ case!(not_asked_for_if_another_waits_when_a_reply_is_copied, ["LOOP-5", "WR-10"]
     absent.provide(0, b"reply");
     assert!(!asks(&manager.finish_raw()), "another one waits");
     client.wait_reply();
-    other.actor.interrupt();
-    assert_eq!(other.finish_raw().errno, Errno::EINTR);
+    other.interrupt_wait();
 });
 
 case!(raised_limit_takes_effect, ["LOOP-5", "IOCTL-SET_MAX_THREADS"], |t| {
@@ -252,8 +243,7 @@ case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], 
             helper.park();
         }
         let left = helpers.remove(leaving);
-        left.actor.interrupt();
-        assert_eq!(left.finish_raw().errno, Errno::EINTR);
+        left.interrupt_wait();
         while let Some(newest) = helpers.pop() {
             client.start_blocking_call(0, 0, &empty());
             if newest.actor.is_blocked() {

@@ -2,7 +2,7 @@
 //! Many threads and processes at once, each checking its data.
 
 use super::*;
-use crate::load;
+use crate::load::{self, Work};
 
 /// A process that is the context manager until it is killed.
 pub(super) fn start_server(t: &Stage, threads: u32) -> Pid {
@@ -10,16 +10,14 @@ pub(super) fn start_server(t: &Stage, threads: u32) -> Pid {
     child::ready(|ready| load::serve(&path, threads, ready))
 }
 
-fn start_clients(t: &Stage, processes: usize, threads: usize, calls: usize, largest: usize) -> Vec<Pid> {
-    let path = t.device("binder");
-    let client = |seed| {
-        let path = path.clone();
-        child::spawn(move || {
-            let work = load::Work { threads, calls, largest, seed, tolerate_death: false };
-            load::call(&path, &work).expect("no server died");
-        })
-    };
-    (0..processes as u64).map(client).collect()
+/// A process that calls the manager.
+pub(super) fn start_client(t: &Stage, work: &Work) -> Pid {
+    child::spawn(|| load::call(&t.device("binder"), work).expect("answers, or a death that is tolerated"))
+}
+
+fn start_clients(t: &Stage, processes: u64, threads: usize, calls: usize, largest: usize) -> Vec<Pid> {
+    let work = |seed| Work { threads, calls, largest, seed, tolerate_death: false };
+    (0..processes).map(|seed| start_client(t, &work(seed))).collect()
 }
 
 case!(clients_of_one_server, ["TXN-21", "LOOP-6", "WR-11"], |t| {
@@ -48,17 +46,9 @@ case!(large_replies_to_many, ["ALLOC-1", "ALLOC-4"], |t| {
 });
 
 case!(server_dies_under_load, ["REL-2", "TREL-1"], |t| {
-    let path = t.device("binder");
     let mut server = start_server(t, 3);
-    let clients: Vec<Pid> = (0..4)
-        .map(|seed| {
-            let path = path.clone();
-            child::spawn(move || {
-                let work = load::Work { threads: 2, calls: 150, largest: 3000, seed, tolerate_death: true };
-                load::call(&path, &work).expect("deaths are tolerated");
-            })
-        })
-        .collect();
+    let work = |seed| Work { threads: 2, calls: 150, largest: 3000, seed, tolerate_death: true };
+    let clients = (0..4).map(|seed| start_client(t, &work(seed))).collect();
     for _ in 0..5 {
         end(server);
         server = start_server(t, 3);

@@ -190,15 +190,13 @@ case!(failed_ioctls_are_logged, ["IOCTL-2"], |t| {
     // An interrupted wait is none.
     let mut log = Log::open();
     port.park();
-    port.actor.interrupt();
-    assert_eq!(port.finish_raw().errno, Errno::EINTR);
+    port.interrupt_wait();
     assert_eq!(log.new_lines(), [""; 0]);
 });
 
 case!(success_is_silent, ["PARAM-3", "IOCTL-2", "DN-2", "NODE-9"], |t| {
     let (manager, owner, client) = (t.manager(), t.server(), t.server());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     let mut log = Log::open();
     for _ in 0..20 {
         client.round_trip(0, &manager, &empty(), &empty());
@@ -351,10 +349,8 @@ case!(refused_ioctls_are_explained, ["IOCTL-2"], |t| {
     explained(t, &mut log, &port, unknown, &["unknown ioctl", "0x40046263", "EINVAL"]);
 });
 
-/// Starts `BINDER_VERSION`.
 fn ask(port: &Port) {
-    let op = Op::Ioctl { slot: port.slot, number: BINDER_VERSION, argument: vec![0; 4] };
-    port.actor.start(op);
+    port.start_ioctl(BINDER_VERSION, BinderVersion::default());
 }
 
 fn start_misuse(port: &Port) {
@@ -389,7 +385,7 @@ case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
     other.actor.expect_blocked();
     stop.change(1);
     assert_eq!(port.finish_raw().errno, Errno::from_raw(0));
-    assert!(matches!(other.actor.finish(), Answer::Argument(_)));
+    assert!(other.finish_ioctl::<BinderVersion>().is_ok());
     // And again.
     start_misuse(&port);
     port.actor.expect_blocked();
@@ -408,7 +404,7 @@ case!(stopped_callers_heed_signals, ["PARAM-5"], |t| {
     ask(&other);
     other.actor.expect_blocked();
     other.actor.interrupt();
-    assert!(matches!(other.actor.finish(), Answer::Failed(errno) if errno == Errno::EINTR as i32));
+    assert_eq!(other.finish_ioctl::<BinderVersion>(), Err(Errno::EINTR));
     // Commands that were carried out stay so.
     port.actor.interrupt();
     let outcome = port.finish_raw();
@@ -457,8 +453,7 @@ case!(reader_outside_of_the_pool_stops_everybody, ["PARAM-5", "LOOP-6"], Stage::
 
 case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    owner.settle_counts();
+    introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let Some(stop) = stops_on_user_error(t) else { return };
     for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
         stop.change(1);
@@ -473,15 +468,14 @@ case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], Stage::manager
     let Some(stop) = stops_on_user_error(t) else { return };
     let ask = |question: BinderNodeInfoForRef| {
         stop.change(1);
-        let (slot, argument) = (manager.slot, question.as_bytes().to_vec());
-        manager.actor.start(Op::Ioctl { slot, number: BINDER_GET_NODE_INFO_FOR_REF, argument });
+        manager.start_ioctl(BINDER_GET_NODE_INFO_FOR_REF, question);
     };
     ask(BinderNodeInfoForRef { handle: 1, strong_count: 1, ..Default::default() });
     expect_stop(&stop, &manager);
-    assert!(matches!(manager.actor.finish(), Answer::Failed(errno) if errno == Errno::EINVAL as i32));
+    assert_eq!(manager.finish_ioctl::<BinderNodeInfoForRef>(), Err(Errno::EINVAL));
     // There is no such handle, and asking is no error.
     ask(BinderNodeInfoForRef { handle: super::NO_HANDLE, ..Default::default() });
-    assert!(matches!(manager.actor.finish(), Answer::Failed(errno) if errno == Errno::EINVAL as i32));
+    assert_eq!(manager.finish_ioctl::<BinderNodeInfoForRef>(), Err(Errno::EINVAL));
     assert_eq!(stop.get(), "1");
     stop.change(0);
 });

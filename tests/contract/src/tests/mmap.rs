@@ -66,8 +66,7 @@ case!(at_most_four_megabytes, ["MMAP-4", "ALLOC-2"], |t| {
     let (manager, client) = (t.manager_with(6 << 20), t.client());
     let question = pattern(4 << 20, 1);
     let data = client.place(0, 0, &bytes(&question));
-    client.start_transaction(&data);
-    let call = manager.wait_call();
+    let call = client.call_with(&manager, &data);
     assert_eq!(manager.data(&call), question);
     finish(&manager, &client, &call);
     assert_eq!(
@@ -87,8 +86,7 @@ case!(pages_start_zeroed, ["MMAP-5"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &bytes(b"x"));
     let rest = manager.memory(call.buffer + 8, page() - 8 - call.buffer as usize % page());
     assert!(rest.iter().all(|byte| *byte == 0), "the rest of a new page");
-    manager.free(&call);
-    manager.answer(&client, &empty());
+    finish(&manager, &client, &call);
 });
 
 case!(never_mapped_target, ["MMAP-7", "TXN-7"], |t| {
@@ -128,8 +126,7 @@ case!(partly_unmapped_target, ["MMAP-7"], pair, |t, (manager, client)| {
 case!(delivered_buffers_can_be_freed_after_unmap, ["MMAP-7", "OBJ-12"], pair, |t, (manager, client)| {
     let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     manager.unmap();
-    manager.free(&call);
-    manager.answer(&client, &empty());
+    finish(&manager, &client, &call);
     // The buffer held the only count on the object.
     client.settle_counts();
     let gone = |items: &[Return]| items.iter().any(|item| matches!(item, Return::Decrefs(_)));
@@ -170,8 +167,7 @@ case!(moved_target, ["MMAP-7"], pair, |t, (manager, client)| {
     let moved = manager.actor.number(Op::Move { address, length }).expect("move the space");
     assert_ne!(moved, address);
     assert_eq!(manager.memory(moved + (call.buffer - address), 9), b"delivered", "moved with the space");
-    manager.free(&call);
-    manager.answer(&client, &empty());
+    finish(&manager, &client, &call);
     if t.upstream() {
         return;
     }

@@ -3,11 +3,14 @@
 
 use crate::actor::{patience, Actor};
 use crate::bystander::{needs_two_cpus, on_all_cpus};
-use crate::freezer::{Freezer, LONG};
+use crate::freezer::{kill_and_wait, Freezer, LONG};
 use crate::logs::{only, until, Logs};
 use crate::ops::{Answer, Op, WriteReadOp};
 use crate::pages::page;
-use crate::port::{bytes, call_of, empty, give_in_a_call, introduce, object, parcel_of, stream, Port, ROOM};
+use crate::port::{
+    bytes, call_of, empty, finish, give_in_a_call, introduce, introduce_counted, object, parcel_of, stream,
+    Port, ROOM,
+};
 use crate::sg::SgParcel;
 use crate::stage::{Stage, SPACE};
 use crate::suite::Driver;
@@ -166,11 +169,21 @@ fn logged_client(t: &Stage) -> (Logs<'_>, Port) {
     (Logs::of(t), t.client())
 }
 
-/// Serves a call that has come, and has the caller take the reply.
-#[track_caller]
-fn finish(server: &Port, client: &Port, call: &BinderTransactionData) {
-    server.free(call);
+/// Has a call delivered and answered, and keeps its buffer.
+fn keep(server: &Port, client: &Port, data: &[u8]) -> BinderTransactionData {
+    let call = client.call(server, 0, 0, &bytes(data));
     client.free(&server.answer(client, &empty()));
+    call
+}
+
+/// The flags of a oneway call that supersedes an equal one.
+const UPDATE: TransactionFlags = TransactionFlags::ONE_WAY.union(TransactionFlags::UPDATE_TXN);
+
+/// Leaves the refusal of a call for the thread to read: work that needs no second process.
+#[track_caller]
+fn leave_refusal(port: &Port) {
+    let commands = stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty())));
+    assert_eq!(port.try_write(&commands).write_consumed as usize, commands.len());
 }
 
 /// Has a thread leave the driver.
@@ -196,6 +209,11 @@ fn all_well(children: Vec<Pid>) {
     for pid in children {
         assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
     }
+}
+
+/// What a holder reads of a freeze link.
+fn notification(cookie: u64, is_frozen: u32) -> Return {
+    Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
 }
 
 /// Bytes that differ from their neighbours and from those of another seed.

@@ -6,9 +6,7 @@ use super::*;
 /// A process in a pid namespace of its own.
 pub(super) fn inner(t: &Stage) -> Port {
     let outer = Actor::new();
-    let actor = Rc::new(outer.fork_pid_namespace());
-    let mut port = t.open_by(actor);
-    port.map(SPACE).expect("map");
+    let port = t.client_by(Rc::new(outer.fork_pid_namespace()));
     assert_eq!(port.actor.number(Op::GetPid), Ok(1));
     // The outer process stays, as the namespace's parent.
     std::mem::forget(outer);
@@ -36,11 +34,10 @@ case!(receiver_in_an_inner_pid_namespace, ["TXN-5"], |t| {
 });
 
 case!(inner_processes_among_themselves, ["TXN-5"], inner, |t, server| {
-    let child = Rc::new(server.actor.fork());
+    let child = server.actor.fork();
     server.set_context_manager().expect("manage");
     server.enter_looper();
-    let mut client = t.open_by(child);
-    client.map(SPACE).expect("map");
+    let client = t.client_by(Rc::new(child));
     let known_as = client.actor.number(Op::GetPid).expect("its own pid") as i32;
     assert_ne!(known_as, 1);
     assert_eq!(seen(&server, &client), known_as);

@@ -7,8 +7,7 @@ use super::*;
 pub fn couple(t: &Stage) -> (Port, Port, Port, u32, u32) {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
     let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0xb1), &a);
-    let on_a = introduce(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
-    a.settle_counts();
+    let on_a = introduce_counted(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1), &b);
     b.settle_counts();
     (manager, a, b, on_b, on_a)
 }
@@ -85,8 +84,7 @@ case!(strangers_calls_go_to_the_pool, ["TXN-11", "POLL-3"], couple, |t, (manager
     // b serves a's call; the manager, who is not in that chain, calls b.
     a.call(&b, on_b, 1, &empty());
     let on_b = introduce(&manager, &helper, FlatBinderObject::binder(0xb0, 0xb1), &stranger);
-    stranger.start_call(on_b, 2, &empty());
-    assert_eq!(helper.wait_call().code, 2);
+    assert_eq!(stranger.call(&helper, on_b, 2, &empty()).code, 2);
     b.answer(&a, &empty());
     helper.answer(&stranger, &empty());
 });
@@ -108,11 +106,9 @@ case!(waiting_thread_is_the_innermost, ["TXN-11"], couple, |t, (_manager, a, b, 
     a.call(&b, on_b, 1, &empty());
     let b2 = b.looper();
     second.call(&b2, on_b, 2, &empty());
-    b2.start_call(on_a, 3, &empty());
-    assert_eq!(second.wait_call().code, 3);
+    assert_eq!(b2.call(&second, on_a, 3, &empty()).code, 3);
     assert!(a.actor.is_blocked());
-    b.start_call(on_a, 4, &empty());
-    assert_eq!(a.wait_call().code, 4);
+    assert_eq!(b.call(&a, on_a, 4, &empty()).code, 4);
     second.answer(&b2, &empty());
     b2.answer(&second, &empty());
     a.answer(&b, &empty());
@@ -121,8 +117,7 @@ case!(waiting_thread_is_the_innermost, ["TXN-11"], couple, |t, (_manager, a, b, 
 
 case!(call_back_while_own_calls_are_unread, ["TXN-10", "TXN-11"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
     // a has a call back waiting that it has not read: no new call before that.
     a.try_write(&stream(|c| c.transaction(&a.place(on_b, 3, &empty()))));
@@ -147,8 +142,7 @@ case!(serving_thread_may_call_others, ["TXN-10"], couple, |t, (manager, a, b, on
 case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     let (manager, a, b, on_b, _) = couple(t);
     let back = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.call(&manager, 0, 2, &empty());
     manager.start_blocking_call(back, 3, &empty());
     manager.kill();

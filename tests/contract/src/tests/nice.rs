@@ -114,8 +114,7 @@ case!(oneway_has_the_nodes_minimum, ["TXN-31", "LOOP-7"], |t| {
 
 case!(chain_inherits, ["TXN-31"], usual, |t, cast| {
     let last = t.server();
-    let on_last = introduce(&cast.manager, &last, node(ANY), &cast.server);
-    last.settle_counts();
+    let on_last = introduce_counted(&cast.manager, &last, node(ANY), &cast.server);
     cast.call(Nice(6));
     cast.server.call(&last, on_last, 0, &empty());
     expect(t, &last, 6);
@@ -128,8 +127,7 @@ case!(chain_inherits, ["TXN-31"], usual, |t, cast| {
 });
 
 case!(call_back_inherits, ["TXN-31", "TXN-11"], usual, |t, cast| {
-    let back = introduce(&cast.manager, &cast.client, node(ANY), &cast.server);
-    cast.client.settle_counts();
+    let back = introduce_counted(&cast.manager, &cast.client, node(ANY), &cast.server);
     cast.call(Nice(6));
     // In the middle of a chain a thread becomes more urgent, and so do the threads it waits for.
     cast.server.actor.set_schedule(Nice(-2));

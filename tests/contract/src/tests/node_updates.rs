@@ -58,9 +58,7 @@ case!(strong_unread_then_weak_by_another, ["NODE-6", "NODE-7"], |t| {
 
 case!(weak_then_strong_by_the_same, ["NODE-6", "NODE-7"], owner_of_two, |t, (_manager, first, second)| {
     let other = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
-    let mut parcel = object(WEAK);
-    parcel.object(&FlatBinderObject::weak_binder(other.ptr, other.cookie)).object(&STRONG);
-    tell(&first, &parcel);
+    tell(&first, &parcel_of([WEAK, FlatBinderObject::weak_binder(other.ptr, other.cookie), STRONG]));
     let told =
         [Return::Increfs(other), Return::Increfs(ID), Return::Acquire(ID), Return::TransactionComplete];
     assert_eq!(first.drain(), told, "what turns strong moves behind the others");
@@ -111,14 +109,9 @@ case!(lesson_s01_each_handle_is_of_its_own_node, ["NODE-2"], manager_and_server,
 case!(lesson_s02_nodes_turn_strong_one_by_one, ["NODE-6", "NODE-14"], |t| {
     const NODES: u64 = 20_000;
     let (manager, owner) = (t.manager_with(4 << 20), t.client());
-    let (mut weak, mut strong) = (Parcel::new(), Parcel::new());
-    for ptr in 1..=NODES {
-        weak.object(&FlatBinderObject::weak_binder(ptr * 16, ptr));
-        strong.object(&FlatBinderObject::binder(ptr * 16, ptr));
-    }
-    tell(&owner, &weak);
+    tell(&owner, &parcel_of((1..=NODES).map(|ptr| FlatBinderObject::weak_binder(ptr * 16, ptr))));
     // Fails when it takes longer than any operation may.
-    tell(&owner, &strong);
+    tell(&owner, &parcel_of((1..=NODES).map(|ptr| FlatBinderObject::binder(ptr * 16, ptr))));
     let seen = owner.drain();
     let id = |ptr| BinderPtrCookie { ptr: ptr * 16, cookie: ptr };
     let updates = (1..=NODES).flat_map(|ptr| [Return::Increfs(id(ptr)), Return::Acquire(id(ptr))]);
@@ -150,8 +143,7 @@ case!(lesson_s10_counts_of_a_dead_node_go_down, ["NODE-12", "IOCTL-GET_NODE_INFO
         (info.strong_count, info.weak_count)
     };
     let before = counts();
-    let mut parcel = object(FlatBinderObject::strong_handle(handle));
-    parcel.object(&FlatBinderObject::strong_handle(super::NO_HANDLE));
+    let parcel = parcel_of([handle, super::NO_HANDLE].map(FlatBinderObject::strong_handle));
     for _ in 0..50 {
         assert_eq!(manager.refused(&manager.place(target, 0, &parcel)), Return::FailedReply);
     }
@@ -243,8 +235,7 @@ fn send_while_the_thread_with_the_updates_ends(t: &Stage) -> bool {
     caller.actor.start(Op::SpinAfter { op: call, counter, stop });
     let _ = ending.wait_call();
     tell(&ending, &object(WEAK));
-    let argument = 0i32.to_ne_bytes().to_vec();
-    ending.actor.start(Op::Ioctl { slot: ending.slot, number: BINDER_THREAD_EXIT, argument });
+    ending.start_ioctl(BINDER_THREAD_EXIT, 0i32);
     count.wait();
     sender.tell(0, 0, &object(STRONG));
     let is_held = !ending.actor.answered(Duration::ZERO);

@@ -33,8 +33,7 @@ case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], manager_and_server,
 });
 
 case!(announced_before_the_reply, ["NODE-7", "NODE-4"], manager_and_server, |t, (manager, owner)| {
-    owner.send_call(0, 0, &object(NODE));
-    manager.wait_call();
+    owner.send_call_to(&manager, 0, 0, &object(NODE));
     // The announcement by itself wakes nobody.
     owner.park();
     assert!(owner.actor.is_blocked());

@@ -38,11 +38,13 @@ fn refused(client: &Port, parcel: &Parcel) -> i32 {
 const EINVAL: i32 = -(Errno::EINVAL as i32);
 const EFAULT: i32 = -(Errno::EFAULT as i32);
 
+fn two_nodes() -> Parcel {
+    parcel_of([0x10, 0x20].map(|ptr| FlatBinderObject::binder(ptr, 0)))
+}
+
 case!(offsets_size_must_be_whole, ["TXN-19"], pair, |t, (server, client)| {
     for size in [1, 4, 7, 9, 12] {
-        let mut parcel = object(FlatBinderObject::binder(0x10, 0));
-        parcel.object(&FlatBinderObject::binder(0x20, 0));
-        let data = BinderTransactionData { offsets_size: size, ..client.place(0, 0, &parcel) };
+        let data = BinderTransactionData { offsets_size: size, ..client.place(0, 0, &two_nodes()) };
         assert_eq!(client.failure(&data), failed(Errno::EINVAL), "{size}");
     }
     client.round_trip(0, &server, &empty(), &empty());
@@ -99,8 +101,7 @@ case!(object_cut_by_the_end, ["OBJ-1"], pair, |t, (server, client)| {
 });
 
 case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], pair, |t, (server, client)| {
-    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
-    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    let mut parcel = two_nodes();
     for second in [0, 4, 8, 12, 16, 20] {
         parcel.offsets = vec![0, second];
         let wanted = if t.upstream() { EINVAL } else { EFAULT };
@@ -110,8 +111,7 @@ case!(lesson_r16_objects_must_not_overlap, ["OBJ-1"], pair, |t, (server, client)
 });
 
 case!(objects_must_be_in_order, ["OBJ-1"], pair, |t, (server, client)| {
-    let mut parcel = object(FlatBinderObject::binder(0x10, 0));
-    parcel.object(&FlatBinderObject::binder(0x20, 0));
+    let mut parcel = two_nodes();
     parcel.offsets.reverse();
     let wanted = if t.upstream() { EINVAL } else { EFAULT };
     assert_eq!(refused(&client, &parcel), wanted);
@@ -136,8 +136,8 @@ case!(offsets_must_be_readable, ["TXN-19"], pair, |t, (server, client)| {
 case!(offsets_may_lie_anywhere, ["OBJ-1"], pair, |t, (server, client)| {
     let parcel = object(FlatBinderObject::binder(0x10, 0));
     let odd = client.arena.place(&[0; 32]) + 3;
-    client.start_transaction(&BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) });
-    assert_eq!(server.object(&server.wait_call()).kind, ObjectType::HANDLE);
+    let data = BinderTransactionData { offsets: odd, ..client.place(0, 0, &parcel) };
+    assert_eq!(server.object(&client.call_with(&server, &data)).kind, ObjectType::HANDLE);
     server.answer(&client, &empty());
 });
 
@@ -148,24 +148,21 @@ case!(many, ["OBJ-1", "NODE-3"], pair, |t, (server, client)| {
         let object = server.object_at(&call, i);
         assert_eq!((object.kind, object.handle()), (ObjectType::HANDLE, i as u32 + 1));
     }
-    server.free(&call);
-    server.answer(&client, &empty());
+    finish(&server, &client, &call);
 });
 
 case!(four_byte_alignment_is_enough, ["OBJ-1"], pair, |t, (server, client)| {
     for offset in [4, 12, 20, 36] {
         let call = client.call(&server, 0, 0, &node_at(offset));
         assert_eq!(server.object(&call).kind, ObjectType::HANDLE, "{offset}");
-        server.free(&call);
-        server.answer(&client, &empty());
+        finish(&server, &client, &call);
         client.settle_counts();
     }
 });
 
 case!(no_senders_pointers_leak, ["OBJ-2"], pair, |t, (server, client)| {
     let node = FlatBinderObject::binder(0x1234_5678_9abc_def0, 0xfeed_f00d_dead_beef);
-    client.start_call(0, 0, &object(node));
-    let received = server.object(&server.wait_call());
+    let received = server.object(&client.call(&server, 0, 0, &object(node)));
     assert_eq!(received.binder >> 32, 0, "only a handle: {received:x?}");
     assert_eq!(received.cookie, 0);
     server.answer(&client, &empty());
@@ -194,15 +191,11 @@ case!(lesson_c06_r06_failure_undoes_what_was_done, ["OBJ-10"], pair, |t, (server
 
 case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
     let (server, client) = (t.manager(), t.server());
-    let behind = object(FlatBinderObject::binder(0x2000, 0));
-    let call = client.call(&server, 0, 0, &behind);
-    let handle = server.object(&call).handle();
-    server.send(|c| c.acquire(handle));
-    finish(&server, &client, &call);
+    let behind = FlatBinderObject::binder(0x2000, 0);
+    let handle = give_in_a_call(&server, &client, behind);
     client.settle_counts();
     for _ in 0..3 {
-        let mut parcel = object(FlatBinderObject::strong_handle(NO_HANDLE));
-        parcel.object(&FlatBinderObject::binder(0x2000, 0));
+        let parcel = parcel_of([FlatBinderObject::strong_handle(NO_HANDLE), behind]);
         client.refused(&client.place(0, 0, &parcel));
     }
     // The receiver has the one count that it took.
@@ -215,9 +208,7 @@ case!(lesson_c06_what_was_not_reached_keeps_its_counts, ["OBJ-10"], |t| {
 case!(failure_keeps_the_senders_counts, ["OBJ-10"], manager_and_server, |t, (server, client)| {
     // The server gets a handle, and sends it back many times in a reply that fails at its end.
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0x11)));
-    let handle = server.object(&call).handle();
-    server.send(|c| c.acquire(handle));
-    server.free(&call);
+    let handle = server.keep_handle(&call);
     let mut parcel = empty();
     for _ in 0..10 {
         parcel.object(&FlatBinderObject::strong_handle(handle));
@@ -238,9 +229,7 @@ case!(reply_carries_objects, ["OBJ-1"], pair, |t, (server, client)| {
     let mut parcel = bytes(b"before12");
     parcel.object(&FlatBinderObject::binder(0x51, 0x52));
     let reply = server.answer(&client, &parcel);
-    let handle = client.object(&reply).handle();
-    client.send(|c| c.acquire(handle));
-    client.free(&reply);
+    let handle = client.keep_handle(&reply);
     let call = client.call(&server, handle, 9, &empty());
     assert_eq!((call.target, call.cookie, call.code), (0x51, 0x52, 9));
     server.answer(&client, &empty());

@@ -5,7 +5,7 @@
 use super::binderfs::{names, options_of, remount, set};
 use super::*;
 use crate::actor::CloneArguments;
-use crate::containers;
+use crate::containers::{self, as_user};
 use binder_sys::fs::add_device;
 use binder_sys::mounting::{Mounting, Refusal};
 use nix::mount::umount;
@@ -81,8 +81,7 @@ case!(owners_and_modes, ["BFS-16", "BFS-9"], |t| {
     assert_eq!(stat(&path.join("features/extended_error")), (0o444, 0, 0));
     add_device(&path, "later").expect("add");
     assert_eq!(stat(&path.join("later")), (0o664, 1000, 1001), "with any creator");
-    crate::child::run(|| {
-        containers::become_user(1000);
+    as_user(1000, || {
         add_device(&path, "own").expect("the owner has binder-control");
         assert_eq!(Device::open(&path.join("own")).expect("open").version(), Ok(8));
         std::fs::rename(path.join("own"), path.join("renamed")).expect("rename");
@@ -126,16 +125,14 @@ case!(modes_alone, ["BFS-16"], |t| {
     let Some(path) = mounted(t, "for-all", &[("mode", "666")]) else { return };
     assert_eq!(stat(&path.join("binder")), (0o666, 0, 0));
     assert_eq!(stat(&path.join("binder-control")), (0o600, 0, 0), "to use devices is not to add any");
-    crate::child::run(|| {
-        containers::become_user(1000);
+    as_user(1000, || {
         assert_eq!(Device::open(&path.join("binder")).expect("open").version(), Ok(8));
         assert_eq!(add_device(&path, "own").err(), Some(Errno::EACCES));
         assert!(std::fs::remove_file(path.join("binder")).is_err(), "the directory is root's");
     });
     let Some(path) = mounted(t, "addable", &[("control_mode", "666")]) else { return };
     assert_eq!((stat(&path.join("binder")).0, stat(&path.join("binder-control")).0), (0o600, 0o666));
-    crate::child::run(|| {
-        containers::become_user(1000);
+    as_user(1000, || {
         add_device(&path, "anybodys").expect("binder-control is open to all");
         assert_eq!(Device::open(&path.join("anybodys")).err(), Some(Errno::EACCES));
     });

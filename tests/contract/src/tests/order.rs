@@ -17,20 +17,14 @@ fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
     from.place_oneway(handle, 0, &bytes(data))
 }
 
-/// All returns of one read, calls included.
-#[track_caller]
-fn all_in_one(port: &Port) -> Vec<Return> {
-    port.start_read();
-    port.finish_raw().returns()
-}
-
 case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
     for threads in [0, 1u32] {
         let (server, client) = (t.manager(), t.client());
         server.ioctl(BINDER_SET_MAX_THREADS, threads).expect("set the limit");
         client.start_blocking_call(0, 0, &empty());
         client.kill();
-        let told = all_in_one(&server);
+        server.start_read();
+        let told = server.finish_raw().returns();
         let first = if threads == 0 { Return::Noop } else { Return::SpawnLooper };
         assert!(matches!(told[..], [item, Return::Transaction(_)] if item == first), "{told:?}");
         server.kill();
@@ -38,12 +32,9 @@ case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
 });
 
 case!(counts_before_completion_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &object(NODE));
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &object(NODE));
     server.kill();
-    client.start_read();
-    let mut told = client.finish_raw().returns();
-    assert_eq!(told.remove(0), Return::Noop);
+    let mut told = client.read_once();
     // The node has no holder any more. The owner may read of it before the driver sees that.
     told.retain(|item| !matches!(item, Increfs(_) | Acquire(_)));
     assert_eq!(told, [Complete, DeadReply]);
@@ -51,14 +42,11 @@ case!(counts_before_completion_before_refusal, ["NODE-7", "TXN-18"], pair, |t, (
 
 case!(completion_before_a_call_back_before_the_refusal, ["TXN-18", "TXN-11", "TXN-26"], |t| {
     let (_manager, a, b, on_b, on_a) = couple(t);
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
-    let freezer = Freezer::of(t, &b);
-    b.kill();
-    freezer.wait_released(t);
-    let told = all_in_one(&a);
-    assert!(matches!(told[..], [Return::Noop, Complete, Return::Transaction(_)]), "{told:?}");
+    kill_and_wait(t, &b);
+    let told = a.read_once();
+    assert!(matches!(told[..], [Complete, Return::Transaction(_)]), "{told:?}");
     a.reply(&empty());
     assert_eq!(but_counts(&a), [DeadReply]);
 });
@@ -75,9 +63,7 @@ fn outer_dies(t: &Stage) -> Port {
     let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     a.free(&b.call(&a, on_a, 2, &empty()));
-    let freezer = Freezer::of(t, &b);
-    b.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &b);
     a
 }
 
@@ -121,8 +107,7 @@ case!(replys_counts_before_its_completion, ["NODE-7", "TXN-17"], pair, |t, (serv
 case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], couple, |t, (_manager, a, b, on_b, on_a)| {
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
-    a.start_call(on_b, 3, &empty());
-    assert_eq!(b.wait_call().code, 3);
+    assert_eq!(a.call(&b, on_b, 3, &empty()).code, 3);
     b.kill();
     assert_eq!(a.wait_refusal(), DeadReply, "of the innermost");
     assert_eq!(but_counts(&a), [], "the outer one has to wait for the reply");
@@ -134,19 +119,15 @@ case!(inner_refusal_before_the_outer_one, ["TXN-26", "TREL-1"], couple, |t, (_ma
 
 case!(refusal_before_the_death, ["DN-2", "LOOP-9", "TREL-1"], manager_and_server, |t, (server, client)| {
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.kill();
-    client.start_read();
-    assert_eq!(client.finish_raw().returns(), [Return::Noop, Complete, DeadReply]);
+    assert_eq!(client.read_once(), [Complete, DeadReply]);
     client.wait_for(DeadBinder(COOKIE));
 });
 
 case!(death_before_its_clear, ["DN-3"], manager_and_server, |t, (server, client)| {
-    let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
-    server.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &server);
     client.send(|c| c.clear_death(0, COOKIE));
     assert_eq!(client.drain(), [DeadBinder(COOKIE)], "the clear waits until it is confirmed");
     client.send(|c| c.dead_binder_done(COOKIE));
@@ -154,22 +135,16 @@ case!(death_before_its_clear, ["DN-3"], manager_and_server, |t, (server, client)
 });
 
 case!(clear_before_the_new_links_death, ["DN-3", "DN-1"], manager_and_server, |t, (server, client)| {
-    let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     client.send(|c| c.clear_death(0, COOKIE).request_death(0, COOKIE));
-    server.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &server);
     assert_eq!(client.drain(), [ClearDone(COOKIE), DeadBinder(COOKIE)]);
 });
-
-fn frozen(is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
-}
 
 case!(frozen_before_its_clear, ["FRZN-4"], manager_and_server, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_freeze(0, COOKIE));
-    assert_eq!(client.read_once(), [frozen(0)]);
+    assert_eq!(client.read_once(), [notification(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     client.send(|c| c.clear_freeze(0, COOKIE));
     server.kill();
@@ -183,18 +158,17 @@ case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
     let (server, client) = manager_and_server(t);
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, COOKIE));
-    assert_eq!(client.read_once(), [frozen(0)]);
+    assert_eq!(client.read_once(), [notification(COOKIE, 0)]);
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
     server.kill();
     freezer.wait_released(t);
-    assert_eq!(client.drain(), [frozen(1), DeadBinder(1)]);
+    assert_eq!(client.drain(), [notification(COOKIE, 1), DeadBinder(1)]);
 });
 
 case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], pair, |t, (server, client)| {
     for word in [b"1", b"2", b"3"] {
-        client.start_transaction(&oneway_data(&client, 0, word));
-        client.wait_for(Complete);
+        client.tell(0, 0, &bytes(word));
     }
     let first = server.wait_call();
     client.kill();
@@ -231,12 +205,9 @@ case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], pair, |t, (server, clie
 
 // A node whose only handle is given back while a call to it is on its way.
 case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manager, owner, holder)| {
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     holder.send_call(handle, 0, &empty());
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     let told = owner.read_once();
     assert!(matches!(told[..], [Return::Transaction(_)]), "{told:?}");
     let [Return::Transaction(call)] = told[..] else { unreachable!() };
@@ -248,14 +219,11 @@ case!(call_before_the_release_of_its_node, ["TXN-8", "NODE-6"], trio, |t, (manag
 
 case!(oneway_call_before_the_release_of_its_node, ["TXN-8", "NODE-6", "TXN-22"], |t| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     for word in [b"1", b"2"] {
         holder.send(|c| c.transaction(&oneway_data(&holder, handle, word)));
     }
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     for word in [b"1", b"2"] {
         let call = owner.wait_call();
         assert_eq!(owner.data(&call), word);
@@ -283,8 +251,8 @@ case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t|
     let call = owner.wait_call();
     assert_eq!(owner.drain(), []);
     owner.free(&call);
-    let first = all_in_one(&owner);
-    assert!(matches!(first[..], [Return::Noop, Return::Transaction(_)]), "{first:?}");
+    let first = owner.read_once();
+    assert!(matches!(first[..], [Return::Transaction(_)]), "{first:?}");
     assert_eq!(owner.drain(), [Release(other), Decrefs(other)]);
 });
 
@@ -294,9 +262,7 @@ case!(node_of_a_call_before_the_objects_of_its_buffer, ["TXN-8", "NODE-6"], |t| 
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
     let call = holder.call(&owner, to, 0, &object(FlatBinderObject::strong_handle(sent)));
     owner.answer(&holder, &empty());
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     assert_eq!(owner.drain(), []);
     owner.free(&call);
     assert_eq!(owner.drain(), [Release(ID), Decrefs(ID), Release(other), Decrefs(other)]);
@@ -318,9 +284,7 @@ case!(handles_of_the_dead_from_the_lowest_up, ["REL-2", "NODE-6", "lesson T09"],
         }
     }
     owner.settle_counts();
-    let freezer = Freezer::of(t, &holder);
-    holder.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &holder);
     let wanted: Vec<_> = nodes.into_iter().flat_map(|id| [Release(id), Decrefs(id)]).collect();
     t.known_difference(Driver::Upstream, UNORDERED, owner.drain() == wanted);
 });
@@ -334,8 +298,8 @@ case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
     holder.send(|c| c.release(called));
     holder.tell(kept, 7, &empty());
     owner.send(|c| c.free_buffer(call.buffer));
-    let told = all_in_one(&owner);
-    let is_first = matches!(told[..], [Return::Noop, Release(ID), Decrefs(ID), Return::Transaction(_)]);
+    let told = owner.read_once();
+    let is_first = matches!(told[..], [Release(ID), Decrefs(ID), Return::Transaction(_)]);
     t.known_difference(Driver::Upstream, UNORDERED, is_first);
 });
 
@@ -344,8 +308,7 @@ case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (m
     owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
     manager.free(&manager.wait_call());
     let parcel = object(NODE);
-    owner.send_call(0, 0, &parcel);
-    let call = manager.wait_call();
+    let call = owner.send_call_to(&manager, 0, 0, &parcel);
     let handle = manager.object(&call).handle();
     manager
         .send(|c| c.transaction(&oneway_data(&manager, handle, b"x")).reply(&manager.place(0, 0, &empty())));
@@ -364,9 +327,7 @@ case!(deaths_in_order_of_request_of_the_dead, ["DN-1"], |t| {
     let handles: Vec<u32> = (1..=3)
         .map(|i| introduce(&manager, &owner, FlatBinderObject::binder(0x100 * i, 0), &holder))
         .collect();
-    let freezer = Freezer::of(t, &owner);
-    owner.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &owner);
     for at in [2, 0, 1] {
         holder.send(|c| c.request_death(handles[at], at as u64));
     }

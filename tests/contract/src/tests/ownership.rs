@@ -5,7 +5,7 @@
 use super::binderfs::names;
 use super::options::stat;
 use super::*;
-use crate::containers::{self, become_user};
+use crate::containers::{self, as_user, become_user};
 use binder_sys::fs::{add_device, mount_at};
 use nix::fcntl::OFlag;
 use std::fs::{set_permissions, Permissions};
@@ -30,8 +30,7 @@ fn opened(path: &Path) -> nix::Result<i32> {
 case!(rights_are_checked_when_it_is_opened, ["BFS-8", "OPEN-1"], |t| {
     let path = t.device("binder");
     let by_user = |errno: Option<Errno>, flags| {
-        child::run(|| {
-            become_user(USER);
+        as_user(USER, || {
             assert_eq!(Device::open_with(&path, flags).err(), errno);
         });
     };
@@ -57,8 +56,7 @@ case!(rights_are_checked_when_it_is_opened, ["BFS-8", "OPEN-1"], |t| {
 case!(directory_can_be_given_away, ["BFS-9"], |t| {
     let (path, renamed) = (t.device("binder"), t.device("renamed"));
     chown(t.root(), Some(USER), None).expect("chown");
-    child::run(|| {
-        become_user(USER);
+    as_user(USER, || {
         std::fs::rename(&path, &renamed).expect("rename");
         assert_eq!(opened(&renamed), Err(Errno::EACCES), "the device is still root's");
         std::fs::remove_file(&renamed).expect("unlink");
@@ -69,8 +67,7 @@ case!(directory_can_be_given_away, ["BFS-9"], |t| {
     // In a directory for everybody, a user cannot remove another user's devices.
     chown(t.root(), Some(0), None).expect("chown");
     chmod(t.root(), 0o1777).expect("chmod");
-    child::run(|| {
-        become_user(USER);
+    as_user(USER, || {
         fails(std::fs::remove_file(t.device("hwbinder")), Errno::EPERM);
     });
     assert_eq!(names(t.root()).len(), 4);
@@ -78,8 +75,7 @@ case!(directory_can_be_given_away, ["BFS-9"], |t| {
 
 case!(control_can_be_given_away, ["BFS-7"], |t| {
     chown(t.device("binder-control"), Some(USER), None).expect("chown");
-    child::run(|| {
-        become_user(USER);
+    as_user(USER, || {
         add_device(t.root(), "own").expect("add, in a directory of root");
         assert_eq!(opened(&t.device("own")), Err(Errno::EACCES), "it is root's all the same");
         fails(std::fs::remove_file(t.device("own")), Errno::EACCES);
@@ -125,8 +121,7 @@ case!(of_a_user_namespace, ["BFS-2", "BFS-9"], |t| {
         fails(chown(&device, Some(65536), None), Errno::EINVAL);
         assert_eq!(stat(&device), (0o660, 9, 8));
         assert_eq!(stat(path), (0o755, 0, 0), "the directory is its root's, too");
-        child::run(|| {
-            become_user(9);
+        as_user(9, || {
             assert_eq!(opened(&device), Ok(8));
             assert_eq!(opened(&path.join("hwbinder")), Err(Errno::EACCES));
         });

@@ -68,7 +68,7 @@ case!(caller_who_goes_on_keeps_its_cpu, ["LOOP-6"], needs_the_stage, |t, ()| {
     // The others hint that each caller of a call with a reply is about to sleep. What follows from
     // it differs from machine to machine.
     t.needs("a driver that knows who goes on", t.driver == Driver::Rust);
-    let moves = moves(t, |client| client.send(|c| c.transaction(&client.place(0, 0, &empty()))));
+    let moves = moves(t, |client| client.send_call(0, 0, &empty()));
     assert!(moves <= BY_CHANCE, "woken on the CPU of who goes on: {moves} of {ROUNDS}");
 });
 
@@ -79,8 +79,7 @@ case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, cl
     let wakeups = Wakeups::of(t, &client);
     t.needs("the module parameter handoff=1", !has_parameter("handoff="));
     server.park();
-    server.free(&client.call(&server, 0, 0, &empty()));
-    client.free(&server.answer(&client, &empty()));
+    finish(&server, &client, &client.call(&server, 0, 0, &empty()));
     let of_call = wakeups.flags(t.global_tid(&server));
     assert_eq!(of_call, [SYNC], "of a caller who waits");
     server.park();
@@ -179,11 +178,10 @@ case!(freeze_notification, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, 
     let (_manager, holder) = (t.manager(), t.client());
     holder.send(|c| c.acquire(0));
     let looper = holder.looper();
-    let state = BinderFrozenStateInfo { cookie: COOKIE, ..Default::default() };
     let (mut clears, mut requests) = (0, 0);
     for _ in 0..ROUNDS {
         let request = || holder.send(|c| c.request_freeze(0, COOKIE));
-        requests += usize::from(is_moved(&looper, request, Return::FrozenBinder(state)));
+        requests += usize::from(is_moved(&looper, request, notification(COOKIE, 0)));
         looper.send(|c| c.freeze_done(COOKIE));
         let clear = || holder.send(|c| c.clear_freeze(0, COOKIE));
         clears += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));

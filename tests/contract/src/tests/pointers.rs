@@ -107,8 +107,7 @@ case!(of_no_length, ["OBJ-PTR"], pair, |t, (server, client)| {
     assert_ne!(block(&server, &call, 1).buffer, BAD_ADDRESS, "not the sender's address");
     finish(&server, &client, &call);
     // Also by the command that leaves no room.
-    client.start_transaction(&parcel.call(&client).data);
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_with(&server, &parcel.call(&client).data));
 });
 
 case!(over_many_pages, ["OBJ-PTR", "ALLOC-4"], with_parcel, |t, (server, client, mut parcel)| {
@@ -267,8 +266,8 @@ case!(more_room_than_needed, ["OBJ-8"], pair, |t, (server, client)| {
         finish(&server, &client, &call);
     }
     // Room and no objects at all.
-    client.start_sg(&SgParcel { room: 64, ..SgParcel::new() }.call(&client));
-    finish(&server, &client, &server.wait_call());
+    let roomy = SgParcel { room: 64, ..SgParcel::new() };
+    finish(&server, &client, &client.call_sg(&server, &roomy.call(&client)));
 });
 
 case!(room_must_be_whole, ["OBJ-8"], pair, |t, (server, client)| {
@@ -428,8 +427,7 @@ case!(lesson_c18_parent_at_the_start_of_the_data, ["OBJ-5", "lesson C18"], pair,
     // As long as it has no children, nobody minds.
     let mut parcel = SgParcel { parcel: empty(), room: 0 };
     parcel.block(&client.arena, &pattern(32, 1));
-    client.start_sg(&parcel.call(&client));
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
 });
 
 case!(unreadable_block, ["OBJ-PTR"], pair, |t, (server, client)| {
@@ -445,8 +443,7 @@ case!(unreadable_block, ["OBJ-PTR"], pair, |t, (server, client)| {
     }
     let mut parcel = SgParcel::new();
     parcel.block_at(edge, 16);
-    client.start_sg(&parcel.call(&client));
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
 });
 
 case!(unreadable_block_is_not_needed_where_replaced, ["OBJ-7"], pair, |t, (server, client)| {
@@ -481,8 +478,7 @@ case!(wiped_when_asked_for, ["ALLOC-6"], with_parcel, |t, (server, client, mut p
     let call = client.call_sg(&server, &parcel.to(&client, 0, TransactionFlags::CLEAR_BUF));
     // A neighbour keeps the page where it is.
     server.answer(&client, &empty());
-    client.call(&server, 0, 0, &bytes(b"after"));
-    server.answer(&client, &empty());
+    keep(&server, &client, b"after");
     let block = block(&server, &call, 0);
     assert_eq!(server.memory(block.buffer, 100), pattern(100, 1));
     server.free(&call);
@@ -492,14 +488,9 @@ case!(wiped_when_asked_for, ["ALLOC-6"], with_parcel, |t, (server, client, mut p
 
 case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], pair, |t, (server, client)| {
     // Neighbours on both sides keep the pages; what lies between is where the next call goes.
-    let keep = |data: &[u8]| {
-        let call = client.call(&server, 0, 0, &bytes(data));
-        client.free(&server.answer(&client, &empty()));
-        call
-    };
-    keep(b"before");
-    let between = keep(&pattern(512, 1));
-    keep(b"after");
+    keep(&server, &client, b"before");
+    let between = keep(&server, &client, &pattern(512, 1));
+    keep(&server, &client, b"after");
     server.free(&between);
     let mut parcel = SgParcel::new();
     parcel.parcel.bytes(&pattern(200, 2));
@@ -515,16 +506,11 @@ case!(lesson_r21_wiped_when_refused, ["OBJ-10", "ALLOC-6", "lesson R21"], pair, 
 
 // A buffer without data still has some bytes.
 case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], pair, |t, (server, client)| {
-    let kept = [1, 2, 3].map(|byte| {
-        let call = client.call(&server, 0, 0, &bytes(&[byte; 8]));
-        client.free(&server.answer(&client, &empty()));
-        call
-    });
+    let kept = [1, 2, 3].map(|byte| keep(&server, &client, &[byte; 8]));
     server.free(&kept[1]);
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(LONG), Ok(()));
-    let flags = TransactionFlags::CLEAR_BUF.bits();
-    let call = BinderTransactionData { flags, ..client.place(0, 0, &empty()) };
+    let call = client.place_flagged(0, 0, &empty(), TransactionFlags::CLEAR_BUF);
     assert_eq!(client.refused(&call), Return::FrozenReply);
     let wiped = server.memory(kept[1].buffer, 8) == [0; 8];
     t.known_difference(Driver::Upstream, "what was refused is not wiped", wiped);
@@ -551,8 +537,7 @@ case!(room_counts_as_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let all = 4 * page() as u64;
     let (server, client) = (t.manager_with(4 * page()), t.client());
     let fits = SgParcel { room: all - 8, ..SgParcel::new() };
-    client.start_sg(&fits.call(&client));
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call_sg(&server, &fits.call(&client)));
     let large = SgParcel { room: all, ..SgParcel::new() };
     assert_eq!(client.refused_sg(&large.call(&client)), failed(Errno::ENOSPC));
     // Oneway calls have half of it.

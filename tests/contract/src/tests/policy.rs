@@ -38,8 +38,7 @@ fn opened_as(t: &Stage, first: &str, later: &str) -> Port {
     let change =
         |kind: &str| actor.number(Op::SetContext { context: context(kind) }).expect("another context");
     change(first);
-    let mut port = t.open_by(actor.clone());
-    port.map(SPACE).expect("map the space");
+    let port = t.client_by(actor.clone());
     change(later);
     port
 }

@@ -65,7 +65,7 @@ case!(only_input_is_reported, ["POLL-2"], pair, |t, (manager, client)| {
 
 case!(own_work_is_readable, ["POLL-2"], pair, |t, (manager, client)| {
     // A refused call leaves an error on the thread.
-    client.try_write(&stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty()))));
+    leave_refusal(&client);
     assert!(ready(&client));
     assert_eq!(client.drain(), [Return::FailedReply]);
     assert!(!ready(&client));
@@ -158,22 +158,10 @@ case!(lesson_s24_deaths_that_will_not_be_told, ["POLL-2", "NODE-10"], pair, |t, 
     assert_eq!(manager.drain(), []);
 });
 
-fn epoll(port: &Port) -> usize {
-    epoll_by(port, false)
-}
-
-fn epoll_by(port: &Port, edge: bool) -> usize {
-    port.actor.number(Op::EpollCreate { slot: port.slot, edge }).expect("an epoll set") as usize
-}
-
-fn epoll_wait(port: &Port, set: usize, timeout_ms: u16) -> u64 {
-    port.actor.number(Op::EpollWait { set, timeout_ms }).expect("wait")
-}
-
 case!(work_wakes_epoll, ["POLL-1", "POLL-4"], pair, |t, (manager, client)| {
-    let set = epoll(&manager);
+    let set = manager.epoll(false);
     for code in 0..10 {
-        assert_eq!(epoll_wait(&manager, set, 0), 0);
+        assert_eq!(manager.epoll_wait(set, 0), 0);
         manager.actor.start(Op::EpollWait { set, timeout_ms: PATIENCE_MS });
         manager.actor.expect_blocked();
         client.start_call(0, code, &empty());
@@ -207,12 +195,12 @@ case!(work_wakes_asynchronous_io, ["POLL-4"], |t| {
 /// Somebody calls a thread that is busy. Its epoll set looks, and finds nothing to read.
 fn call_the_busy(port: &Port, set: usize, caller: &Port) {
     caller.start_blocking_call(0, 2, &empty());
-    assert_eq!(epoll_wait(port, set, 0), 0, "the call is for others");
+    assert_eq!(port.epoll_wait(set, 0), 0, "the call is for others");
 }
 
 /// The thread that polls can read the call that has come.
 fn expect_the_call(port: &Port, set: usize, caller: &Port) {
-    assert_eq!(epoll_wait(port, set, PATIENCE_MS), IN, "the thread is free again, and a call waits");
+    assert_eq!(port.epoll_wait(set, PATIENCE_MS), IN, "the thread is free again, and a call waits");
     assert_eq!(port.wait_call().code, 2);
     port.answer(caller, &empty());
 }
@@ -220,9 +208,9 @@ fn expect_the_call(port: &Port, set: usize, caller: &Port) {
 fn came_during_a_call_served(t: &Stage, edge: bool, reply: impl Fn(&Port)) {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
     first.round_trip(0, &manager, &empty(), &empty());
-    let set = epoll_by(&manager, edge);
+    let set = manager.epoll(edge);
     first.start_call(0, 1, &empty());
-    assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+    assert_eq!(manager.epoll_wait(set, PATIENCE_MS), IN);
     manager.wait_call();
     call_the_busy(&manager, set, &second);
     reply(&manager);
@@ -241,10 +229,9 @@ case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
     let (manager, server, second) = (t.manager(), t.server(), t.client());
     let handle = give_in_a_call(&manager, &server, FlatBinderObject::binder(0x100, 0));
     server.settle_counts();
-    let set = epoll(&manager);
-    assert_eq!(epoll_wait(&manager, set, 0), 0);
-    manager.send_call(handle, 0, &empty());
-    server.wait_call();
+    let set = manager.epoll(false);
+    assert_eq!(manager.epoll_wait(set, 0), 0);
+    manager.send_call_to(&server, handle, 0, &empty());
     call_the_busy(&manager, set, &second);
     manager.start_raw(WriteReadOp { room: 256, ..Default::default() });
     manager.actor.expect_blocked();
@@ -260,9 +247,9 @@ case!(work_that_came_during_a_call_made_wakes_epoll, ["POLL-3", "POLL-4"], |t| {
 
 case!(work_that_came_before_exit_wakes_epoll, ["POLL-3", "POLL-6"], |t| {
     let (manager, first, second) = (t.manager(), t.client(), t.client());
-    let set = epoll(&manager);
+    let set = manager.epoll(false);
     first.start_call(0, 1, &empty());
-    assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+    assert_eq!(manager.epoll_wait(set, PATIENCE_MS), IN);
     manager.wait_call();
     call_the_busy(&manager, set, &second);
     assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
@@ -271,11 +258,11 @@ case!(work_that_came_before_exit_wakes_epoll, ["POLL-3", "POLL-6"], |t| {
 });
 
 case!(lesson_c01_r18_thread_exit_under_epoll, ["POLL-6"], pair, |t, (manager, client)| {
-    let set = epoll(&manager);
+    let set = manager.epoll(false);
     for _ in 0..20 {
         assert_eq!(manager.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
         // C's next record of the thread is readable once (POLL-7).
-        let readable = epoll_wait(&manager, set, 0);
+        let readable = manager.epoll_wait(set, 0);
         assert_eq!(readable, if t.driver == Driver::C { IN } else { 0 });
     }
     // The set is still there when the device goes.
@@ -291,29 +278,29 @@ case!(lesson_s19_own_completion_is_an_edge, ["POLL-5", "TXN-17"], |t| own_comple
 
 fn own_completion_wakes(t: &Stage, edge: bool) {
     let (manager, client) = (t.manager(), t.client());
-    let set = epoll_by(&manager, edge);
+    let set = manager.epoll(edge);
     for code in 0..3 {
         client.start_call(0, code, &empty());
-        assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
-        assert_eq!(epoll_wait(&manager, set, 0), if edge { 0 } else { IN });
+        assert_eq!(manager.epoll_wait(set, PATIENCE_MS), IN);
+        assert_eq!(manager.epoll_wait(set, 0), if edge { 0 } else { IN });
         assert_eq!(manager.wait_call().code, code);
-        assert_eq!(epoll_wait(&manager, set, 0), 0);
+        assert_eq!(manager.epoll_wait(set, 0), 0);
         manager.send(|c| c.reply(&manager.place(0, 0, &empty())));
-        assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN, "the completion of reply {code}");
+        assert_eq!(manager.epoll_wait(set, PATIENCE_MS), IN, "the completion of reply {code}");
         assert_eq!(manager.drain(), [Return::TransactionComplete]);
         client.wait_reply();
-        assert_eq!(epoll_wait(&manager, set, 0), 0);
+        assert_eq!(manager.epoll_wait(set, 0), 0);
     }
 }
 
 case!(close_under_epoll, ["POLL-6"], Stage::client, |t, client| {
     for _ in 0..8 {
         let manager = t.manager();
-        let set = epoll(&manager);
+        let set = manager.epoll(false);
         client.start_call(0, 0, &empty());
-        assert_eq!(epoll_wait(&manager, set, PATIENCE_MS), IN);
+        assert_eq!(manager.epoll_wait(set, PATIENCE_MS), IN);
         manager.give_up();
-        assert_eq!(epoll_wait(&manager, set, 0), 0, "a closed file leaves the set");
+        assert_eq!(manager.epoll_wait(set, 0), 0, "a closed file leaves the set");
         assert_eq!(client.wait_refusal(), Return::DeadReply);
         manager.actor.exit();
     }

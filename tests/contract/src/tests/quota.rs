@@ -80,8 +80,7 @@ case!(is_of_the_process, ["ALLOC-3"], |t| {
     tell(&opened_again, 8);
     is_over_quota(&sender, 8);
     // Each receiver has a space of its own.
-    sender.start_transaction(&BinderTransactionData { target: u64::from(handle), ..oneway(&sender, 4096) });
-    sender.wait_for(Return::TransactionComplete);
+    sender.tell(handle, 0, &bytes(&pattern(4096, 4096)));
 });
 
 case!(in_a_race, ["ALLOC-3"], |t| {

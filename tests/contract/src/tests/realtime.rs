@@ -8,7 +8,7 @@ use crate::cast::{
     cast, cast_with, inheriting, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM,
     ROUND_ROBIN,
 };
-use crate::scheduling::{pin, Fifo, Nice, RoundRobin, Schedule};
+use crate::scheduling::{pin, share_a_cpu, Fifo, Nice, RoundRobin, Schedule};
 
 /// Fails if our driver schedules a thread in another way. Other drivers do nothing of this.
 #[track_caller]
@@ -22,8 +22,7 @@ impl Cast {
     fn retarget(&mut self, flags: u32) {
         self.client.actor.set_schedule(Nice(0));
         let node = FlatBinderObject { binder: 0x100 + u64::from(self.handle) * 0x10, ..node(flags) };
-        self.handle = introduce(&self.manager, &self.server, node, &self.client);
-        self.server.settle_counts();
+        self.handle = introduce_counted(&self.manager, &self.server, node, &self.client);
     }
 
     /// Calls a server that waits, and leaves it with the call: now it is the client who has to make
@@ -149,9 +148,8 @@ case!(chain_inherits, ["TXN-31"], inheriting, |t, cast| {
     let (middle, last) = (t.server(), t.server());
     let on_middle = introduce(&cast.manager, &middle, node(INHERIT_RT | NO_MINIMUM), &cast.server);
     // One that is not interested is between the third and the fourth.
-    let on_last = introduce(&cast.manager, &last, node(NO_MINIMUM), &middle);
+    let on_last = introduce_counted(&cast.manager, &last, node(NO_MINIMUM), &middle);
     middle.settle_counts();
-    last.settle_counts();
     cast.call(Fifo(20));
     cast.server.call(&middle, on_middle, 0, &empty());
     expect(t, &middle, Fifo(20));
@@ -168,8 +166,7 @@ case!(chain_inherits, ["TXN-31"], inheriting, |t, cast| {
 
 case!(call_back_inherits, ["TXN-31", "TXN-11"], |t| {
     let cast = cast(t, INHERIT_RT | FIFO | 60);
-    let back = introduce(&cast.manager, &cast.client, node(INHERIT_RT | NO_MINIMUM), &cast.server);
-    cast.client.settle_counts();
+    let back = introduce_counted(&cast.manager, &cast.client, node(INHERIT_RT | NO_MINIMUM), &cast.server);
     cast.call(Nice(3));
     // The node's minimum travels on as if the server had it of its own.
     cast.server.call(&cast.client, back, 0, &empty());
@@ -233,8 +230,7 @@ case!(waiting_for_the_pool_resets, ["LOOP-7", "OPEN-1"], Stage::server, |t, ordi
 case!(opener_that_shares_is_the_default, ["LOOP-7", "OPEN-1"], pair, |t, (manager, client)| {
     for policy in [libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let server = opened_after(t, |actor| actor.set_policy(policy, 0));
-        let handle = introduce(&manager, &server, node(FIFO | 20), &client);
-        server.settle_counts();
+        let handle = introduce_counted(&manager, &server, node(FIFO | 20), &client);
         let cast = Cast { manager: manager.clone(), server, client: client.clone(), handle };
         let seen = cast.told();
         t.ours_alone("oneway calls of the node are not served as it demands", seen == Fifo(20));
@@ -288,9 +284,7 @@ case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
     pin(Pid::from_raw(0), 1);
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();
-    for actor in [&*cast.client.actor, &*cast.server.actor, &bystander] {
-        actor.pin(0);
-    }
+    share_a_cpu([&*cast.client.actor, &*cast.server.actor, &bystander]);
     let arena = cast.client.arena.clone();
     let count = Count::new(&arena);
     let (clients, servers) = (count.watch(&arena), count.watch(&arena));
@@ -342,8 +336,7 @@ case!(death_does_not_come_between, ["TXN-31", "TXN-26"], manager_and_server, |t,
     for round in 0..10 {
         let middle = t.server();
         let object = FlatBinderObject::binder(0x1000 + round * 16, 0);
-        let on_middle = introduce(&last, &middle, object, &first);
-        middle.settle_counts();
+        let on_middle = introduce_counted(&last, &middle, object, &first);
         first.call(&middle, on_middle, 0, &empty());
         middle.call(&last, 0, 0, &empty());
         if !other.actor.is_busy() {

@@ -127,13 +127,12 @@ case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
     tell("NoCallToReplyTo", &reply);
     tell("CallerEnded", &|| {
         let caller = t.client();
-        caller.start_call(0, 0, &empty());
-        manager.wait_call();
+        caller.call(manager, 0, 0, &empty());
         // It may not be known yet that it is dead.
         caller.kill();
         reply();
     });
-    client.send(|c| c.transaction(&client.place(0, 0, &empty())));
+    client.send_call(0, 0, &empty());
     // The refusal is read each time: a thread with an unread one runs no commands, so that another
     // attempt would log nothing. The rate limit may suppress the first message.
     tell("ReplyAwaited", &|| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages that nobody uses go when memory is short, and nobody notices.
 
-use super::many::start_server;
+use super::many::{start_client, start_server};
 use super::*;
-use crate::load;
+use crate::load::Work;
 use crate::pages::pages_of;
 use crate::shrinker::Shrinker;
 
@@ -128,8 +128,7 @@ case!(edges_in_use_stay, ["ALLOC-5", "ALLOC-4"], Shrinker::needed, |t, shrinker|
     let loopers = [manager.clone(), manager.looper(), manager.looper()];
     let mut calls = Vec::new();
     for (index, client) in clients.iter().enumerate() {
-        client.start_call(0, 0, &bytes(&data(index)));
-        calls.push(loopers[index].wait_call());
+        calls.push(client.call(&loopers[index], 0, 0, &bytes(&data(index))));
     }
     // Its first and last page are its neighbours', too.
     manager.free(&calls[1]);
@@ -182,8 +181,7 @@ case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], pair, |t, (manager, cl
     // Nobody has ever touched this.
     let nothing = client.arena.reserve(20 * PIECE);
     let call = BinderTransactionData { buffer: nothing, ..client.place(0, 0, &bytes(&data[..20 * PIECE])) };
-    client.start_transaction(&call);
-    let call = manager.wait_call();
+    let call = client.call_with(&manager, &call);
     assert_eq!(manager.data(&call), vec![0; 20 * PIECE]);
     manager.free(&call);
     answer(&client, &manager);
@@ -275,15 +273,9 @@ impl Drop for Squeezer {
 }
 
 fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
-    let client = |seed| {
-        let path = t.device("binder");
-        let largest = [200, 9000, 60_000, 200_000][seed as usize % 4];
-        child::spawn(move || {
-            let work = load::Work { threads: 2, calls: 60, largest, seed, tolerate_death };
-            load::call(&path, &work).expect("answers");
-        })
-    };
-    (0..4).map(client).collect()
+    let largest = [200, 9000, 60_000, 200_000];
+    let work = |(seed, largest)| Work { threads: 2, calls: 60, largest, seed, tolerate_death };
+    (0..).zip(largest).map(|of_client| start_client(t, &work(of_client))).collect()
 }
 
 case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], Shrinker::needed, |t, shrinker| {

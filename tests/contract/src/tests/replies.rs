@@ -75,8 +75,7 @@ case!(that_cannot_be_translated, ["TXN-25", "TXN-12"], pair, |t, (server, client
 case!(that_fails_while_another_is_unread, ["TXN-25"], pair, |t, (server, client)| {
     let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
     for _ in 0..2 {
-        client.send_call(0, 0, &empty());
-        server.wait_call();
+        client.send_call_to(&server, 0, 0, &empty());
         server.reply_with(&reply);
     }
     // The inbox takes the first outcome for the completion of the second call.
@@ -103,8 +102,7 @@ case!(from_unreadable_memory, ["TXN-25"], pair, |t, (server, client)| {
 });
 
 case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     client.unmap();
     server.reply_with(&server.place(0, 0, &bytes(&pattern(5000, 0))));
     let told = client.wait_refusal();
@@ -112,8 +110,7 @@ case!(to_an_unmapped_caller, ["TXN-25", "MMAP-7"], pair, |t, (server, client)| {
 });
 
 case!(to_a_caller_who_exited_its_thread, ["TXN-13", "TREL-1"], pair, |t, (server, client)| {
-    client.send_call(0, 1, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 1, &empty());
     assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     server.reply(&bytes(b"to nobody"));
     assert_eq!(client.drain(), [], "the new thread of that name is not the old one");
@@ -166,8 +163,7 @@ case!(can_be_huge, ["TXN-29", "TXN-15"], |t| {
 });
 
 case!(completed_at_once, ["TXN-17"], pair, |t, (server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.start(&stream(|c| c.reply(&server.place(0, 0, &empty()))));
     // The client has read nothing yet.
     assert_eq!(server.finish_raw().returns(), [Return::Noop, Return::TransactionComplete]);
@@ -178,10 +174,8 @@ case!(completed_at_once, ["TXN-17"], pair, |t, (server, client)| {
 case!(answer_to_the_first_of_two_threads, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
     let other = client.thread();
     let second = server.looper();
-    client.start_call(0, 1, &empty());
-    assert_eq!(server.wait_call().code, 1);
-    other.start_call(0, 2, &empty());
-    assert_eq!(second.wait_call().code, 2);
+    assert_eq!(client.call(&server, 0, 1, &empty()).code, 1);
+    assert_eq!(other.call(&second, 0, 2, &empty()).code, 2);
     assert_eq!(client.data(&server.answer(&client, &bytes(b"one"))), b"one");
     assert!(other.actor.is_blocked());
     assert_eq!(other.data(&second.answer(&other, &bytes(b"two"))), b"two");

@@ -58,13 +58,6 @@ fn oneway(port: &Port, data: &[u8]) -> BinderTransactionData {
     port.place_oneway(0, 3, &bytes(data))
 }
 
-/// Sends a oneway call, and returns the driver's completion.
-#[track_caller]
-fn tell(client: &Port, data: &BinderTransactionData) -> Return {
-    client.start_transaction(data);
-    client.wait("a completion", |item| (*item != Return::Noop).then_some(*item))
-}
-
 case!(family_and_group, ["NL-1"], |_t| {
     let family = binder_family().expect("look the family up").expect("the family");
     assert_eq!((family.version, family.header_size, family.has_operations), (1, 0, false));
@@ -158,9 +151,7 @@ case!(of_refused_replies, ["NL-2", "NL-3"], |t| {
 case!(of_a_reply_to_the_dead, ["NL-2", "NL-3"], |t| {
     let (manager, client, listener) = (t.manager(), t.client(), joined());
     client.call(&manager, 0, 1, &empty());
-    let freezer = Freezer::of(t, &client);
-    client.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &client);
     let data = manager.place(0, 9, &bytes(b"too late"));
     manager.reply_with(&data);
     let wanted = Report { is_reply: true, ..lost(t, &manager, &data, Return::DeadReply) };
@@ -181,7 +172,7 @@ case!(of_a_refused_call_within_a_call, ["NL-2", "NL-3"], couple, |t, (_manager, 
 case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], couple, |t, (_manager, a, _b, on_b, _)| {
     let listener = joined();
     a.nonblocking(true);
-    a.write(&stream(|c| c.transaction(&a.place(on_b, 1, &empty()))));
+    a.send_call(on_b, 1, &empty());
     // It waits for a reply: no time for another call.
     let data = a.place(on_b, 2, &bytes(b"impatient"));
     a.write(Commands::new().transaction(&data));
@@ -197,11 +188,11 @@ case!(frozen_and_pending, ["NL-3", "FRZ-4"], |t| {
     assert_eq!(client.refused(&data), Return::FrozenReply);
     assert_eq!(listener.unread(), [refused(t, &client, &server, &data, Return::FrozenReply)]);
     let data = oneway(&client, b"later");
-    assert_eq!(tell(&client, &data), Return::TransactionPendingFrozen);
+    assert_eq!(client.completion(&data), Return::TransactionPendingFrozen);
     let wanted = refused(t, &client, &server, &data, Return::TransactionPendingFrozen);
     assert_eq!(listener.unread(), [wanted]);
     assert_eq!(freezer.thaw(), Ok(()));
-    assert_eq!(tell(&client, &data), Return::TransactionComplete);
+    assert_eq!(client.completion(&data), Return::TransactionComplete);
     assert_eq!(listener.unread(), []);
 });
 
@@ -209,15 +200,15 @@ case!(spam_unasked_for, ["NL-3", "ALLOC-7"], |t| {
     let (server, client, listener) = (t.manager_with(SPACE), t.client(), joined());
     let data = oneway(&client, &pattern(LENGTH, LENGTH));
     for _ in 1..FIRST {
-        assert_eq!(tell(&client, &data), Return::TransactionComplete);
+        assert_eq!(client.completion(&data), Return::TransactionComplete);
     }
     assert_eq!(listener.unread(), []);
     // The sender has not enabled detection, and reads no suspicion.
-    assert_eq!(tell(&client, &data), Return::TransactionComplete);
+    assert_eq!(client.completion(&data), Return::TransactionComplete);
     let wanted = refused(t, &client, &server, &data, Return::OnewaySpamSuspect);
     assert_eq!(listener.unread(), [wanted]);
     // Once suspected, reported once.
-    assert_eq!(tell(&client, &data), Return::TransactionComplete);
+    assert_eq!(client.completion(&data), Return::TransactionComplete);
     assert_eq!(listener.unread(), []);
 });
 
@@ -226,10 +217,10 @@ case!(spam_for_a_frozen_process_is_reported_twice, ["NL-3", "ALLOC-7", "FRZ-4"],
     let data = oneway(&client, &pattern(LENGTH, LENGTH));
     assert_eq!(Freezer::of(t, &server).freeze(0), Ok(()));
     for _ in 1..FIRST {
-        assert_eq!(tell(&client, &data), Return::TransactionPendingFrozen);
+        assert_eq!(client.completion(&data), Return::TransactionPendingFrozen);
         assert_eq!(listener.only().error, codes::BR_TRANSACTION_PENDING_FROZEN);
     }
-    assert_eq!(tell(&client, &data), Return::TransactionPendingFrozen);
+    assert_eq!(client.completion(&data), Return::TransactionPendingFrozen);
     let reports = listener.unread();
     let errors: Vec<_> = reports.iter().map(|report| report.error).collect();
     let wanted = [Return::OnewaySpamSuspect, Return::TransactionPendingFrozen];
@@ -261,7 +252,7 @@ case!(every_listener_is_told, ["NL-1"], |t| {
 case!(nothing_of_what_succeeds, ["NL-3"], |t| {
     let (server, client, listener) = (t.manager(), t.client(), joined());
     client.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
-    assert_eq!(tell(&client, &oneway(&client, b"ping")), Return::TransactionComplete);
+    assert_eq!(client.completion(&oneway(&client, b"ping")), Return::TransactionComplete);
     server.free(&server.wait_call());
     client.send(|c| c.release(NO_HANDLE).free_buffer(0xdead_0000));
     assert_eq!(listener.unread(), []);

@@ -128,8 +128,7 @@ fn short_lives(
             std::thread::sleep(Duration::from_millis(10));
         }
         let inner = start(&maker);
-        let mut dying = t.open_by(Rc::new(inner.unwrap_or(maker)));
-        dying.map(SPACE).expect("map the space");
+        let dying = t.client_by(Rc::new(inner.unwrap_or(maker)));
         served.push(if what == "a served call" { manager.looper() } else { manager.thread() });
         leave(served.last().filter(|_| what == "a served call").unwrap_or(&manager), &dying);
         dying.kill();
@@ -227,9 +226,7 @@ case!(lesson_s21_idle_processes_make_room_for_others, ["ALLOC-5", "lesson S21"],
         owner.enter_looper();
         let handle = introduce(&manager, &owner, FlatBinderObject::binder(16, 16), &client);
         call.target = u64::from(handle);
-        client.start_transaction(&call);
-        owner.free(&owner.wait_call());
-        client.free(&owner.answer(&client, &empty()));
+        finish(&owner, &client, &client.call_with(&owner, &call));
         owners.push(owner);
     }
     assert_eq!(kills(), before, "the OOM killer came");

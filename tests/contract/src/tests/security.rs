@@ -118,8 +118,7 @@ case!(does_not_come_where_nobody_asked, ["OBJ-9", "NODE-1"], pair, |t, (server, 
     // Sent again with other flags: too late.
     assert_eq!(give_in_a_reply(&server, &client, quiet.with_flags(WANTED)), quiet_handle);
     assert_eq!(give_in_a_reply(&server, &client, curious), curious_handle);
-    client.start_call(quiet_handle, 0, &empty());
-    finish(&server, &client, &server.wait_call());
+    finish(&server, &client, &client.call(&server, quiet_handle, 0, &empty()));
     client.start_call(curious_handle, 0, &empty());
     let (call, context) = server.wait_call_with_context();
     expect_context(&server, &client, &call, context);
@@ -184,8 +183,8 @@ case!(everything_passes_the_module, ["LSM-1", "TXN-6"], |t| {
     expect_context(&server, &client, &call, context);
     let handle = server.object(&call).handle();
     assert_eq!(server.actor.file_name(server.received_fd(&call, 1)), client.actor.file_name(fd));
-    server.reply(&object(FlatBinderObject::strong_handle(handle)));
-    assert_eq!(client.object(&client.wait_reply()).binder, 0x10);
+    let back = server.answer(&client, &object(FlatBinderObject::strong_handle(handle)));
+    assert_eq!(client.object(&back).binder, 0x10);
 });
 
 case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (server, client)| {
@@ -203,8 +202,7 @@ case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (se
     let first = context_of(&client).expect("a context");
     take_context(&client, "unlabeled");
     // A second open is another process to the driver, with a context of its own.
-    let mut other = t.open_by(client.actor.clone());
-    other.map(SPACE).expect("map the space");
+    let other = t.client_by(client.actor.clone());
     for (port, words) in [(&client, &first[..]), (&other, b"unlabeled")] {
         port.start_call(0, 0, &empty());
         let (call, context) = server.wait_call_with_context();

@@ -6,8 +6,7 @@ use crate::scheduling::Nice;
 
 case!(wait_for_work_ends, ["WR-7", "LOOP-8"], pair, |t, (server, client)| {
     server.park();
-    server.actor.interrupt();
-    assert_eq!(server.finish_raw().errno, Errno::EINTR);
+    server.interrupt_wait();
     client.round_trip(0, &server, &empty(), &empty());
 });
 
@@ -15,8 +14,7 @@ case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], pair, |t, (server, 
     client.start_call(0, 0, &empty());
     for _ in 0..3 {
         client.actor.expect_blocked();
-        client.actor.interrupt();
-        assert_eq!(client.finish_raw().errno, Errno::EINTR);
+        client.interrupt_wait();
         client.start_read();
     }
     server.wait_call();
@@ -26,8 +24,7 @@ case!(wait_for_a_reply_ends_and_resumes, ["WR-7", "TXN-18"], pair, |t, (server, 
 case!(reply_during_the_interruption, ["WR-7", "TXN-21"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     client.actor.expect_blocked();
-    client.actor.interrupt();
-    assert_eq!(client.finish_raw().errno, Errno::EINTR);
+    client.interrupt_wait();
     assert_eq!(client.data(&server.answer(&client, &bytes(b"meanwhile"))), b"meanwhile");
 });
 
@@ -35,8 +32,7 @@ case!(call_back_during_the_interruption, ["TXN-11", "TXN-21"], manager_and_serve
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
     let handle = server.object(&call).handle();
     client.actor.expect_blocked();
-    client.actor.interrupt();
-    assert_eq!(client.finish_raw().errno, Errno::EINTR);
+    client.interrupt_wait();
     server.start_blocking_call(handle, 7, &empty());
     assert_eq!(client.wait_call().code, 7);
     client.answer(&server, &empty());
@@ -90,10 +86,8 @@ case!(interrupted_waiter_is_no_longer_chosen, ["TXN-21", "LOOP-6"], pair, |t, (s
     server.park();
     helper.park();
     // The newest waiter would be chosen; it leaves.
-    helper.actor.interrupt();
-    assert_eq!(helper.finish_raw().errno, Errno::EINTR);
-    client.start_call(0, 5, &empty());
-    assert_eq!(server.wait_call().code, 5);
+    helper.interrupt_wait();
+    assert_eq!(client.call(&server, 0, 5, &empty()).code, 5);
     server.answer(&client, &empty());
 });
 
@@ -101,8 +95,8 @@ case!(reads_do_not_restart, ["WR-7", "LOOP-8"], pair, |t, (server, client)| {
     server.actor.restart_calls();
     for signals in 1..=3 {
         server.park();
-        server.actor.interrupt();
-        assert_eq!(server.finish_raw().errno, Errno::EINTR, "SA_RESTART means nothing to it");
+        // SA_RESTART has no effect on it.
+        server.interrupt_wait();
         assert_eq!(server.actor.signals(), signals);
     }
     client.round_trip(0, &server, &empty(), &empty());
@@ -112,9 +106,7 @@ case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], pair, |t, (se
     client.actor.restart_calls();
     for code in 0..3 {
         client.start_blocking_call(0, code, &bytes(b"once"));
-        client.actor.interrupt();
-        let outcome = client.finish_raw();
-        assert_eq!(outcome.errno, Errno::EINTR);
+        let outcome = client.interrupt_wait();
         let call = stream(|c| c.transaction(&BinderTransactionData::default()));
         assert_eq!(outcome.write_consumed as usize, call.len());
         assert_eq!(server.wait_call().code, code);
@@ -130,9 +122,7 @@ case!(counts_do_not_restart, ["WR-1", "WR-7"], trio, |t, (manager, server, clien
     let commands = stream(|c| c.acquire(handle));
     client.start(&commands);
     client.actor.expect_blocked();
-    client.actor.interrupt();
-    let outcome = client.finish_raw();
-    assert_eq!((outcome.errno, outcome.write_consumed as usize), (Errno::EINTR, commands.len()));
+    assert_eq!(client.interrupt_wait().write_consumed as usize, commands.len());
     // Two counts, not three: two releases free the handle.
     client.send(|c| c.release(handle).release(handle));
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::FailedReply);

@@ -35,7 +35,7 @@ case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], pair, |t, (man
         let thread = thread_in(&manager, path);
         assert_eq!(thread.poll(0), 0, "{state}: idle");
         // Own work.
-        thread.try_write(&stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty()))));
+        leave_refusal(&thread);
         assert_eq!(thread.poll(0), IN, "{state}: own work");
         assert_eq!(thread.drain(), [Return::FailedReply], "{state}");
         assert_eq!(thread.poll(0), 0, "{state}: read");
@@ -52,16 +52,14 @@ case!(poll_in_every_looper_state, ["POLL-2", "POLL-3", "LOOP-4"], pair, |t, (man
 case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], pair, |t, (manager, client)| {
     for (state, path) in STATES {
         let thread = thread_in(&manager, path);
-        let set =
-            thread.actor.number(Op::EpollCreate { slot: thread.slot, edge: false }).expect("an epoll set")
-                as usize;
+        let set = thread.epoll(false);
         let wait = Op::EpollWait { set, timeout_ms: PATIENCE_MS };
         thread.actor.start(wait.clone());
         thread.actor.expect_blocked();
         client.start_call(0, 0, &empty());
         assert!(matches!(thread.actor.finish(), Answer::Number(IN)), "{state}");
         manager.wait_call();
-        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0), "{state}");
+        assert_eq!(thread.epoll_wait(set, 0), 0, "{state}");
         client.free(&manager.answer(&client, &empty()));
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     }
@@ -69,8 +67,7 @@ case!(epoll_in_every_looper_state, ["POLL-1", "POLL-4", "LOOP-4"], pair, |t, (ma
 
 case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     let (manager, a, b) = (t.manager(), t.server(), t.server());
-    let on_b = introduce(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
-    b.settle_counts();
+    let on_b = introduce_counted(&manager, &b, FlatBinderObject::binder(0xb0, 0), &a);
     a.call(&manager, 0, 1, &empty());
     // The manager serves, a calls: neither takes work of its process.
     manager.send(|c| c.transaction(&manager.place_oneway(super::NO_HANDLE, 0, &empty())));
@@ -94,13 +91,12 @@ case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
 });
 
 case!(own_oneway_completion_wakes_epoll, ["POLL-5"], pair, |t, (manager, client)| {
-    let set = client.actor.number(Op::EpollCreate { slot: client.slot, edge: false }).expect("an epoll set")
-        as usize;
-    assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    let set = client.epoll(false);
+    assert_eq!(client.epoll_wait(set, 0), 0);
     client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
-    assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
+    assert_eq!(client.epoll_wait(set, PATIENCE_MS), IN);
     assert_eq!(client.drain(), [Return::TransactionComplete]);
-    assert_eq!(client.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    assert_eq!(client.epoll_wait(set, 0), 0);
     manager.free(&manager.wait_call());
 });
 
@@ -139,8 +135,7 @@ case!(buffers_freed_outside_the_pool, ["OBJ-12"], |t| {
     let (manager, client) = (t.manager_with(page()), t.client());
     let stranger = manager.thread();
     for _ in 0..3 {
-        client.start_call(0, 0, &bytes(&vec![1; page()]));
-        stranger.free(&manager.wait_call());
+        stranger.free(&client.call(&manager, 0, 0, &bytes(&vec![1; page()])));
         client.free(&manager.answer(&client, &empty()));
     }
 });
@@ -154,8 +149,7 @@ case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], pair, |t, (manager, client)|
     // It is called back in spite of that: it waits.
     let call = stranger.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x30, 0)));
     let handle = manager.object(&call).handle();
-    manager.start_call(handle, 4, &empty());
-    assert_eq!(stranger.wait_call().code, 4);
+    assert_eq!(manager.call(&stranger, handle, 4, &empty()).code, 4);
     stranger.answer(&manager, &empty());
     manager.answer(&stranger, &empty());
 });
@@ -196,13 +190,11 @@ case!(exit_with_a_oneway_completion_unread, ["TREL-1"], pair, |t, (manager, clie
 case!(exit_under_epoll_with_work, ["POLL-6", "TREL-1"], pair, |t, (manager, client)| {
     for code in 0..10 {
         let thread = manager.looper();
-        let set =
-            thread.actor.number(Op::EpollCreate { slot: thread.slot, edge: false }).expect("an epoll set")
-                as usize;
+        let set = thread.epoll(false);
         client.start_call(0, code, &empty());
-        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: PATIENCE_MS }), Ok(IN));
+        assert_eq!(thread.epoll_wait(set, PATIENCE_MS), IN);
         assert_eq!(thread.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
-        assert_eq!(thread.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(IN), "still to be read");
+        assert_eq!(thread.epoll_wait(set, 0), IN, "still to be read");
         assert_eq!(manager.wait_call().code, code);
         client.free(&manager.answer(&client, &empty()));
         thread.actor.start(Op::EndThread);
@@ -213,10 +205,8 @@ case!(sender_user_across_user_namespaces, ["TXN-4"], |t| {
     kernel_namespaces::need(CloneFlags::CLONE_NEWUSER);
     let (server, client) = (t.manager(), t.client());
     client.actor.number(Op::SetUser { uid: 1000 }).expect("become another user");
-    client.start_call(0, 0, &empty());
-    assert_eq!(server.wait_call().sender_euid, 1000);
-    server.reply(&empty());
-    assert_eq!(client.wait_reply().sender_euid, 0, "root, in the caller's namespace");
+    assert_eq!(client.call(&server, 0, 0, &empty()).sender_euid, 1000);
+    assert_eq!(server.answer(&client, &empty()).sender_euid, 0, "root, in the caller's namespace");
     let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
     let call = client.call(&server, 0, 0, &empty());

@@ -54,8 +54,7 @@ case!(sizes_that_overflow, ["OBJ-3", "TXN-19"], pair, |t, (server, client)| {
 
 /// Sends a call, and returns what arrives; the call is answered and done.
 fn delivered(server: &Port, client: &Port, data: &BinderTransactionData) -> BinderTransactionData {
-    client.start_transaction(data);
-    let call = server.wait_call();
+    let call = client.call_with(server, data);
     finish(server, client, &call);
     call
 }
@@ -172,8 +171,7 @@ case!(self_call_is_refused, ["TXN-9"], pair, |t, (manager, client)| {
     // A process never gets a handle on its own node; sent to itself it stays a node.
     let call = client.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 1)));
     let handle = manager.object(&call).handle();
-    manager.reply(&object(FlatBinderObject::strong_handle(handle)));
-    let back = client.object(&client.wait_reply());
+    let back = client.object(&manager.answer(&client, &object(FlatBinderObject::strong_handle(handle))));
     assert_eq!((back.kind, back.binder, back.cookie), (ObjectType::BINDER, 0x10, 1));
     assert_eq!(client.refused(&client.place(1, 0, &empty())), Return::FailedReply);
 });

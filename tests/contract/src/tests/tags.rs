@@ -85,8 +85,7 @@ case!(data_and_offsets, ["TXN-1"], pair, |t, (server, client)| {
             offsets: tagged(plain.offsets, TAG ^ 0xff),
             ..plain
         };
-        client.start_transaction(&call);
-        let call = server.wait_call();
+        let call = client.call_with(&server, &call);
         assert_eq!(server.data(&call)[..length], pattern(length, 1));
         assert_ne!(server.object(&call).handle(), 0);
         finish(&server, &client, &call);
@@ -163,8 +162,7 @@ case!(checked_in_data, ["TXN-1"], pair, |t, (server, client)| {
         let plain = client.place(0, 0, &empty());
         BinderTransactionData { buffer: tagged(memory, tag), data_size: 100, ..plain }
     };
-    client.start_transaction(&call(RIGHT));
-    let arrived = server.wait_call();
+    let arrived = client.call_with(&server, &call(RIGHT));
     assert_eq!(server.data(&arrived), [0; 100]);
     finish(&server, &client, &arrived);
     assert_eq!(client.failure(&call(WRONG)), failed(Errno::EFAULT));
@@ -194,7 +192,7 @@ case!(checked_in_commands_and_returns, ["WR-3", "WR-12"], Stage::client, |t, cli
     client.nonblocking(true);
     for (tag, errno) in [(WRONG, Errno::EFAULT), (RIGHT, DONE)] {
         // An error on the thread is work that needs no second process.
-        client.try_write(&stream(|c| c.transaction(&client.place(NO_HANDLE, 0, &empty()))));
+        leave_refusal(&client);
         assert_eq!(write_and_read(&client, commands, 0, tagged(memory, tag)).0, errno, "tag {tag}");
     }
 });

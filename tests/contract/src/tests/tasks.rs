@@ -213,16 +213,14 @@ case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], pair, |t, (server, cl
         let child = parent.actor.fork();
         assert!(child.number(Op::Close { slot: server.slot }).is_ok());
         child.exit();
-        client.start_call(0, code, &empty());
-        assert_eq!(server.wait_call().code, code);
+        assert_eq!(client.call(&server, 0, code, &empty()).code, code);
         server.answer(&client, &empty());
     }
 });
 
 case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     let (manager, client, owner) = (t.manager(), t.client(), t.server());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0), &client);
     let slot = owner.actor.number(Op::Exec { slot: Some(owner.slot) }).expect("exec") as usize;
     let mut after = Port::at(owner.actor.clone(), &owner.arena, slot);
     assert_eq!(after.ioctl(BINDER_VERSION, BinderVersion::default()).map(|v| v.protocol_version), Ok(8));
@@ -231,12 +229,7 @@ case!(another_program_has_the_descriptor, ["OPEN-1", "MMAP-1", "MMAP-7"], |t| {
     assert_eq!(client.refused(&client.place(handle, 0, &empty())), Return::DeadReply);
     // The process is still there, with its handles.
     let mut commands = Commands::new();
-    let data = BinderTransactionData {
-        code: 9,
-        flags: TransactionFlags::ONE_WAY.bits(),
-        ..empty().to_handle(0, 9, TransactionFlags::ONE_WAY)
-    };
-    commands.transaction(&data);
+    commands.transaction(&empty().to_handle(0, 9, TransactionFlags::ONE_WAY));
     assert_eq!(after.try_write(&commands).errno, Errno::from_raw(0));
     assert_eq!(manager.wait_call().code, 9);
 });
@@ -309,8 +302,7 @@ case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], Stage::opened, |t, opener|
 case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
     let (heir, _keeper, _) = heir_of(t, t.manager());
     let port = t.open_by(heir);
-    let flags = TransactionFlags::ONE_WAY.bits();
-    port.start_transaction(&BinderTransactionData { flags, ..port.place(0, 0, &empty()) });
+    port.start_transaction(&port.place_oneway(0, 0, &empty()));
     let told = port.finish_raw().returns();
     let why = "whoever has the number of the context manager is refused as if it were that";
     t.known_difference(Driver::C, why, told == [Return::Noop, Return::DeadReply]);
@@ -319,10 +311,9 @@ case!(heir_of_a_number_calls_the_context_manager, ["TXN-1", "lesson R14"], |t| {
 // A call supersedes none of an earlier process with the same pid.
 case!(heir_of_a_number_supersedes_nothing, ["TXN-23"], pair, |t, (manager, sender)| {
     let freezer = crate::freezer::Freezer::of(t, &manager);
-    let flags = (TransactionFlags::ONE_WAY | TransactionFlags::UPDATE_TXN).bits();
     let say = |port: &Port, words: &[u8]| {
-        port.start_transaction(&BinderTransactionData { flags, ..port.place(0, 9, &bytes(words)) });
-        port.wait_for(Return::TransactionPendingFrozen);
+        let call = port.place_flagged(0, 9, &bytes(words), UPDATE);
+        port.tell_with(&call, Return::TransactionPendingFrozen);
     };
     assert_eq!(freezer.freeze(0), Ok(()));
     // The superseded call waits behind another one.

@@ -38,8 +38,7 @@ case!(exit_while_calling, ["TREL-1", "TXN-13"], pair, |t, (server, client)| {
 
 case!(exit_with_a_reply_unread, ["TREL-1"], |t| {
     let (server, client) = (t.manager(), t.client_with(page()));
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(&vec![7; page()]));
     exit(&client);
     assert_eq!(client.drain(), []);
@@ -55,8 +54,7 @@ case!(exit_with_a_reply_unread, ["TREL-1"], |t| {
 });
 
 case!(exit_with_a_call_back_unread, ["TREL-1"], couple, |t, (_manager, a, b, on_b, on_a)| {
-    a.send_call(on_b, 1, &empty());
-    b.wait_call();
+    a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &object(FlatBinderObject::binder(0xb8, 0)));
     exit(&a);
     assert_eq!(b.wait_refusal(), Return::DeadReply);
@@ -66,15 +64,14 @@ case!(exit_with_a_call_back_unread, ["TREL-1"], couple, |t, (_manager, a, b, on_
 });
 
 case!(exit_with_an_error_unread, ["TREL-1", "TREL-3"], Stage::client, |t, client| {
-    client.try_write(&stream(|c| c.transaction(&client.place(super::NO_HANDLE, 0, &empty()))));
+    leave_refusal(&client);
     exit(&client);
     assert_eq!(client.drain(), []);
     assert_eq!(client.extended_error(), super::NO_ERROR);
 });
 
 case!(lesson_r11_c16_exit_with_counts_unread, ["TREL-2"], manager_and_server, |t, (manager, owner)| {
-    owner.send_call(0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
-    let call = manager.wait_call();
+    let call = owner.send_call_to(&manager, 0, 0, &object(FlatBinderObject::binder(0x10, 0x20)));
     exit(&owner);
     owner.enter_looper();
     manager.reply(&empty());
@@ -110,7 +107,7 @@ case!(many_threads_keep_apart, ["TREL-1", "TREL-3"], pair, |t, (server, client)|
         for (number, thread) in threads.iter().enumerate() {
             let said = bytes(&[round, number as u8]);
             thread.round_trip(0, &server, &said, &said);
-            thread.try_write(&stream(|c| c.transaction(&thread.place(super::NO_HANDLE, 0, &empty()))));
+            leave_refusal(thread);
             if number % 3 == 0 {
                 exit(thread);
             }

@@ -122,16 +122,15 @@ case!(after_pages_were_taken, ["PARAM-7", "PARAM-6"], Stage::needs_driver_alone,
 
 case!(while_epoll_knows_a_device, ["PARAM-7", "POLL-5"], Stage::needs_driver_alone, |t, ()| {
     let port = t.client();
-    let set =
-        port.actor.number(Op::EpollCreate { slot: port.slot, edge: false }).expect("an epoll set") as usize;
-    assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    let set = port.epoll(false);
+    assert_eq!(port.epoll_wait(set, 0), 0);
     let waiting = port.actor.thread();
     waiting.start(Op::EpollWait { set, timeout_ms: 2000 });
     waiting.expect_blocked();
     port.unmap();
     port.close();
     leave(t);
-    assert_eq!(port.actor.number(Op::EpollWait { set, timeout_ms: 0 }), Ok(0));
+    assert_eq!(port.epoll_wait(set, 0), 0);
     waiting.interrupt();
     waiting.finish();
 });

@@ -33,8 +33,7 @@ impl Way {
             Way::Read => port.start_read(),
             Way::Poll => port.actor.start(Op::Poll { slot, timeout_ms }),
             Way::Epoll => {
-                let set =
-                    port.actor.number(Op::EpollCreate { slot, edge: false }).expect("an epoll set") as usize;
+                let set = port.epoll(false);
                 port.actor.start(Op::EpollWait { set, timeout_ms });
             }
         }
@@ -46,13 +45,12 @@ impl Way {
     fn end(self, port: &Port) -> Vec<Return> {
         let mut told = Vec::new();
         match self {
-            Way::Read => told = port.finish_raw().returns(),
+            Way::Read => told = port.finish_read(),
             Way::Poll | Way::Epoll => {
                 let Answer::Number(events) = port.actor.finish() else { panic!("no events") };
                 assert_ne!(events & libc::POLLIN as u64, 0, "{events:#x}");
             }
         }
-        told.retain(|item| *item != Return::Noop);
         told.extend(port.drain());
         told
     }
@@ -92,8 +90,7 @@ struct Held {
 /// A holder, whose thread of the pool will wait, and the other actors.
 fn held(t: &Stage, manager: Port) -> (Port, Held) {
     let (owner, holder) = (t.server(), t.server());
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     let (stranger, freezer) = (holder.thread(), Freezer::of(t, &owner));
     (holder, Held { owner, stranger, handle, freezer })
 }
@@ -145,10 +142,6 @@ case!(death_of_the_owner, ["DN-2", "POLL-4"], |t| {
     woken(t, scene, Held::end_owner, |told| *told == [DeadBinder(COOKIE)]);
 });
 
-fn notification(is_frozen: u32) -> Return {
-    Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 })
-}
-
 fn cleared() -> Return {
     Return::ClearFreezeNotificationDone(COOKIE)
 }
@@ -157,7 +150,7 @@ fn cleared() -> Return {
 fn linked(t: &Stage, manager: Port) -> (Port, Held) {
     let (holder, held) = held(t, manager);
     held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
-    assert_eq!(holder.read_once(), [notification(0)]);
+    assert_eq!(holder.read_once(), [notification(COOKIE, 0)]);
     (holder, held)
 }
 
@@ -170,7 +163,7 @@ fn listening(t: &Stage, manager: Port) -> (Port, Held) {
 
 case!(freeze_requested, ["FRZN-1", "POLL-4"], |t| {
     let event = |held: &Held| held.stranger.send(|c| c.request_freeze(held.handle, COOKIE));
-    woken(t, held, event, |told| *told == [notification(0)]);
+    woken(t, held, event, |told| *told == [notification(COOKIE, 0)]);
 });
 
 case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
@@ -181,7 +174,7 @@ case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
 case!(freeze_confirmed_that_has_changed, ["FRZN-2", "FRZN-3", "POLL-4"], |t| {
     let scene = after(linked, |_, held| assert_eq!(held.freezer.freeze(0), Ok(())));
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
-    woken(t, scene, event, |told| *told == [notification(1)]);
+    woken(t, scene, event, |told| *told == [notification(COOKIE, 1)]);
 });
 
 case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
@@ -192,14 +185,14 @@ case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
 
 case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
     let event = |held: &Held| assert_eq!(held.freezer.freeze(0), Ok(()));
-    woken(t, listening, event, |told| *told == [notification(1)]);
+    woken(t, listening, event, |told| *told == [notification(COOKIE, 1)]);
     let scene = after(listening, |holder, held| {
         assert_eq!(held.freezer.freeze(0), Ok(()));
-        assert_eq!(holder.read_once(), [notification(1)]);
+        assert_eq!(holder.read_once(), [notification(COOKIE, 1)]);
         held.stranger.send(|c| c.freeze_done(COOKIE));
     });
     let event = |held: &Held| assert_eq!(held.freezer.thaw(), Ok(()));
-    woken(t, scene, event, |told| *told == [notification(0)]);
+    woken(t, scene, event, |told| *told == [notification(COOKIE, 0)]);
 });
 
 /// An owner whose node the manager got in a call that has not been freed. The owner has confirmed
@@ -255,8 +248,7 @@ case!(counts_confirmed_that_nobody_needs, ["NODE-8", "NODE-7", "POLL-4"], |t| {
 /// An owner whose node another process holds by one handle, and that process.
 fn owned(t: &Stage, manager: Port, weakly: bool) -> (Port, (Port, u32)) {
     let (owner, holder) = (t.server(), t.client());
-    let handle = introduce(&manager, &owner, NODE, &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, NODE, &holder);
     if weakly {
         holder.send(|c| c.increfs(handle).release(handle));
         assert_eq!(owner.read_once(), LET_GO[..1]);
@@ -354,8 +346,7 @@ case!(oneway_call, ["TXN-21", "POLL-4"], |t| {
 /// A client that has made a call and waits, and the server that serves it.
 fn called(t: &Stage, server: Port) -> (Port, Port) {
     let client = t.client();
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     (client, server)
 }
 
@@ -393,8 +384,7 @@ pub(super) fn unwritable_read(port: &Port) {
 case!(call_back, ["TXN-11", "POLL-2"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        client.send_call(0, 0, &object(NODE));
-        let call = server.wait_call();
+        let call = client.send_call_to(&server, 0, 0, &object(NODE));
         let handle = server.object(&call).handle();
         (client, (server, handle))
     };

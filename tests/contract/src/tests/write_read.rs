@@ -15,7 +15,7 @@ case!(nothing_to_do, ["WR-13"], |t| {
 
 // The buffer's address is a number, to which the driver adds the filled length.
 case!(returns_beyond_the_last_address, ["WR-12"], Stage::client, |t, port| {
-    leave_work(&port);
+    leave_refusal(&port);
     let (read_buffer, read_size) = (Some(u64::MAX - 2), Some(ROOM as u64));
     let outcome = port.raw(WriteReadOp { read_buffer, read_size, read_consumed: 4, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 4));
@@ -34,24 +34,19 @@ case!(counts_that_cannot_be_written, ["WR-1"], pair, |t, (server, client)| {
     client.wait_reply();
 });
 
-/// Leaves an error on the thread: work that needs no second process.
-fn leave_work(port: &Port) {
-    port.try_write(&stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty()))));
-}
-
 fn code_at(buffer: &[u8], offset: usize) -> u32 {
     u32::from_ne_bytes(buffer[offset..offset + 4].try_into().expect("four bytes"))
 }
 
 case!(noop_comes_first, ["WR-6"], Stage::client, |t, port| {
-    leave_work(&port);
+    leave_refusal(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!(outcome.returns(), [Return::Noop, Return::FailedReply]);
     assert_eq!(outcome.read_consumed, 8);
 });
 
 case!(continued_read_has_no_noop, ["WR-6"], Stage::client, |t, port| {
-    leave_work(&port);
+    leave_refusal(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, read_consumed: 12, ..Default::default() });
     assert_eq!(outcome.read_consumed, 16);
     assert_eq!(outcome.buffer[..12], [0; 12], "what was there is left alone");
@@ -113,7 +108,7 @@ case!(rejected_commands, ["WR-3"], Stage::client, |t, port| {
 case!(fatal_error_skips_the_read, ["WR-3"], Stage::client, |t, port| {
     let commands = 0u32.to_ne_bytes().to_vec();
     let args = WriteReadOp { commands, room: ROOM, read_consumed: 40, ..Default::default() };
-    leave_work(&port);
+    leave_refusal(&port);
     let outcome = port.raw(args.clone());
     // A pending error on the thread stops the write before its first command, and is read.
     assert_eq!((outcome.errno, outcome.write_consumed, outcome.read_consumed), (NONE, 0, 44));
@@ -159,12 +154,7 @@ case!(commands_before_an_unreadable_one_run, ["WR-2", "WR-3"], pair, |t, (manage
 
 case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
     client.start_blocking_call(0, 0, &empty());
-    let outcome = manager.raw(WriteReadOp {
-        read_buffer: Some(BAD_ADDRESS),
-        read_size: Some(ROOM as u64),
-        ..Default::default()
-    });
-    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
+    read_in_vain(&manager, &Commands::new());
     // It fails at the first four bytes, before it takes the call.
     if t.known_difference(Driver::Upstream, "the call fails", client.actor.is_blocked()) {
         manager.wait_call();
@@ -176,10 +166,8 @@ case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
 });
 
 case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], Stage::client, |t, port| {
-    leave_work(&port);
-    let (read_buffer, read_size) = (Some(BAD_ADDRESS), Some(ROOM as u64));
-    let outcome = port.raw(WriteReadOp { read_buffer, read_size, ..Default::default() });
-    assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EFAULT, 0));
+    leave_refusal(&port);
+    read_in_vain(&port, &Commands::new());
     let is_kept = port.drain() == [Return::FailedReply];
     t.known_difference(Driver::Upstream, "the error is lost", is_kept);
 });
@@ -199,8 +187,7 @@ case!(unwritable_returns_are_noticed_before_a_wait, ["WR-12", "WR-6"], Stage::cl
 });
 
 case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
-    client.send_call(0, 0, &empty());
-    manager.wait_call();
+    client.send_call_to(&manager, 0, 0, &empty());
     manager.reply(&bytes(b"answer"));
     read_in_vain(&client, &Commands::new());
     assert_eq!(client.data(&client.wait_reply()), b"answer");
@@ -276,7 +263,7 @@ case!(failed_call_stops_the_write, ["WR-2", "TXN-20"], Stage::client, |t, port| 
 });
 
 case!(small_read_room_keeps_the_work, ["WR-8"], Stage::client, |t, port| {
-    leave_work(&port);
+    leave_refusal(&port);
     let outcome = port.raw(WriteReadOp { room: 79, ..Default::default() });
     assert_eq!((outcome.errno, outcome.returns()), (NONE, vec![Return::Noop]));
     let outcome = port.raw(WriteReadOp { room: 80, ..Default::default() });
@@ -311,7 +298,8 @@ case!(odd_numbers_of_a_read, ["WR-4", "WR-6", "WR-7", "WR-8"], Stage::server, |t
             (outcome.errno, outcome.read_consumed)
         };
         let (without, with) = (read(), {
-            leave_work(&port);
+            // In C an error of the row before may stop this write.
+            port.try_write(&stream(|c| c.transaction(&port.place(NO_HANDLE, 0, &empty()))));
             read()
         });
         let told = port.drain();
@@ -362,7 +350,7 @@ case!(would_block, ["WR-7"], Stage::server, |t, port| {
     port.start(&stream(|c| c.enter_looper().free_buffer(0)));
     let outcome = port.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EAGAIN, 16), "the write was carried out");
-    leave_work(&port);
+    leave_refusal(&port);
     let outcome = port.raw(WriteReadOp { room: ROOM, ..Default::default() });
     assert_eq!((outcome.errno, outcome.read_consumed), (NONE, 8));
 });
@@ -370,17 +358,13 @@ case!(would_block, ["WR-7"], Stage::server, |t, port| {
 case!(interrupted, ["WR-7"], Stage::server, |t, port| {
     for _ in 0..3 {
         port.park();
-        port.actor.interrupt();
-        let outcome = port.finish_raw();
-        assert_eq!((outcome.errno, outcome.read_consumed), (Errno::EINTR, 0));
+        assert_eq!(port.interrupt_wait().read_consumed, 0);
     }
 });
 
 case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], pair, |t, (manager, client)| {
     client.start_blocking_call(0, 5, &bytes(b"once"));
-    client.actor.interrupt();
-    let outcome = client.finish_raw();
-    assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINTR, 68));
+    assert_eq!(client.interrupt_wait().write_consumed, 68);
     assert_eq!(manager.wait_call().code, 5);
     assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
 });
@@ -448,14 +432,7 @@ case!(one_call_per_read, ["WR-9"], two_clients, |t, (manager, first, second)| {
     first.start_blocking_call(0, 1, &empty());
     second.start_blocking_call(0, 2, &empty());
     let outcome = manager.raw(WriteReadOp { room: 4096, ..Default::default() });
-    let calls: Vec<_> = outcome
-        .returns()
-        .into_iter()
-        .filter_map(|item| match item {
-            Return::Transaction(call) => Some(call.code),
-            _ => None,
-        })
-        .collect();
+    let calls: Vec<_> = outcome.returns().iter().filter_map(call_of).map(|call| call.code).collect();
     assert_eq!(calls, [1]);
     manager.answer(&first, &empty());
     assert_eq!(manager.wait_call().code, 2);
@@ -464,11 +441,9 @@ case!(one_call_per_read, ["WR-9"], two_clients, |t, (manager, first, second)| {
 
 case!(other_items_are_batched, ["WR-9"], pair, |t, (manager, client)| {
     let parcel = parcel_of((1..=3).map(|ptr| FlatBinderObject::binder(ptr * 16, 0)));
-    client.send_call(0, 0, &parcel);
-    manager.wait_call();
+    client.send_call_to(&manager, 0, 0, &parcel);
     manager.reply(&empty());
-    let outcome = client.raw(WriteReadOp { room: ROOM, ..Default::default() });
-    let items = outcome.returns();
+    let items = client.read_once();
     let counts = items.iter().filter(|i| matches!(i, Return::Increfs(_) | Return::Acquire(_))).count();
     assert_eq!(counts, 6, "{items:?}");
     assert!(items.contains(&Return::TransactionComplete));

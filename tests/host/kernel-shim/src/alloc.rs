@@ -195,13 +195,6 @@ impl<T> KBox<T> {
         Allocation::new(Origin::Kmalloc)?.forget();
         Ok(KBox { inner: Some(Box::new_uninit()) })
     }
-}
-
-impl<T> KBox<T> {
-    /// Gives the memory up to the holder of the pointer.
-    pub fn into_raw(mut this: Self) -> *mut T {
-        Box::into_raw(this.inner.take().expect("the box is whole"))
-    }
 
     /// Gives up the value as a reference.
     pub fn leak<'a>(mut this: Self) -> &'a mut T
@@ -211,11 +204,11 @@ impl<T> KBox<T> {
         Box::leak(this.inner.take().expect("the box is whole"))
     }
 
-    /// Makes a box again of what [`into_raw`](Self::into_raw) gave up.
+    /// Makes a box again of what [`leak`](Self::leak) gave up.
     ///
     /// # Safety
     ///
-    /// The pointer comes from `into_raw`, and this is done once.
+    /// The pointer comes from `leak`, and this is done once.
     #[allow(unsafe_code)]
     pub unsafe fn from_raw(raw: *mut T) -> Self {
         // SAFETY: The pointer is that of a standard box, which the caller owns.

@@ -97,11 +97,6 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
     }
 
     /// All keys and values, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.map.iter().map(|(key, (value, _))| (key, value))
-    }
-
-    /// All keys and values, in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.map.iter_mut().map(|(key, (value, _))| (key, value))
     }
@@ -187,19 +182,9 @@ pub struct CursorMut<'a, K, V> {
 
 impl<K: Ord + Clone, V> CursorMut<'_, K, V> {
     /// The entry here.
-    pub fn current(&self) -> (&K, &V) {
-        self.tree.pair(&self.key).expect("a cursor is at a node")
-    }
-
-    /// The entry here.
     pub fn current_mut(&mut self) -> (&K, &mut V) {
         let pair = self.tree.pair_mut(&self.key);
         pair.expect("a cursor is at a node")
-    }
-
-    /// The entry before.
-    pub fn peek_prev(&self) -> Option<(&K, &V)> {
-        self.tree.pair(&self.tree.before(&self.key)?)
     }
 
     /// The next entry.
@@ -211,12 +196,6 @@ impl<K: Ord + Clone, V> CursorMut<'_, K, V> {
     pub fn peek_prev_mut(&mut self) -> Option<(&K, &mut V)> {
         let key = self.tree.before(&self.key)?;
         self.tree.pair_mut(&key)
-    }
-
-    /// Takes out what comes next.
-    pub fn remove_next(&mut self) -> Option<RBTreeNode<K, V>> {
-        let key = self.tree.after(&self.key)?;
-        self.tree.remove_node(&key)
     }
 
     /// Removes the entry here, and goes to the next, or else to the one before.

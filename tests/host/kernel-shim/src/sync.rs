@@ -24,11 +24,6 @@ impl<T> Arc<T> {
         std::sync::Arc::ptr_eq(&this.0, &other.0)
     }
 
-    /// The address of the value.
-    pub fn as_ptr(this: &Self) -> *const T {
-        std::sync::Arc::as_ptr(&this.0)
-    }
-
     /// Gives the reference up to the holder of the pointer.
     pub fn into_raw(self) -> *const T {
         let this = ManuallyDrop::new(self);
@@ -44,6 +39,12 @@ impl<T> Arc<T> {
     pub unsafe fn from_raw(raw: *const T) -> Self {
         // SAFETY: The pointer is that of a standard one, whose count the caller has.
         Self(ManuallyDrop::new(unsafe { std::sync::Arc::from_raw(raw) }))
+    }
+
+    /// Drops the reference, unless it is the only one.
+    pub fn into_unique_or_drop(this: Self) -> Option<UniqueArc<T>> {
+        let is_unique = std::sync::Arc::strong_count(&this.0) == 1;
+        is_unique.then(|| UniqueArc(this))
     }
 }
 
@@ -85,14 +86,6 @@ impl<T> UniqueArc<T> {
 impl<T> From<UniqueArc<T>> for Arc<T> {
     fn from(unique: UniqueArc<T>) -> Self {
         unique.0
-    }
-}
-
-impl<T> Arc<T> {
-    /// Drops the reference, unless it is the only one.
-    pub fn into_unique_or_drop(this: Self) -> Option<UniqueArc<T>> {
-        let is_unique = std::sync::Arc::strong_count(&this.0) == 1;
-        is_unique.then(|| UniqueArc(this))
     }
 }
 

@@ -145,8 +145,7 @@ case!(threads_of_a_process, ["LOG-12", "LOOP-5"], logged_pair, |t, (logs, manage
     manager.park();
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(2)));
     for port in [&helper, &manager] {
-        port.actor.interrupt();
-        port.finish_raw();
+        port.interrupt_wait();
     }
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
 });
@@ -206,11 +205,9 @@ case!(pages_of_a_process, ["LOG-12", "ALLOC-8"], Logs::of, |t, logs| {
     assert_eq!(stats(), (pages(0, 0), 0));
     let call = client.call(&manager, 0, 0, &bytes(&vec![1; 3 * page()]));
     assert_eq!(stats(), (pages(3, 0), 3));
-    manager.answer(&client, &empty());
-    manager.free(&call);
+    finish(&manager, &client, &call);
     assert_eq!(stats(), (pages(0, 3), 3), "they are kept for the next");
-    client.start_transaction(&oneway(&client, 0, &vec![2; page()]));
-    client.wait_for(Return::TransactionComplete);
+    tell(&client, 0, &vec![2; page()]);
     assert_eq!(stats(), (pages(1, 2), 3));
     manager.wait_call();
     manager.unmap();

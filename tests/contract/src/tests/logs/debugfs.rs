@@ -22,8 +22,7 @@ case!(debugfs_says_the_same, ["LOG-1", "LOG-2", "LOG-11"], |t| {
     let (mount, debugfs) = (Logs::of(t), Debugfs::of(t));
     let there = Logs::at(t, debugfs.logs());
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &client);
-    let _ = owner.answer_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &client);
     client.refused(&client.place(77, 1, &empty()));
     client.call(&owner, handle, 2, &bytes(b"question"));
     // Both logs must find it asleep.

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::kernel_namespaces;
-use crate::tests::log_files::with_another;
 use binder_logs::{Log, Mode, Pointer, State};
 use binder_sys::fs::mount_at;
 use std::io::Read;
@@ -68,7 +67,7 @@ case!(file_of_a_process, ["LOG-1", "LOG-11", "OPEN-2"], logged_pair, |t, (logs, 
 });
 
 case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], logged_client, |t, (logs, client)| {
-    let other = with_another(&client, &t.device("hwbinder"));
+    let other = t.client_at(&t.device("hwbinder"), Rc::new(client.actor.thread()));
     let contexts = || {
         let mut contexts: Vec<_> = logs.file_of(&client).into_iter().map(|block| block.context).collect();
         contexts.sort();
@@ -125,7 +124,7 @@ case!(device_that_was_unlinked, ["LOG-2", "BFS-10"], logged_pair, |t, (logs, man
 fn with_device_named(t: &Stage, name: &str) -> (Port, Port) {
     binder_sys::fs::add_device(t.root(), name).expect("add a device");
     let client = t.client();
-    let other = with_another(&client, &t.device(name));
+    let other = t.client_at(&t.device(name), Rc::new(client.actor.thread()));
     (client, other)
 }
 

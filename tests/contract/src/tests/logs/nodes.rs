@@ -43,8 +43,7 @@ case!(node_of_the_manager, ["LOG-4", "NODE-15"], Logs::of, |t, logs| {
 
 case!(node_that_is_held, ["LOG-4", "LOG-5", "NODE-15"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, made(), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, made(), &holder);
     let node = logs.node(&owner, NODE);
     assert_eq!((node.ptr, node.cookie), (Pointer::Value(NODE), Pointer::Value(0x4560)));
     assert_eq!((node.has_strong, node.has_weak, counts(&node)), (true, true, [0, 0, 1, 1]));
@@ -65,8 +64,7 @@ case!(lesson_t02_kernel_addresses_are_restricted, ["LOG-5"], logged_pair, |t, (l
     let restricted = Limit::at("/proc/sys/kernel/kptr_restrict".into(), 0);
     assert!(!is_hidden(), "it is hashed");
     restricted.change(1);
-    child::run(|| {
-        crate::containers::become_user(1000);
+    crate::containers::as_user(1000, || {
         assert!(is_hidden(), "without CAP_SYSLOG");
     });
     restricted.change(2);
@@ -75,8 +73,7 @@ case!(lesson_t02_kernel_addresses_are_restricted, ["LOG-5"], logged_pair, |t, (l
 
 case!(node_that_is_held_weakly, ["LOG-4", "LOG-5"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, made(), &holder);
-    owner.settle_counts();
+    let handle = introduce_counted(&manager, &owner, made(), &holder);
     holder.send(|c| c.increfs(handle).release(handle));
     owner.hear_counts();
     let node = logs.node(&owner, NODE);
@@ -100,8 +97,7 @@ case!(node_in_a_call, ["LOG-4"], Logs::of, |t, logs| {
     // One of its own objects sent to itself is no reference.
     let call = manager.call(&owner, handle, 0, &object(FlatBinderObject::strong_handle(handle)));
     assert_eq!(counts(&logs.node(&owner, NODE)), [2, 0, 1, 1]);
-    owner.free(&call);
-    owner.answer(&manager, &empty());
+    finish(&owner, &manager, &call);
     assert_eq!(counts(&logs.node(&owner, NODE)), [0, 0, 1, 1]);
 });
 

@@ -42,10 +42,8 @@ case!(call_and_reply, ["LOG-13"], logged_pair, |t, (logs, server, client)| {
 
 case!(oneway_call, ["LOG-13"], Logs::of, |t, logs| {
     let (manager, owner, client) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(8, 0), &client);
-    owner.settle_counts();
-    client.start_transaction(&BinderTransactionData { target: handle.into(), ..oneway(&client, 1, b"told") });
-    client.wait_for(Return::TransactionComplete);
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(8, 0), &client);
+    client.tell(handle, 1, &bytes(b"told"));
     let entry = sent_by(t, logs.log(), &client).pop().expect("the last");
     check_no_failure(&entry);
     let to = Task { process: t.task_of(&owner).process, thread: 0 };
@@ -149,9 +147,7 @@ case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], Logs::of, |t, logs| {
 });
 
 case!(all_devices_in_one, ["LOG-13"], logged_pair, |t, (logs, manager, client)| {
-    let actor = Rc::new(client.actor.thread());
-    let mut other = Port::open(actor, &client.arena, &t.device("hwbinder"), 0).expect("open");
-    other.map(SPACE).expect("map");
+    let other = t.client_at(&t.device("hwbinder"), Rc::new(client.actor.thread()));
     for _ in 0..2 {
         tell(&client, 0, b"here");
         other.refused(&other.place(0, 0, &empty()));

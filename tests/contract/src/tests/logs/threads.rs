@@ -12,15 +12,13 @@ case!(looper_states, ["LOG-2", "LOOP-1"], Logs::of, |t, logs| {
     assert_eq!(looper(&client), Looper::empty());
     client.park();
     assert_eq!(looper(&client), Looper::WAITING);
-    client.actor.interrupt();
-    client.finish_raw();
+    client.interrupt_wait();
     assert_eq!(looper(&client), Looper::empty());
     manager.enter_looper();
     assert_eq!(looper(&manager), Looper::ENTERED);
     manager.park();
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::WAITING);
-    manager.actor.interrupt();
-    manager.finish_raw();
+    manager.interrupt_wait();
     manager.send(|c| c.exit_looper());
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::EXITED);
     // The driver has not requested this thread.
@@ -52,8 +50,7 @@ case!(need_return, ["LOG-2", "REL-1"], logged_client, |t, (logs, client)| {
     let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
     client.actor.number(Op::Close { slot: again as usize }).expect("close");
     until("a flush has every thread return", || logs.thread(&client).need_return.then_some(()));
-    client.start_read();
-    assert_eq!(client.finish_raw().returns(), [Return::Noop]);
+    assert_eq!(client.read_once(), []);
     assert!(!logs.thread(&client).need_return);
     // Any other ioctl is a return as well.
     let again = client.actor.number(Op::Duplicate { slot: client.slot }).expect("duplicate");
@@ -74,12 +71,8 @@ case!(thread_that_has_exited_is_gone, ["LOG-2", "TREL-1"], logged_client, |t, (l
 });
 
 case!(call_being_served, ["LOG-3", "LOG-6"], logged_pair, |t, (logs, server, client)| {
-    let data = BinderTransactionData {
-        flags: TransactionFlags::ACCEPT_FDS.bits(),
-        ..client.place(0, 0xabc, &bytes(b"some data"))
-    };
-    client.start_transaction(&data);
-    server.wait_call();
+    let data = client.place_flagged(0, 0xabc, &bytes(b"some data"), TransactionFlags::ACCEPT_FDS);
+    client.call_with(&server, &data);
 
     let sent = only(logs.thread(&client).stack);
     assert_eq!(sent.role, Role::Outgoing);
@@ -179,8 +172,7 @@ case!(nice_value, ["LOG-3", "TXN-28"], logged_pair, |t, (logs, server, client)| 
 case!(idle_processes_have_no_transactions, ["LOG-9"], logged_pair, |t, (logs, server, client)| {
     server.park();
     assert_eq!((logs.transactions(&server), logs.transactions(&client)), (None, None));
-    server.actor.interrupt();
-    server.finish_raw();
+    server.interrupt_wait();
 });
 
 case!(transactions_name_who_has_any, ["LOG-9"], logged_pair, |t, (logs, server, client)| {

@@ -46,8 +46,7 @@ case!(call_for_a_thread, ["LOG-3", "LOG-7"], logged_pair, |t, (logs, server, cli
 });
 
 case!(reply_that_is_not_read, ["LOG-3", "LOG-7"], logged_pair, |t, (logs, server, client)| {
-    client.send_call(0, 3, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 3, &empty());
     server.reply(&bytes(b"answer"));
     let thread = logs.thread(&client);
     assert_eq!(thread.stack, [], "its call is over");
@@ -112,8 +111,7 @@ case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], Logs::of, |t, lo
 });
 
 case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
-    client.send_call(0, 0, &empty());
-    server.wait_call();
+    client.send_call_to(&server, 0, 0, &empty());
     server.kill();
     let work = until("the caller has its error", || {
         let work = logs.thread(&client).work;
@@ -125,8 +123,7 @@ case!(failure, ["LOG-7"], logged_pair, |t, (logs, server, client)| {
 
 case!(updates_of_a_node, ["LOG-7"], Logs::of, |t, logs| {
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
-    let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
-    let _ = owner.answer_counts();
+    let handle = introduce_counted(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     holder.send(|c| c.release(handle));
     let node = logs.node(&owner, 0x10);
     let (ptr, cookie) = (binder_logs::Pointer::Value(0x10), binder_logs::Pointer::Value(0x20));
@@ -194,15 +191,13 @@ case!(freeze_notifications, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
     let told = || logs.process(&holder).has_delivered_freeze;
     work_of(&logs, &holder, Work::FrozenBinder);
     assert!(!told());
-    let state =
-        |is_frozen| Return::FrozenBinder(BinderFrozenStateInfo { cookie: COOKIE, is_frozen, reserved: 0 });
-    assert_eq!(holder.drain(), [state(0)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 0)]);
     assert!(told());
     holder.send(|c| c.freeze_done(COOKIE));
     assert!(!told());
     freezer.freeze(0).expect("freeze");
     work_of(&logs, &holder, Work::FrozenBinder);
-    assert_eq!(holder.drain(), [state(1)]);
+    assert_eq!(holder.drain(), [notification(COOKIE, 1)]);
     holder.send(|c| c.freeze_done(COOKIE));
     holder.send(|c| c.clear_freeze(0, COOKIE));
     work_of(&logs, &holder, Work::ClearedFreeze);
@@ -213,8 +208,7 @@ case!(freeze_notifications, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
 case!(calls_to_the_frozen, ["LOG-3", "LOG-7", "FRZ-4"], logged_pair, |t, (logs, server, client)| {
     let freezer = Freezer::of(t, &server);
     freezer.freeze(0).expect("freeze");
-    client.start_transaction(&oneway(&client, 9, b"for later"));
-    client.wait_for(Return::TransactionPendingFrozen);
+    client.tell_with(&oneway(&client, 9, b"for later"), Return::TransactionPendingFrozen);
     let call = transaction(only(logs.process(&server).work));
     assert_eq!((call.code, call.is_async), (9, true));
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::FrozenReply);

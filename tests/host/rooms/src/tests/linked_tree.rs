@@ -169,34 +169,38 @@ fn three_objects_in_all_ways() {
     // The other tree and the queue only have to be in the way.
     steps.extend([Step::Insert(1, 0), Step::Take(1, 0), Step::Queue(0)]);
     let length = if cfg!(miri) { 2 } else { 5 };
-    let before = live_allocations();
-    super::every_path(steps.len(), length, |path| {
-        let mut scene = Scene::new(&[1, 2, 1]);
-        path.iter().for_each(|step| scene.step(steps[*step]));
-        scene.finish();
+    super::keeps_nothing(|| {
+        super::every_path(steps.len(), length, |path| {
+            let mut scene = Scene::new(&[1, 2, 1]);
+            path.iter().for_each(|step| scene.step(steps[*step]));
+            scene.finish();
+        });
     });
-    assert_eq!(live_allocations(), before);
 }
 
-/// All orders in which six objects come, and all in which they go.
-#[test]
-fn all_orders_of_coming_and_going() {
+/// Plays all orders in which six objects come, each with some in which they go.
+fn in_all_orders(play: impl Fn(&[usize], &[usize])) {
     let orders = permutations(if cfg!(miri) { 3 } else { 6 });
     let some = orders.len().div_ceil(60);
     for coming in &orders {
-        for going in orders.iter().step_by(some) {
-            let keys: Vec<u64> = (0..coming.len() as u64).map(|key| key / 2).collect();
-            let mut scene = Scene::new(&keys);
-            for &number in coming {
-                scene.step(Step::Insert(0, number));
-            }
-            for &number in going {
-                scene.step(Step::Take(0, number));
-                scene.step(Step::Take(0, number));
-            }
-            scene.finish();
-        }
+        orders.iter().step_by(some).for_each(|going| play(coming, going));
     }
+}
+
+#[test]
+fn all_orders_of_coming_and_going() {
+    in_all_orders(|coming, going| {
+        let keys: Vec<u64> = (0..coming.len() as u64).map(|key| key / 2).collect();
+        let mut scene = Scene::new(&keys);
+        for &number in coming {
+            scene.step(Step::Insert(0, number));
+        }
+        for &number in going {
+            scene.step(Step::Take(0, number));
+            scene.step(Step::Take(0, number));
+        }
+        scene.finish();
+    });
 }
 
 fn permutations(count: usize) -> Vec<Vec<usize>> {
@@ -333,14 +337,11 @@ fn keys(tree: &LinkedTree<Leaf>) -> Vec<u64> {
     keys
 }
 
-/// All orders in which six objects come, and all in which they go, some to another tree.
+/// As above, and objects are looked for in another tree as well.
 #[test]
 fn objects_without_numbers_come_and_go_in_all_orders() {
-    let orders = permutations(if cfg!(miri) { 3 } else { 6 });
-    let some = orders.len().div_ceil(60);
-    let before = live_allocations();
-    for coming in &orders {
-        for going in orders.iter().step_by(some) {
+    super::keeps_nothing(|| {
+        in_all_orders(|coming, going| {
             let mut trees = [LinkedTree::new(), LinkedTree::new()];
             let objects: Vec<_> = coming.iter().map(|&key| leaf(key as u64)).collect();
             let borrowed: Vec<_> = objects.iter().map(|one| one.object().clone()).collect();
@@ -357,9 +358,8 @@ fn objects_without_numbers_come_and_go_in_all_orders() {
                 assert_eq!(trees[0].len(), left.len());
                 assert!(trees[0].get(object.key).is_none());
             }
-        }
-    }
-    assert_eq!(live_allocations(), before);
+        });
+    });
 }
 
 /// Once an object is in no tree, the holder of its only reference can insert it again.
