@@ -2,8 +2,8 @@
 """The lines and branches of the driver that tests execute: `make torture ONLY=coverage`.
 
 The kernel cannot instrument modules in Rust for gcov. A plugin of QEMU (tools/report/coverage.c) records the executed instructions of an
-optimised driver, and the line table of its module assigns them to lines. All guests load the same module, whose conditional jumps are its
-branches.
+optimised driver, and the line table of its module assigns them to lines. All guests load the same module. A branch is a place in the driver's files
+that conditional jumps are compiled from: one, or one in each function that it was inlined into.
 """
 
 import bisect
@@ -24,12 +24,15 @@ GUEST = "x86_64-coverage"
 LEAST = 97.0
 _LINE_TABLES = ("KCFLAGS=-gline-tables-only", "KRUSTFLAGS=-Cdebuginfo=line-tables-only")
 _SECTION = re.compile(r"\] (\.\S*text) +PROGBITS +(\w+) (\w+) (\w+)")
-_FRAME = re.compile(r"^(.+):(\d+):\d+$", re.M)
-_JUMP = re.compile(r"^ *(\w+): +\tj(?!mp)\w+ *\t", re.M)
+_FRAME = re.compile(r"^(.+):(\d+):(\d+)$", re.M)
+# An instruction: its address, operation and target; or the symbol in the one before.
+_CODE = re.compile(r"^ *(\w+): +\t(\w+)(?:\t0x(\w+))?|^\t+\w{16}: +R_\w+\t(\S+)", re.M)
 _ROW = re.compile(r"^0x(\w{16}) .*?(end_sequence)?$", re.M)
 _llvm = lambda tool, *words: proc.output(f"{toolchain.LLVM['bin']}/{tool}", *words)
 # Of KUnit's suites.
 _TESTS = ("rust/kernel/page_range/tests.rs", "rust/kernel/expect.rs")
+# The instructions in which code that panics calls the function for that.
+_TO_PANIC = 12
 # Bytes of a block that show its place in a module: shorter blocks are common. The alignment of sections.
 _LONG, _ALIGNED = 12, 16
 
@@ -99,7 +102,7 @@ def _located(loaded):
     """A module as a program, with addresses."""
     located = BUILD / "coverage/located"
     located.parent.mkdir(parents=True, exist_ok=True)
-    _llvm("ld.lld", "--noinhibit-exec", "--unresolved-symbols=ignore-all", "-e0", "-o", located, loaded)
+    _llvm("ld.lld", "--noinhibit-exec", "--emit-relocs", "--unresolved-symbols=ignore-all", "-e0", "-o", located, loaded)
     return located
 
 
@@ -114,13 +117,33 @@ def _lines(located, executed):
 
 
 def _branches(located, executed):
-    """{file: [outcomes]}, 0 to 2 of each conditional jump that was compiled for a line of the driver. Those of inlined code of others do not count."""
-    jumps = [int(address, 16) for address in _JUMP.findall(_llvm("llvm-objdump", "-d", "--no-show-raw-insn", located))]
-    branches = collections.defaultdict(list)
+    """{file: {line: {column: outcomes}}} of branches, 0 to 2: as many as one of its jumps had."""
+    branches = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
+    jumps = _jumps(located)
     for address, frames in zip(jumps, _frames(located, jumps)):
         if frames and _is_ours(frames[0]):
-            branches[frames[0][0]].append(executed[address].bit_count())
+            file, line, column = frames[0]
+            branches[file][line][column] = max(branches[file][line][column], executed[address].bit_count())
     return branches
+
+
+def _jumps(located):
+    """The addresses of conditional jumps, but not of the compiler's checks: those can lead to a panic."""
+    code = []
+    for address, operation, target, symbol in _CODE.findall(_llvm("llvm-objdump", "-dr", "--no-show-raw-insn", located)):
+        if symbol:
+            code[-1][-1] = symbol
+        else:
+            code.append([int(address, 16), operation, int(target or "0", 16), ""])
+    places = {address: place for place, (address, *_) in enumerate(code)}
+
+    def panics(place):
+        steps = code[place:place + _TO_PANIC]
+        ends = (symbol for _, operation, _, symbol in steps if operation.startswith(("call", "j", "ret")))
+        return "panick" in next(ends, "")
+
+    return [address for place, (address, operation, target, _) in enumerate(code) if operation.startswith("j") and operation != "jmp"
+            and not panics(place + 1) and not panics(places.get(target, len(code)))]
 
 
 def sections(located):
@@ -154,15 +177,15 @@ def table(located):
     rows = _ROW.findall(_llvm("llvm-dwarfdump", "--debug-line", located))
     places = [(int(first, 16), int(after, 16)) for (first, ends), (after, _) in itertools.pairwise(rows) if not ends and first != after]
     for (first, after), frames in zip(places, _frames(located, [first for first, _ in places])):
-        yield first, after, {frame for frame in frames if _is_ours(frame)}
+        yield first, after, {frame[:2] for frame in frames if _is_ours(frame)}
 
 
 def _frames(located, addresses):
-    """Of each address the (file, line) of its instruction and of the lines that it was inlined into, innermost first."""
+    """Of each address the (file, line, column) of its instruction and of the places that it was inlined into, innermost first."""
     argv = [f"{toolchain.LLVM['bin']}/llvm-symbolizer", "--functions=none", "--inlines", f"--obj={located}"]
     asked = subprocess.run(argv, input="".join(f"{address:#x}\n" for address in addresses), text=True, capture_output=True, check=True)
     for frames in asked.stdout.split("\n\n"):
-        yield [(os.path.relpath(file, ROOT), int(line)) for file, line in _FRAME.findall(frames) if line != "0"]
+        yield [(os.path.relpath(file, ROOT), int(line), int(column)) for file, line, column in _FRAME.findall(frames) if line != "0"]
 
 
 def _is_ours(frame):
@@ -177,18 +200,15 @@ def ranges(lines):
 
 def _show(lines, branches, into_docs):
     """Print the covered lines and branches of each file and of all; the share of lines in percent."""
-    rows = [[file, *_shares(found.values(), branches[file]), ranges(found)] for file, found in sorted(lines.items())]
-    all_lines, all_branches = ([one for found in files for one in found] for files in (map(dict.values, lines.values()), branches.values()))
-    rows.append(["all", *_shares(all_lines, all_branches), ""])
-    for file, covered, total, both, jumps, _ in rows:
-        say.lines(f"  {covered:>5} of {total:<5} lines {both:>5} of {jumps:<5} branches  {file}")
-    _, covered, total, *_ = rows[-1]
+    rows = []
+    for file, found in sorted(lines.items()):
+        outcomes = [count for columns in branches[file].values() for count in columns.values()]
+        one_way = sorted(line for line, columns in branches[file].items() if min(columns.values()) < 2)
+        rows.append([file, sum(found.values()), len(found), outcomes.count(2), len(outcomes), ranges(found), ", ".join(map(str, one_way))])
+    rows.append(["all", *(sum(row[at] for row in rows) for at in range(1, 5)), "", ""])
+    for file, covered, total, both, all_branches, *_ in rows:
+        say.lines(f"  {covered:>5} of {total:<5} lines {both:>5} of {all_branches:<5} branches  {file}")
     if into_docs:
-        heads = ("file", "covered", "lines", "both ways", "branches", "uncovered lines")
-        reports.put("coverage", "Lines of the driver that tests execute", bench.about(GUEST), page.Table(heads, rows))
-    return 100 * int(covered) / int(total)
-
-
-def _shares(lines, branches):
-    """Covered lines and all, branches that went both ways and all, as text."""
-    return [str(number) for number in (sum(lines), len(lines), branches.count(2), len(branches))]
+        heads = ("file", "covered", "lines", "both ways", "branches", "uncovered lines", "lines with branches that go one way")
+        reports.put("coverage", "Lines of the driver that tests execute", bench.about(GUEST), page.Table(heads, [[str(cell) for cell in row] for row in rows]))
+    return 100 * rows[-1][1] / rows[-1][2]

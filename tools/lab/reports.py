@@ -193,7 +193,7 @@ def _goals():
 def _coverage():
     """The covered lines of all files."""
     report = read("coverage")
-    _, covered, lines, both, branches, _ = report.rows[-1]
+    _, covered, lines, both, branches, *_ = report.rows[-1]
     shares = (f"{part} of {whole} {what}, {100 * int(part) / int(whole):.1f} %" for part, whole, what in (
         (covered, lines, "lines"), (both, branches, "branches both ways")))
     return [f"{'; '.join(shares)}: {report.about}."]
