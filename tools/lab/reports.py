@@ -27,6 +27,8 @@ _LIMITED = {
     "node": "`max_nodes`: `limits::nodes_in_a_race`", "reference": "`max_refs`: `limits::refs_of_a_receiver`",
     "death request": "one for a handle", "freeze request": "one for a handle", "call": "one for a thread",
     "oneway call, unread": "the receiver's space, `oneway_quota`: `quota::in_a_race`",
+    "oneway call of 4 KiB, unread": "the receiver's space, `oneway_quota`: `quota::in_a_race`",
+    "epoll set that watches": "`RLIMIT_NOFILE`, `fs.epoll.max_user_watches`",
     "device of binderfs": "`max_user_devices`: `containers::one_user_has_so_many_devices`", "instance of binderfs": "`fs.mount-max`",
     "thread exits without a word": "`max_threads`: `limits::threads_that_ended`",
     "process of own namespaces killed, node held": "the holder's handles",

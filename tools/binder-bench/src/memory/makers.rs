@@ -12,6 +12,7 @@ use std::time::Duration;
 use binder_sys::{Commands, Mapping};
 use nix::fcntl::{fcntl, FcntlArg, OFlag};
 use nix::sched::{unshare, CloneFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::unistd::{close, pipe, read, write};
 use zerocopy::FromBytes;
@@ -68,16 +69,12 @@ pub const OBJECTS: &[Object] = &[
     // A call of 64 bytes that no thread has taken, of a thread that has used the device before.
     object("call", "call", 200, |stage, most| Ok((callers(stage, most)?, None))),
     // A oneway call of 64 bytes that the receiver does not read.
-    object("oneway-call", "oneway call, unread", 500, |stage, _| {
-        deaf_server(stage)?;
-        let sender = start(stage, "sender of oneway calls", |control, device| {
-            let mut talker = Talker::open(device, SPACE)?;
-            let handle = registry::look_up(&mut talker, DEAF)?;
-            let call = small();
-            let call = call.to_handle(handle, 1, TransactionFlags::ONE_WAY);
-            control.obey(|count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
-        })?;
-        Ok((sender, None))
+    object("oneway-call", "oneway call, unread", 500, |stage, _| oneway(stage, 64)),
+    // A oneway call of 4 KiB that the receiver does not read: a page, and its part of a page table.
+    object("unread-page", "oneway call of 4 KiB, unread", 12, |stage, _| oneway(stage, 4096)),
+    // A set of epoll that watches the device. Subtracted: one that watches nothing.
+    object("poller", "epoll set that watches", 200, |stage, most| {
+        Ok((pollers(stage, true, most)?, Some(pollers(stage, false, most)?)))
     }),
     // A device of an instance, and an instance of binderfs.
     object(BINDERFS[0], "device of binderfs", 200, |stage, _| Ok((instances(stage, add_device)?, None))),
@@ -240,6 +237,39 @@ fn end(why: Result<()>) {
     std::process::exit(1)
 }
 
+/// Sends oneway calls of so many bytes to a server that takes no calls.
+fn oneway(stage: &mut Stage, size: usize) -> Result<(Worker, Option<Worker>)> {
+    deaf_server(stage)?;
+    let sender = start(stage, "sender of oneway calls", move |control, device| {
+        let mut talker = Talker::open(device, SPACE)?;
+        let handle = registry::look_up(&mut talker, DEAF)?;
+        let call = payload(size);
+        let call = call.to_handle(handle, 1, TransactionFlags::ONE_WAY);
+        control.obey(|count| (0..count).try_for_each(|_| talker.send(&call).map(drop)))
+    })?;
+    Ok((sender, None))
+}
+
+/// Makes sets of epoll that watch the device, if `watch`; at most `most`.
+fn pollers(stage: &mut Stage, watch: bool, most: u64) -> Result<Worker> {
+    start(stage, "process that watches", move |control, device| {
+        let device = Device::open(device).context("opening the device")?;
+        make_room(most)?;
+        let mut sets = Vec::with_capacity(most as usize);
+        control.obey(|count| {
+            for _ in 0..count {
+                let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll_create")?;
+                if watch {
+                    let event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+                    set.add(&device, event).context("epoll_ctl")?;
+                }
+                sets.push(set);
+            }
+            Ok(())
+        })
+    })
+}
+
 /// A server that looks at nothing it is sent.
 fn deaf_server(stage: &mut Stage) -> Result<Worker> {
     let cpu = stage.seat(0).server;
@@ -250,8 +280,12 @@ fn deaf_server(stage: &mut Stage) -> Result<Worker> {
 
 /// A payload of 64 bytes.
 pub fn small() -> Parcel {
+    payload(64)
+}
+
+fn payload(size: usize) -> Parcel {
     let mut parcel = Parcel::new();
-    parcel.bytes(&[0; 64]);
+    parcel.bytes(&vec![0; size]);
     parcel
 }
 

@@ -51,6 +51,7 @@ pub const ALL: &[Quantity] = &[
     Quantity { name: "processes", least: 32, most: 2_048, run: opens::processes },
     Quantity { name: "devices", least: 16, most: 1_024, run: opens::devices },
     Quantity { name: "pollers", least: 16, most: 1_024, run: opens::pollers },
+    Quantity { name: "listeners to reports", least: 16, most: 1_024, run: opens::listeners },
     Quantity { name: "unread deaths", least: 64, most: 16_384, run: notices::unread_deaths },
     Quantity { name: "cancelled deaths", least: 64, most: 4_096, run: notices::cancelled_deaths },
     Quantity { name: "cancelled freezes", least: 64, most: 4_096, run: notices::cancelled_freezes },

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Devices, binder processes, and processes that wait with poll.
+//! Devices, binder processes, processes that wait with poll, and those that listen to reports.
 
 use std::path::PathBuf;
 
+use binder_sys::netlink::Listener;
 use nix::mount::umount;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
@@ -107,3 +108,32 @@ pub fn pollers(scene: &mut Scene, count: u64) -> Result<()> {
     scene.turn_of("call", OPERATIONS, client)?;
     scene.kill("kill the server", server)
 }
+
+/// Sockets that get a report of each failing call.
+pub fn listeners(scene: &mut Scene, count: u64) -> Result<()> {
+    allow_files()?;
+    let listener = scene.actor("listener", move |turns, _| {
+        turns.pause()?;
+        let join = |_| Listener::join("binder", "report").context("joining the group of reports");
+        let joined = (0..count).map(join).collect::<Result<Option<Vec<_>>>>()?;
+        let joined = joined.ok_or_else(|| Error::failed("this driver reports nothing"))?;
+        turns.pause()?;
+        drop(joined);
+        Ok(())
+    })?;
+    let client = scene.actor("client", move |turns, device| {
+        let mut talker = service::manage(device)?;
+        turns.pause()?;
+        for _ in 0..OPERATIONS {
+            let to_nobody = Parcel::new().to_handle(NO_HANDLE, 0, Default::default());
+            talker.call(&to_nobody).expect_err("nobody has that handle");
+        }
+        Ok(talker)
+    })?;
+    scene.turn("listen", listener)?;
+    scene.turn_of("fail to call", OPERATIONS, client)?;
+    scene.turn("leave", listener)
+}
+
+/// One that nobody has.
+const NO_HANDLE: u32 = 1 << 20;
