@@ -38,7 +38,7 @@ def test_load(tally):
 def test_configuration(tally, name, cpus):
     """Contract and load with one CPU and with eight, where spinlocks sleep, and where the kernel looks for races."""
     contract.suite(tally, name, "rust", f"contract {name} rust, {cpus} CPUs", cpus=cpus)
-    load.run_load(tally, name, "rust", 60, "--kill", "--freeze", "--pressure", "--read-logs", "--tolerate", cpus=cpus)
+    load.run_load(tally, name, "rust", 120, "--kill", "--freeze", "--pressure", "--read-logs", "--tolerate", cpus=cpus)
     for what in kernel.GUESTS[name].watched:
         modules.watched(tally, name, what)
     if name == KCSAN:
