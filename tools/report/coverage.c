@@ -22,7 +22,7 @@
 struct block {
 	struct block *next;
 	uint64_t start;
-	/* Where the conditional jump at its end leads; `target` is 0 if there is none. */
+	/* The two successors of the conditional jump at its end; `target` is 0 if there is none. */
 	uint64_t behind, target;
 	/* FELL and JUMPED. */
 	unsigned int outcomes;
