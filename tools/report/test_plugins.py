@@ -183,5 +183,22 @@ def test_executed_instructions_of_a_module_that_was_loaded_twice():
     assert sorted(set(coverage.addresses(seen, [(0x400, code)]))) == [(0x400, 0), (0x410, 0), (0x415, 2)]
 
 
+DISASSEMBLED = """
+ 400:      \tjne\t0x407 <a>
+ 402:      \tcallq\t0x0
+\t\t0000000000000403:  R_X86_64_PLT32\tother-0x4
+ 407:      \tcallq\t0x0
+\t\t0000000000000408:  R_X86_64_PLT32\t_RNvNtCs3_4core9panicking5panic-0x4
+ 40c:      \tjmp\t0x400 <a>
+ 40e:      \tjb\t0x402 <a>
+ 410:      \tretq
+"""
+
+
+def test_jumps_to_a_panic_are_no_branches(monkeypatch):
+    monkeypatch.setattr(coverage, "_llvm", lambda *words: DISASSEMBLED)
+    assert coverage._jumps("located") == [0x40e]
+
+
 def test_uncovered_lines_become_ranges_over_lines_without_code():
     assert coverage.ranges({3: False, 5: False, 6: True, 9: False}) == "3–5, 9"
