@@ -331,7 +331,7 @@ class Runs:
         tests = [(*head.split(), bits) for head, bits in zip(lines[::2], lines[1::2])]
         failed = [name for name, end, _ in tests if end == "failed"]
         say.lines(*(f"  {name} fails with all faults off: it kills none" for name in failed))
-        return {name: bits for name, end, bits in tests if end == "passed" and name != "(load)"}
+        return {name: bits for name, end, bits in tests if end not in ("failed", "skipped") and name != "(load)"}
 
     def all(self, number, most):
         """What may kill a fault, at most so many tests of a way. If no test reaches it, loading and unloading."""
