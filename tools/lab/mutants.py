@@ -204,10 +204,10 @@ class _Sample:
         equal = {fault["key"] for fault in tomllib.loads(TABLE.read_text()).get("equal", ())}
         if unknown := equal - set(keys):
             raise say.LabError(f"{TABLE.name}: no fault has the key {' or '.join(sorted(unknown))}")
-        # Rows of the report.
-        self._rows = {row[-1]: row for row in reports.read("mutants").rows if row[-1] in self.drawn}
+        self.equal = [key for key in self.drawn if key in equal]
+        # Rows of the report, of all others that were tried.
+        self._rows = {row[-1]: row for row in reports.read("mutants").rows if row[-1] in self.drawn and row[-1] not in self.equal}
         self.killed = [key for key in self._rows if self._rows[key][-3] != _ALIVE]
-        self.equal = [key for key in self.drawn if key in equal and key not in self.killed]
 
     def tried(self):
         """Try the faults that are left. Those that survive the most specific tests run all of them, in the guest that is faster, and the scenes."""
