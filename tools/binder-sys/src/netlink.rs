@@ -162,8 +162,9 @@ impl Listener {
     }
 
     /// Joins the group that reports which families come and go, too.
-    pub fn join_changes(&self) -> nix::Result<()> {
-        self.add_membership(CHANGES)
+    pub fn with_changes(self) -> nix::Result<Self> {
+        self.add_membership(CHANGES)?;
+        Ok(self)
     }
 
     fn add_membership(&self, group: u32) -> nix::Result<()> {

@@ -21,10 +21,8 @@ pub struct Report {
 
 /// Subscribes to the driver's reports, if it has any.
 pub fn subscribe() -> Result<Listener> {
-    let joined = Listener::join(FAMILY, GROUP).and_then(|listener| {
-        listener.as_ref().map_or(Ok(()), Listener::join_changes)?;
-        Ok(listener)
-    });
+    let joined = Listener::join(FAMILY, GROUP);
+    let joined = joined.and_then(|listener| listener.map(Listener::with_changes).transpose());
     let joined = joined.map_err(|errno| {
         let kind = if errno == Errno::EPERM { Kind::Permission } else { Kind::Io };
         Error::new(kind, format!("cannot listen to reports over netlink: {}", errno.desc()))
