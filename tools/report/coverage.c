@@ -3,9 +3,9 @@
  * A QEMU TCG plugin: the instructions of modules of an x86-64 kernel that are executed, and where conditional jumps lead. Each instruction has
  * a counter of its own, because a fault can end a block before its last instruction.
  *
- * At the end the plugin writes the address of each executed block, where the jump at its end led, and the bytes of its instructions, those that
- * were executed with a `+`. A module that is loaded twice can have two addresses, and two modules can have one address after each other: the
- * bytes show the module.
+ * At the end the plugin writes a line for each executed block: its address, the outcomes of the jump at its end, and the bytes of its
+ * instructions. A `+` marks those that were executed. A module that is loaded twice can have two addresses, and two modules can have one address
+ * after each other: the bytes show the module.
  *
  *	cc -shared -fPIC -O2 -fvisibility=hidden -o coverage.so coverage.c
  *	qemu-system-x86_64 ... -plugin ./coverage.so,out=FILE
