@@ -18,6 +18,7 @@ mod aio;
 mod arena;
 mod bystander;
 mod cast;
+mod cgroup;
 mod child;
 mod containers;
 mod directory;

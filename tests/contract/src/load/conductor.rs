@@ -5,6 +5,7 @@ use super::peer;
 use super::shared::{Link, Record, Shared, GO, REST};
 use super::worker::insist;
 use super::LoadArgs;
+use crate::cgroup::Cgroup;
 use crate::child;
 use crate::runner;
 use crate::shrinker::Shrinker;
@@ -26,7 +27,6 @@ use std::time::{Duration, Instant};
 
 const ROOT: &str = "/tmp/binderfs";
 const LOGS: &str = "/tmp/binderfs/binder_logs";
-const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The time within which everything must end, and some call must be answered.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,26 +43,6 @@ const PENDING: u32 = 2;
 
 /// One process in three is frozen at most.
 const FROZEN: usize = 3;
-
-/// The cgroup of the processes in a slot.
-struct Group(PathBuf);
-
-impl Group {
-    fn make(slot: usize) -> anyhow::Result<Self> {
-        let path = Path::new(CGROUPS).join(format!("load-{slot}"));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Self(path))
-    }
-
-    fn write(&self, name: &str, value: &str) -> anyhow::Result<()> {
-        let path = self.0.join(name);
-        std::fs::write(&path, value).with_context(|| format!("write {value} to {}", path.display()))
-    }
-
-    fn freeze(&self, on: bool) -> anyhow::Result<()> {
-        self.write("cgroup.freeze", if on { "1" } else { "0" })
-    }
-}
 
 /// The ways to freeze a process.
 #[derive(Clone, Copy, PartialEq)]
@@ -97,7 +77,8 @@ struct Crowd<'a> {
     proc: File,
     manager: Pid,
     members: Vec<Member>,
-    groups: Vec<Group>,
+    /// Those of the processes in the slots, if they are frozen or lose memory.
+    groups: Vec<Cgroup>,
     started: u32,
     random: SmallRng,
 }
@@ -124,9 +105,9 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<String> {
         random: SmallRng::seed_from_u64(args.seed),
     };
     if args.freeze || args.pressure {
-        std::fs::write(Path::new(CGROUPS).join("cgroup.subtree_control"), "+memory")
-            .context("count memory")?;
-        crowd.groups = (0..args.processes as usize).map(Group::make).collect::<Result<_, _>>()?;
+        Cgroup::count_memory()?;
+        let of_slot = |slot| Cgroup::new(&format!("load-{slot}"));
+        crowd.groups = (0..args.processes).map(of_slot).collect::<Result<_, _>>()?;
     }
     for slot in 0..args.processes as usize {
         let member = crowd.start(slot)?;
@@ -156,7 +137,7 @@ impl Crowd<'_> {
             insist(peer::play(args, device, shared, id));
         });
         if let Some(group) = self.groups.get(slot) {
-            group.write("cgroup.procs", &pid.to_string())?;
+            group.add(pid.as_raw())?;
         }
         Ok(Member { id, pid, state: Condition::Running })
     }
