@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Random streams of commands, right and wrong, whose outcome must be the same on any driver.
 //!
-//! A seed decides everything: the order of the threads, their writes, and so their returns. Nobody
-//! waits, and one thread runs at a time, so the outcome depends on the driver alone. The returns go
+//! A seed decides everything: the order of the threads, their writes, and so their returns. One
+//! thread runs at a time, so the outcome depends on the driver alone. A thread that waits does so
+//! until it is interrupted, or is frozen while another one runs. The returns go
 //! into a trace without what may differ: pids are names, buffers are numbered in their order, and
 //! addresses count from the buffer. The program prints a digest of the trace for each seed;
 //! `make torture ONLY=fuzz` compares those of two drivers. Where they differ it leaves out steps, as
 //! long as they still differ: each step draws its own random numbers.
 
+use crate::cgroup::Cgroup;
 use crate::child::caught;
 use crate::freezer::Freezer;
+use crate::logs::until;
 use crate::ops::{Op, WriteReadOp};
 use crate::pages::page;
 use crate::pids::GlobalPids;
@@ -150,13 +153,15 @@ fn live(stage: &Stage, seed: u64, steps: &[u32]) -> (String, u32) {
     for step in (0..STEPS).filter(|step| steps.is_empty() || steps.contains(step)) {
         play.random = SmallRng::seed_from_u64(seed << 8 | u64::from(step));
         writeln!(play.trace, "step {step}").expect("a string");
-        match play.random.random_range(0..40) {
+        match play.random.random_range(0..44) {
             0..=4 => play.freeze(),
             5 => play.move_a_page(),
             6 => play.leave(),
             7 => play.die(),
             8 => play.poll(),
             9 => play.flush(),
+            10..=11 => play.wait(),
+            12..=13 => play.freeze_by_cgroup(),
             _ => play.step(),
         }
     }
@@ -211,6 +216,10 @@ impl<'a> Play<'a> {
     /// A role writes some commands, and usually reads.
     fn step(&mut self) {
         let role = self.random.random_range(0..self.roles.len());
+        self.step_of(role);
+    }
+
+    fn step_of(&mut self, role: usize) {
         let mut commands = Commands::new();
         for _ in 0..self.random.random_range(0..4) {
             self.command(role, &mut commands);
@@ -225,7 +234,13 @@ impl<'a> Play<'a> {
         let name = self.roles[role].name;
         let bytes = commands.as_bytes().to_vec();
         writeln!(self.trace, "{name} writes {} for {room}", bytes.len()).expect("a string");
-        let outcome = self.roles[role].port.raw(WriteReadOp { commands: bytes, room, ..Default::default() });
+        self.roles[role].port.start_raw(WriteReadOp { commands: bytes, room, ..Default::default() });
+        self.finish(role)
+    }
+
+    /// The same for what is out.
+    fn finish(&mut self, role: usize) -> bool {
+        let outcome = self.roles[role].port.finish_raw();
         writeln!(self.trace, "  errno {} wrote {}", outcome.errno as i32, outcome.write_consumed)
             .expect("a string");
         let has_read = outcome.errno as i32 == 0;
@@ -313,6 +328,55 @@ impl<'a> Play<'a> {
         let has_read = self.write_read(role, &Commands::new(), 512);
         // A read may return nothing after all: an update of a node may have become needless.
         writeln!(self.trace, "  was readable: {}", is_readable || !has_read).expect("a string");
+    }
+
+    /// A role reads until something comes; returns whether it waits.
+    fn begin_to_wait(&mut self, role: usize) -> bool {
+        let port = &self.roles[role].port;
+        port.nonblocking(false);
+        port.start_read();
+        let waits = port.actor.is_blocked();
+        writeln!(self.trace, "{} waits: {waits}", self.roles[role].name).expect("a string");
+        waits
+    }
+
+    fn end_to_wait(&mut self, role: usize) {
+        self.finish(role);
+        self.roles[role].port.nonblocking(true);
+    }
+
+    /// A thread waits, and is interrupted.
+    fn wait(&mut self) {
+        let role = self.random.random_range(0..self.roles.len());
+        if self.begin_to_wait(role) {
+            self.roles[role].port.actor.interrupt();
+        }
+        self.end_to_wait(role);
+    }
+
+    /// A process, of which a thread may be waiting, gets no CPU while a thread of another one writes.
+    fn freeze_by_cgroup(&mut self) {
+        let role = self.random.random_range(0..self.roles.len());
+        let Role { process, port, .. } = &self.roles[role];
+        let (process, pid) = (*process, port.actor.pid());
+        let name = self.processes[process].name;
+        let cgroup = Cgroup::new(&format!("fuzz-{name}")).expect("a cgroup");
+        cgroup.add(pid).expect("move into it");
+        let reads = self.chance(70);
+        if reads {
+            self.begin_to_wait(role);
+        }
+        cgroup.freeze(true).expect("freeze");
+        until("frozen processes", || cgroup.is_frozen().expect("the events").then_some(()));
+        writeln!(self.trace, "no CPU for {name}").expect("a string");
+        let others: Vec<_> =
+            (0..self.roles.len()).filter(|other| self.roles[*other].process != process).collect();
+        let other = self.pick(&others);
+        self.step_of(other);
+        cgroup.freeze(false).expect("thaw");
+        if reads {
+            self.end_to_wait(role);
+        }
     }
 
     /// A process forks another one, which ends: its copy of the device is closed.
