@@ -43,6 +43,7 @@ const SCENES: &[(&str, Scene)] = &[
     ("death", death),
     ("thread exit", thread_exit),
     ("dead callee", dead_callee),
+    ("unread", unread),
     ("pages", pages),
     ("reclaim", reclaim),
     ("report", report),
@@ -70,6 +71,8 @@ struct Recorder {
     tracing: PathBuf,
     /// The names of the tasks, in the order in which their events are printed.
     cast: Vec<(u32, String)>,
+    /// Kernel threads are part of the scene.
+    has_kernel: bool,
     trace: String,
 }
 
@@ -78,7 +81,7 @@ impl Recorder {
         let tracing = t.directory("tracing");
         mount(Some("tracefs"), &tracing, Some("tracefs"), MsFlags::empty(), None::<&str>)
             .context("mount tracefs")?;
-        let recorder = Self { tracing, cast: Vec::new(), trace: String::new() };
+        let recorder = Self { tracing, cast: Vec::new(), has_kernel: false, trace: String::new() };
         recorder.set("tracing_on", "0");
         recorder.set("trace", "");
         // One order for all CPUs, however coarse the guest's clock.
@@ -111,17 +114,25 @@ impl Recorder {
         self.set("set_event", "!binder:*");
     }
 
-    /// The events of each task of the cast.
+    /// The events of each task of the cast, and those of kernel threads, whose order is free.
     fn tasks(&self) -> String {
         let mut names = Names { cast: &self.cast, ids: BTreeMap::new() };
-        let mut told = String::new();
         let events: Vec<Event> = self.trace.lines().filter_map(Event::parse).collect();
-        for (pid, name) in &self.cast {
-            told += &format!("-- {name}\n");
-            for event in events.iter().filter(|event| event.pid == *pid) {
+        let mut of = |does: &dyn Fn(&Event) -> bool| -> Vec<String> {
+            let mut told = |event: &Event| {
                 let words: Vec<String> = event.words.split(' ').map(|word| names.name(word)).collect();
-                told += &format!("{} {}\n", event.name, words.join(" "));
-            }
+                format!("{} {}\n", event.name, words.join(" "))
+            };
+            events.iter().filter(|event| does(event)).map(&mut told).collect()
+        };
+        let mut told = String::new();
+        for (pid, name) in &self.cast {
+            told += &format!("-- {name}\n{}", of(&|event| event.pid == *pid).concat());
+        }
+        if self.has_kernel {
+            let mut lines = of(&|event| event.task.starts_with("kworker"));
+            lines.sort();
+            told += &format!("-- kernel threads\n{}", lines.concat());
         }
         told
     }
@@ -129,6 +140,7 @@ impl Recorder {
 
 /// One line of a trace.
 struct Event<'a> {
+    task: &'a str,
     pid: u32,
     name: &'a str,
     words: &'a str,
@@ -138,10 +150,11 @@ impl<'a> Event<'a> {
     /// `contract-81  [001] .....  1.5: binder_command: cmd=0x40046304 BC_INCREFS`
     fn parse(line: &'a str) -> Option<Self> {
         let (task, rest) = line.split_once(" [")?;
-        let pid = task.trim_end().rsplit('-').next()?.parse().ok()?;
+        let (task, pid) = task.trim().rsplit_once('-')?;
+        let pid = pid.parse().ok()?;
         let (_, event) = rest.split_once(": ")?;
         let (name, words) = event.split_once(": ")?;
-        Some(Self { pid, name, words })
+        Some(Self { task, pid, name, words })
     }
 }
 
@@ -349,6 +362,21 @@ fn dead_callee(t: &Stage, record: &mut Recorder) {
     server.kill();
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::DeadReply);
+    record.stop();
+}
+
+// The end of a process is in a kernel thread.
+fn unread(t: &Stage, record: &mut Recorder) {
+    let (server, client) = (t.manager(), t.server());
+    let freezer = Freezer::of(t, &server);
+    client.tell(0, 1, &bytes(b"nobody waits"));
+    record.start(t, &[("client", &client)]);
+    record.has_kernel = true;
+    client.start_call(0, 2, &bytes(b"somebody waits"));
+    client.actor.expect_blocked();
+    server.kill();
+    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    freezer.wait_released(t);
     record.stop();
 }
 
