@@ -223,12 +223,17 @@ class _Sample:
         left = {runs.sites[key]["number"]: runs.sites[key] for key in wanted if key not in record.ends}
         for number, end in runs.tried({number: ways(number) for number in left}):
             site = left[number]
-            if not end.killed and site["key"] in self._host.sites:
-                end = _on_host(self._host, site["key"], _host_tests(site["file"]))
+            if not end.killed and (tests := _host_tests(site["file"])):
+                end = self._on_host(site["key"], tests)
             record.add(site["key"], f"{site['key']} {site['file']}:{site['line']} {site['operator']}: {site['original'][:60]!r} -> "
                        f"{site['mutated'][:60]!r}", end, **{name: site[name] for name in ("file", "line", "function", "operator", "original", "mutated")})
         self._rows |= {key: _row(runs.sites[key], record.ends[key]) for key in wanted}
         self.killed += [key for key in wanted if record.ends[key].killed]
+
+    def _on_host(self, key, tests):
+        """The same for the host. The compiler's errors may have taken the fault out of the copy with all of them."""
+        host = self._host if key in self._host.sites else mutant_module.build_host(Copy("alone-host", only=[key]))
+        return _on_host(host, key, tests) if key in host.sites else End(False)
 
     def pairs(self, count):
         """Try pairs of killed faults with the tests that have killed them alone."""
