@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make torture ONLY=aosp`: Android's own libbinder, service manager and tests, against a driver in a guest.
+"""`make torture ONLY=aosp`: Android's own libbinder, service manager and tests, against a driver in a guest; and `make bench ONLY=aosp`: their
+binderThroughputTest on three drivers.
 
 Nothing of them is in this tree. They come from Debian's source package and stay in the cache. They are compiled without changes (with the
 adaptations in tests/clients/aosp/) against libraries of the same suite. A run of our driver is compared, test by test, with one of the C
 driver.
 """
 
+import itertools
 import os
 import pathlib
 import re
 import shlex
+import statistics
 
-from . import cache, debian, foreign, guest, kernel, packages, proc, run as runner, say, toolchain
+from . import bench, cache, debian, foreign, guest, kernel, packages, proc, reports, run as runner, say, toolchain
 from .versions import PINNED, ROOT
+from report import charts, data, page
 
 AOSP = PINNED["aosp"]
 ADAPTATIONS = ROOT / "tests/clients/aosp"
@@ -30,6 +34,10 @@ PROGRAMS = {"binderClearBufTest": 1, "binderDriverInterfaceTest": 17, "binderLib
 _RACES = {"SafeInterfaceTest.TestCallMeBack": "binderSafeInterfaceTest",
           "BinderLibTest.DeathNotificationMultiple": "binderLibTest"}
 _TRIES = 3
+# binderThroughputTest: pairs of a client and a server, the calls of all of them, and the guests with their boots of each driver.
+_PAIRS, _CALLS, _BOOTS = (1, 2, 4, 8), 40_000, {bench.TIMED: 7, bench.COUNTED: 3}
+# Each iteration of a client counts for its server, too.
+_RATE = re.compile(r"^iterations per sec: (\S+)$", re.M)
 # The output of the programs and of tests/clients/aosp/run.
 _END = re.compile(r"^@@ end (\d+)\s*$", re.M)
 _TEST = re.compile(r"^\[ *(RUN|OK|FAILED|SKIPPED) *\] ([\w/.]+)(?: \(\d+ ms\)|,.*\(\d+ ms\))?[ \r]*$", re.M)
@@ -43,6 +51,35 @@ def run(name, driver):
     which = kernel.build(name).guest
     built = build(which.arch)
     return _report(which.name, _run(built, name, driver), _run(built, which.builtin or name, "c"))
+
+
+def throughput(into_docs=False):
+    """Calls per second of pairs of processes that run on any CPU, in boots of three drivers in turn, and a table."""
+    found = {key: [] for key in itertools.product(_BOOTS, _PAIRS, bench.DRIVERS)}
+    for name, boots in _BOOTS.items():
+        built = build(kernel.GUESTS[name].arch)
+        for boot, driver in itertools.product(range(1, boots + 1), bench.DRIVERS):
+            lines = [f"binderThroughputTest -p -w {2 * pairs} -i {_CALLS // pairs}" for pairs in _PAIRS]
+            result = guest.succeed(f"AOSP's binderThroughputTest {name} {driver}, boot {boot}", kernel.build(name), _job(built, driver, lines))
+            for pairs, rate in zip(_PAIRS, _RATE.findall(result.output), strict=True):
+                found[name, pairs, driver].append(float(rate) / 2)
+    table = rates(found)
+    print("\n" + "\n".join(page.plain(table)))
+    if into_docs:
+        reports.put("aosp", "AOSP's binderThroughputTest, processes on any CPU", " / ".join(map(bench.about, _BOOTS)), table)
+    return 0
+
+
+def rates(found):
+    """A line for each guest and number of pairs: the middle one of all boots, and its ratio to the other drivers'."""
+    lines = []
+    for name, pairs in dict.fromkeys(key[:2] for key in found):
+        boots = [found[name, pairs, driver] for driver in bench.DRIVERS]
+        c, ours, upstream = map(statistics.median, boots)
+        lines.append([name, str(pairs), *("{} [{}, {}]".format(*map(charts.number, (statistics.median(of), min(of), max(of)))) for of in boots),
+                      f"{ours / c:.3f}", f"{ours / upstream:.3f}"])
+    heads = ("guest", "pairs", *(f"{data.NAMES[driver]}, calls/s [boots]" for driver in bench.DRIVERS), "÷ C", "÷ upstream's")
+    return page.Table(heads, lines, (0,))
 
 
 def build(arch="um"):
@@ -104,12 +141,16 @@ def _run(built, name, driver):
 
 def _boot(built, name, driver, lines):
     """Run these command lines in one guest: how each test went, and what else was wrong."""
-    job = guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files(built), timeout=900, boot=("lsm=selinux",))
-    result = runner.run(f"AOSP's tests {kernel.build(name).guest.name} {driver}" if len(lines) > 1 else f"{lines[0].split('=')[-1]} again", name, job)
+    title = f"AOSP's tests {kernel.build(name).guest.name} {driver}" if len(lines) > 1 else f"{lines[0].split('=')[-1]} again"
+    result = runner.run(title, name, _job(built, driver, lines))
     problems = list(result.problems)
     if "@@ servicemanager alive" not in result.output:
         problems.append("the service manager died")
     return {"programs": parse(result.output), "problems": problems}
+
+
+def _job(built, driver, lines):
+    return guest.Job(argv=["/aosp/run", *lines], driver=driver, files=files(built), timeout=900, boot=("lsm=selinux",))
 
 
 def files(built):

@@ -7,11 +7,11 @@
 import os
 import platform
 
-from . import bench, code, emulator, gate, guest, kernel, moves, packages, paired, programs, reports, say
+from . import aosp, bench, code, emulator, gate, guest, kernel, moves, packages, paired, programs, reports, say
 from .versions import BUILD
 from report import charts, data, page
 
-PARTS = ("count", "time", "lines", "code", "paired")
+PARTS = ("count", "time", "lines", "code", "paired", "aosp")
 NEXT = ("make bench FULL=1       times, and cache lines that move between CPUs",
         "make contract GUEST=debian  the contract suite on the same kernel",
         "make boot GUEST=debian  a shell on that kernel with our driver, or DRIVER=c")
@@ -42,6 +42,8 @@ def run(parts=("count",), again=False, into_docs=False):
         print("\n" + "\n".join(page.plain(table)))
     if "paired" in parts:
         paired.run(into_docs=into_docs)
+    if "aosp" in parts:
+        aosp.throughput(into_docs=into_docs)
     if into_docs:
         _put(tables)
     drawn = BUILD / "report/index.html"

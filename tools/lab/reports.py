@@ -105,6 +105,12 @@ def _one_kernel():
         f"| {row[0]}, {row[1]} | {row[-1]} | {row[2]} | {row[3]} | {row[4]} ± {row[7]} |" for row in read("paired").rows)]
 
 
+def _aosp():
+    """Calls per second of AOSP's program with each driver."""
+    report = read("aosp")
+    return [f"| {' | '.join(cells)} |" for cells in (report.headers, ["---"] + ["--:"] * (len(report.headers) - 1), *report.rows)]
+
+
 def _comparison():
     """Time and instructions of a null call with each driver, and the number of operations that are faster than with C."""
     yield from ("| null call | C | upstream's | this driver | ÷ C | ÷ upstream's |", "|---|--:|--:|--:|---|---|")
@@ -137,6 +143,8 @@ def _compared():
             ("instructions", "locked operations", _ratios("instructions", 6)),
             ("memory", "memory of an object", _ratios("memory")),
             ("paired", "time in one kernel", {f"{row[0]}, {row[1]}, {row[-1]}": _number(row[4]) for row in read("paired").rows}),
+            ("aosp", "time of AOSP's calls", {f"{row[0]}, {row[1]} pairs, {other}": 1 / _number(row[at]) for row in read("aosp").rows
+                                              for at, other in ((-2, data.NAMES["c"]), (-1, data.NAMES["upstream"]))}),
             ("time", "time, low end of the interval", low_ends),
             ("time", "time ÷ upstream's", next_to_upstream),
             ("code", "lines of the driver's code", {row[0]: int(row[2]) / int(row[1]) for row in read("code").rows}),
@@ -201,7 +209,7 @@ def _coverage():
     return [f"{'; '.join(shares)}: {report.about}."]
 
 
-_BLOCKS = {"coverage": _coverage, "operations": _operations, "runs": _runs, "one kernel": _one_kernel, "comparison": _comparison, "behind": _behind, "goals": _goals, "costs": _costs}
+_BLOCKS = {"coverage": _coverage, "operations": _operations, "runs": _runs, "one kernel": _one_kernel, "aosp": _aosp, "comparison": _comparison, "behind": _behind, "goals": _goals, "costs": _costs}
 
 
 def _figures():

@@ -114,6 +114,11 @@ def test_outcomes(status, outcomes, lines):
     assert aosp.parse(f"@@ begin program -x\n{lines}\n@@ end {status}") == {"program -x": outcomes}
 
 
+def test_rates():
+    found = {("um-plain", 2, driver): rates for driver, rates in (("c", [9000.0, 8000.0, 10000.0]), ("rust", [9900.0] * 3), ("upstream", [10000.0] * 3))}
+    assert aosp.rates(found).rows == [["um-plain", "2", "9 000 [8 000, 10 000]", "9 900 [9 900, 9 900]", "10 000 [10 000, 10 000]", "1.100", "0.990"]]
+
+
 def test_a_program_that_never_ended():
     assert aosp.parse("@@ begin p\n[ RUN      ] S.A\n") == {"p": {"S.A": "unfinished"}}
 
