@@ -11,6 +11,8 @@ from . import bench
 from report import page, plugins, symbols
 
 LOADS = {"null call": "throughput --sizes 0 --pairs 1", "call with 64 KiB": "throughput --sizes 65536 --pairs 1", "oneway call": "oneway --sizes 0 --senders 1"}
+# Bytes of a line of a CPU's cache.
+_LINE = 64
 FIGURES = ("lines, driver", "lines, all", "branches", "indirect")
 HEADERS = ("of a call", *(f"{figure}: {driver}" for figure in FIGURES for driver in ("C", "Rust Binder", "upstream Rust")))
 
@@ -32,9 +34,10 @@ def summary(operation, names):
     """The figures of one operation. A line that fewer than half of the calls execute, such as one of the tick, does not count."""
     count, lines = operation.cell["measured"]["count"], {}
     for kind, *words in operation.seen:
-        if kind == "line":
-            address, times = int(words[0], 16), int(words[1])
-            lines[address] = max(times, lines.get(address, 0))
+        if kind == "block":
+            start, end, times = int(words[0], 16), int(words[1], 16), int(words[3])
+            for address in range(start // _LINE * _LINE, end, _LINE):
+                lines[address] = max(times, lines.get(address, 0))
     least = count["n2"] * len(count["t1"]) * operation.cell["batch"] / 2
     often = [address for address in sorted(lines) if lines[address] >= least]
     of_driver = [name for name in map(functools.partial(_of_driver, names), often) if name]
@@ -44,7 +47,7 @@ def summary(operation, names):
 
 def _of_driver(names, line):
     """The driver's function at the end of a line, where there is one."""
-    function = names.function(line + 63)
+    function = names.function(line + _LINE - 1)
     return function.name if symbols.is_driver(function) else ""
 
 

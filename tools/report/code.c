@@ -7,9 +7,9 @@
  *
  *	window KIND BRANCHES INDIRECT	at the end of a window: its taken branches, and its indirect jumps and calls
  *
- * After the last window of one thing that is measured, it writes the lines of code, of 64 bytes each, and a line `end`:
+ * After the last window of one thing that is measured, it writes the blocks of code that were executed, and a line `end`:
  *
- *	line ADDRESS TIMES		how often all long windows executed the line
+ *	block START END INSTRUCTIONS TIMES	its addresses, its instructions, and how often all long windows executed it
  *
  * Meant for one CPU.
  *
@@ -18,13 +18,12 @@
  */
 #include "plugin.h"
 
-#define LINE 64
-
 /* Instructions that QEMU executes in a row. A block that it translates again is another one here. */
 struct block {
 	struct block *next;
 	uint64_t start;
 	uint64_t end;
+	size_t instructions;
 	uint64_t times;
 	bool indirect;
 };
@@ -77,8 +76,8 @@ static void windows_end(unsigned int cpu, void *data)
 {
 	window_starts(cpu, (void *)NEITHER);
 	for (struct block *block = blocks; block; block = block->next) {
-		for (uint64_t line = block->start / LINE; block->times && line <= (block->end - 1) / LINE; line++)
-			fprintf(out, "line %" PRIx64 " %" PRIu64 "\n", line * LINE, block->times);
+		if (block->times)
+			fprintf(out, "block %" PRIx64 " %" PRIx64 " %zu %" PRIu64 "\n", block->start, block->end, block->instructions, block->times);
 		block->times = 0;
 	}
 	fprintf(out, "end\n");
@@ -118,6 +117,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	block = make(sizeof(*block));
 	block->start = qemu_plugin_tb_vaddr(tb);
 	block->end = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
+	block->instructions = qemu_plugin_tb_n_insns(tb);
 	block->indirect = is_indirect(tb);
 	block->next = blocks;
 	blocks = block;

@@ -67,8 +67,9 @@ def test_plugins_compile(name, tmp_path):
 
 def test_code_counts_if_half_of_the_calls_execute_it():
     # Long windows have 160 calls. Of a line that two blocks share, one of them was executed often enough.
-    seen = SEEN.replace("end\n", "line 40 79\nline 80 80\nline c0 10\nline c0 160\nend\n")
-    (operation,) = plugins.operations([cell(100.0)], seen.replace("line ", "line ffffffffa00000"))
+    blocks = (("40", "60", 79), ("80", "a0", 80), ("c0", "d0", 10), ("d0", "100", 160))
+    lines = "".join(f"block ffffffffa00000{start} ffffffffa0000{end:0>3} 4 {times}\n" for start, end, times in blocks)
+    (operation,) = plugins.operations([cell(100.0)], SEEN.replace("end\n", f"{lines}end\n"))
     names = symbols.Names([symbols.Function(0xffffffffa0000000 + at, name, module) for at, name, module in ((0, "kernel", ""), (0xe0, "ours", "binder_rust"))])
     assert code.summary(operation, names) == {"lines, driver": 1, "lines, all": 2, "branches": 100.0, "indirect": 2.0, "of": {"ours": 1}}
 
