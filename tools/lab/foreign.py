@@ -68,11 +68,12 @@ def needed(programs, folders):
     return found
 
 
-def files(root, *programs, private=()):
+def files(root, *programs, private=(), loaded=()):
     """The files that a guest needs to run these programs of a root: its paths and the host's. `private`: folders of the root with
-    libraries that are no one else's."""
+    libraries that are no one else's. `loaded`: files of the root that the programs load themselves."""
     folders = _libraries(root)
     paths = {f"/bin/{name}": next(path for path in (root / "usr/bin" / name, root / "usr/sbin" / name) if path.exists()) for name in programs}
+    paths |= {f"/{name}": root / name for name in loaded}
     found = needed(paths.values(), [*folders, *(root / folder for folder in private)])
     libraries = {f"/lib/{HERE.triple}/{name}": path for name, path in found.items() if not HERE.loader.endswith(name)}
     return {f"/{HERE.loader}": root / HERE.loader, **paths, **libraries}
