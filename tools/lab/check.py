@@ -220,6 +220,14 @@ def commands(root=ROOT):
     return wrong
 
 
+def _apart():
+    """Files that name a folder which can be removed."""
+    named = re.compile(r"(?<![\w/.-])block" + "/")
+    return [f"{path.relative_to(ROOT)} names the folder of block devices: nothing but README.md may, for the rest has to pass without it"
+            for path in _files("*", ".ci/*", *(f"{top.name}/**/*" for top in ROOT.iterdir() if top.is_dir() and top.name not in ("block", ".git", "build")))
+            if path.suffix != ".gz" and path != ROOT / "README.md" and named.search(path.read_text(errors="ignore"))]
+
+
 def _names():
     """Files, functions of files and contract tests that the docs and litmus tests name and that are missing: `calls/send.rs:call`
     is a function, `freeze_links::lesson_r09_` the beginning of a test's name."""
@@ -277,6 +285,7 @@ CHECKS = {
     "shell and Python syntax": (_scripts, ("tools/", "tests/", "packaging/"), 2),
     "links in the docs": (_links, _DOCUMENTS, 1),
     "names in the docs": (_names, (*_DOCUMENTS, *_RUST), 5),
+    "block devices apart": (_apart, ("",), 2),
     "prose": (prose.complaints, ("",), 5),
     "commands in the docs": (commands, (*_DOCUMENTS, "Makefile"), 1),
     "rules and lessons": (_contract, ("docs/contract.md", *_RUST), 1),

@@ -9,7 +9,8 @@ import time
 from . import kernel, module, packages, programs, say, stock
 from .versions import BUILD, ROOT
 
-SUITES = ("tests/suites", "tools/lab", "tools/report")
+# The last ones are of folders that the rest does not need.
+SUITES = ("tests/suites", "tools/lab", "tools/report", *(str(path.relative_to(ROOT)) for path in ROOT.glob("*/test_*.py")))
 # One more than there are CPUs: tests wait a good part of their time.
 WORKERS = (os.cpu_count() or 2) + 1
 _PACKAGES = ("base", "check", "kernel", "patches", "policy", "report", "rust", "test", "um", "x86_64")
