@@ -10,19 +10,13 @@ import itertools
 import pathlib
 import re
 import tempfile
-import tomllib
 
-from lab import bench, cache, debian, emulator, foreign, guest, kernel, packages, proc, reports, say, source, stock
-from lab.versions import BUILD, PINNED
+import parts
+from lab import bench, emulator, guest, kernel, packages, reports, say
 from report import charts, plugins, symbols
 
 HERE = pathlib.Path(__file__).resolve().parent
-_PINS = tomllib.loads((HERE / "versions.toml").read_text())
-GUEST = stock.NAMES[0]
 WAYS, SIZES = ("read", "write"), (4 << 10, 64 << 10, 1 << 20)
-# Below kernel/ in the package of modules.
-_MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
-    ("configfs", "fs/configfs"), ("null_blk", "drivers/block/null_blk"), ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
 _KUBLK = "/lab/kublk add -q 1 -d 32 --no_auto_part_scan"
 # Seconds of the guest for what the kernel puts off at boot.
 _SETTLE = 60
@@ -36,6 +30,8 @@ class Device:
     modules: tuple
     name: str
     script: str
+    # What answers in user space, by its name in parts.py.
+    server: str = ""
 
 
 def _null_blk(block):
@@ -44,7 +40,7 @@ def _null_blk(block):
 
 
 def _ublk(target, mode, words):
-    return Device(f"ublk, kublk's {target}, {mode}", ("ublk_drv",), "ublkb0", f"insmod /lab/ublk_drv.ko; {_KUBLK} -t {words}")
+    return Device(f"ublk, kublk's {target}, {mode}", ("ublk_drv",), "ublkb0", f"insmod /lab/ublk_drv.ko; {_KUBLK} -t {words}", "kublk")
 
 
 _FILE = "loop /tmp/file"
@@ -53,8 +49,9 @@ DEVICES = (
     Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536"),
     *(_ublk(target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", _FILE)) for mode, more in (
         ("copy", ""), ("user copy", "-u"), ("zero copy", "-z"), ("automatic buffers", "--auto_zc"))),
+    Device("ublk, engine's memory, copy", ("ublk_drv",), "ublkb0", "insmod /lab/ublk_drv.ko; /lab/disk ram 64 &", "engine"),
     Device("nbd, nbdkit's memory", ("nbd",), "nbd0", "insmod /lab/nbd.ko nbds_max=1 max_part=0; nbdkit -U /tmp/nbd memory 64M; "
-           "nbd-client -unix /tmp/nbd /dev/nbd0 -b 4096"))
+           "nbd-client -unix /tmp/nbd /dev/nbd0 -b 4096", "nbdkit"))
 
 # Of one access: all instructions; of them those of the kernel's copies, of the driver's own functions, and of user space; the kernel's locked operations.
 Cost = collections.namedtuple("Cost", "all copies driver user locked")
@@ -65,7 +62,7 @@ def run():
     """Measure all devices, write costs.tsv, and show the reads in README.md."""
     packages.ensure("base", "rust", "x86_64", "kernel")
     found = {device.title: measure(device) for device in DEVICES}
-    about = f"# Linux {kernel.build(GUEST).release}, {emulator.version('x86_64').splitlines()[0]}"
+    about = f"# Linux {kernel.build(parts.GUEST).release}, {emulator.version('x86_64').splitlines()[0]}"
     heads = ("device", "access", "bytes", *Cost._fields)
     rows = [[title, way, str(size), *map(str, map(round, cost))] for title, costs in found.items() for (way, size), cost in costs.items()]
     (HERE / "costs.tsv").write_text("\n".join([about, *map("\t".join, [heads, *rows])]) + "\n")
@@ -82,7 +79,7 @@ def measure(device):
     script = (f"dd if=/dev/zero of=/tmp/file bs=1M count=64 2>/dev/null\nsleep {_SETTLE}\n"
               + "".join(f"insmod /lab/{name}.ko\n" for name in device.modules[:-1]) +
               f'{device.script}\nuntil [ "0$(cat /sys/block/{device.name}/size)" -gt 0 ]; do sleep 0.1; done\n{loads}\ngrep "\\[" /proc/kallsyms >/out/symbols')
-    built = kernel.build(GUEST)
+    built = kernel.build(parts.GUEST)
     with tempfile.TemporaryDirectory() as folder, say.Step(device.title) as step:
         counters = [plugins.compiled(name, pathlib.Path(tempfile.mkdtemp(dir=folder))) for name in ("locked.c", "code.c")]
         options = [option for words, _ in counters for option in words]
@@ -93,7 +90,7 @@ def measure(device):
             raise say.LabError(f"{device.title}: {'; '.join(result.problems) or result.output[-500:]}")
         windows, blocks = (plugins.parts(seen.read_text()) for _, seen in counters)
     lengths = [list(map(int, line.split())) for line in result.output.strip().splitlines()[-len(accesses):]]
-    names = symbols.Names(symbols.read(bench.kernel_symbols(GUEST) + result.files["symbols"].decode()))
+    names = symbols.Names(symbols.read(bench.kernel_symbols(parts.GUEST) + result.files["symbols"].decode()))
     costs = itertools.starmap(lambda *of: cost(device.modules[-1], names, *of), zip(lengths, windows, blocks, strict=True))
     return dict(zip(accesses, costs, strict=True))
 
@@ -104,13 +101,13 @@ def cost(module, names, lengths, windows, blocks):
     each = {kind: [list(map(int, counts)) for _, of, *counts in windows if of == kind] for kind in plugins.KINDS}
     of_a_unit = lambda index: (plugins.undisturbed_mean([counts[index] for counts in each["long"]])
                                - plugins.undisturbed_mean([counts[index] for counts in each["short"]])) / (long - short)
-    parts = collections.Counter()
+    shares = collections.Counter()
     for what, *words in blocks:
         if what == "block":
             function = names.function(int(words[0], 16))
-            part = "copies" if _COPIES.fullmatch(function.name) else "driver" if function.module == module else "kernel"
-            parts[part] += int(words[2]) * int(words[3]) / long / repeats
-    return Cost(of_a_unit(0), parts["copies"], parts["driver"], max(0, of_a_unit(0) - parts.total()), of_a_unit(1))
+            share = "copies" if _COPIES.fullmatch(function.name) else "driver" if function.module == module else "kernel"
+            shares[share] += int(words[2]) * int(words[3]) / long / repeats
+    return Cost(of_a_unit(0), shares["copies"], shares["driver"], max(0, of_a_unit(0) - shares.total()), of_a_unit(1))
 
 
 def table(rows):
@@ -127,56 +124,8 @@ def table(rows):
 
 def files(device):
     """What the guest of a device needs: its paths, and the host's."""
-    found = {"/lab/measure": _measure(), **{f"/lab/{name}.ko": _modules() / f"{name}.ko" for name in device.modules}}
-    if device.modules[-1] == "ublk_drv":
-        found["/lab/kublk"] = _kublk()
-    if device.modules[-1] == "nbd":
-        root = foreign.root(_PINS["nbdkit"])
-        plugin = f"usr/lib/{foreign.HERE.triple}/nbdkit/plugins/nbdkit-memory-plugin.so"
-        found |= foreign.files(root, "nbdkit", "nbd-client", loaded=[plugin])
-    return found
-
-
-def _measure():
-    """The program that reads and writes."""
-    made = BUILD / "block/measure"
-    made.parent.mkdir(parents=True, exist_ok=True)
-    proc.output(PINNED["rust"]["rustc"], "--edition", "2021", "-O", "-C", "target-feature=+crt-static", "-C", "strip=symbols", "-o", made, HERE / "measure.rs")
-    return made
-
-
-def _modules():
-    """A folder with the modules of Debian's kernel."""
-    release = kernel.build(GUEST).release
-
-    def make(part):
-        part.mkdir()
-        suite = debian.Suite(part / "apt", PINNED["stock"]["kernels"][GUEST]["suite"])
-        suite.must_update()
-        (package,) = suite.download(f"downloading the modules of Linux {release} (100 MB)", "apt-block", part, f"linux-modules-{release}")
-        for name, path in _MODULES.items():
-            inside = f"./usr/lib/modules/{release}/kernel/{path}.xz"
-            proc.output("sh", "-ec", 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" | xz -dc >"$3"', "sh", package, inside, part / f"{name}.ko")
-        package.unlink()
-
-    return cache.entry(f"block/modules-{cache.key(release, _MODULES)}", make)
-
-
-def _kublk():
-    """The server of the kernel's own tests of ublk."""
-    root, tests = foreign.root(_PINS["liburing"]), source.tree() / "tools/testing/selftests/ublk"
-    headers = ("ublk_cmd.h", "io_uring.h", "io_uring", "fs.h")
-
-    def make(part):
-        (part / "include/linux").mkdir(parents=True)
-        for name in headers:
-            proc.output("cp", "-r", source.tree() / "include/uapi/linux" / name, part / "include/linux")
-        parts = [path for path in sorted(tests.glob("*.c")) if path.name != "metadata_size.c"]
-        argv = [f"{PINNED['llvm']['bin']}/clang", f"--target={foreign.HERE.triple}", f"--sysroot={root}", "-O3", "-w", "-static", "-D_GNU_SOURCE", "-D__user=",
-                f"-I{part}/include", *parts, "-luring", "-lpthread", "-o", part / "kublk"]
-        proc.logged("building kublk", "kublk", argv)
-
-    return cache.entry(f"block/kublk-{cache.key(root.name, tests.parents[3].name, headers)}", make) / "kublk"
+    server = getattr(parts, device.server)() if device.server else {}
+    return {"/lab/measure": parts.measure(), **parts.modules(*device.modules), **server}
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ class Reporter:
 
 
 # Suites whose rows are added up in documents; any other row is a suite.
-_ADDED = re.compile(r"check|cargo test|clippy|client|contract|KUnit|patches|tests/suites|tools/lab|tools/report|trace events|worked example")
+_ADDED = re.compile(r"block|check|cargo test|clippy|client|contract|KUnit|patches|tests/suites|tools/lab|tools/report|trace events|worked example")
 _GUESTS = re.compile(r"um|um-[\w-]+|debian-\S+|x86_64\S*|arm64\S*|riscv64|android")
 _DRIVERS = ("rust", "c", "upstream", "")
 

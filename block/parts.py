@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What guests run: modules of Debian's kernel, and programs."""
+
+import json
+import pathlib
+import subprocess
+import tomllib
+
+from lab import cache, debian, foreign, kernel, proc, programs, say, source, stock
+from lab.versions import BUILD, PINNED
+
+HERE = pathlib.Path(__file__).resolve().parent
+GUEST = stock.NAMES[0]
+_PINS = tomllib.loads((HERE / "versions.toml").read_text())
+# Below kernel/ in the package of modules.
+_MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
+    ("configfs", "fs/configfs"), ("null_blk", "drivers/block/null_blk"), ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
+
+
+def modules(*names):
+    """Modules of Debian's kernel: their paths in a guest, and the host's."""
+    release = kernel.build(GUEST).release
+
+    def make(part):
+        part.mkdir()
+        suite = debian.Suite(part / "apt", PINNED["stock"]["kernels"][GUEST]["suite"])
+        suite.must_update()
+        (package,) = suite.download(f"downloading the modules of Linux {release} (100 MB)", "apt-block", part, f"linux-modules-{release}")
+        for name, path in _MODULES.items():
+            inside = f"./usr/lib/modules/{release}/kernel/{path}.xz"
+            proc.output("sh", "-ec", 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" | xz -dc >"$3"', "sh", package, inside, part / f"{name}.ko")
+        package.unlink()
+
+    folder = cache.entry(f"block/modules-{cache.key(release, _MODULES)}", make)
+    return {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names}
+
+
+def measure():
+    """The program that reads and writes."""
+    made = BUILD / "block/measure"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    proc.output(PINNED["rust"]["rustc"], "--edition", "2021", "-O", "-C", "target-feature=+crt-static", "-C", "strip=symbols", "-o", made, HERE / "measure.rs")
+    return made
+
+
+def kublk():
+    """The server of the kernel's own tests of ublk."""
+    root, tests = foreign.root(_PINS["liburing"]), source.tree() / "tools/testing/selftests/ublk"
+    headers = ("ublk_cmd.h", "io_uring.h", "io_uring", "fs.h")
+
+    def make(part):
+        (part / "include/linux").mkdir(parents=True)
+        for name in headers:
+            proc.output("cp", "-r", source.tree() / "include/uapi/linux" / name, part / "include/linux")
+        parts = [path for path in sorted(tests.glob("*.c")) if path.name != "metadata_size.c"]
+        argv = [f"{PINNED['llvm']['bin']}/clang", f"--target={foreign.HERE.triple}", f"--sysroot={root}", "-O3", "-w", "-static", "-D_GNU_SOURCE", "-D__user=",
+                f"-I{part}/include", *parts, "-luring", "-lpthread", "-o", part / "kublk"]
+        proc.logged("building kublk", "kublk", argv)
+
+    return {"/lab/kublk": cache.entry(f"block/kublk-{cache.key(root.name, tests.parents[3].name, headers)}", make) / "kublk"}
+
+
+def nbdkit():
+    """nbdkit with its memory, and nbd-client."""
+    plugin = f"usr/lib/{foreign.HERE.triple}/nbdkit/plugins/nbdkit-memory-plugin.so"
+    return foreign.files(foreign.root(_PINS["nbdkit"]), "nbdkit", "nbd-client", loaded=[plugin])
+
+
+def engine(profile="release"):
+    """The examples of engine/: their paths in a guest, and the host's."""
+    said = cargo("build", "--profile", profile, "--examples", "--message-format=json-render-diagnostics")
+    made = [pathlib.Path(found["executable"]) for found in map(json.loads, said.splitlines()) if found.get("executable")]
+    return {f"/lab/{path.name}": path for path in made}
+
+
+def cargo(command, *words):
+    """What cargo prints when it runs a command on engine/."""
+    name = "block/engine"
+    argv = [programs.CARGO, command, "--locked", "--target-dir", cache.root() / name, *words]
+    with cache.lock(name), say.Step(f"cargo {command} in block/engine"):
+        done = subprocess.run(argv, cwd=HERE / "engine", env=programs.environment(), text=True, stdout=subprocess.PIPE)
+    if done.returncode:
+        raise say.LabError(f"cargo {command} in block/engine failed, see above\n{done.stdout[-2000:]}")
+    return done.stdout
