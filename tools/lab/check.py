@@ -222,7 +222,7 @@ def commands(root=ROOT):
 
 def _apart():
     """Files that name a folder which can be removed."""
-    named = re.compile(r"(?<![\w/.-])block" + "/")
+    named = re.compile(r"(?<![\w-])block" + "/")
     return [f"{path.relative_to(ROOT)} names the folder of block devices: nothing but README.md may, for the rest has to pass without it"
             for path in _files("*", ".ci/*", *(f"{top.name}/**/*" for top in ROOT.iterdir() if top.is_dir() and top.name not in ("block", ".git", "build")))
             if path.suffix != ".gz" and path != ROOT / "README.md" and named.search(path.read_text(errors="ignore"))]
