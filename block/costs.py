@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make -C block bench`: instructions and locked operations of one access to the block devices of Debian's kernel, exactly.
+"""`make -C block bench`: instructions and locked operations of one access to the block devices of Debian's kernel, without time.
 
-Plugins of QEMU count, as for Binder. The clock of the guest counts instructions, and it has one CPU, so a run repeats exactly.
+Plugins of QEMU count, as for Binder. The guest's clock counts instructions, and it has one CPU. Runs of drivers in the kernel repeat exactly, those with a server within
+a percent.
 """
 
 import collections

@@ -68,17 +68,17 @@ def nbdkit():
 
 def engine(profile="release"):
     """The examples of engine/: their paths in a guest, and the host's."""
-    said = cargo("build", "--profile", profile, "--examples", "--message-format=json-render-diagnostics")
+    said = cargo("engine", "build", "--profile", profile, "--examples", "--message-format=json-render-diagnostics")
     made = [pathlib.Path(found["executable"]) for found in map(json.loads, said.splitlines()) if found.get("executable")]
     return {f"/lab/{path.name}": path for path in made}
 
 
-def cargo(command, *words):
-    """What cargo prints when it runs a command on engine/."""
-    name = "block/engine"
+def cargo(crate, command, *words):
+    """What cargo prints when it runs a command in a folder here."""
+    name = f"block/{crate}"
     argv = [programs.CARGO, command, "--locked", "--target-dir", cache.root() / name, *words]
-    with cache.lock(name), say.Step(f"cargo {command} in block/engine"):
-        done = subprocess.run(argv, cwd=HERE / "engine", env=programs.environment(), text=True, stdout=subprocess.PIPE)
+    with cache.lock(name), say.Step(f"cargo {command} in {name}"):
+        done = subprocess.run(argv, cwd=HERE / crate, env=programs.environment(), text=True, stdout=subprocess.PIPE)
     if done.returncode:
-        raise say.LabError(f"cargo {command} in block/engine failed, see above\n{done.stdout[-2000:]}")
+        raise say.LabError(f"cargo {command} in {name} failed, see above\n{done.stdout[-2000:]}")
     return done.stdout

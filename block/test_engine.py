@@ -2,7 +2,7 @@
 """Disks of engine/ on Debian's kernel."""
 
 import parts
-from lab import guest, kernel, packages, proc
+from lab import guest, kernel, packages
 
 # What the script `disks` prints.
 _EXPECTED = """ram: 0 failed
@@ -29,12 +29,8 @@ def test_readme_shows_the_disk_in_thirty_lines():
     assert f"```rust,no_run\n{code}```" in (parts.HERE / "engine/README.md").read_text()
 
 
-def test_formatted():
-    proc.output("/usr/bin/rustfmt", "--check", "--edition", "2021", *parts.HERE.glob("*.rs"), *parts.HERE.glob("engine/*/*.rs"))
-
-
 def test_storages():
-    parts.cargo("test", "--lib")
+    parts.cargo("engine", "test", "--lib")
 
 
 def test_disks_in_a_guest():

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A write-back cache: a log of what was written, and the data.
+//!
+//! ```text
+//!   header │ header │ entry 0 … entry LOG-1 │ data 0 … data SLOTS-1
+//!
+//!   entry: its number, the block, the data's slot, a checksum of these and of the data
+//!   header: its number, the number of the first entry in the log, a checksum
+//! ```
+//!
+//! Entry `n` has place `n % LOG`. The log ends before the first place whose entry has another number, or a wrong checksum.
+//! So one fence makes a write durable: the entry is valid only together with its number and its data, and what was at its
+//! place before has another number. Headers take turns, so one of them is valid whatever is lost of the other.
+
+use crate::medium::{Durable, Medium};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use crc::{Crc, CRC_64_XZ};
+
+/// Where blocks are when the cache does not have them.
+pub trait Backing {
+    fn read(&self, block: u64) -> u64;
+
+    /// Writes a block durably.
+    fn write(&mut self, block: u64, data: u64);
+}
+
+/// The sizes of a cache. Its data are words, so that a crash has few outcomes to be enumerated.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    pub log: usize,
+    pub slots: usize,
+}
+
+const HEADER: usize = 3;
+const ENTRY: usize = 4;
+
+impl Layout {
+    /// The words of the medium.
+    pub fn words(&self) -> usize {
+        self.data(self.slots)
+    }
+
+    fn entry(&self, number: u64) -> usize {
+        2 * HEADER + (number as usize % self.log) * ENTRY
+    }
+
+    fn data(&self, slot: usize) -> usize {
+        2 * HEADER + self.log * ENTRY + slot
+    }
+}
+
+pub(crate) const SUM: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
+
+pub(crate) fn sum(words: &[u64]) -> u64 {
+    let mut digest = SUM.digest();
+    words.iter().for_each(|word| digest.update(&word.to_le_bytes()));
+    digest.finalize()
+}
+
+/// A write that found no room: [write back](Cache::write_back) first.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+pub struct Cache<M> {
+    medium: M,
+    layout: Layout,
+    /// The block and the slot of each entry in the log, the oldest first.
+    entries: VecDeque<(u64, usize)>,
+    /// The number of the oldest entry.
+    first: u64,
+    /// The newest entry of each block, by its number.
+    newest: BTreeMap<u64, u64>,
+    free: Vec<usize>,
+    /// The number of the next header.
+    header: u64,
+}
+
+impl<M: Medium> Cache<M> {
+    /// Makes an empty cache. Only then may the medium be [recovered](Self::recover).
+    pub fn create(mut medium: M, layout: Layout) -> Self {
+        // Numbers begin at 1, so zeroed words are no entry and no header.
+        for place in 0..2 * HEADER + layout.log * ENTRY {
+            let _ = medium.write(place, &[0]);
+        }
+        let mut made = Self {
+            medium,
+            layout,
+            entries: VecDeque::new(),
+            first: 1,
+            newest: BTreeMap::new(),
+            free: (0..layout.slots).collect(),
+            header: 1,
+        };
+        made.write_header();
+        made
+    }
+
+    /// Finds what the medium has after a crash. `None` if no cache was made there.
+    pub fn recover(mut medium: M, layout: Layout) -> Option<Self> {
+        let read = |at: usize, words: usize| (at..at + words).map(|at| medium.load(at)).collect::<Vec<_>>();
+        let headers = [0, HEADER].map(|at| read(at, HEADER));
+        let valid = headers.iter().filter(|header| header[0] != 0 && header[2] == sum(&header[..2]));
+        let [header, first, _] = valid.max_by_key(|header| header[0])?[..] else { return None };
+        let mut entries = VecDeque::new();
+        let mut newest = BTreeMap::new();
+        for number in (first..).take(layout.log) {
+            let [found, block, slot, given] = read(layout.entry(number), ENTRY)[..] else { break };
+            let data = (slot < layout.slots as u64).then(|| medium.load(layout.data(slot as usize)));
+            if found != number || data.is_none_or(|data| given != sum(&[number, block, slot, data])) {
+                break;
+            }
+            entries.push_back((block, slot as usize));
+            newest.insert(block, number);
+        }
+        let end = first + entries.len() as u64;
+        // The next write has the number of one that had not ended. What is durable of that one must not become valid by
+        // the number of the next.
+        let _ = medium.write(layout.entry(end), &[0; ENTRY]);
+        let free = (0..layout.slots).filter(|slot| entries.iter().all(|(_, used)| used != slot)).collect();
+        Some(Self { medium, layout, entries, first, newest, free, header: header + 1 })
+    }
+
+    /// Returns the medium, which nobody else may change.
+    pub fn medium(&mut self) -> &mut M {
+        &mut self.medium
+    }
+
+    pub fn read(&self, block: u64, backing: &impl Backing) -> u64 {
+        let Some(number) = self.newest.get(&block) else { return backing.read(block) };
+        let (_, slot) = self.entries[(number - self.first) as usize];
+        self.medium.load(self.layout.data(slot))
+    }
+
+    /// Writes a block; it is durable then.
+    pub fn write(&mut self, block: u64, data: u64) -> Result<Durable, Full> {
+        // The place behind the last entry stays free: recovery marks the end of the log there.
+        if self.entries.len() + 1 >= self.layout.log {
+            return Err(Full);
+        }
+        let slot = self.free.pop().ok_or(Full)?;
+        let number = self.first + self.entries.len() as u64;
+        let stored = self.medium.store(self.layout.data(slot), &[data]);
+        let flushed = self.medium.flush(stored);
+        let words = [number, block, slot as u64];
+        let given = sum(&[number, block, slot as u64, data]);
+        let entry = self.medium.store(self.layout.entry(number), &[words[0], words[1], words[2], given]);
+        let entry = self.medium.flush(entry);
+        self.entries.push_back((block, slot));
+        self.newest.insert(block, number);
+        Ok(self.medium.fence([flushed, entry]))
+    }
+
+    /// Moves the oldest entry to the backing device; `false` if there is none.
+    pub fn write_back(&mut self, backing: &mut impl Backing) -> bool {
+        let Some((block, slot)) = self.entries.pop_front() else { return false };
+        if self.newest.get(&block) == Some(&self.first) {
+            backing.write(block, self.medium.load(self.layout.data(slot)));
+            self.newest.remove(&block);
+        }
+        self.first += 1;
+        self.write_header();
+        // Not before: the header of before still leads to it.
+        self.free.push(slot);
+        true
+    }
+
+    fn write_header(&mut self) {
+        let at = (self.header % 2) as usize * HEADER;
+        let _ = self.medium.write(at, &[self.header, self.first, sum(&[self.header, self.first])]);
+        self.header += 1;
+    }
+}
