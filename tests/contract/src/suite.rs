@@ -31,7 +31,15 @@ impl Driver {
 
     /// A parameter of its module, as sysfs has it.
     pub fn parameter(self, name: &str) -> PathBuf {
-        Path::new("/sys/module").join(self.module()).join("parameters").join(name)
+        let of = |module, name| Path::new("/sys/module").join(module).join("parameters").join(name);
+        let usual = of(self.module(), name);
+        match (self, name) {
+            _ if usual.parent().is_some_and(Path::exists) => usual,
+            // Mainline's object files have names and parameters of their own; Debian makes one module of them.
+            (Driver::C, "alloc_debug_mask") => of("binder_alloc", "debug_mask"),
+            (Driver::C, _) => of("binder", name),
+            _ => usual,
+        }
     }
 }
 

@@ -162,8 +162,9 @@ impl Trace {
         std::fs::create_dir(&instance).expect("make a buffer of traces");
         // Built in beside the C driver, ours have names of their own (docs/patches.md).
         let of_event = |name: String| instance.join("events/binder").join(name);
-        let named = [event.to_owned(), format!("rust_{event}")].map(of_event);
-        let found = named.iter().find(|folder| folder.exists()).expect("the event");
+        let beside =
+            Some(of_event(format!("rust_{event}"))).filter(|ours| t.driver == Driver::Rust && ours.exists());
+        let found = beside.unwrap_or_else(|| of_event(event.to_owned()));
         std::fs::write(found.join("enable"), "1").expect("turn on");
         Self(instance)
     }
