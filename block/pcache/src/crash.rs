@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a crash may leave of a cache, and whether that is legal.
 //!
-//! Words are durable as [`medium`](crate::medium) describes: each word has what it was durable with, or any later store to it.
-//! So the images of a moment are the product of these. A moment before a fence has all images of the moments since the
-//! fence before it. The backing device is durable at once, before the cache forgets what went there. An image is legal if each block then reads as the last write of it that has ended, or as the one that
-//! was under way.
+//! Words are durable as [`medium`](crate::medium) describes: each word has what it was durable with, or any later store
+//! to it. So the images of a moment are the product of these. A moment before a fence has all images of the moments since
+//! the fence before it. The backing device is durable at once, before the cache forgets what went there.
+//!
+//! An image is legal if each block then reads as the last write of it that has ended, or as the one that was under way.
 
 use crate::cache::{Backing, Cache, Layout};
 use crate::medium::Medium;
