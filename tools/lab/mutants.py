@@ -320,7 +320,7 @@ class Runs:
             names = [name for name in self._names if name.startswith(way.groups) and name not in known]
             kept = self._home / f"reached-{way.name}-{self._kernel.guest.name}-{_content()}.json"
             if not kept.exists():
-                kept.write_text(json.dumps(self._recorded(way, names)))
+                kept.write_text(json.dumps(self._recorded(way, names) if names else {}))
             reach[way] = known | {name: _numbers(bits) for name, bits in json.loads(kept.read_text()).items()}
         return reach
 
