@@ -35,8 +35,15 @@ impl Driver {
         let usual = of(self.module(), name);
         match (self, name) {
             _ if usual.parent().is_some_and(Path::exists) => usual,
-            // Mainline's object files have names and parameters of their own; Debian makes one module of them.
-            (Driver::C, "alloc_debug_mask") => of("binder_alloc", "debug_mask"),
+            // Without Debian's changes, each object file of C has its parameters, and this one another name.
+            (Driver::C, "alloc_debug_mask") => {
+                let own = of("binder_alloc", "debug_mask");
+                if own.exists() {
+                    own
+                } else {
+                    of("binder_alloc", name)
+                }
+            }
             (Driver::C, _) => of("binder", name),
             _ => usual,
         }
