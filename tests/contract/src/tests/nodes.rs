@@ -110,17 +110,6 @@ case!(strong_turns_weak, ["NODE-6", "NODE-9"], manager_and_server, |t, (manager,
     assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
 });
 
-case!(holders_cannot_use_it_anew, ["NODE-11"], manager_and_server, |t, (manager, owner)| {
-    let handle = weakened(&manager, &owner);
-    manager.send(|c| c.acquire(handle));
-    assert_eq!(manager.failure(&manager.place(handle, 0, &empty())), failed(Errno::EINVAL));
-    // Nothing was counted that could be released.
-    manager.send(|c| c.release(handle));
-    assert_eq!(owner.drain(), []);
-    manager.send(|c| c.decrefs(handle));
-    assert_eq!(owner.drain(), [Return::Decrefs(ID)]);
-});
-
 case!(comes_back_after_release, ["NODE-6", "NODE-5"], manager_and_server, |t, (manager, owner)| {
     weakened(&manager, &owner);
     let (_, _, seen) = give(&owner, &manager, NODE);
