@@ -369,7 +369,10 @@ fn dead_callee(t: &Stage, record: &mut Recorder) {
 fn unread(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
-    client.tell(0, 1, &bytes(b"nobody waits"));
+    // The second one waits for its turn.
+    for _ in 0..2 {
+        client.tell(0, 1, &bytes(b"nobody waits"));
+    }
     record.start(t, &[("client", &client)]);
     record.has_kernel = true;
     client.start_call(0, 2, &bytes(b"somebody waits"));
