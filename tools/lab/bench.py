@@ -27,9 +27,9 @@ DRIVERS = ("c", "rust", "upstream")
 # Those that `make test` compares.
 HELD = ("c", "rust")
 # Addresses stay where the next boot has them. A CPU that is idle halts, and is woken by an interrupt: QEMU's MWAIT would turn round instead.
-_BOOT = ("nokaslr", "idle=halt")
+BOOT = ("nokaslr", "idle=halt")
 # Seconds of the guest for what Debian's kernel puts off at boot, such as checks of its algorithms: the guest's clock jumps over them.
-_SETTLE = 60
+SETTLE = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Boot:
         """{name of a file: content} of what came out, `seen` being the plugin's, `symbols` the driver's own; and what was wrong."""
         built, program = kernel.build(COUNTED), programs.build_for(COUNTED, CRATE)
         device = "--device /dev/binder" if self.driver == "c" else ""
-        script = (f"sleep {_SETTLE}; b=/lab/binder-bench; words='--driver {self.driver} --quiet {device}'\n{self.script}\nstatus=$?\n"
+        script = (f"sleep {SETTLE}; b=/lab/binder-bench; words='--driver {self.driver} --quiet {device}'\n{self.script}\nstatus=$?\n"
                   "grep '\\[' /proc/kallsyms >/out/symbols\nexit $status")
         with tempfile.TemporaryDirectory() as folder, say.Step(self.title) as step:
             options, seen = plugins.compiled(self.plugin[0], pathlib.Path(folder), *self.plugin[1:]) if self.plugin else ((), None)
-            job = guest.Job(argv=["/bin/sh", "-c", script], driver=self.driver, icount=True, timeout=self.timeout, boot=(*_BOOT, *self.boot),
+            job = guest.Job(argv=["/bin/sh", "-c", script], driver=self.driver, icount=True, timeout=self.timeout, boot=(*BOOT, *self.boot),
                             qemu=(*options, "-smp", str(self.cpus)), files={"/lab/binder-bench": program})
             result = guest.run(built, job, step.hear)
             files = {name: content.decode() for name, content in result.files.items()}
@@ -163,14 +163,14 @@ def kernel_symbols(name):
         return map_of_build.read_text()
 
     def make(part):
-        job = guest.Job(argv=["/bin/sh", "-c", "gzip -1 </proc/kallsyms >/out/symbols.gz"], driver="none", icount=True, boot=_BOOT)
+        job = guest.Job(argv=["/bin/sh", "-c", "gzip -1 </proc/kallsyms >/out/symbols.gz"], driver="none", icount=True, boot=BOOT)
         with say.Step(f"the symbols of {name}'s kernel"):
             result = guest.run(built, job)
         if not result.good:
             raise say.LabError(f"the symbols of {name}'s kernel: {'; '.join(result.problems) or result.output[-300:]}")
         part.write_bytes(result.files["symbols.gz"])
 
-    place = f"bench/symbols-{name}-{cache.key(str(built.folder), _BOOT)}.gz"
+    place = f"bench/symbols-{name}-{cache.key(str(built.folder), BOOT)}.gz"
     return gzip.decompress(cache.entry(place, make).read_bytes()).decode()
 
 
