@@ -105,10 +105,14 @@ def _one_kernel():
         f"| {row[0]}, {row[1]} | {row[-1]} | {row[2]} | {row[3]} | {row[4]} ± {row[7]} |" for row in read("paired").rows)]
 
 
+def _whole(report, names):
+    """A table with all of a report, whose first `names` columns are no numbers."""
+    return [f"| {' | '.join(cells)} |" for cells in (report.headers, ["---"] * names + ["--:"] * (len(report.headers) - names), *report.rows)]
+
+
 def _aosp():
     """Calls per second of AOSP's program with each driver."""
-    report = read("aosp")
-    return [f"| {' | '.join(cells)} |" for cells in (report.headers, ["---"] + ["--:"] * (len(report.headers) - 1), *report.rows)]
+    return _whole(read("aosp"), 1)
 
 
 def _comparison():
@@ -190,7 +194,7 @@ def _costs():
 
 def _runs():
     report = read("runs")
-    yield from (f"| {' | '.join(cells)} |" for cells in (report.headers, ["---"] * 3 + ["--:"] * 4, *report.rows))
+    yield from _whole(report, 3)
     yield from ("", f"The newest run: {report.about}.")
 
 
