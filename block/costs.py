@@ -13,14 +13,12 @@ import re
 import tempfile
 
 import parts
-from lab import bench, emulator, guest, kernel, packages, reports, say
+from lab import bench, emulator, guest, kernel, reports, say
 from report import charts, plugins, symbols
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAYS, SIZES = ("read", "write"), (4 << 10, 64 << 10, 1 << 20)
 _KUBLK = "/lab/kublk add -q 1 -d 32 --no_auto_part_scan"
-# Seconds of the guest for what the kernel puts off at boot.
-_SETTLE = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +42,10 @@ def _ublk(target, mode, words):
     return Device(f"ublk, kublk's {target}, {mode}", ("ublk_drv",), "ublkb0", f"insmod /lab/ublk_drv.ko; {_KUBLK} -t {words}", "kublk")
 
 
-_FILE = "loop /tmp/file"
 DEVICES = (
     _null_blk(512), _null_blk(4096),
     Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536"),
-    *(_ublk(target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", _FILE)) for mode, more in (
+    *(_ublk(target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", "loop /tmp/file")) for mode, more in (
         ("copy", ""), ("user copy", "-u"), ("zero copy", "-z"), ("automatic buffers", "--auto_zc"))),
     Device("ublk, engine's memory, copy", ("ublk_drv",), "ublkb0", "insmod /lab/ublk_drv.ko; /lab/disk ram 64 &", "engine"),
     Device("nbd, nbdkit's memory", ("nbd",), "nbd0", "insmod /lab/nbd.ko nbds_max=1 max_part=0; nbdkit -U /tmp/nbd memory 64M; "
@@ -61,7 +58,7 @@ _COPIES = re.compile(r"memcpy(_orig)?|copy_user_generic.*|rep_movs_alternative")
 
 def run():
     """Measure all devices, write costs.tsv, and show the reads in README.md."""
-    packages.ensure("base", "rust", "x86_64", "kernel")
+    parts.install()
     found = {device.title: measure(device) for device in DEVICES}
     about = f"# Linux {kernel.build(parts.GUEST).release}, {emulator.version('x86_64').splitlines()[0]}"
     heads = ("device", "access", "bytes", *Cost._fields)
@@ -77,7 +74,7 @@ def measure(device):
     """{(way, bytes): Cost} of a device."""
     accesses = list(itertools.product(WAYS, SIZES))
     loads = "\n".join(f"/lab/measure /dev/{device.name} {way} {size} || exit" for way, size in accesses)
-    script = (f"dd if=/dev/zero of=/tmp/file bs=1M count=64 2>/dev/null\nsleep {_SETTLE}\n"
+    script = (f"dd if=/dev/zero of=/tmp/file bs=1M count=64 2>/dev/null\nsleep {bench.SETTLE}\n"
               + "".join(f"insmod /lab/{name}.ko\n" for name in device.modules[:-1]) +
               f'{device.script}\nuntil [ "0$(cat /sys/block/{device.name}/size)" -gt 0 ]; do sleep 0.1; done\n{loads}\ngrep "\\[" /proc/kallsyms >/out/symbols')
     built = kernel.build(parts.GUEST)
@@ -85,30 +82,27 @@ def measure(device):
         counters = [plugins.compiled(name, pathlib.Path(tempfile.mkdtemp(dir=folder))) for name in ("locked.c", "code.c")]
         options = [option for words, _ in counters for option in words]
         job = guest.Job(argv=["/bin/sh", "-c", script], driver="none", files=files(device), icount=True, timeout=1800,
-                        boot=("nokaslr", "idle=halt"), qemu=(*options, "-smp", "1"), memory=1024)
+                        boot=bench.BOOT, qemu=(*options, "-smp", "1"), memory=1024)
         result = guest.run(built, job, step.hear)
         if not result.good:
             raise say.LabError(f"{device.title}: {'; '.join(result.problems) or result.output[-500:]}")
-        windows, blocks = (plugins.parts(seen.read_text()) for _, seen in counters)
-    lengths = [list(map(int, line.split())) for line in result.output.strip().splitlines()[-len(accesses):]]
+        lengths = [list(map(int, line.split())) for line in result.output.strip().splitlines()[-len(accesses):]]
+        cells = [{"measured": {"count": {"n1": short, "n2": long, "t1": range(repeats)}}, "batch": 1} for short, long, repeats in lengths]
+        counted, executed = (plugins.operations(cells, seen.read_text()) for _, seen in counters)
     names = symbols.Names(symbols.read(bench.kernel_symbols(parts.GUEST) + result.files["symbols"].decode()))
-    costs = itertools.starmap(lambda *of: cost(device.modules[-1], names, *of), zip(lengths, windows, blocks, strict=True))
-    return dict(zip(accesses, costs, strict=True))
+    return {access: cost(device.modules[-1], names, *of) for access, *of in zip(accesses, counted, executed, strict=True)}
 
 
-def cost(module, names, lengths, windows, blocks):
-    """What one access costs. `lengths`: the accesses of a short and of a long window, and how many windows there are of each."""
-    short, long, repeats = lengths
-    each = {kind: [list(map(int, counts)) for _, of, *counts in windows if of == kind] for kind in plugins.KINDS}
-    of_a_unit = lambda index: (plugins.undisturbed_mean([counts[index] for counts in each["long"]])
-                               - plugins.undisturbed_mean([counts[index] for counts in each["short"]])) / (long - short)
-    shares = collections.Counter()
-    for what, *words in blocks:
+def cost(module, names, counted, executed):
+    """What one access costs, by the operations that locked.c and code.c have seen."""
+    count, shares = executed.cell["measured"]["count"], collections.Counter()
+    for what, *words in executed.seen:
         if what == "block":
             function = names.function(int(words[0], 16))
             share = "copies" if _COPIES.fullmatch(function.name) else "driver" if function.module == module else "kernel"
-            shares[share] += int(words[2]) * int(words[3]) / long / repeats
-    return Cost(of_a_unit(0), shares["copies"], shares["driver"], max(0, of_a_unit(0) - shares.total()), of_a_unit(1))
+            shares[share] += int(words[2]) * int(words[3]) / count["n2"] / len(count["t1"])
+    instructions, locked = counted.of_a_unit(1), counted.of_a_unit(2)
+    return Cost(instructions, shares["copies"], shares["driver"], max(0, instructions - shares.total()), locked)
 
 
 def table(rows):

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tomllib
 
-from lab import cache, debian, foreign, kernel, proc, programs, say, source, stock
+from lab import cache, debian, foreign, kernel, packages, proc, programs, say, source, stock
 from lab.versions import BUILD, PINNED
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -15,6 +15,11 @@ _PINS = tomllib.loads((HERE / "versions.toml").read_text())
 # Below kernel/ in the package of modules.
 _MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
     ("configfs", "fs/configfs"), ("null_blk", "drivers/block/null_blk"), ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
+
+
+def install():
+    """Install the packages of compilers, guests and tests."""
+    packages.ensure("base", "kernel", "rust", "test", "x86_64")
 
 
 def modules(*names):
@@ -29,7 +34,7 @@ def modules(*names):
         for name, path in _MODULES.items():
             inside = f"./usr/lib/modules/{release}/kernel/{path}.xz"
             proc.output("sh", "-ec", 'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" | xz -dc >"$3"', "sh", package, inside, part / f"{name}.ko")
-        package.unlink()
+        proc.output("rm", "-r", package, part / "apt")
 
     folder = cache.entry(f"block/modules-{cache.key(release, _MODULES)}", make)
     return {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names}

@@ -2,7 +2,7 @@
 """Disks of engine/ on Debian's kernel."""
 
 import parts
-from lab import guest, kernel, packages
+from lab import guest, kernel
 
 # What the script `disks` prints.
 _EXPECTED = """ram: 0 failed
@@ -34,7 +34,6 @@ def test_storages():
 
 
 def test_disks_in_a_guest():
-    packages.ensure("base", "rust", "x86_64", "kernel")
     files = {"/lab/disks": parts.HERE / "disks", **parts.modules("ublk_drv"), **parts.engine("dev")}
     job = guest.Job(argv=["/bin/sh", "/lab/disks"], driver="none", files=files, timeout=300)
     result = guest.succeed("disks of block/engine", kernel.build(parts.GUEST), job)
