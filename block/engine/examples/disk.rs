@@ -2,7 +2,7 @@
 //! A disk of memory or of a file, until a signal ends it. Prints its path.
 
 use anyhow::Context;
-use block_engine::{delete, Disk, FileStorage, Flaky, Ram, Slow, Storage};
+use block_engine::{delete, flaky, slow, Disk, FileStorage, Ram, Storage};
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,8 @@ fn main() -> anyhow::Result<()> {
             let ram = Ram::new(mebibytes << 20);
             match (fail, delay) {
                 (None, None) => serve(disk, ram, signals),
-                (Some(period), None) => serve(disk, Flaky::new(ram, period), signals),
-                (None, Some(delay)) => serve(disk, Slow::new(ram, Duration::from_millis(delay)), signals),
+                (Some(period), None) => serve(disk, flaky(ram, period), signals),
+                (None, Some(delay)) => serve(disk, slow(ram, Duration::from_millis(delay)), signals),
                 (Some(_), Some(_)) => anyhow::bail!("--fail and --delay: choose one"),
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk in thirty lines. It forgets all when it ends.
+//! A disk in thirty lines. Its data are gone when it ends.
 
 use block_engine::{Disk, Durability, Error, Storage};
 use std::io::Result;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #![doc = include_str!("../README.md")]
 
-mod engines;
 mod serve;
 mod storage;
+mod storages;
 
-pub use engines::{FileStorage, Flaky, Ram, Slow};
 pub use serve::{delete, Disk, Error};
 pub use storage::{Durability, Features, Storage};
+pub use storages::{flaky, slow, FileStorage, Ram};

@@ -24,13 +24,12 @@ pub enum Error {
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
     block: u32,
-    depth: u16,
 }
 
 impl Default for Disk {
-    /// Blocks of 512 bytes, and 64 requests under way.
+    /// Blocks of 512 bytes.
     fn default() -> Self {
-        Self { block: 512, depth: 64 }
+        Self { block: 512 }
     }
 }
 
@@ -42,12 +41,7 @@ const LARGEST: u32 = 512 << 10;
 impl Disk {
     /// The size of a block in bytes: a power of two from 512 to 4096.
     pub fn block(self, bytes: u32) -> Self {
-        Self { block: bytes, ..self }
-    }
-
-    /// How many requests may be under way.
-    pub fn depth(self, requests: u16) -> Self {
-        Self { depth: requests, ..self }
+        Self { block: bytes }
     }
 
     /// Makes the device, calls `ready` with its path, and serves it until it is [deleted](delete). It goes with the
@@ -67,7 +61,6 @@ impl Disk {
         let control = UblkCtrlBuilder::default()
             .name("block-engine")
             .nr_queues(1)
-            .depth(self.depth)
             .io_buf_bytes(LARGEST)
             .dev_flags(UblkFlags::UBLK_DEV_F_ADD_DEV)
             .build()?;
@@ -103,8 +96,8 @@ pub fn delete(number: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// A storage that panics is not asked again. Without this thread, requests would wait for ever; without the process,
-/// the kernel fails them.
+/// Ends the process with its thread, when a storage panics for one. Requests would wait for ever without the thread.
+/// Without the process, the kernel fails them.
 struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
@@ -121,10 +114,7 @@ fn serve_queue<S: Storage>(number: u16, device: &UblkDev, storage: &Mutex<S>) {
     let mut storage = storage.lock().expect("nobody else has the storage");
     let fetched = UblkQueue::new(number, device)
         .and_then(|queue| queue.submit_fetch_commands_unified(BufDescList::Slices(Some(&buffers))));
-    let queue = match fetched {
-        Ok(queue) => queue,
-        Err(error) => return eprintln!("block-engine: the queue cannot be served: {error}"),
-    };
+    let queue = fetched.expect("the queue can be served");
     queue.wait_and_handle_io(|queue, tag, _| {
         let buffer = &mut buffers[usize::from(tag)];
         let done = Request::of(queue, tag).carry_out(&mut *storage, buffer.as_mut_slice());
@@ -162,16 +152,11 @@ impl Request {
 
     /// Returns what the kernel expects: the bytes that were transferred, or 0.
     fn carry_out(&self, storage: &mut impl Storage, buffer: &mut [u8]) -> io::Result<i32> {
-        let transfer = || usize::try_from(self.length).ok().filter(|length| *length <= buffer.len());
+        let data = buffer.get_mut(..self.length as usize).ok_or(io::ErrorKind::InvalidInput);
         match self.operation {
-            sys::UBLK_IO_OP_READ | sys::UBLK_IO_OP_WRITE => {
-                let length = transfer().ok_or(io::ErrorKind::InvalidInput)?;
-                let data = &mut buffer[..length];
-                match self.operation {
-                    sys::UBLK_IO_OP_READ => storage.read(self.at, data)?,
-                    _ => storage.write(self.at, data, self.durability)?,
-                }
-                Ok(length as i32)
+            sys::UBLK_IO_OP_READ => storage.read(self.at, data?).map(|()| self.length as i32),
+            sys::UBLK_IO_OP_WRITE => {
+                storage.write(self.at, data?, self.durability).map(|()| self.length as i32)
             }
             sys::UBLK_IO_OP_FLUSH => storage.flush().map(|()| 0),
             sys::UBLK_IO_OP_DISCARD => storage.discard(self.at, self.length).map(|()| 0),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a disk stores its data in.
+//! The interface between a disk and its data.
 
 use std::io::{Error, ErrorKind, Result};
 
-/// Where the data of a disk are. Positions and lengths are in bytes, and multiples of the disk's block size.
+/// The data of a disk. Positions and lengths are in bytes, and multiples of the disk's block size.
 ///
 /// An error fails the request with its errno, or with `EIO` if it has none. One thread calls, one request after the
 /// other.
 pub trait Storage: Send + 'static {
-    /// The size in bytes when the disk starts. The disk has as many whole blocks as fit.
+    /// Returns the size in bytes when the disk starts. The disk has as many whole blocks as fit.
     fn size(&self) -> u64;
 
-    /// What the disk can do besides reading and writing.
+    /// Returns the abilities of the disk besides reading and writing.
     fn features(&self) -> Features {
         Features::default()
     }
@@ -27,14 +27,14 @@ pub trait Storage: Send + 'static {
         Ok(())
     }
 
-    /// Drops data: what the range holds then is unspecified. Called if the disk [discards](Features::discard).
+    /// Drops data. The range may hold anything then. Called if the disk [discards](Features::discard).
     fn discard(&mut self, at: u64, length: u64) -> Result<()> {
         let _ = (at, length);
         Err(Error::from(ErrorKind::Unsupported))
     }
 }
 
-/// What a disk can do besides reading and writing.
+/// Abilities of a disk besides reading and writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Writes are durable only after a flush.

@@ -91,69 +91,36 @@ impl Storage for FileStorage {
     }
 }
 
-/// Fails each `period`-th read or write, before it changes anything.
-pub struct Flaky<S> {
-    inner: S,
-    period: u64,
-    requests: u64,
-}
-
-impl<S> Flaky<S> {
-    /// `period` is at least 1.
-    pub fn new(inner: S, period: u64) -> Self {
-        Self { inner, period: period.max(1), requests: 0 }
-    }
-
-    fn may_pass(&mut self) -> Result<()> {
-        self.requests += 1;
-        match self.requests % self.period {
+/// Returns a storage that fails each `period`-th read or write of another one, before it changes anything. `period` is
+/// at least 1.
+pub fn flaky<S: Storage>(inner: S, period: u64) -> impl Storage {
+    let mut requests = 0;
+    let before = move || {
+        requests += 1;
+        match requests % period.max(1) {
             0 => Err(Error::other("this one fails")),
             _ => Ok(()),
         }
-    }
+    };
+    Before { inner, before }
 }
 
-impl<S: Storage> Storage for Flaky<S> {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn features(&self) -> Features {
-        self.inner.features()
-    }
-
-    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.may_pass()?;
-        self.inner.read(at, into)
-    }
-
-    fn write(&mut self, at: u64, from: &[u8], durability: Durability) -> Result<()> {
-        self.may_pass()?;
-        self.inner.write(at, from, durability)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.inner.flush()
-    }
-
-    fn discard(&mut self, at: u64, length: u64) -> Result<()> {
-        self.inner.discard(at, length)
-    }
+/// Returns a storage that takes at least a given time for each read or write of another one.
+pub fn slow<S: Storage>(inner: S, least: Duration) -> impl Storage {
+    let before = move || {
+        std::thread::sleep(least);
+        Ok(())
+    };
+    Before { inner, before }
 }
 
-/// Takes at least a given time for each read and write.
-pub struct Slow<S> {
+/// A storage of which each read or write first runs `before`, and fails with it.
+struct Before<S, F> {
     inner: S,
-    least: Duration,
+    before: F,
 }
 
-impl<S> Slow<S> {
-    pub fn new(inner: S, least: Duration) -> Self {
-        Self { inner, least }
-    }
-}
-
-impl<S: Storage> Storage for Slow<S> {
+impl<S: Storage, F: FnMut() -> Result<()> + Send + 'static> Storage for Before<S, F> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -163,12 +130,12 @@ impl<S: Storage> Storage for Slow<S> {
     }
 
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-        std::thread::sleep(self.least);
+        (self.before)()?;
         self.inner.read(at, into)
     }
 
     fn write(&mut self, at: u64, from: &[u8], durability: Durability) -> Result<()> {
-        std::thread::sleep(self.least);
+        (self.before)()?;
         self.inner.write(at, from, durability)
     }
 
@@ -201,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_request_that_fails_changes_nothing() {
-        let mut flaky = Flaky::new(Ram::new(512), 2);
+        let mut flaky = flaky(Ram::new(512), 2);
         assert!(flaky.write(0, &[1; 512], Durability::WhenFlushed).is_ok());
         assert!(flaky.write(0, &[2; 512], Durability::WhenFlushed).is_err());
         let mut read = [0; 512];
@@ -211,7 +178,7 @@ mod tests {
     #[test]
     fn slow_takes_its_time() {
         let (least, began) = (Duration::from_millis(20), std::time::Instant::now());
-        assert!(Slow::new(Ram::new(512), least).read(0, &mut [0; 512]).is_ok());
+        assert!(slow(Ram::new(512), least).read(0, &mut [0; 512]).is_ok());
         assert!(began.elapsed() >= least);
     }
 }
