@@ -3,21 +3,21 @@
 //!
 //! ```text
 //!   header │ header │ entry 0 … entry LOG-1 │ data 0 … data SLOTS-1
-//!
-//!   entry: its number, the block, the data's slot, a checksum of these and of the data
-//!   header: its number, the number of the first entry in the log, a checksum
 //! ```
 //!
+//! - An entry has its number, the block, the slot of the data, and a checksum of these and of the data.
+//! - A header has its number, the number of the first entry in the log, and a checksum.
+//!
 //! Entry `n` has place `n % LOG`. The log ends before the first place whose entry has another number, or a wrong checksum.
-//! So one fence makes a write durable: the entry is valid only together with its number and its data, and what was at its
-//! place before has another number. Headers take turns, so one of them is valid whatever is lost of the other.
+//! So one fence makes a write durable: the entry is valid only together with its number and its data. The place had another
+//! number before. Headers take turns, so one of them is valid whatever is lost of the other.
 
 use crate::medium::{Durable, Medium};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use crc::{Crc, CRC_64_XZ};
 
-/// Where blocks are when the cache does not have them.
+/// The device behind the cache, with the blocks that the cache does not have.
 pub trait Backing {
     fn read(&self, block: u64) -> u64;
 
@@ -50,7 +50,7 @@ impl Layout {
     }
 }
 
-pub(crate) const SUM: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
+const SUM: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
 
 pub(crate) fn sum(words: &[u64]) -> u64 {
     let mut digest = SUM.digest();
@@ -142,9 +142,8 @@ impl<M: Medium> Cache<M> {
         let number = self.first + self.entries.len() as u64;
         let stored = self.medium.store(self.layout.data(slot), &[data]);
         let flushed = self.medium.flush(stored);
-        let words = [number, block, slot as u64];
         let given = sum(&[number, block, slot as u64, data]);
-        let entry = self.medium.store(self.layout.entry(number), &[words[0], words[1], words[2], given]);
+        let entry = self.medium.store(self.layout.entry(number), &[number, block, slot as u64, given]);
         let entry = self.medium.flush(entry);
         self.entries.push_back((block, slot));
         self.newest.insert(block, number);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a crash may leave of a cache, and whether that is legal.
+//! Crashes: the images that they may leave of a cache, and whether those are legal.
 //!
 //! Words are durable as [`medium`](crate::medium) describes: each word has what it was durable with, or any later store
 //! to it. So the images of a moment are the product of these. A moment before a fence has all images of the moments since
-//! the fence before it. The backing device is durable at once, before the cache forgets what went there.
+//! the fence before it. The backing device is durable at once, before the cache drops what went there.
 //!
 //! An image is legal if each block then reads as the last write of it that has ended, or as the one that was under way.
 
@@ -32,11 +32,9 @@ pub struct Cost {
 }
 
 /// Memory that keeps what may be durable, and how it was before each fence.
-#[derive(Clone)]
 pub struct Simulated {
     words: Vec<Word>,
     before_fences: Vec<Vec<Word>>,
-    /// What was done so far.
     pub cost: Cost,
 }
 
@@ -132,11 +130,11 @@ pub enum Step {
     WriteBack,
 }
 
-pub const STEPS: [Step; 3] = [Step::Write(0), Step::Write(1), Step::WriteBack];
+const STEPS: [Step; 3] = [Step::Write(0), Step::Write(1), Step::WriteBack];
 const BLOCKS: Range<u64> = 0..2;
 
-/// What was found: images that were recovered, those that were illegal, and the first history that leads to one.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The images that were recovered, those of them that were illegal, and the first history and image of these.
+#[derive(Debug, Default)]
 pub struct Found {
     pub images: usize,
     pub illegal: usize,
@@ -203,41 +201,6 @@ fn crash_in_the_last<D: Design>(history: &[Step], found: &mut Found) {
     }
 }
 
-/// Runs a history of so many steps, in which the cache also crashes and is recovered, and then goes on. `choose(n)` is
-/// a number below `n`.
-pub fn wander<D: Design>(mut choose: impl FnMut(usize) -> usize, steps: u64) -> Found {
-    let (mut cache, mut disk, mut written) = (D::create(), Disk::default(), BTreeMap::new());
-    let (mut found, mut history) = (Found::default(), Vec::new());
-    for data in 1..=steps {
-        cache.medium().before_fences.clear();
-        let step = STEPS[choose(STEPS.len())];
-        history.push(step);
-        let mut under_way = None;
-        match step {
-            Step::Write(block) if cache.write(block, data) => under_way = Some((block, data)),
-            Step::Write(_) | Step::WriteBack => cache.write_back(&mut disk),
-        }
-        let moments = mem::take(&mut cache.medium().before_fences);
-        if moments.is_empty() || choose(4) != 0 {
-            written.extend(under_way);
-            continue;
-        }
-        let images = Images(&moments[choose(moments.len())]);
-        let number = choose(images.count());
-        found.images += 1;
-        if !is_legal::<D>(images.image(number), &disk, &written, under_way) {
-            found.illegal += 1;
-            found.example = Some((history, number));
-            break;
-        }
-        let Some(recovered) = D::recover(Simulated::of(images.image(number))) else { break };
-        cache = recovered;
-        // A write that was under way may have happened, and does not vanish later.
-        written.extend(BLOCKS.map(|block| (block, cache.read(block, &disk))));
-    }
-    found
-}
-
 fn is_legal<D: Design>(
     image: Vec<u64>,
     disk: &Disk,
@@ -296,6 +259,41 @@ mod tests {
     use crate::dm_pcache::DmPcache;
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
+
+    /// Runs a history of so many steps, in which the cache also crashes and is recovered, and then goes on. `choose(n)` is
+    /// a number below `n`.
+    fn wander<D: Design>(mut choose: impl FnMut(usize) -> usize, steps: u64) -> Found {
+        let (mut cache, mut disk, mut written) = (D::create(), Disk::default(), BTreeMap::new());
+        let (mut found, mut history) = (Found::default(), Vec::new());
+        for data in 1..=steps {
+            cache.medium().before_fences.clear();
+            let step = STEPS[choose(STEPS.len())];
+            history.push(step);
+            let mut under_way = None;
+            match step {
+                Step::Write(block) if cache.write(block, data) => under_way = Some((block, data)),
+                Step::Write(_) | Step::WriteBack => cache.write_back(&mut disk),
+            }
+            let moments = mem::take(&mut cache.medium().before_fences);
+            if moments.is_empty() || choose(4) != 0 {
+                written.extend(under_way);
+                continue;
+            }
+            let images = Images(&moments[choose(moments.len())]);
+            let number = choose(images.count());
+            found.images += 1;
+            if !is_legal::<D>(images.image(number), &disk, &written, under_way) {
+                found.illegal += 1;
+                found.example = Some((history, number));
+                break;
+            }
+            let Some(recovered) = D::recover(Simulated::of(images.image(number))) else { break };
+            cache = recovered;
+            // A write that was under way may have happened, and does not vanish later.
+            written.extend(BLOCKS.map(|block| (block, cache.read(block, &disk))));
+        }
+        found
+    }
 
     #[test]
     fn no_crash_of_ours_loses_anything() {

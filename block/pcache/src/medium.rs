@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Persistent memory, and the steps by which data become durable.
 //!
-//! A store is durable for certain when it was flushed and a fence came after that; before, it may be durable or not. The
-//! steps are types, so that what needs a fence cannot be had without one:
+//! A store is durable for certain when it was flushed and a fence came after that. Before, it may be durable or not. The
+//! steps are types:
+//!
+//! ```
+//! # use pcache::{crash::Simulated, medium::Medium};
+//! # let mut medium = Simulated::new(8);
+//! let stored = medium.store(0, &[1, 2]);
+//! let flushed = medium.flush(stored);
+//! let _durable = medium.fence([flushed]);
+//! ```
+//!
+//! No step can be left out:
 //!
 //! ```compile_fail
 //! # use pcache::{crash::Simulated, medium::Medium};
 //! # let mut medium = Simulated::new(8);
 //! let stored = medium.store(0, &[1, 2]);
-//! medium.fence([stored]); // It was not flushed.
+//! let _durable = medium.fence([stored]);
 //! ```
 
 use core::ops::Range;
@@ -39,6 +49,7 @@ pub trait Medium {
 
     /// Makes durable what was flushed, all of it.
     fn fence<const N: usize>(&mut self, flushed: [Flushed; N]) -> Durable {
+        const { assert!(N > 0, "nothing is durable by a fence alone") };
         let _ = flushed;
         self.wait();
         Durable(())
