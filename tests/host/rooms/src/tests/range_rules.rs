@@ -171,6 +171,16 @@ in_every_backend! {
         assert_eq!(again, [false, false, true]);
     }
 
+    /// More bytes than 32 bits can count are in use one after the other.
+    fn sizes_of_freed_ranges_do_not_add_up<FIRST, FEW>() {
+        let space = 4 << 20;
+        let mut allocator = Allocator::<FIRST, FEW>::new(space);
+        for _ in 0..=u32::MAX as usize / space {
+            let range = reserve(&mut allocator, space, SYNC);
+            release(&mut allocator, range.offset);
+        }
+    }
+
     /// A tree is made of the array, and an array of the tree, without a change of the ranges.
     fn ranges_move_without_losing_one<FIRST, FEW>() {
         let mut allocator = Allocator::<FIRST, FEW>::new(1 << 20);
@@ -186,5 +196,19 @@ in_every_backend! {
             }
             assert_eq!(allocator.in_use(), 0);
         }
+    }
+}
+
+/// What a range leaves is enough for the next one, whoever sends it.
+#[test]
+fn memory_of_a_freed_range_serves_other_senders() {
+    let mut allocator = Allocator::<0, 0>::new(PAGE);
+    // The tree stays.
+    reserve(&mut allocator, 8, SYNC);
+    let mut last = reserve(&mut allocator, 8, oneway(1));
+    for sender in 2..9 {
+        release(&mut allocator, last.offset);
+        let mut none = SpareMemory::EMPTY;
+        last = allocator.reserve(8, oneway(sender), Label::NONE, &mut none).unwrap();
     }
 }
