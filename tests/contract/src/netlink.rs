@@ -64,7 +64,12 @@ impl Listener {
 
 /// The kernel's description of Binder's family; none where no driver has registered it.
 pub fn binder_family() -> io::Result<Option<Family>> {
-    Ok(Family::find(FAMILY)?)
+    family(FAMILY)
+}
+
+/// The same of a driver that was loaded with another name.
+pub fn family(name: &str) -> io::Result<Option<Family>> {
+    Ok(Family::find(name)?)
 }
 
 /// Reads a report, whose attributes have to ascend.

@@ -386,9 +386,10 @@ fn unread(t: &Stage, record: &mut Recorder) {
 fn pages(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("server", &server), ("client", &client)]);
-    // Many pages; then fewer, which are there; then two that share one.
+    // Many pages; then fewer, which are there; then a whole one; then two that share one.
     client.round_trip(0, &server, &bytes(&[1; 20_000]), &empty());
     client.round_trip(0, &server, &bytes(&[2; 6_000]), &empty());
+    client.round_trip(0, &server, &bytes(&[2; 4_096]), &empty());
     let call = client.call(&server, 0, 0, &bytes(&[3; 6_000]));
     let other = t.client();
     other.start_call(0, 0, &bytes(&[4; 6_000]));

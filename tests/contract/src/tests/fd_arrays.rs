@@ -240,6 +240,12 @@ case!(freeing_thread_goes_back, ["IOCTL-4", "OBJ-11"], with_line, |t, (server, c
     }
 });
 
+case!(freeing_other_objects_does_not_go_back, ["IOCTL-4", "OBJ-11"], pair, |_t, (server, client)| {
+    let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(8, 0)));
+    server.start(&stream(|c| c.free_buffer(call.buffer)));
+    server.actor.expect_blocked();
+});
+
 case!(other_descriptors_stay, ["OBJ-11"], file_pair, |t, (server, client)| {
     let lines: [Line; 2] = lines(&client);
     let mut behind = with_array(&client, 0, &[lines[0].theirs], 0);

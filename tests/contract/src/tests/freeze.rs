@@ -452,6 +452,29 @@ case!(lesson_c19_all_devices_or_none, ["FRZ-1"], two_devices, |t, devices| {
     }
 });
 
+case!(
+    lesson_c19_waits_for_what_came_while_it_waited,
+    ["FRZ-1", "FRZ-2", "TXN-24"],
+    two_devices,
+    |t, devices| {
+        let freezer = Freezer::of(t, &devices[0].0);
+        for busy in [0, 1] {
+            let ((server, client), (idle, other)) = (&devices[busy], &devices[1 - busy]);
+            client.call(server, 0, 0, &empty());
+            freezer.start(LONG);
+            tell(other, b"x");
+            server.reply(&empty());
+            client.wait_reply();
+            // C has frozen those that come before the busy one in its list.
+            let why = "one device is frozen before another is idle";
+            t.known_difference(Driver::C, why, freezer.port.actor.is_blocked());
+            hear(idle, b"x");
+            assert_eq!(freezer.finish(), Ok(()));
+            assert_eq!(freezer.thaw(), Ok(()));
+        }
+    }
+);
+
 // A thaw notifies the holders of the first device before it thaws the second: time for a rival.
 case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], two_devices, |t, devices| {
     let (freezer, rival) = (Freezer::of(t, &devices[0].0), Freezer::of(t, &devices[0].0));

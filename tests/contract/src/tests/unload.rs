@@ -14,7 +14,7 @@ use crate::agent::with_a_failure;
 use crate::linger::Lingering;
 use crate::loading::{self, unload};
 use crate::logs::Debugfs;
-use crate::netlink::{binder_family, Listener};
+use crate::netlink::{binder_family, family, Listener};
 use crate::pages::pages_of;
 use crate::sg::file_object;
 use crate::shrinker::Shrinker;
@@ -239,6 +239,14 @@ case!(while_reports_are_listened_to, ["PARAM-7", "NL-1"], Stage::needs_driver_al
     leave(t);
     assert_eq!(binder_family().expect("look the family up"), None);
     assert_eq!(listener.unread().len(), 1, "reports that were sent can still be read");
+});
+
+case!(while_named_otherwise, ["PARAM-6", "NL-1"], Stage::needs_driver_alone, |t, ()| {
+    leave(t);
+    loading::load("name=another").expect("load it with another name");
+    let families = ["another", "binder"].map(|name| family(name).expect("look the family up").is_some());
+    assert_eq!(families, [true, false]);
+    expect_gone(t);
 });
 
 /// Loads the driver while the n-th possible failure of that happens. Returns whether there were so many.

@@ -197,6 +197,9 @@ case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], Logs::of, |t, logs| {
     assert_eq!(error.0, codes::BR_FROZEN_REPLY);
     check(&data, error);
     freezer.thaw().expect("thaw");
+    // The node is found, but the call is not for it.
+    check_refused(t, &logs, &manager, &manager.place(0, 0, &empty()), failed(Errno::EINVAL));
+    assert_eq!(sent_by(t, logs.failed(), &manager).pop().expect("a failure").node, 0);
     // Before the first one is answered.
     let commands =
         stream(|c| c.transaction(&client.place(0, 7, &empty())).transaction(&client.place(0, 8, &empty())));
