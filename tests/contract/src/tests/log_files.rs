@@ -21,10 +21,20 @@ pub(super) fn with_logs(t: &Stage) -> PathBuf {
 }
 
 /// The text of an open log.
-pub(super) fn text_of(mut log: File) -> String {
+fn text_of(mut log: File) -> String {
     let mut text = String::new();
     log.read_to_string(&mut text).expect("read a log");
     text
+}
+
+/// Reads an open log until it has no more than `head`: processes may still be ending.
+#[track_caller]
+pub(super) fn expect_nothing_but(head: &str, log: &mut File) {
+    until(&format!("the log has {head:?} alone"), || {
+        let mut text = String::new();
+        let is_read = log.rewind().and_then(|()| log.read_to_string(&mut text)).is_ok();
+        (!is_read || text == head).then_some(())
+    });
 }
 
 fn text(path: &Path) -> String {
@@ -78,12 +88,8 @@ case!(debugfs_has_them_too, ["OPEN-2", "REL-2", "BFS-12"], Debugfs::of, |t, debu
     let mut open = File::open(&file).expect("its file");
     port.kill();
     expect_gone(&file);
-    // The C driver's file cannot be read any more then. The process may still be ending.
-    until("it has nothing to show", || {
-        let mut rest = String::new();
-        let is_read = open.rewind().and_then(|()| open.read_to_string(&mut rest)).is_ok();
-        (!is_read || rest.is_empty()).then_some(())
-    });
+    // The C driver's file cannot be read any more then.
+    expect_nothing_but("", &mut open);
 });
 
 case!(opened_without_memory, ["BFS-12"], with_logs, |t, logs| {

@@ -8,7 +8,7 @@
 use super::faults::can_fail;
 use super::fd_arrays::with_array;
 use super::fds::{with_line, Line};
-use super::log_files::{text_of, with_logs};
+use super::log_files::{expect_nothing_but, with_logs};
 use super::*;
 use crate::agent::with_a_failure;
 use crate::linger::Lingering;
@@ -222,13 +222,16 @@ case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], Stage::needs_driver
 fn hold_logs(t: &Stage, logs: &Path) {
     let port = t.client();
     let its = format!("proc/{}", t.global_pid(&port));
-    let [state, its] = ["state", &its].map(|log| std::fs::File::open(logs.join(log)).expect("open a log"));
+    let [mut state, mut its] =
+        ["state", &its].map(|log| std::fs::File::open(logs.join(log)).expect("open a log"));
     port.kill();
     t.unmount();
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
-    assert_eq!(text_of(state), "binder state:\n");
+    expect_nothing_but("binder state:\n", &mut state);
+    drop(state);
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));
-    assert_eq!(text_of(its), "");
+    expect_nothing_but("", &mut its);
+    drop(its);
     expect_gone(t);
 }
 
