@@ -199,7 +199,7 @@ in_every_backend! {
     }
 }
 
-/// What a range leaves is enough for the next one, whoever sends it.
+/// The memory of a freed range is enough for the next one, whoever sends it.
 #[test]
 fn memory_of_a_freed_range_serves_other_senders() {
     let mut allocator = Allocator::<0, 0>::new(PAGE);
