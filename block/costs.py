@@ -38,12 +38,17 @@ def _null_blk(block):
                   f"insmod /lab/null_blk.ko gb=1 bs={block} memory_backed=1 irqmode=0 submit_queues=1 no_sched=1")
 
 
+def _nullb(block):
+    settings = f"blocksize={block} size=1024 memory_backed=1 irqmode=0 no_sched=1"
+    return Device(f"nullb, blocks of {block}", ("configfs", "nullb_rust"), "nullb0", f"insmod /lab/nullb_rust.ko; sh /lab/nullb nullb0 {settings}")
+
+
 def _ublk(target, mode, words):
     return Device(f"ublk, kublk's {target}, {mode}", ("ublk_drv",), "ublkb0", f"insmod /lab/ublk_drv.ko; {_KUBLK} -t {words}", "kublk")
 
 
 DEVICES = (
-    _null_blk(512), _null_blk(4096),
+    *(made(block) for block in (512, 4096) for made in (_null_blk, _nullb)),
     Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536"),
     *(_ublk(target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", "loop /tmp/file")) for mode, more in (
         ("copy", ""), ("user copy", "-u"), ("zero copy", "-z"), ("automatic buffers", "--auto_zc"))),
@@ -120,7 +125,8 @@ def table(rows):
 def files(device):
     """What the guest of a device needs: its paths, and the host's."""
     server = getattr(parts, device.server)() if device.server else {}
-    return {"/lab/measure": parts.measure(), **parts.modules(*device.modules), **server}
+    ours = parts.nullb() if "nullb_rust" in device.modules else {}
+    return {**parts.program("measure.rs"), **parts.modules(*(name for name in device.modules if not ours or name != "nullb_rust")), **ours, **server}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tomllib
 
-from lab import cache, debian, foreign, kernel, packages, proc, programs, say, source, stock
+from lab import cache, debian, foreign, kernel, module, packages, proc, programs, say, source, stock
 from lab.versions import BUILD, PINNED
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -14,7 +14,7 @@ GUEST = stock.NAMES[0]
 _PINS = tomllib.loads((HERE / "versions.toml").read_text())
 # Below kernel/ in the package of modules.
 _MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
-    ("configfs", "fs/configfs"), ("null_blk", "drivers/block/null_blk"), ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
+    ("configfs", "fs/configfs"), ("ext4", "fs/ext4"), ("jbd2", "fs/jbd2"), ("mbcache", "fs"), ("crc16", "lib/crc"), ("null_blk", "drivers/block/null_blk"), ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
 
 
 def install():
@@ -40,12 +40,19 @@ def modules(*names):
     return {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names}
 
 
-def measure():
-    """The program that reads and writes."""
-    made = BUILD / "block/measure"
+def nullb(*arguments):
+    """The null block device in Rust, as a module."""
+    folder = "-".join(["nullb", *(cache.key(argument) for argument in arguments)])
+    made = module.build(kernel.build(GUEST), HERE / "nullb", f"block/{folder}", "nullb_rust.ko", ("KRUSTFLAGS=-Dwarnings", *arguments))
+    return {"/lab/nullb_rust.ko": made, "/lab/nullb": HERE / "nullb/add"}
+
+
+def program(path):
+    """A program that is one file here: its path in a guest, and the host's."""
+    made = BUILD / "block" / pathlib.Path(path).stem
     made.parent.mkdir(parents=True, exist_ok=True)
-    proc.output(PINNED["rust"]["rustc"], "--edition", "2021", "-O", "-C", "target-feature=+crt-static", "-C", "strip=symbols", "-o", made, HERE / "measure.rs")
-    return made
+    proc.output(PINNED["rust"]["rustc"], "--edition", "2021", "-O", "-C", "target-feature=+crt-static", "-C", "strip=symbols", "-o", made, HERE / path)
+    return {f"/lab/{made.name}": made}
 
 
 def kublk():
@@ -69,6 +76,11 @@ def nbdkit():
     """nbdkit with its memory, and nbd-client."""
     plugin = f"usr/lib/{foreign.HERE.triple}/nbdkit/plugins/nbdkit-memory-plugin.so"
     return foreign.files(foreign.root(_PINS["nbdkit"]), "nbdkit", "nbd-client", loaded=[plugin])
+
+
+def ext4():
+    """What makes, mounts and checks ext4."""
+    return foreign.files(foreign.root(_PINS["e2fsprogs"]), "mkfs.ext4", "e2fsck") | modules("crc16", "mbcache", "jbd2", "ext4")
 
 
 def engine(profile="release"):

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Devices as folders of configfs, with the names that null_blk has for their attributes.
+
+use crate::{
+    cache::Cache,
+    device::{Completion, Data, Device, Failures, SECTOR_SHIFT},
+    edge::{has_subsystem, BadBlocks, Disk, Pages, Patience, Shape, PAGE},
+};
+use core::ops::Range;
+use kernel::{
+    configfs::{self, AttributeOperations, Group, Subsystem},
+    configfs_attrs,
+    cpu::nr_cpu_ids,
+    fmt::Write,
+    new_mutex,
+    page::PAGE_SIZE,
+    prelude::*,
+    str::{kstrtobool_bytes, parse_int::ParseInt, BStr, CStr, CString, Formatter},
+    sync::{Arc, Mutex},
+};
+
+const MIB: u64 = 1 << 20;
+
+/// A value of an attribute.
+trait Value: Sized {
+    /// `EINVAL` if the text is no such value.
+    fn parse(text: &[u8]) -> Result<Self>;
+    fn show(&self) -> u64;
+}
+
+impl Value for u64 {
+    fn parse(text: &[u8]) -> Result<Self> {
+        Self::from_str(BStr::from_bytes(text))
+    }
+    fn show(&self) -> u64 {
+        *self
+    }
+}
+
+impl Value for u32 {
+    fn parse(text: &[u8]) -> Result<Self> {
+        Self::from_str(BStr::from_bytes(text))
+    }
+    fn show(&self) -> u64 {
+        (*self).into()
+    }
+}
+
+impl Value for bool {
+    fn parse(text: &[u8]) -> Result<Self> {
+        kstrtobool_bytes(text)
+    }
+    fn show(&self) -> u64 {
+        (*self).into()
+    }
+}
+
+/// Declares what can be set while a device is off.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $id:literal $name:ident: $kind:ty = $default:expr,)*) => {
+        /// What a device will be when it is on.
+        struct Settings {
+            $($(#[$doc])* $name: $kind,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        $(
+            #[vtable]
+            impl AttributeOperations<$id> for Item {
+                type Data = Item;
+
+                fn show(item: &Item, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+                    let value = item.state.lock().settings.$name.show();
+                    line(page, value)
+                }
+
+                fn store(item: &Item, text: &[u8]) -> Result {
+                    let value = <$kind>::parse(text.trim_ascii())?;
+                    let mut state = item.state.lock();
+                    if state.disk.is_some() {
+                        return Err(EBUSY);
+                    }
+                    state.settings.$name = value;
+                    Ok(())
+                }
+            }
+        )*
+
+        fn item_type() -> &'static configfs::ItemType<Group<Item>, Item> {
+            configfs_attrs! {
+                container: Group<Item>,
+                data: Item,
+                attributes: [$($name: $id,)* power: 100, powercut: 101, badblocks: 102],
+            }
+        }
+
+        const FEATURES: &str =
+            concat!($(stringify!($name), ",",)* "power,powercut,badblocks\n");
+    };
+}
+
+settings! {
+    0 badblocks_once: bool = false,
+    1 badblocks_partial_io: bool = false,
+    /// Requests are handled where they may sleep.
+    2 blocking: bool = false,
+    /// In bytes.
+    3 blocksize: u32 = 512,
+    /// In MiB; 0 for none.
+    4 cache_size: u64 = 0,
+    /// For `irqmode` 2.
+    5 completion_nsec: u64 = 10_000,
+    6 discard: bool = false,
+    /// Writes can go through the cache.
+    7 fua: bool = true,
+    8 home_node: u32 = u32::MAX,
+    9 hw_queue_depth: u32 = 64,
+    /// 0: requests end in the caller; 1: as by an interrupt; 2: by a timer.
+    10 irqmode: u32 = 1,
+    /// Of a request, in sectors; 0 for the block layer's default.
+    11 max_sectors: u32 = 0,
+    12 memory_backed: bool = false,
+    /// The block layer gives the disk no I/O scheduler by itself.
+    13 no_sched: bool = false,
+    /// 2: a request queue. There is nothing else.
+    14 queue_mode: u32 = 2,
+    15 rotational: bool = false,
+    /// In MiB.
+    16 size: u64 = 250 << 10,
+    17 submit_queues: u32 = 1,
+}
+
+/// A folder of a device.
+#[pin_data]
+pub(crate) struct Item {
+    name: CString,
+    bad: Arc<BadBlocks>,
+    #[pin]
+    state: Mutex<State>,
+}
+
+struct State {
+    settings: Settings,
+    /// What was written, as long as the folder exists.
+    pages: Arc<Pages>,
+    /// The disk and its device, if it is on.
+    disk: Option<(Disk, Arc<Device>)>,
+}
+
+impl Item {
+    fn new(name: &CStr) -> Result<impl PinInit<Self, Error>> {
+        let state = State {
+            settings: Settings::default(),
+            pages: Arc::pin_init(Pages::new(), GFP_KERNEL)?,
+            disk: None,
+        };
+        let (name, bad) = (name.try_into()?, Arc::new(BadBlocks::new()?, GFP_KERNEL)?);
+        Ok(try_pin_init!(Self {
+            name,
+            bad,
+            state <- new_mutex!(state),
+        }))
+    }
+
+    /// Turns the device on or off. Sleeps. Fails as [`Disk::add`] does, and with `EINVAL`.
+    fn turn(&self, is_on: bool) -> Result {
+        let mut state = self.state.lock();
+        if is_on == state.disk.is_some() {
+            return Ok(());
+        }
+        if !is_on {
+            state.disk = None;
+            return Ok(());
+        }
+        state.settings.correct()?;
+        let device = Arc::new(self.device(&state)?, GFP_KERNEL)?;
+        let disk = Disk::add(&state.settings.shape(&self.name), device.clone())?;
+        state.disk = Some((disk, device));
+        Ok(())
+    }
+
+    fn device(&self, state: &State) -> Result<Device> {
+        let settings = &state.settings;
+        let pages = state.pages.clone();
+        let room = settings.cache_size.saturating_mul(MIB / PAGE as u64);
+        // CAST: A cache that does not fit into memory is not full before that.
+        let cache = || Cache::new(pages.clone(), room as usize, settings.blocksize);
+        Ok(Device {
+            data: match (settings.memory_backed, settings.cache_size) {
+                (false, _) => Data::Nowhere,
+                (true, 0) => Data::Memory(pages),
+                (true, _) => Data::Cached(KBox::pin_init(cache(), GFP_KERNEL)?),
+            },
+            bad: self.bad.clone(),
+            failures: Failures {
+                are_once: settings.badblocks_once,
+                are_partial: settings.badblocks_partial_io,
+                block_size: settings.blocksize,
+            },
+            completion: match settings.irqmode {
+                0 => Completion::Here,
+                1 => Completion::Interrupt,
+                _ => Completion::Timer(settings.completion_nsec),
+            },
+            patience: match settings.blocking {
+                true => Patience::MayWait,
+                false => Patience::MustNotWait,
+            },
+        })
+    }
+}
+
+impl Settings {
+    /// Changes values that would mean nothing, as null_blk does. `EINVAL` for those that cannot be.
+    fn correct(&mut self) -> Result {
+        let is_size = self.blocksize.is_power_of_two();
+        if !is_size || !(512..=PAGE as u32).contains(&self.blocksize) || self.queue_mode != 2 {
+            return Err(EINVAL);
+        }
+        self.submit_queues = self.submit_queues.clamp(1, nr_cpu_ids() as u32);
+        self.irqmode = self.irqmode.min(2);
+        if !self.memory_backed {
+            (self.cache_size, self.discard) = (0, false);
+        }
+        // The cache has a lock that sleeps.
+        self.blocking |= self.cache_size != 0;
+        Ok(())
+    }
+
+    fn shape<'a>(&self, name: &'a CStr) -> Shape<'a> {
+        Shape {
+            name,
+            sectors: self.size.saturating_mul(MIB) >> SECTOR_SHIFT,
+            block_size: self.blocksize,
+            most_sectors: self.max_sectors,
+            queues: self.submit_queues,
+            depth: self.hw_queue_depth,
+            // CAST: The greatest number is -1: any node.
+            node: self.home_node as i32,
+            may_sleep: self.blocking,
+            has_scheduler: !self.no_sched,
+            is_rotational: self.rotational,
+            may_discard: self.discard,
+            has_cache: self.cache_size != 0,
+            has_fua: self.fua,
+        }
+    }
+}
+
+/// Writes a value and a newline. Returns the length.
+fn line(page: &mut [u8; PAGE_SIZE], value: u64) -> Result<usize> {
+    let mut writer = Formatter::new(page);
+    writer.write_fmt(fmt!("{value}\n"))?;
+    Ok(writer.bytes_written())
+}
+
+/// `power`: 1 makes the disk, 0 removes it and keeps its data.
+#[vtable]
+impl AttributeOperations<100> for Item {
+    type Data = Item;
+
+    fn show(item: &Item, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let is_on = item.state.lock().disk.is_some();
+        line(page, is_on.into())
+    }
+
+    fn store(item: &Item, text: &[u8]) -> Result {
+        item.turn(bool::parse(text.trim_ascii())?)
+    }
+}
+
+/// `powercut`: a number cuts the power of a device with a cache. The number decides which of the
+/// data survive that no flush has made durable. All accesses fail until the device is turned off
+/// and on again.
+#[vtable]
+impl AttributeOperations<101> for Item {
+    type Data = Item;
+
+    fn show(item: &Item, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let device = item.on();
+        let is_cut = matches!(device.as_deref().map(|device| &device.data), Some(Data::Cached(cache)) if cache.is_cut());
+        line(page, is_cut.into())
+    }
+
+    fn store(item: &Item, text: &[u8]) -> Result {
+        let seed = u64::parse(text.trim_ascii())?;
+        let device = item.on().ok_or(ENODEV)?;
+        match &device.data {
+            Data::Cached(cache) => cache.cut(seed),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+/// `badblocks`: `+FIRST-LAST` makes sectors bad, `-FIRST-LAST` good.
+#[vtable]
+impl AttributeOperations<102> for Item {
+    type Data = Item;
+
+    fn show(item: &Item, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        Ok(item.bad.show(page))
+    }
+
+    fn store(item: &Item, text: &[u8]) -> Result {
+        match text.trim_ascii() {
+            [b'+', rest @ ..] => item.bad.add(sectors(rest)?),
+            [b'-', rest @ ..] => item.bad.remove(sectors(rest)?),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+/// Parses `FIRST-LAST`.
+fn sectors(text: &[u8]) -> Result<Range<u64>> {
+    let at = text.iter().position(|byte| *byte == b'-').ok_or(EINVAL)?;
+    let (first, last) = (u64::parse(&text[..at])?, u64::parse(&text[at + 1..])?);
+    let end = last.checked_add(1).ok_or(EINVAL)?;
+    (first < end).then_some(first..end).ok_or(EINVAL)
+}
+
+impl Item {
+    /// Returns the device if it is on.
+    fn on(&self) -> Option<Arc<Device>> {
+        let state = self.state.lock();
+        state.disk.as_ref().map(|(_, device)| device.clone())
+    }
+}
+
+/// The folder of all devices.
+#[pin_data]
+pub(crate) struct Items {}
+
+#[vtable]
+impl configfs::GroupOperations for Items {
+    type Child = Item;
+
+    fn make_group(&self, name: &CStr) -> Result<impl PinInit<Group<Item>, Error>> {
+        Ok(Group::new(name.try_into()?, item_type(), Item::new(name)?))
+    }
+}
+
+#[vtable]
+impl AttributeOperations<0> for Items {
+    type Data = Items;
+
+    fn show(_: &Items, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let mut writer = Formatter::new(page);
+        writer.write_str(FEATURES)?;
+        Ok(writer.bytes_written())
+    }
+}
+
+/// Makes the folder of devices: `nullb`, or `nullb_rust` beside the driver in C.
+pub(crate) fn register() -> Result<Pin<KBox<Subsystem<Items>>>> {
+    let of_all = configfs_attrs! {
+        container: Subsystem<Items>,
+        data: Items,
+        child: Item,
+        attributes: [features: 0],
+    };
+    // The kernel's `Subsystem` does not survive a failure: its drop unregisters what is not
+    // registered (Linux 7.3.4).
+    let name = match has_subsystem(c"nullb") {
+        true => c"nullb_rust",
+        false => c"nullb",
+    };
+    let folder = Subsystem::new(name, of_all, try_pin_init!(Items {}));
+    KBox::pin_init(folder, GFP_KERNEL)
+}

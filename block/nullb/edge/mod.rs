@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The only code that is `unsafe`: what the driver needs of the kernel, in types that are safe to
+//! use.
+
+use kernel::{prelude::*, str::CStr};
+
+mod badblocks;
+mod disk;
+mod inline;
+mod pages;
+mod request;
+
+pub(crate) use {
+    badblocks::BadBlocks,
+    disk::{Disk, Shape},
+    pages::{Pages, Patience, PAGE},
+    request::{Begun, Given, Operation, Segment, Status},
+};
+
+/// Returns whether configfs has a folder of this name at its top. Sleeps.
+pub(crate) fn has_subsystem(name: &CStr) -> bool {
+    // SAFETY: The name ends with a NUL, and this is a process.
+    unsafe { inline::nullb_has_subsystem(name.as_char_ptr()) }
+}
