@@ -14,22 +14,19 @@
 
 use crate::medium::{Durable, Medium};
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
 use alloc::vec::Vec;
 use crc::{Crc, CRC_64_XZ};
 
-/// The device behind the cache, with the blocks that the cache does not have.
-pub trait Backing {
-    fn read(&self, block: u64) -> u64;
-
-    /// Writes a block durably.
-    fn write(&mut self, block: u64, data: u64);
-}
-
-/// The sizes of a cache. Its data are words, so that a crash has few outcomes to be enumerated.
+/// The sizes of a cache.
 #[derive(Clone, Copy)]
 pub struct Layout {
+    /// The entries of the log: at least 2.
     pub log: usize,
+    /// The blocks for which there is room.
     pub slots: usize,
+    /// The words of a block.
+    pub block: usize,
 }
 
 const HEADER: usize = 3;
@@ -46,16 +43,25 @@ impl Layout {
     }
 
     fn data(&self, slot: usize) -> usize {
-        2 * HEADER + self.log * ENTRY + slot
+        2 * HEADER + self.log * ENTRY + slot * self.block
     }
 }
 
 const SUM: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
 
 pub(crate) fn sum(words: &[u64]) -> u64 {
+    sum_of_both(words, &[])
+}
+
+fn sum_of_both(words: &[u64], more: &[u64]) -> u64 {
     let mut digest = SUM.digest();
-    words.iter().for_each(|word| digest.update(&word.to_le_bytes()));
+    words.iter().chain(more).for_each(|word| digest.update(&word.to_le_bytes()));
     digest.finalize()
+}
+
+/// Reads words of a medium.
+fn load(medium: &impl Medium, at: usize, words: usize) -> Vec<u64> {
+    (at..at + words).map(|at| medium.load(at)).collect()
 }
 
 /// A write that found no room: [write back](Cache::write_back) first.
@@ -98,26 +104,29 @@ impl<M: Medium> Cache<M> {
 
     /// Finds what the medium has after a crash. `None` if no cache was made there.
     pub fn recover(mut medium: M, layout: Layout) -> Option<Self> {
-        let read = |at: usize, words: usize| (at..at + words).map(|at| medium.load(at)).collect::<Vec<_>>();
-        let headers = [0, HEADER].map(|at| read(at, HEADER));
+        let headers = [0, HEADER].map(|at| load(&medium, at, HEADER));
         let valid = headers.iter().filter(|header| header[0] != 0 && header[2] == sum(&header[..2]));
         let [header, first, _] = valid.max_by_key(|header| header[0])?[..] else { return None };
         let mut entries = VecDeque::new();
         let mut newest = BTreeMap::new();
+        let mut is_free = vec![true; layout.slots];
         for number in (first..).take(layout.log) {
-            let [found, block, slot, given] = read(layout.entry(number), ENTRY)[..] else { break };
-            let data = (slot < layout.slots as u64).then(|| medium.load(layout.data(slot as usize)));
-            if found != number || data.is_none_or(|data| given != sum(&[number, block, slot, data])) {
+            let [found, block, slot, given] = load(&medium, layout.entry(number), ENTRY)[..] else { break };
+            let slot = slot as usize;
+            let data = (slot < layout.slots).then(|| load(&medium, layout.data(slot), layout.block));
+            let is_whole = |data: Vec<u64>| given == sum_of_both(&[number, block, slot as u64], &data);
+            if found != number || !data.is_some_and(is_whole) {
                 break;
             }
-            entries.push_back((block, slot as usize));
+            entries.push_back((block, slot));
             newest.insert(block, number);
+            is_free[slot] = false;
         }
         let end = first + entries.len() as u64;
         // The next write has the number of one that had not ended. What is durable of that one must not become valid by
         // the number of the next.
         let _ = medium.write(layout.entry(end), &[0; ENTRY]);
-        let free = (0..layout.slots).filter(|slot| entries.iter().all(|(_, used)| used != slot)).collect();
+        let free = (0..layout.slots).filter(|slot| is_free[*slot]).collect();
         Some(Self { medium, layout, entries, first, newest, free, header: header + 1 })
     }
 
@@ -126,23 +135,29 @@ impl<M: Medium> Cache<M> {
         &mut self.medium
     }
 
-    pub fn read(&self, block: u64, backing: &impl Backing) -> u64 {
-        let Some(number) = self.newest.get(&block) else { return backing.read(block) };
+    /// Returns the newest data of a block. `None` if only the backing device has them.
+    pub fn read(&self, block: u64) -> Option<Vec<u64>> {
+        let number = self.newest.get(&block)?;
         let (_, slot) = self.entries[(number - self.first) as usize];
-        self.medium.load(self.layout.data(slot))
+        Some(load(&self.medium, self.layout.data(slot), self.layout.block))
     }
 
     /// Writes a block; it is durable then.
-    pub fn write(&mut self, block: u64, data: u64) -> Result<Durable, Full> {
+    ///
+    /// # Panics
+    ///
+    /// If the data do not have the length of a block.
+    pub fn write(&mut self, block: u64, data: &[u64]) -> Result<Durable, Full> {
+        assert_eq!(data.len(), self.layout.block, "a block has another length");
         // The place behind the last entry stays free: recovery marks the end of the log there.
         if self.entries.len() + 1 >= self.layout.log {
             return Err(Full);
         }
         let slot = self.free.pop().ok_or(Full)?;
         let number = self.first + self.entries.len() as u64;
-        let stored = self.medium.store(self.layout.data(slot), &[data]);
+        let stored = self.medium.store(self.layout.data(slot), data);
         let flushed = self.medium.flush(stored);
-        let given = sum(&[number, block, slot as u64, data]);
+        let given = sum_of_both(&[number, block, slot as u64], data);
         let entry = self.medium.store(self.layout.entry(number), &[number, block, slot as u64, given]);
         let entry = self.medium.flush(entry);
         self.entries.push_back((block, slot));
@@ -150,18 +165,20 @@ impl<M: Medium> Cache<M> {
         Ok(self.medium.fence([flushed, entry]))
     }
 
-    /// Moves the oldest entry to the backing device; `false` if there is none.
-    pub fn write_back(&mut self, backing: &mut impl Backing) -> bool {
-        let Some((block, slot)) = self.entries.pop_front() else { return false };
+    /// Moves the oldest entry to the backing device; `false` if there is none. `write` is called with its block if that is
+    /// the newest there is, and makes it durable. If it fails, nothing changes.
+    pub fn write_back<E>(&mut self, write: impl FnOnce(u64, &[u64]) -> Result<(), E>) -> Result<bool, E> {
+        let Some(&(block, slot)) = self.entries.front() else { return Ok(false) };
         if self.newest.get(&block) == Some(&self.first) {
-            backing.write(block, self.medium.load(self.layout.data(slot)));
+            write(block, &load(&self.medium, self.layout.data(slot), self.layout.block))?;
             self.newest.remove(&block);
         }
+        self.entries.pop_front();
         self.first += 1;
         self.write_header();
         // Not before: the header of before still leads to it.
         self.free.push(slot);
-        true
+        Ok(true)
     }
 
     fn write_header(&mut self) {

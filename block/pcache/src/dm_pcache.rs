@@ -7,7 +7,7 @@
 //! on with the key sets of the time when the segment was last used. A key of theirs counts if the generation of its data's
 //! segment is that of now.
 
-use crate::cache::{sum, Backing};
+use crate::cache::sum;
 use crate::crash::{Design, Disk, Simulated};
 use crate::medium::Medium;
 use alloc::collections::BTreeMap;
