@@ -9,6 +9,13 @@ _EXPECTED = """ram: 0 failed
 discarded: 0 bytes are left
 file: 0 failed, blocks of 4096, write back
 kept: yes
+cached: 0 failed
+cached: some data are in the cache alone
+cached: the same after the server was killed
+Error: /tmp/data
+
+Caused by:
+    the file has something that is no cache
 flaky: some failed
 slow: more than a second
 Error: the block size is a power of two from 512 to 4096, not 1000

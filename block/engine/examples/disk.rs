@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk of memory or of a file, until a signal ends it. Prints its path.
+//! A disk of memory or of a file, with a cache or without one, until a signal ends it. Prints its path.
 
 use anyhow::Context;
-use block_engine::{delete, flaky, slow, Disk, FileStorage, Ram, Storage};
+use block_engine::{delete, flaky, slow, Cached, Disk, FileStorage, Ram, Storage};
 use clap::{Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 use std::path::{Path, PathBuf};
@@ -31,6 +31,14 @@ enum Kind {
     },
     /// A file, or a block device
     File { path: PathBuf },
+    /// The same, behind a write-back cache in another file
+    Cached {
+        path: PathBuf,
+        cache: PathBuf,
+        /// The size of a new cache
+        #[arg(default_value_t = 64)]
+        mebibytes: u64,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -40,9 +48,10 @@ fn main() -> anyhow::Result<()> {
     signals.thread_block()?;
     let disk = Disk::default().block(block);
     match storage {
-        Kind::File { path } => {
-            let file = FileStorage::open(&path).with_context(|| path.display().to_string())?;
-            serve(disk, file, signals)
+        Kind::File { path } => serve(disk, open(&path)?, signals),
+        Kind::Cached { path, cache, mebibytes } => {
+            let cached = Cached::open(&cache, mebibytes << 20, open(&path)?);
+            serve(disk, cached.with_context(|| cache.display().to_string())?, signals)
         }
         Kind::Ram { mebibytes, fail, delay } => {
             let ram = Ram::new(mebibytes << 20);
@@ -54,6 +63,10 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
+}
+
+fn open(path: &Path) -> anyhow::Result<FileStorage> {
+    FileStorage::open(path).with_context(|| path.display().to_string())
 }
 
 fn serve(disk: Disk, storage: impl Storage, signals: SigSet) -> anyhow::Result<()> {

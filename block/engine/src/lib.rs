@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 #![doc = include_str!("../README.md")]
 
+mod cached;
 mod serve;
 mod storage;
 mod storages;
 
+pub use cached::Cached;
 pub use serve::{delete, Disk, Error};
 pub use storage::{Durability, Features, Storage};
 pub use storages::{flaky, slow, FileStorage, Ram};
