@@ -33,14 +33,19 @@ class Device:
     server: str = ""
 
 
-def _null_blk(block):
+def null_blk(block, queues=1):
+    """null_blk, with blocks of so many bytes, in memory."""
     return Device(f"null_blk, blocks of {block}", ("configfs", "null_blk"), "nullb0",
-                  f"insmod /lab/null_blk.ko gb=1 bs={block} memory_backed=1 irqmode=0 submit_queues=1 no_sched=1")
+                  f"insmod /lab/null_blk.ko gb=1 bs={block} memory_backed=1 irqmode=0 submit_queues={queues} no_sched=1")
 
 
-def _nullb(block):
-    settings = f"blocksize={block} size=1024 memory_backed=1 irqmode=0 no_sched=1"
+def nullb(block, queues=1):
+    """The same in Rust."""
+    settings = f"blocksize={block} size=1024 memory_backed=1 irqmode=0 submit_queues={queues} no_sched=1"
     return Device(f"nullb, blocks of {block}", ("configfs", "nullb_rust"), "nullb0", f"insmod /lab/nullb_rust.ko; sh /lab/nullb nullb0 {settings}")
+
+
+BRD = Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=262144")
 
 
 def _ublk(target, mode, words):
@@ -48,8 +53,8 @@ def _ublk(target, mode, words):
 
 
 DEVICES = (
-    *(made(block) for block in (512, 4096) for made in (_null_blk, _nullb)),
-    Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536"),
+    *(made(block) for block in (512, 4096) for made in (null_blk, nullb)),
+    BRD,
     *(_ublk(target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", "loop /tmp/file")) for mode, more in (
         ("copy", ""), ("user copy", "-u"), ("zero copy", "-z"), ("automatic buffers", "--auto_zc"))),
     Device("ublk, engine's memory, copy", ("ublk_drv",), "ublkb0", "insmod /lab/ublk_drv.ko; /lab/disk ram 64 &", "engine"),
@@ -78,24 +83,38 @@ def run():
 def measure(device):
     """{(way, bytes): Cost} of a device."""
     accesses = list(itertools.product(WAYS, SIZES))
-    loads = "\n".join(f"/lab/measure /dev/{device.name} {way} {size} || exit" for way, size in accesses)
+    output, (counts, code), functions = boot(device, [f"{way} {size}" for way, size in accesses], [("locked.c",), ("code.c",)])
+    found, names = cells(output), symbols.Names(functions)
+    counted, executed = (plugins.operations(found, seen) for seen in (counts, code))
+    return {access: cost(device.modules[-1], names, *of) for access, *of in zip(accesses, counted, executed, strict=True)}
+
+
+def boot(device, loads, watchers, cpus=1, before=""):
+    """What measure.rs prints for loads of a device, one line each; what plugins of QEMU have seen, by their names and words; and the functions
+    of the kernel and its modules. `before` is a command."""
+    lines = "\n".join(f"/lab/measure /dev/{device.name} {load} || exit" for load in loads)
     script = (f"dd if=/dev/zero of=/tmp/file bs=1M count=64 2>/dev/null\nsleep {bench.SETTLE}\n"
               + "".join(f"insmod /lab/{name}.ko\n" for name in device.modules[:-1]) +
-              f'{device.script}\nuntil [ "0$(cat /sys/block/{device.name}/size)" -gt 0 ]; do sleep 0.1; done\n{loads}\ngrep "\\[" /proc/kallsyms >/out/symbols')
+              f'{device.script}\nuntil [ "0$(cat /sys/block/{device.name}/size)" -gt 0 ]; do sleep 0.1; done\n{before}\n{lines}\ngrep "\\[" /proc/kallsyms >/out/symbols')
     built = kernel.build(parts.GUEST)
-    with tempfile.TemporaryDirectory() as folder, say.Step(device.title) as step:
-        counters = [plugins.compiled(name, pathlib.Path(tempfile.mkdtemp(dir=folder))) for name in ("locked.c", "code.c")]
+    with tempfile.TemporaryDirectory() as folder, say.Step(f"{device.title}, CPUs: {cpus}") as step:
+        counters = [plugins.compiled(name, pathlib.Path(tempfile.mkdtemp(dir=folder)), *words) for name, *words in watchers]
         options = [option for words, _ in counters for option in words]
         job = guest.Job(argv=["/bin/sh", "-c", script], driver="none", files=files(device), icount=True, timeout=1800,
-                        boot=bench.BOOT, qemu=(*options, "-smp", "1"), memory=1024)
+                        boot=bench.BOOT, qemu=(*options, "-smp", str(cpus)), memory=1024)
         result = guest.run(built, job, step.hear)
         if not result.good:
             raise say.LabError(f"{device.title}: {'; '.join(result.problems) or result.output[-500:]}")
-        lengths = [list(map(int, line.split())) for line in result.output.strip().splitlines()[-len(accesses):]]
-        cells = [{"measured": {"count": {"n1": short, "n2": long, "t1": range(repeats)}}, "batch": 1} for short, long, repeats in lengths]
-        counted, executed = (plugins.operations(cells, seen.read_text()) for _, seen in counters)
-    names = symbols.Names(symbols.read(bench.kernel_symbols(parts.GUEST) + result.files["symbols"].decode()))
-    return {access: cost(device.modules[-1], names, *of) for access, *of in zip(accesses, counted, executed, strict=True)}
+        output = result.output.strip().splitlines()[-len(loads):]
+        functions = symbols.read(bench.kernel_symbols(parts.GUEST) + result.files["symbols"].decode())
+        return output, [seen.read_text() for _, seen in counters], functions
+
+
+def cells(output, threads=1):
+    """What was measured, as binder-bench describes it, from lines of measure.rs with so many threads."""
+    lengths = (map(int, line.split()) for line in output)
+    return [{"workload": "block", "case": "", "measured": {"count": {"n1": short, "n2": long, "t1": range(repeats)}}, "batch": 1, "pairs": threads}
+            for short, long, repeats in lengths]
 
 
 def cost(module, names, counted, executed):

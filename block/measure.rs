@@ -1,31 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reads or writes a block device in windows that a plugin of QEMU counts (`tools/report/plugin.h`).
 //!
-//!     measure DEVICE read|write BYTES
+//!     measure DEVICE read|write BYTES [THREADS]
 //!
 //! Each access waits for its end and bypasses the page cache. A window of `n` accesses takes
-//! `a + n·b` instructions, so two lengths of window give `b`.
+//! `a + n·b` instructions, so two lengths of window give `b`. Each thread has a CPU and a part of
+//! the device for itself.
 
 use std::alloc::{alloc_zeroed, Layout};
 use std::fs::{File, OpenOptions};
 use std::io::Result;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 #[path = "../tools/binder-bench/src/marks.rs"]
 mod marks;
 use marks::mark;
 
 const O_DIRECT: i32 = 0o40000;
-/// The part of the device that is accessed, from its start.
+/// The part of the device that a thread accesses.
 const AREA: u64 = 16 << 20;
 const REPEATS: usize = 31;
-/// Accesses before the first window: by then caches and free lists are as they stay.
+/// Accesses before the first window.
 const WARMUP: u64 = 64;
+
+unsafe extern "C" {
+    fn sched_setaffinity(pid: i32, size: usize, mask: *const u64) -> i32;
+}
 
 struct Access {
     device: File,
     writes: bool,
     buffer: &'static mut [u8],
+    area: Range<u64>,
     next: u64,
 }
 
@@ -35,16 +44,35 @@ impl Access {
             true => self.device.write_all_at(self.buffer, self.next)?,
             false => self.device.read_exact_at(self.buffer, self.next)?,
         }
-        self.next = (self.next + self.buffer.len() as u64) % AREA;
+        self.next += self.buffer.len() as u64;
+        if self.next == self.area.end {
+            self.next = self.area.start;
+        }
         Ok(())
     }
 
-    fn window(&mut self, accesses: u64) -> Result<()> {
-        mark::<{ marks::START }>();
+    /// Memory behind the area exists from now on, and so do caches and free lists.
+    fn warm_up(&mut self, writes: bool) -> Result<()> {
+        self.writes = true;
+        (0..(self.area.end - self.area.start) / self.buffer.len() as u64).try_for_each(|_| self.once())?;
+        self.writes = writes;
+        (0..WARMUP).try_for_each(|_| self.once())
+    }
+
+    /// All threads begin and end a window together. The cost of that is the same for all lengths.
+    fn window(&mut self, accesses: u64, together: &Barrier) -> Result<()> {
+        together.wait();
         let done = (0..accesses).try_for_each(|_| self.once());
-        mark::<{ marks::END }>();
+        together.wait();
         done
     }
+}
+
+/// The calling thread stays on this CPU.
+fn pin(cpu: usize) {
+    let mask = 1u64 << cpu;
+    // SAFETY: the mask is there, and has this size.
+    assert_eq!(unsafe { sched_setaffinity(0, size_of_val(&mask), &mask) }, 0, "there is no CPU {cpu}");
 }
 
 /// Window lengths: the long one stays below a tick.
@@ -64,20 +92,45 @@ fn memory(size: usize) -> &'static mut [u8] {
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [path, way, size] = &words[..] else { panic!("measure DEVICE read|write BYTES") };
+    let [path, way, size, threads @ ..] = &words[..] else {
+        panic!("measure DEVICE read|write BYTES [THREADS]")
+    };
     let size: usize = size.parse().expect("bytes");
-    let device = OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(path)?;
-    let mut access = Access { device, writes: true, buffer: memory(size), next: 0 };
-    // Memory behind the device exists from now on.
-    (0..AREA / size as u64).try_for_each(|_| access.once())?;
-    access.writes = way == "write";
-    (0..WARMUP).try_for_each(|_| access.once())?;
+    let threads = threads.first().map_or(1, |threads| threads.parse().expect("a number of threads"));
     let (short, long) = lengths(size);
+    let together = Arc::new(Barrier::new(threads));
+    let begun = |cpu: usize| -> Result<Access> {
+        let device = OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(path)?;
+        let start = cpu as u64 * AREA;
+        let mut access =
+            Access { device, writes: true, buffer: memory(size), area: start..start + AREA, next: start };
+        access.warm_up(way == "write")?;
+        Ok(access)
+    };
+    for cpu in 1..threads {
+        let (mut access, together) = (begun(cpu)?, together.clone());
+        thread::spawn(move || {
+            pin(cpu);
+            for accesses in [short, long].repeat(REPEATS) {
+                access.window(accesses, &together).expect("access the device");
+            }
+        });
+    }
+    let mut access = begun(0)?;
+    if threads > 1 {
+        pin(0);
+    }
     for _ in 0..REPEATS {
-        mark::<{ marks::SHORT_WINDOW }>();
-        access.window(short)?;
-        mark::<{ marks::LONG_WINDOW }>();
-        access.window(long)?;
+        for accesses in [short, long] {
+            match accesses == short {
+                true => mark::<{ marks::SHORT_WINDOW }>(),
+                false => mark::<{ marks::LONG_WINDOW }>(),
+            }
+            mark::<{ marks::START }>();
+            let done = access.window(accesses, &together);
+            mark::<{ marks::END }>();
+            done?;
+        }
     }
     mark::<{ marks::WINDOWS_END }>();
     println!("{short} {long} {REPEATS}");

@@ -76,7 +76,7 @@ def collect(chosen, quantities):
 def _boot(driver, quantity, steps):
     """The boot for one quantity, or for several between semicolons."""
     script = f"$b growth --steps {steps} --quantities '{quantity}' $words --output /out/result.json"
-    return bench.Boot(f"growth {driver}, {quantity}", driver, script, ("stretches.c", *_addresses()),
+    return bench.Boot(f"growth {driver}, {quantity}", driver, script, ("stretches.c", *addresses(bench.COUNTED)),
                       timeout=_PATIENCE.get(driver, _TIMEOUT))
 
 
@@ -102,13 +102,13 @@ def _measured(driver, quantity, steps):
         return content, problems
 
 
-def _addresses():
-    """The kernel's addresses that the plugin needs."""
-    addresses = {symbol: address for address, _, symbol in (line.split() for line in bench.kernel_symbols(bench.COUNTED).splitlines())}
+def addresses(guest):
+    """The addresses of a guest's kernel that the plugin needs, as words for it."""
+    found = {symbol: address for address, _, symbol in (line.split() for line in bench.kernel_symbols(guest).splitlines())}
     # A compiler may have put the one function into the other.
-    batch = next(addresses[symbol] for symbol in ("rcu_do_batch", "rcu_core") if symbol in addresses)
-    behind = min(address for address in addresses.values() if address > batch)
-    return [f"count={addresses['__preempt_count']}", f"entry={addresses['entry_SYSCALL_64']}", f"batch={batch}", f"behind={behind}"]
+    batch = next(found[symbol] for symbol in ("rcu_do_batch", "rcu_core") if symbol in found)
+    behind = min(address for address in found.values() if address > batch)
+    return [f"count={found['__preempt_count']}", f"entry={found['entry_SYSCALL_64']}", f"batch={batch}", f"behind={behind}"]
 
 
 def _chosen(program, only="", steps=None):
