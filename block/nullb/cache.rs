@@ -66,7 +66,7 @@ impl Cache {
     }
 
     /// Transfers the bytes of a request that are in a range, which begins with its first one, or
-    /// does what else it wants. Sleeps. `ENOMEM`, `EOPNOTSUPP`, `EIO` if the power is gone.
+    /// executes its other operation. Sleeps. `ENOMEM`, `EOPNOTSUPP`, `EIO` if the power is gone.
     pub(crate) fn transfer(
         &self,
         request: &Begun,

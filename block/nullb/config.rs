@@ -59,7 +59,7 @@ impl Value for bool {
 /// Declares what can be set while a device is off.
 macro_rules! settings {
     ($($(#[$doc:meta])* $id:literal $name:ident: $kind:ty = $default:expr,)*) => {
-        /// What a device will be when it is on.
+        /// The attributes of a device, which take effect when it is turned on.
         struct Settings {
             $($(#[$doc])* $name: $kind,)*
         }

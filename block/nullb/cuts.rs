@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Cuts the power of a disk again and again, and checks what is left: of each block the data that
-//! were flushed last, or others that were written after that.
+//! Cuts the power of a disk again and again, and checks each block. It has the data that were
+//! flushed last, or data of a later write.
 //!
 //!     cuts FOLDER DEVICE BLOCK CUTS SEED
 //!

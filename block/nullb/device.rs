@@ -23,7 +23,7 @@ pub(crate) enum Completion {
     Timer(u64),
 }
 
-/// Where the data are.
+/// The place of the data.
 pub(crate) enum Data {
     /// Nowhere: reads leave memory as it is.
     Nowhere,

@@ -24,7 +24,7 @@ use kernel::{
 const FEATURE_WRITE_CACHE: bindings::blk_features_t = 1 << 0;
 const FEATURE_FUA: bindings::blk_features_t = 1 << 1;
 
-/// What the block layer has to know of a disk.
+/// The properties of a disk that the block layer uses.
 pub(crate) struct Shape<'a> {
     pub(crate) name: &'a CStr,
     pub(crate) sectors: u64,

@@ -9,7 +9,7 @@ use kernel::{
     prelude::*,
 };
 
-// Each `size` is that of bytes that are there, in one page. None sleeps but where it says so.
+// Each `size` is that of bytes that are there, in one page. None sleeps unless its comment states that.
 unsafe extern "C" {
     /// Copies between two pages.
     pub(super) fn nullb_copy(

@@ -9,7 +9,7 @@ use kernel::{bindings, page::PAGE_SIZE, prelude::*, sync::rcu, types::Opaque};
 /// The bytes of a page.
 pub(crate) const PAGE: usize = PAGE_SIZE;
 
-/// Whether a function may wait for memory.
+/// A function may wait for memory, or must not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     MayWait,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests of the block layer: what they want, their memory, and how each ends exactly once.
+//! Requests of the block layer: their operations, their memory, and how each ends exactly once.
 
 use super::{inline::*, pages::PAGE};
 use core::{marker::PhantomData, ptr::NonNull};
@@ -31,7 +31,7 @@ pub(super) struct Pdu {
     timer: bindings::hrtimer,
 }
 
-/// What a request wants.
+/// The operation of a request.
 pub(crate) enum Operation {
     Read,
     Write {
@@ -75,7 +75,7 @@ impl Begun {
         unsafe { self.0.as_ref() }
     }
 
-    /// Returns what the request wants.
+    /// Returns the operation.
     #[inline(always)]
     pub(crate) fn operation(&self) -> Operation {
         let flags = self.get().cmd_flags;
@@ -143,7 +143,7 @@ impl Begun {
     }
 
     /// Puts the request back, because there is no memory for it now, or ends it if that was often so.
-    /// What it has written is written again.
+    /// The next try writes all of it again.
     #[cold]
     pub(crate) fn put_back(mut self) -> Given {
         const IS_PUT_BACK: u32 = 1 << bindings::rqf_flags___RQF_DONTPREP;

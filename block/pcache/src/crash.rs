@@ -114,7 +114,7 @@ impl Disk {
     }
 }
 
-/// A cache that can crash. What is written to a block is a number.
+/// A cache that can crash. The data of a block are a number.
 pub trait Design: Sized {
     fn create() -> Self;
     /// Returns whether there was room.
