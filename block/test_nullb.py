@@ -28,6 +28,15 @@ bad +6-5: Invalid argument
 bad +5: Invalid argument
 bad +x-y: Invalid argument
 once: bad, then good; without memory: Invalid argument
+log: 4, on: Device or resource busy
+2 changes: 12
+4 changes: 02
+3 changes: 32
+0 changes: 0
+1 changes: 10
+log: 2, off: Invalid argument
+2 changes: 14
+with data: Invalid argument; no log: Invalid argument
 long: File name too long
 blocksize=768: Invalid argument
 blocksize=8192: Invalid argument
@@ -37,7 +46,9 @@ cuts, blocks of 512: some are lost, some kept
 cuts, blocks of 4096: some are lost, some kept
 unloaded
 beside null_blk: 524288000 524288000
+null_blk has no write_log
 null_blk has no powercut
+null_blk has no replay
 """
 # Of losses of power in a test, with a file system.
 _CUTS = 8
@@ -51,7 +62,7 @@ def test_disks():
 
 
 def test_ext4_survives():
-    assert ext4(_CUTS) == f"{_CUTS} cuts, all files are there\n"
+    assert ext4(_CUTS) == f"{_CUTS} cuts, all files are there; states behind writes have no error\n"
 
 
 def test_a_cache_that_forgets_is_noticed():

@@ -6,6 +6,7 @@ use crate::{
     cache::Cache,
     device::{Completion, Data, Device, Failures, SECTOR_SHIFT},
     edge::{has_subsystem, BadBlocks, Disk, Pages, Patience, Shape, PAGE},
+    log::Log,
 };
 use core::ops::Range;
 use kernel::{
@@ -96,12 +97,12 @@ macro_rules! settings {
             configfs_attrs! {
                 container: Group<Item>,
                 data: Item,
-                attributes: [$($name: $id,)* power: 100, powercut: 101, badblocks: 102],
+                attributes: [$($name: $id,)* power: 100, powercut: 101, badblocks: 102, replay: 103],
             }
         }
 
         const FEATURES: &str =
-            concat!($(stringify!($name), ",",)* "power,powercut,badblocks\n");
+            concat!($(stringify!($name), ",",)* "power,powercut,badblocks,replay\n");
     };
 }
 
@@ -134,6 +135,8 @@ settings! {
     /// In MiB.
     16 size: u64 = 250 << 10,
     17 submit_queues: u32 = 1,
+    /// Writes are logged, so that `replay` can go back.
+    18 write_log: bool = false,
 }
 
 /// A folder of a device.
@@ -149,6 +152,8 @@ struct State {
     settings: Settings,
     /// What was written, as long as the folder exists.
     pages: Arc<Pages>,
+    /// All changes of these.
+    log: Option<Arc<Log>>,
     /// The disk and its device, if it is on.
     disk: Option<(Disk, Arc<Device>)>,
 }
@@ -158,6 +163,7 @@ impl Item {
         let state = State {
             settings: Settings::default(),
             pages: Arc::pin_init(Pages::new(), GFP_KERNEL)?,
+            log: None,
             disk: None,
         };
         let (name, bad) = (name.try_into()?, Arc::new(BadBlocks::new()?, GFP_KERNEL)?);
@@ -179,6 +185,13 @@ impl Item {
             return Ok(());
         }
         state.settings.correct()?;
+        state.log = match (state.settings.write_log, state.log.take()) {
+            (false, _) => None,
+            (true, Some(log)) => Some(log),
+            // It could not lead back to what is there.
+            (true, None) if !state.pages.is_empty() => return Err(EINVAL),
+            (true, None) => Some(Arc::pin_init(Log::new(), GFP_KERNEL)?),
+        };
         let device = Arc::new(self.device(&state)?, GFP_KERNEL)?;
         let disk = Disk::add(&state.settings.shape(&self.name), device.clone())?;
         state.disk = Some((disk, device));
@@ -197,6 +210,7 @@ impl Item {
                 (true, 0) => Data::Memory(pages),
                 (true, _) => Data::Cached(KBox::pin_init(cache(), GFP_KERNEL)?),
             },
+            log: state.log.clone(),
             bad: self.bad.clone(),
             failures: Failures {
                 are_once: settings.badblocks_once,
@@ -226,10 +240,10 @@ impl Settings {
         self.submit_queues = self.submit_queues.clamp(1, nr_cpu_ids() as u32);
         self.irqmode = self.irqmode.min(2);
         if !self.memory_backed {
-            (self.cache_size, self.discard) = (0, false);
+            (self.cache_size, self.discard, self.write_log) = (0, false, false);
         }
-        // The cache has a lock that sleeps.
-        self.blocking |= self.cache_size != 0;
+        // The cache and the log have locks that sleep.
+        self.blocking |= self.cache_size != 0 || self.write_log;
         Ok(())
     }
 
@@ -313,6 +327,28 @@ impl AttributeOperations<102> for Item {
             [b'-', rest @ ..] => item.bad.remove(sectors(rest)?),
             _ => Err(EINVAL),
         }
+    }
+}
+
+/// `replay`: a number gives the data the state behind so many writes and discards of the log. The
+/// device has to be off. When it is on again, the first write removes the rest of the log.
+#[vtable]
+impl AttributeOperations<103> for Item {
+    type Data = Item;
+
+    fn show(item: &Item, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let log = item.state.lock().log.clone();
+        line(page, log.map_or(0, |log| log.count()) as u64)
+    }
+
+    fn store(item: &Item, text: &[u8]) -> Result {
+        let count = u64::parse(text.trim_ascii())?;
+        let state = item.state.lock();
+        if state.disk.is_some() {
+            return Err(EBUSY);
+        }
+        let log = state.log.as_ref().ok_or(EINVAL)?;
+        log.replay(usize::try_from(count).map_err(|_| EINVAL)?, &state.pages)
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::{
     cache::Cache,
     edge::{BadBlocks, Begun, Given, Operation, Pages, Patience, Status},
+    log::Log,
 };
 use core::ops::Range;
 use kernel::{prelude::*, sync::Arc};
@@ -44,6 +45,7 @@ pub(crate) struct Failures {
 /// A device that is on.
 pub(crate) struct Device {
     pub(crate) data: Data,
+    pub(crate) log: Option<Arc<Log>>,
     pub(crate) bad: Arc<BadBlocks>,
     pub(crate) failures: Failures,
     pub(crate) completion: Completion,
@@ -64,12 +66,7 @@ impl Device {
                 Some(end) => (end, Status::Failed),
             },
         };
-        let done = match &self.data {
-            Data::Nowhere => Ok(()),
-            Data::Memory(pages) => self.transfer(pages, &request, operation, start..end),
-            Data::Cached(cache) => cache.transfer(&request, operation, start..end),
-        };
-        match done {
+        match self.transfer(&request, operation, start..end) {
             Ok(()) => self.complete(request, status),
             Err(error) if error == ENOMEM => request.put_back(),
             Err(error) if error == EOPNOTSUPP => self.complete(request, Status::NotSupported),
@@ -95,7 +92,19 @@ impl Device {
 
     /// Transfers the bytes of a request that are in a range, which begins with its first one.
     #[inline(always)]
-    fn transfer(
+    fn transfer(&self, request: &Begun, operation: Operation, range: Range<u64>) -> Result {
+        if let Some(log) = &self.log {
+            log.add(request, &operation, range.clone())?;
+        }
+        match &self.data {
+            Data::Nowhere => Ok(()),
+            Data::Memory(pages) => self.transfer_pages(pages, request, operation, range),
+            Data::Cached(cache) => cache.transfer(request, operation, range),
+        }
+    }
+
+    #[inline(always)]
+    fn transfer_pages(
         &self,
         pages: &Pages,
         request: &Begun,

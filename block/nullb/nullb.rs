@@ -4,7 +4,7 @@
 //! what is above it. It is configured like null_blk.
 //!
 //! [`config`] has the devices as folders. [`device`] handles requests, and [`cache`] adds a volatile
-//! cache and losses of power. [`edge`] has the block layer's types.
+//! cache and losses of power, and [`log`] a way back. [`edge`] has the block layer's types.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
@@ -13,6 +13,7 @@ mod config;
 mod device;
 #[allow(unsafe_code)]
 mod edge;
+mod log;
 
 use config::Items;
 use kernel::{configfs::Subsystem, prelude::*, sync::rcu};

@@ -59,6 +59,14 @@ impl Pages {
         })
     }
 
+    /// Returns whether there is no page.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut index = 0;
+        // SAFETY: The array is initialised. The function has an RCU section of its own.
+        let page = unsafe { bindings::xa_find(self.pages.get(), &mut index, usize::MAX, PRESENT) };
+        page.is_null()
+    }
+
     /// Begins accesses. They are cheap if they go forward.
     #[inline(always)]
     pub(crate) fn cursor(&self) -> Cursor<'_> {
@@ -95,6 +103,9 @@ impl PinnedDrop for Pages {
         unsafe { nullb_pages_free(self.pages.get()) };
     }
 }
+
+/// `XA_PRESENT`: any entry.
+const PRESENT: bindings::xa_mark_t = 8;
 
 /// The state of a walk that has to begin at the top of the array.
 const RESTART: *mut bindings::xa_node = 3 as *mut bindings::xa_node;
