@@ -298,7 +298,10 @@ impl AttributeOperations<101> for Item {
 
     fn show(item: &Item, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
         let device = item.on();
-        let is_cut = matches!(device.as_deref().map(|device| &device.data), Some(Data::Cached(cache)) if cache.is_cut());
+        let is_cut = match device.as_deref().map(|device| &device.data) {
+            Some(Data::Cached(cache)) => cache.is_cut(),
+            _ => false,
+        };
         line(page, is_cut.into())
     }
 
