@@ -45,7 +45,7 @@ def nullb(block, queues=1):
     return Device(f"nullb, blocks of {block}", ("configfs", "nullb_rust"), "nullb0", f"insmod /lab/nullb_rust.ko; sh /lab/nullb nullb0 {settings}")
 
 
-BRD = Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=262144")
+BRD = Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536")
 
 
 def _ublk(target, mode, words):

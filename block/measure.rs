@@ -20,7 +20,7 @@ mod marks;
 use marks::mark;
 
 const O_DIRECT: i32 = 0o40000;
-/// The part of the device that a thread accesses.
+/// The part of the device that is accessed, from its start. Threads share it.
 const AREA: u64 = 16 << 20;
 const REPEATS: usize = 31;
 /// Accesses before the first window.
@@ -68,8 +68,9 @@ impl Access {
     }
 }
 
-/// The calling thread stays on this CPU.
-fn pin(cpu: usize) {
+/// The calling thread stays on one CPU.
+fn pin(thread: usize) {
+    let cpu = thread % thread::available_parallelism().map_or(1, usize::from);
     let mask = 1u64 << cpu;
     // SAFETY: the mask is there, and has this size.
     assert_eq!(unsafe { sched_setaffinity(0, size_of_val(&mask), &mask) }, 0, "there is no CPU {cpu}");
@@ -99,18 +100,19 @@ fn main() -> Result<()> {
     let threads = threads.first().map_or(1, |threads| threads.parse().expect("a number of threads"));
     let (short, long) = lengths(size);
     let together = Arc::new(Barrier::new(threads));
-    let begun = |cpu: usize| -> Result<Access> {
+    let area = AREA / threads as u64;
+    let begun = |thread: usize| -> Result<Access> {
         let device = OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(path)?;
-        let start = cpu as u64 * AREA;
+        let start = thread as u64 * area;
         let mut access =
-            Access { device, writes: true, buffer: memory(size), area: start..start + AREA, next: start };
+            Access { device, writes: true, buffer: memory(size), area: start..start + area, next: start };
         access.warm_up(way == "write")?;
         Ok(access)
     };
-    for cpu in 1..threads {
-        let (mut access, together) = (begun(cpu)?, together.clone());
+    for number in 1..threads {
+        let (mut access, together) = (begun(number)?, together.clone());
         thread::spawn(move || {
-            pin(cpu);
+            pin(number);
             for accesses in [short, long].repeat(REPEATS) {
                 access.window(accesses, &together).expect("access the device");
             }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make -C block sharing`: what threads on CPUs of their own cost each other that read from one device, and how long interrupts are disabled.
+"""What threads cost each other that read from one device, and how long interrupts are disabled: the last tables of `make -C block bench`.
 
-Cache lines that move and turns of loops that wait are counted in a model of caches, as for Binder.
+Cache lines that move and turns of loops that wait are counted in a model of caches, as for Binder. With a server, threads share one CPU with it, and
+instructions are counted.
 """
 
 import functools
@@ -11,7 +12,7 @@ import parts
 from lab import growth, reports
 from report import charts, lines, plugins
 
-_CPUS = (2, 8)
+_CPUS, _THREADS = (2, 8), (1, 2, 4, 8, 16, 32)
 _SIZE, _LARGE = 4 << 10, 1 << 20
 # Devices by the number of queues; brd has none.
 _DEVICES = (functools.partial(costs.null_blk, _SIZE), functools.partial(costs.nullb, _SIZE), lambda _queues: costs.BRD)
@@ -23,12 +24,18 @@ _WITHOUT_THROTTLING = "[ ! -e /sys/block/{0}/queue/wbt_lat_usec ] || echo 0 >/sy
 def run():
     """Measure, and show the table in README.md."""
     parts.install()
-    rows = [row(made) for made in _DEVICES]
-    heads = ["device", *(f"{cpus} CPUs: {what}" for cpus in _CPUS for what in ("lines", "turns")), "interrupts disabled"]
-    shown = [f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * (len(heads) - 1)], *rows)]
-    print("\n".join(shown))
+    show("sharing", ["device", *(f"{cpus} CPUs: {what}" for cpus in _CPUS for what in ("lines", "turns")), "interrupts disabled"],
+         [row(made) for made in _DEVICES])
+    servers = [device for device in costs.DEVICES if device.server in ("engine", "nbdkit")]
+    show("threads", ["device", *map(str, _THREADS)], [[device.title, *(charts.number(at_once(device, threads)) for threads in _THREADS)] for device in servers])
+
+
+def show(name, heads, rows):
+    """Put a table into README.md."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * (len(heads) - 1)], *rows)]
+    print("\n".join(lines))
     readme = parts.HERE / "README.md"
-    readme.write_text(reports.replaced(readme.read_text(), "sharing", "\n".join(shown) + "\n"))
+    readme.write_text(reports.replaced(readme.read_text(), name, "\n".join(lines) + "\n"))
 
 
 def row(made):
@@ -50,6 +57,13 @@ def disabled(device):
     """The most instructions with interrupts disabled in a large access, for the driver."""
     _, (seen,), _ = costs.boot(device, [f"read {_LARGE}"], [("stretches.c", *growth.addresses(parts.GUEST))])
     return max(int(line.split()[3]) for line in seen.splitlines())
+
+
+def at_once(device, threads):
+    """Instructions of an access, of which so many are under way."""
+    output, (seen,), _ = costs.boot(device, [f"read {_SIZE} {threads}"], [("locked.c",)])
+    (operation,) = plugins.operations(costs.cells(output, threads), seen)
+    return round(operation.of_a_unit(1) / threads)
 
 
 if __name__ == "__main__":
