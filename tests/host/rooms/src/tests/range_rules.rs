@@ -198,17 +198,3 @@ in_every_backend! {
         }
     }
 }
-
-/// The memory of a freed range is enough for the next one, whoever sends it.
-#[test]
-fn memory_of_a_freed_range_serves_other_senders() {
-    let mut allocator = Allocator::<0, 0>::new(PAGE);
-    // The tree stays.
-    reserve(&mut allocator, 8, SYNC);
-    let mut last = reserve(&mut allocator, 8, oneway(1));
-    for sender in 2..9 {
-        release(&mut allocator, last.offset);
-        let mut none = SpareMemory::EMPTY;
-        last = allocator.reserve(8, oneway(sender), Label::NONE, &mut none).unwrap();
-    }
-}
