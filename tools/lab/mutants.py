@@ -29,7 +29,7 @@ TABLE = ROOT / "tests/mutants.toml"
 # The guest that checks memory and locks; faults that survive there are tried without these checks, which keep freed memory.
 GUEST, _PLAIN_GUEST = "um", "um-plain"
 # The share of a sample that must be killed, of the faults that are not equal to the driver.
-LEAST = 0.9
+LEAST = 0.95
 # In place of tests of the contract suite: KUnit's suites, the parameter of that name, the size of stack frames.
 KUNIT, DEVICES, FRAMES = "KUnit", "devices", "stack frames"
 # The limits of a step of a test and of a test, in seconds; a guest without output for longer hangs.
