@@ -40,7 +40,7 @@ def show(name, heads, rows):
 
 def row(made):
     """The cells of a device."""
-    found = [f"{value:.1f}" for cpus in _CPUS for value in moves(made(cpus), cpus)]
+    found = [f"{max(0, value):.1f}" for cpus in _CPUS for value in moves(made(cpus), cpus)]
     return [made(1).title, *found, charts.number(disabled(made(1)))]
 
 
