@@ -42,6 +42,9 @@ blocksize=768: Invalid argument
 blocksize=8192: Invalid argument
 queue_mode=0: Invalid argument
 hw_queue_depth=0: Invalid argument
+home_node=7: Invalid argument
+home_node=5000: Invalid argument
+max_sectors=7: Invalid argument
 cuts, blocks of 512: some are lost, some kept
 cuts, blocks of 4096: some are lost, some kept
 unloaded

@@ -5,7 +5,7 @@
 use crate::{
     cache::Cache,
     device::{Completion, Data, Device, Failures, SECTOR_SHIFT},
-    edge::{has_subsystem, BadBlocks, Disk, Pages, Patience, Shape, PAGE},
+    edge::{has_subsystem, is_node, BadBlocks, Disk, Pages, Patience, Shape, PAGE},
     log::Log,
 };
 use core::ops::Range;
@@ -233,8 +233,11 @@ impl Item {
 impl Settings {
     /// Changes values that would mean nothing, as null_blk does. `EINVAL` for those that cannot be.
     fn correct(&mut self) -> Result {
-        let is_size = self.blocksize.is_power_of_two();
-        if !is_size || !(512..=PAGE as u32).contains(&self.blocksize) || self.queue_mode != 2 {
+        let page = PAGE as u32;
+        let has_block = self.blocksize.is_power_of_two() && (512..=page).contains(&self.blocksize);
+        // The block layer warns of a request that may not have a page.
+        let has_limit = self.max_sectors == 0 || self.max_sectors >= page >> SECTOR_SHIFT;
+        if !has_block || !has_limit || !is_node(self.node()) || self.queue_mode != 2 {
             return Err(EINVAL);
         }
         self.submit_queues = self.submit_queues.clamp(1, nr_cpu_ids() as u32);
@@ -247,6 +250,11 @@ impl Settings {
         Ok(())
     }
 
+    fn node(&self) -> i32 {
+        // CAST: The greatest number is -1: any node.
+        self.home_node as i32
+    }
+
     fn shape<'a>(&self, name: &'a CStr) -> Shape<'a> {
         Shape {
             name,
@@ -255,8 +263,7 @@ impl Settings {
             most_sectors: self.max_sectors,
             queues: self.submit_queues,
             depth: self.hw_queue_depth,
-            // CAST: The greatest number is -1: any node.
-            node: self.home_node as i32,
+            node: self.node(),
             may_sleep: self.blocking,
             has_scheduler: !self.no_sched,
             is_rotational: self.rotational,

@@ -8,6 +8,7 @@
 #include <linux/highmem.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/nodemask.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -112,6 +113,12 @@ unsigned int nullb_noio_begin(void)
 void nullb_noio_end(unsigned int flags)
 {
 	memalloc_noio_restore(flags);
+}
+
+bool nullb_is_node(int node)
+{
+	return node == NUMA_NO_NODE ||
+	       (node >= 0 && node < MAX_NUMNODES && node_online(node));
 }
 
 bool nullb_has_subsystem(const char *name)

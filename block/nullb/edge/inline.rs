@@ -36,6 +36,8 @@ unsafe extern "C" {
     pub(super) fn nullb_noio_begin() -> u32;
     pub(super) fn nullb_noio_end(flags: u32);
 
+    /// Returns whether memory can be asked for by this number of a node; -1 is any.
+    pub(super) safe fn nullb_is_node(node: c_int) -> bool;
     /// Returns whether configfs has a folder of this name at its top. Sleeps.
     pub(super) fn nullb_has_subsystem(name: *const c_char) -> bool;
 

@@ -18,6 +18,11 @@ pub(crate) use {
     request::{Begun, Given, Operation, Segment, Status},
 };
 
+/// Returns whether memory can be asked for by this number of a node; -1 is any.
+pub(crate) fn is_node(node: i32) -> bool {
+    inline::nullb_is_node(node)
+}
+
 /// Returns whether configfs has a folder of this name at its top. Sleeps.
 pub(crate) fn has_subsystem(name: &CStr) -> bool {
     // SAFETY: The name ends with a NUL, and this is a process.
