@@ -22,7 +22,7 @@ _WITHOUT_THROTTLING = "[ ! -e /sys/block/{0}/queue/wbt_lat_usec ] || echo 0 >/sy
 
 
 def run():
-    """Measure, and show the table in README.md."""
+    """Measure, and show the tables in README.md."""
     parts.install()
     show("sharing", ["device", *(f"{cpus} CPUs: {what}" for cpus in _CPUS for what in ("lines", "turns")), "interrupts disabled"],
          [row(made) for made in _DEVICES])
@@ -32,10 +32,10 @@ def run():
 
 def show(name, heads, rows):
     """Put a table into README.md."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * (len(heads) - 1)], *rows)]
-    print("\n".join(lines))
+    text = "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ["---", *["--:"] * (len(heads) - 1)], *rows))
+    print(text)
     readme = parts.HERE / "README.md"
-    readme.write_text(reports.replaced(readme.read_text(), name, "\n".join(lines) + "\n"))
+    readme.write_text(reports.replaced(readme.read_text(), name, text))
 
 
 def row(made):
