@@ -65,6 +65,14 @@ impl<S: Storage> Cached<S> {
         self.check()
     }
 
+    /// Reads a part of what is at a position from the storage behind.
+    fn read_inner(&mut self, at: u64, into: &mut [u8], part: Range<usize>) -> Result<()> {
+        match part.is_empty() {
+            true => Ok(()),
+            false => self.inner.read(at + part.start as u64, &mut into[part]),
+        }
+    }
+
     /// Fails if the file has failed.
     fn check(&mut self) -> Result<()> {
         match &self.cache.medium().failure {
@@ -80,13 +88,19 @@ impl<S: Storage> Storage for Cached<S> {
     }
 
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.inner.read(at, into)?;
+        // All parts that are not in the cache are read from the storage, neighbours at once.
+        let mut missing = 0..0;
         for part in Parts::of(at, into.len()) {
-            if let Some(words) = self.cache.read(part.block) {
-                into[part.place].copy_from_slice(&to_bytes(&words)[part.inside]);
+            match self.cache.read(part.block) {
+                Some(words) => into[part.place].copy_from_slice(&to_bytes(&words)[part.inside]),
+                None if missing.end == part.place.start => missing.end = part.place.end,
+                None => {
+                    let before = std::mem::replace(&mut missing, part.place);
+                    self.read_inner(at, into, before)?;
+                }
             }
         }
-        Ok(())
+        self.read_inner(at, into, missing)
     }
 
     fn write(&mut self, at: u64, from: &[u8], _: Durability) -> Result<()> {
@@ -192,7 +206,7 @@ impl Medium for FileMedium {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storages::Ram;
+    use crate::storages::{flaky, Ram};
 
     /// A path in the folder for temporary files, without a file.
     fn fresh(name: &str) -> std::path::PathBuf {
@@ -218,6 +232,18 @@ mod tests {
             cached.read(0, &mut found).expect("read");
             assert!(found == model, "step {step}");
         }
+        std::fs::remove_file(path).expect("remove it");
+    }
+
+    #[test]
+    fn what_the_cache_has_is_not_read_behind_it() {
+        let path = fresh("alone");
+        let mut cached = Cached::open(&path, 80_000, flaky(Ram::new(8 * BLOCK), 1)).expect("a cache");
+        cached.write(BLOCK as u64, &[3; 2 * BLOCK], Durability::WhenFlushed).expect("write");
+        let mut found = [0; 2 * BLOCK];
+        cached.read(BLOCK as u64, &mut found).expect("read");
+        assert_eq!(found, [3; 2 * BLOCK]);
+        assert!(cached.read(0, &mut found).is_err());
         std::fs::remove_file(path).expect("remove it");
     }
 
