@@ -4,7 +4,7 @@
 
 use crate::{
     device::SECTOR_SHIFT,
-    edge::{Begun, Operation, Pages, Patience, Segment, PAGE},
+    edge::{Context, Operation, Pages, Segment, Started, PAGE},
 };
 use core::ops::Range;
 use kernel::{
@@ -69,7 +69,7 @@ impl Cache {
     /// executes its other operation. Sleeps. `ENOMEM`, `EOPNOTSUPP`, `EIO` if the power is gone.
     pub(crate) fn transfer(
         &self,
-        request: &Begun,
+        request: &Started,
         operation: Operation,
         range: Range<u64>,
     ) -> Result {
@@ -150,7 +150,7 @@ impl Cache {
     fn write_through(&self, content: &mut Content, position: u64, part: Segment<'_>) -> Result {
         self.durable
             .cursor()
-            .write(position, part, Patience::MayWait)?;
+            .write(position, part, Context::MaySleep)?;
         content.forget(Place::of(position));
         Ok(())
     }

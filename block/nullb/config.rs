@@ -5,7 +5,7 @@
 use crate::{
     cache::Cache,
     device::{Completion, Data, Device, Failures, SECTOR_SHIFT},
-    edge::{has_subsystem, is_node, BadBlocks, Disk, Pages, Patience, Shape, PAGE},
+    edge::{has_subsystem, is_node, BadBlocks, Context, Disk, Pages, Shape, PAGE},
     log::Log,
 };
 use core::ops::Range;
@@ -222,9 +222,9 @@ impl Item {
                 1 => Completion::Interrupt,
                 _ => Completion::Timer(settings.completion_nsec),
             },
-            patience: match settings.blocking {
-                true => Patience::MayWait,
-                false => Patience::MustNotWait,
+            context: match settings.blocking {
+                true => Context::MaySleep,
+                false => Context::Atomic,
             },
         })
     }

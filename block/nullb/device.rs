@@ -4,7 +4,7 @@
 
 use crate::{
     cache::Cache,
-    edge::{BadBlocks, Begun, Given, Operation, Pages, Patience, Status},
+    edge::{BadBlocks, Context, Handled, Operation, Pages, Started, Status},
     log::Log,
 };
 use core::ops::Range;
@@ -49,13 +49,13 @@ pub(crate) struct Device {
     pub(crate) bad: Arc<BadBlocks>,
     pub(crate) failures: Failures,
     pub(crate) completion: Completion,
-    pub(crate) patience: Patience,
+    pub(crate) context: Context,
 }
 
 impl Device {
-    /// Handles a request. Sleeps if the device has patience.
+    /// Handles a request. May sleep if that is its context.
     #[inline(always)]
-    pub(crate) fn handle(&self, request: Begun) -> Given {
+    pub(crate) fn handle(&self, request: Started) -> Handled {
         let operation = request.operation();
         let start = request.sector() << SECTOR_SHIFT;
         let end = start + u64::from(request.bytes());
@@ -92,7 +92,7 @@ impl Device {
 
     /// Transfers the bytes of a request that are in a range, which begins with its first one.
     #[inline(always)]
-    fn transfer(&self, request: &Begun, operation: Operation, range: Range<u64>) -> Result {
+    fn transfer(&self, request: &Started, operation: Operation, range: Range<u64>) -> Result {
         if let Some(log) = &self.log {
             log.add(request, &operation, range.clone())?;
         }
@@ -107,7 +107,7 @@ impl Device {
     fn transfer_pages(
         &self,
         pages: &Pages,
-        request: &Begun,
+        request: &Started,
         operation: Operation,
         range: Range<u64>,
     ) -> Result {
@@ -127,7 +127,7 @@ impl Device {
                 for segment in request.segments() {
                     // CAST: As above.
                     let (segment, _) = segment.split((range.end - position) as usize);
-                    cursor.write(position, segment, self.patience)?;
+                    cursor.write(position, segment, self.context)?;
                     position += segment.size() as u64;
                 }
             }
@@ -139,7 +139,7 @@ impl Device {
     }
 
     #[inline(always)]
-    fn complete(&self, request: Begun, status: Status) -> Given {
+    fn complete(&self, request: Started, status: Status) -> Handled {
         match self.completion {
             Completion::Here => request.end(status),
             Completion::Interrupt => request.complete(status),

@@ -2,7 +2,7 @@
 
 //! A log of writes, by which a device goes back to any of its states, and forth again.
 
-use crate::edge::{Begun, Operation, Pages, PAGE};
+use crate::edge::{Operation, Pages, Started, PAGE};
 use core::ops::Range;
 use kernel::{new_mutex, prelude::*, sync::Mutex};
 
@@ -39,7 +39,12 @@ impl Log {
 
     /// Adds a request, of which the bytes of a range are transferred, if it changes data. Sleeps.
     /// `ENOMEM`.
-    pub(crate) fn add(&self, request: &Begun, operation: &Operation, range: Range<u64>) -> Result {
+    pub(crate) fn add(
+        &self,
+        request: &Started,
+        operation: &Operation,
+        range: Range<u64>,
+    ) -> Result {
         let data = match operation {
             Operation::Write { .. } => Some(data_of(request, (range.end - range.start) as usize)?),
             Operation::Discard => None,
@@ -80,7 +85,7 @@ impl Log {
 }
 
 /// Copies the first bytes of a request.
-fn data_of(request: &Begun, size: usize) -> Result<KVVec<u8>> {
+fn data_of(request: &Started, size: usize) -> Result<KVVec<u8>> {
     let mut data = KVVec::from_elem(0, size, GFP_KERNEL)?;
     let mut done = 0;
     for segment in request.segments() {

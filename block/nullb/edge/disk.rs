@@ -4,8 +4,8 @@
 
 use super::{
     inline::{nullb_noio_begin, nullb_noio_end},
-    pages::Patience,
-    request::{self, Begun, Pdu},
+    pages::Context,
+    request::{self, Pdu, Started},
 };
 use crate::{device::Device, LocalModule};
 use core::ptr::NonNull;
@@ -209,10 +209,10 @@ unsafe extern "C" fn queue(
     let (device, request) = unsafe {
         let request = (*data).rq;
         let device = (*(*request).q).queuedata;
-        let request = Begun::start(NonNull::new_unchecked(request));
+        let request = Started::start(NonNull::new_unchecked(request));
         (Arc::<Device>::borrow(device.cast()), request)
     };
-    if device.patience == Patience::MustNotWait {
+    if device.context == Context::Atomic {
         return device.handle(request).0;
     }
     let _no_io = NoIo::begin();

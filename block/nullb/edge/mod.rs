@@ -14,8 +14,8 @@ mod request;
 pub(crate) use {
     badblocks::BadBlocks,
     disk::{Disk, Shape},
-    pages::{Pages, Patience, PAGE},
-    request::{Begun, Given, Operation, Segment, Status},
+    pages::{Context, Pages, PAGE},
+    request::{Handled, Operation, Segment, Started, Status},
 };
 
 /// Returns whether memory can be asked for by this number of a node; -1 is any.

@@ -9,11 +9,11 @@ use kernel::{bindings, page::PAGE_SIZE, prelude::*, sync::rcu, types::Opaque};
 /// The bytes of a page.
 pub(crate) const PAGE: usize = PAGE_SIZE;
 
-/// A function may wait for memory, or must not.
+/// A caller may sleep, or must not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    MayWait,
-    MustNotWait,
+pub(crate) enum Context {
+    MaySleep,
+    Atomic,
 }
 
 /// The data of a device. Bytes that were never written are zero.
@@ -141,18 +141,18 @@ impl Cursor<'_> {
         }
     }
 
-    /// Writes a segment to a position. Sleeps if it may wait. `ENOMEM`.
+    /// Writes a segment to a position. Sleeps if the context allows it. `ENOMEM`.
     #[inline(always)]
     pub(crate) fn write(
         &mut self,
         mut position: u64,
         mut segment: Segment<'_>,
-        patience: Patience,
+        context: Context,
     ) -> Result {
         while segment.size() > 0 {
             let Place { index, offset } = Place::of(position);
             let (part, rest) = segment.split(PAGE - offset);
-            let page = self.find_or_add(index, patience)?;
+            let page = self.find_or_add(index, context)?;
             // SAFETY: The page lives until the section ends. Both parts are in their pages.
             unsafe { nullb_copy(page, offset, part.page, part.offset, part.size) };
             position += part.size as u64;
@@ -179,7 +179,7 @@ impl Cursor<'_> {
     pub(crate) fn put(&mut self, position: u64, data: &[u8]) -> Result {
         let Place { index, offset } = Place::of(position);
         assert!(offset + data.len() <= PAGE);
-        let page = self.find_or_add(index, Patience::MayWait)?;
+        let page = self.find_or_add(index, Context::MaySleep)?;
         // SAFETY: As above.
         unsafe { nullb_copy_in(page, offset, data.as_ptr().cast(), data.len()) };
         Ok(())
@@ -204,23 +204,23 @@ impl Cursor<'_> {
 
     /// Returns a page, which is added if it is not there. It lives until the section ends.
     #[inline(always)]
-    fn find_or_add(&mut self, index: usize, patience: Patience) -> Result<*mut bindings::page> {
+    fn find_or_add(&mut self, index: usize, context: Context) -> Result<*mut bindings::page> {
         loop {
             let page = self.find(index);
             if !page.is_null() {
                 return Ok(page);
             }
-            self.add(index, patience)?;
+            self.add(index, context)?;
             // It may be gone again.
         }
     }
 
     /// Adds a page if there is none. Leaves the section for that.
     #[inline(never)]
-    fn add(&mut self, index: usize, patience: Patience) -> Result {
+    fn add(&mut self, index: usize, context: Context) -> Result {
         self.reading = None;
-        let may_wait = patience == Patience::MayWait;
-        // SAFETY: By the type's invariant. It may sleep here if it may wait.
+        let may_wait = context == Context::MaySleep;
+        // SAFETY: By the invariant of the type. It sleeps only if the context allows it.
         let page = unsafe { nullb_pages_add(self.state.xa, index, may_wait) };
         // INVARIANT: The state begins anew.
         self.state.xa_node = RESTART;

@@ -50,12 +50,12 @@ pub(crate) enum Operation {
 /// The block layer has passed the request, it is started, and nobody else ends it. A `Pdu` is behind
 /// it.
 #[must_use]
-pub(crate) struct Begun(NonNull<bindings::request>);
+pub(crate) struct Started(NonNull<bindings::request>);
 
 /// Proof that a request is not the driver's any more, or that an interrupt will end it.
-pub(crate) struct Given(pub(super) u8);
+pub(crate) struct Handled(pub(super) u8);
 
-impl Begun {
+impl Started {
     /// Starts a request.
     ///
     /// # Safety
@@ -69,16 +69,11 @@ impl Begun {
         Self(request)
     }
 
-    #[inline(always)]
-    fn get(&self) -> &bindings::request {
-        // SAFETY: By the type's invariant. The block layer changes nothing until the request ends.
-        unsafe { self.0.as_ref() }
-    }
-
     /// Returns the operation.
     #[inline(always)]
     pub(crate) fn operation(&self) -> Operation {
-        let flags = self.get().cmd_flags;
+        // SAFETY: By the type's invariant. Nobody changes this field until the request ends.
+        let flags = unsafe { (*self.0.as_ptr()).cmd_flags };
         match flags & ((1 << bindings::REQ_OP_BITS) - 1) {
             bindings::req_op_REQ_OP_READ => Operation::Read,
             bindings::req_op_REQ_OP_WRITE => Operation::Write {
@@ -93,39 +88,42 @@ impl Begun {
     /// Returns the first sector.
     #[inline(always)]
     pub(crate) fn sector(&self) -> u64 {
-        self.get().__sector
+        // SAFETY: As for the operation.
+        unsafe { (*self.0.as_ptr()).__sector }
     }
 
     /// Returns the length in bytes.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> u32 {
-        self.get().__data_len
+        // SAFETY: As for the operation.
+        unsafe { (*self.0.as_ptr()).__data_len }
     }
 
     /// Returns the memory of the request, in parts that are in one page each.
     #[inline(always)]
     pub(crate) fn segments(&self) -> Segments<'_> {
-        Segments::new(self.get().bio)
+        // SAFETY: As for the operation.
+        Segments::new(unsafe { (*self.0.as_ptr()).bio })
     }
 
     /// Ends the request here. May be called in any context.
     #[inline(always)]
-    pub(crate) fn end(self, status: Status) -> Given {
+    pub(crate) fn end(self, status: Status) -> Handled {
         // SAFETY: By the type's invariant. The request is not used any more.
         unsafe { bindings::blk_mq_end_request(self.0.as_ptr(), status as u8) };
-        Given(0)
+        Handled(0)
     }
 
     /// Ends the request as an interrupt of a device would, on the CPU that has sent it.
-    pub(crate) fn complete(mut self, status: Status) -> Given {
+    pub(crate) fn complete(mut self, status: Status) -> Handled {
         self.pdu().status = status as u8;
         // SAFETY: By the type's invariant. `complete` below ends the request.
         unsafe { bindings::blk_mq_complete_request(self.0.as_ptr()) };
-        Given(0)
+        Handled(0)
     }
 
     /// Ends the request in a timer's interrupt, so many nanoseconds later.
-    pub(crate) fn complete_after(mut self, nanoseconds: u64, status: Status) -> Given {
+    pub(crate) fn complete_after(mut self, nanoseconds: u64, status: Status) -> Handled {
         let pdu = self.pdu();
         pdu.status = status as u8;
         let timer = &raw mut pdu.timer;
@@ -139,24 +137,27 @@ impl Begun {
             bindings::hrtimer_setup(timer, Some(expired), clock, mode);
             bindings::hrtimer_start_range_ns(timer, delay, 0, mode);
         }
-        Given(0)
+        Handled(0)
     }
 
     /// Puts the request back, because there is no memory for it now, or ends it if that was often so.
     /// The next try writes all of it again.
     #[cold]
-    pub(crate) fn put_back(mut self) -> Given {
+    pub(crate) fn put_back(mut self) -> Handled {
         const IS_PUT_BACK: u32 = 1 << bindings::rqf_flags___RQF_DONTPREP;
-        // SAFETY: By the type's invariant. The block layer clears this flag of its requests.
+        let request = self.0.as_ptr();
+        // SAFETY: By the type's invariant. Nobody else changes this field now. The block layer clears
+        // the flag when it uses the request for something else.
         let was_put_back = unsafe {
-            let flags = &mut self.0.as_mut().rq_flags;
-            core::mem::replace(flags, *flags | IS_PUT_BACK) & IS_PUT_BACK != 0
+            let flags = (*request).rq_flags;
+            (*request).rq_flags = flags | IS_PUT_BACK;
+            flags & IS_PUT_BACK != 0
         };
         let pdu = self.pdu();
         pdu.tries = if was_put_back { pdu.tries + 1 } else { 0 };
         match pdu.tries {
             MOST_TRIES => self.end(Status::NoSpace),
-            _ => Given(STS_RESOURCE),
+            _ => Handled(STS_RESOURCE),
         }
     }
 
@@ -175,7 +176,7 @@ fn pdu_of(request: *mut bindings::request) -> *mut Pdu {
 ///
 /// # Safety
 ///
-/// The block layer calls this once, for a request that [`Begun::complete`] has completed.
+/// The block layer calls this once, for a request that [`Started::complete`] has completed.
 pub(super) unsafe extern "C" fn complete(request: *mut bindings::request) {
     // SAFETY: By the condition, the request and what is behind it are still the driver's.
     unsafe { bindings::blk_mq_end_request(request, (*pdu_of(request)).status) };
@@ -185,7 +186,7 @@ pub(super) unsafe extern "C" fn complete(request: *mut bindings::request) {
 ///
 /// # Safety
 ///
-/// The timer is that of a request for which [`Begun::complete_after`] was called.
+/// The timer is that of a request for which [`Started::complete_after`] was called.
 unsafe extern "C" fn expired(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
     // SAFETY: By the condition, the timer is in a `Pdu`, which is behind a request.
     unsafe {
@@ -206,7 +207,7 @@ pub(crate) struct Segments<'a> {
     left: u32,
     index: u32,
     offset: u32,
-    _request: PhantomData<&'a Begun>,
+    _request: PhantomData<&'a Started>,
 }
 
 impl Segments<'_> {
@@ -226,9 +227,9 @@ impl Segments<'_> {
     /// Begins with the bio.
     #[inline(always)]
     fn enter(&mut self) {
-        // SAFETY: By the type's invariant.
-        if let Some(bio) = unsafe { self.bio.as_ref() } {
-            let from = bio.bi_iter;
+        if !self.bio.is_null() {
+            // SAFETY: By the type's invariant. Nobody changes this field until the request ends.
+            let from = unsafe { (*self.bio).bi_iter };
             (self.left, self.index, self.offset) = (from.bi_size, from.bi_idx, from.bi_offset);
         }
     }
@@ -239,15 +240,15 @@ impl<'a> Iterator for Segments<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Segment<'a>> {
-        // SAFETY: By the type's invariant.
-        while let Some(bio) = unsafe { self.bio.as_ref() } {
+        while !self.bio.is_null() {
             if self.left == 0 {
-                self.bio = bio.bi_next;
+                // SAFETY: As in `enter`.
+                self.bio = unsafe { (*self.bio).bi_next };
                 self.enter();
                 continue;
             }
-            // SAFETY: A bio that has bytes left has a vector with them.
-            let vector = unsafe { *bio.bi_io_vec.add(self.index as usize) };
+            // SAFETY: As in `enter`. A bio that has bytes left has a vector with them.
+            let vector = unsafe { *(*self.bio).bi_io_vec.add(self.index as usize) };
             let start = (vector.bv_offset + self.offset) as usize;
             let in_vector = u32::min(vector.bv_len - self.offset, self.left) as usize;
             let size = usize::min(in_vector, PAGE - start % PAGE);
@@ -281,7 +282,7 @@ pub(crate) struct Segment<'a> {
     pub(super) page: *mut bindings::page,
     pub(super) offset: usize,
     pub(super) size: usize,
-    _request: PhantomData<&'a Begun>,
+    _request: PhantomData<&'a Started>,
 }
 
 impl Segment<'_> {
