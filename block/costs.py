@@ -145,7 +145,7 @@ def files(device):
     """What the guest of a device needs: its paths, and the host's."""
     server = getattr(parts, device.server)() if device.server else {}
     ours = parts.nullb() if "nullb_rust" in device.modules else {}
-    return {**parts.program("measure.rs"), **parts.modules(*(name for name in device.modules if not ours or name != "nullb_rust")), **ours, **server}
+    return {**parts.program("measure.rs"), **parts.modules(*device.modules), **ours, **server}
 
 
 if __name__ == "__main__":

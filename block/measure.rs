@@ -4,8 +4,8 @@
 //!     measure DEVICE read|write BYTES [THREADS]
 //!
 //! Each access waits for its end and bypasses the page cache. A window of `n` accesses takes
-//! `a + n·b` instructions, so two lengths of window give `b`. Each thread has a CPU and a part of
-//! the device for itself.
+//! `a + n·b` instructions, so two lengths of window give `b`. Threads are spread over the CPUs,
+//! and each has a part of the device for itself.
 
 use std::alloc::{alloc_zeroed, Layout};
 use std::fs::{File, OpenOptions};

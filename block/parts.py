@@ -23,7 +23,7 @@ def install():
 
 
 def modules(*names):
-    """Modules of Debian's kernel: their paths in a guest, and the host's."""
+    """Those of these modules that Debian's kernel has: their paths in a guest, and the host's."""
     release = kernel.build(GUEST).release
 
     def make(part):
@@ -37,7 +37,7 @@ def modules(*names):
         proc.output("rm", "-r", package, part / "apt")
 
     folder = cache.entry(f"block/modules-{cache.key(release, _MODULES)}", make)
-    return {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names}
+    return {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names if name in _MODULES}
 
 
 def nullb(*arguments):
