@@ -54,7 +54,8 @@ impl Access {
     /// Memory behind the area exists from now on, and so do caches and free lists.
     fn warm_up(&mut self, writes: bool) -> Result<()> {
         self.writes = true;
-        (0..(self.area.end - self.area.start) / self.buffer.len() as u64).try_for_each(|_| self.once())?;
+        (0..(self.area.end - self.area.start) / self.buffer.len() as u64)
+            .try_for_each(|_| self.once())?;
         self.writes = writes;
         (0..WARMUP).try_for_each(|_| self.once())
     }
@@ -73,7 +74,11 @@ fn pin(thread: usize) {
     let cpu = thread % thread::available_parallelism().map_or(1, usize::from);
     let mask = 1u64 << cpu;
     // SAFETY: the mask is there, and has this size.
-    assert_eq!(unsafe { sched_setaffinity(0, size_of_val(&mask), &mask) }, 0, "there is no CPU {cpu}");
+    assert_eq!(
+        unsafe { sched_setaffinity(0, size_of_val(&mask), &mask) },
+        0,
+        "there is no CPU {cpu}"
+    );
 }
 
 /// Window lengths: the long one stays below a tick.
@@ -97,15 +102,26 @@ fn main() -> Result<()> {
         panic!("measure DEVICE read|write BYTES [THREADS]")
     };
     let size: usize = size.parse().expect("bytes");
-    let threads = threads.first().map_or(1, |threads| threads.parse().expect("a number of threads"));
+    let threads = threads
+        .first()
+        .map_or(1, |threads| threads.parse().expect("a number of threads"));
     let (short, long) = lengths(size);
     let together = Arc::new(Barrier::new(threads));
     let area = AREA / threads as u64;
     let begun = |thread: usize| -> Result<Access> {
-        let device = OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(path)?;
+        let device = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(O_DIRECT)
+            .open(path)?;
         let start = thread as u64 * area;
-        let mut access =
-            Access { device, writes: true, buffer: memory(size), area: start..start + area, next: start };
+        let mut access = Access {
+            device,
+            writes: true,
+            buffer: memory(size),
+            area: start..start + area,
+            next: start,
+        };
         access.warm_up(way == "write")?;
         Ok(access)
     };
@@ -114,7 +130,9 @@ fn main() -> Result<()> {
         thread::spawn(move || {
             pin(number);
             for accesses in [short, long].repeat(REPEATS) {
-                access.window(accesses, &together).expect("access the device");
+                access
+                    .window(accesses, &together)
+                    .expect("access the device");
             }
         });
     }

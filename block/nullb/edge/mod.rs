@@ -10,12 +10,15 @@ mod disk;
 mod inline;
 mod pages;
 mod request;
+#[path = "../../segments.rs"]
+mod segments;
 
 pub(crate) use {
     badblocks::BadBlocks,
     disk::{Disk, Shape},
     pages::{Context, Pages, PAGE},
-    request::{Handled, Operation, Segment, Started, Status},
+    request::{Handled, Operation, Started, Status},
+    segments::Segment,
 };
 
 /// Returns whether memory can be asked for by this number of a node; -1 is any.

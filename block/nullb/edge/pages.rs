@@ -2,7 +2,7 @@
 
 //! Data in pages, which are found without a lock.
 
-use super::{inline::*, request::Segment};
+use super::{inline::*, segments::Segment};
 use core::{marker::PhantomData, ops::Range};
 use kernel::{bindings, page::PAGE_SIZE, prelude::*, sync::rcu, types::Opaque};
 

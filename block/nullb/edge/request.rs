@@ -2,9 +2,12 @@
 
 //! Requests of the block layer: their operations, their memory, and how each ends exactly once.
 
-use super::{inline::*, pages::PAGE};
-use core::{marker::PhantomData, ptr::NonNull};
-use kernel::{bindings, container_of, page::PAGE_SHIFT};
+use super::{
+    inline::*,
+    segments::{Segment, Segments},
+};
+use core::ptr::NonNull;
+use kernel::{bindings, container_of};
 
 /// How a request ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,8 +105,8 @@ impl Started {
     /// Returns the memory of the request, in parts that are in one page each.
     #[inline(always)]
     pub(crate) fn segments(&self) -> Segments<'_> {
-        // SAFETY: As for the operation.
-        Segments::new(unsafe { (*self.0.as_ptr()).bio })
+        // SAFETY: By the type's invariant. The request does not end while it is borrowed.
+        unsafe { Segments::of(self.0.as_ptr()) }
     }
 
     /// Ends the request here. May be called in any context.
@@ -196,114 +199,7 @@ unsafe extern "C" fn expired(timer: *mut bindings::hrtimer) -> bindings::hrtimer
     bindings::hrtimer_restart::HRTIMER_NORESTART
 }
 
-/// The memory of a request.
-///
-/// # Invariants
-///
-/// `bio` is null, or in the chain of a request that is begun. If it is not null, `offset` bytes of
-/// the vector `index` and those before are done, and `left` bytes are not.
-pub(crate) struct Segments<'a> {
-    bio: *mut bindings::bio,
-    left: u32,
-    index: u32,
-    offset: u32,
-    _request: PhantomData<&'a Started>,
-}
-
-impl Segments<'_> {
-    #[inline(always)]
-    fn new(bio: *mut bindings::bio) -> Self {
-        let mut segments = Self {
-            bio,
-            left: 0,
-            index: 0,
-            offset: 0,
-            _request: PhantomData,
-        };
-        segments.enter();
-        segments
-    }
-
-    /// Begins with the bio.
-    #[inline(always)]
-    fn enter(&mut self) {
-        if !self.bio.is_null() {
-            // SAFETY: By the type's invariant. Nobody changes this field until the request ends.
-            let from = unsafe { (*self.bio).bi_iter };
-            (self.left, self.index, self.offset) = (from.bi_size, from.bi_idx, from.bi_offset);
-        }
-    }
-}
-
-impl<'a> Iterator for Segments<'a> {
-    type Item = Segment<'a>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Segment<'a>> {
-        while !self.bio.is_null() {
-            if self.left == 0 {
-                // SAFETY: As in `enter`.
-                self.bio = unsafe { (*self.bio).bi_next };
-                self.enter();
-                continue;
-            }
-            // SAFETY: As in `enter`. A bio that has bytes left has a vector with them.
-            let vector = unsafe { *(*self.bio).bi_io_vec.add(self.index as usize) };
-            let start = (vector.bv_offset + self.offset) as usize;
-            let in_vector = u32::min(vector.bv_len - self.offset, self.left) as usize;
-            let size = usize::min(in_vector, PAGE - start % PAGE);
-            // CAST: At most a page.
-            self.left -= size as u32;
-            self.offset += size as u32;
-            if self.offset == vector.bv_len {
-                self.index += 1;
-                self.offset = 0;
-            }
-            return Some(Segment {
-                // The pages of a vector follow each other.
-                page: vector.bv_page.wrapping_add(start >> PAGE_SHIFT),
-                offset: start % PAGE,
-                size,
-                _request: PhantomData,
-            });
-        }
-        None
-    }
-}
-
-/// A part of a request's memory.
-///
-/// # Invariants
-///
-/// The bytes from `offset` on, of which there are `size`, are in the page, and belong to a request
-/// that is begun.
-#[derive(Clone, Copy)]
-pub(crate) struct Segment<'a> {
-    pub(super) page: *mut bindings::page,
-    pub(super) offset: usize,
-    pub(super) size: usize,
-    _request: PhantomData<&'a Started>,
-}
-
 impl Segment<'_> {
-    /// Returns the number of bytes.
-    #[inline(always)]
-    pub(crate) fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Splits the segment behind at most `size` bytes.
-    #[inline(always)]
-    pub(crate) fn split(self, size: usize) -> (Self, Self) {
-        let size = usize::min(size, self.size);
-        let rest = Self {
-            offset: self.offset + size,
-            size: self.size - size,
-            ..self
-        };
-        (Self { size, ..self }, rest)
-    }
-
     /// Writes zeros.
     #[inline]
     pub(crate) fn zero(&self) {
