@@ -47,6 +47,11 @@ def nullb(*arguments):
     return {"/lab/nullb_rust.ko": made, "/lab/nullb": HERE / "nullb/add"}
 
 
+def ublk(*arguments):
+    """The driver of disks in user space in Rust, as a module."""
+    return {"/lab/ublk_rust.ko": module.build(kernel.build(GUEST), HERE / "ublk", "block/ublk", "ublk_rust.ko", ("KRUSTFLAGS=-Dwarnings", *arguments))}
+
+
 def program(path):
     """A program that is one file here: its path in a guest, and the host's."""
     made = BUILD / "block" / pathlib.Path(path).stem

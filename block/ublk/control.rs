@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands that add, change and delete devices.
+
+use crate::{
+    device::Device,
+    edge::{
+        abi::{
+            control, flags, ControlCommand, Info, Parameters, MOST_DEPTH, MOST_DESCRIPTOR_SIZE,
+            MOST_QUEUES,
+        },
+        check_path, file_major, ids, is_admin, most_unprivileged, DeviceFile, Issued, Number,
+    },
+};
+use kernel::{
+    cpu::nr_cpu_ids,
+    new_condvar, new_mutex,
+    page::PAGE_MASK,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    str::CString,
+    sync::{Arc, ArcBorrow, CondVar, Mutex},
+    transmute::{AsBytes, FromBytes},
+    uaccess::{UserPtr, UserSlice},
+};
+
+/// The length of a path with its NUL is not more.
+const MOST_PATH: u16 = 4096;
+/// Minors of files have so many bits.
+const MINOR_BITS: u32 = 20;
+/// What a command names that is for no queue.
+const NO_QUEUE: u16 = u16::MAX;
+/// What a command names for a device whose number the driver chooses.
+const ANY_NUMBER: u32 = u32::MAX;
+
+/// A device that was added, or was deleted and is still used.
+struct Entry {
+    /// Until it is deleted.
+    device: Option<(Arc<Device>, DeviceFile)>,
+}
+
+/// All devices.
+struct Devices {
+    by_number: RBTree<u32, Entry>,
+    /// Devices of users without privileges.
+    unprivileged: u32,
+}
+
+/// What is common to all devices.
+#[pin_data]
+pub(crate) struct Control {
+    #[pin]
+    devices: Mutex<Devices>,
+    /// A number is free again.
+    #[pin]
+    freed: CondVar,
+}
+
+/// The number of a device, which is free again when this value is dropped.
+pub(crate) struct Registered {
+    control: Arc<Control>,
+    /// Taken while the value is there.
+    number: Option<Number>,
+    is_unprivileged: bool,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let number = self.number.take();
+        let mut devices = self.control.devices.lock();
+        let entry = number
+            .as_ref()
+            .and_then(|number| devices.by_number.remove_node(&number.get()));
+        devices.unprivileged -= u32::from(self.is_unprivileged);
+        drop(number);
+        drop(devices);
+        drop(entry);
+        self.control.freed.notify_all();
+    }
+}
+
+impl Control {
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let devices = Devices {
+            by_number: RBTree::new(),
+            unprivileged: 0,
+        };
+        let init = pin_init!(Self {
+            devices <- new_mutex!(devices, "ublk devices"),
+            freed <- new_condvar!("ublk freed"),
+        });
+        Arc::pin_init(init, GFP_KERNEL)
+    }
+
+    /// Runs a command. Returns its result.
+    pub(crate) fn run(self: ArcBorrow<'_, Self>, issued: &Issued<'_>) -> Result<i32> {
+        let number = issued.number()?;
+        let is_short = matches!(
+            number,
+            control::GET_QUEUE_AFFINITY
+                | control::GET_INFO
+                | control::GET_INFO_BY_PATH
+                | control::GET_FEATURES
+        );
+        if !is_short && issued.may_not_sleep() {
+            return Err(EAGAIN);
+        }
+        let mut command = issued.control()?;
+        match number {
+            control::GET_FEATURES => write_to(&command, &flags::ALL, size_of::<u64>())?,
+            control::ADD => self.add(&command)?,
+            control::DELETE => self.delete(&mut command, true)?,
+            control::DELETE_LATER => self.delete(&mut command, false)?,
+            _ => {
+                let device = self.device(command.id)?;
+                check_access(&device, number, &mut command)?;
+                run_for(&device, number, &command)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// Returns a device that is not deleted. `ENODEV`.
+    fn device(&self, number: u32) -> Result<Arc<Device>> {
+        let devices = self.devices.lock();
+        let entry = devices.by_number.get(&number).ok_or(ENODEV)?;
+        let (device, _) = entry.device.as_ref().ok_or(ENODEV)?;
+        Ok(device.clone())
+    }
+
+    /// Adds a device, and tells the caller what it has got.
+    fn add(self: ArcBorrow<'_, Self>, command: &ControlCommand) -> Result {
+        if command.queue != NO_QUEUE {
+            return Err(EINVAL);
+        }
+        let mut info: Info = read_from(command)?;
+        check_size(&info)?;
+        check_flags(&mut info)?;
+        let is_any = command.id == ANY_NUMBER;
+        if command.id != info.id || (!is_any && command.id >> MINOR_BITS != 0) {
+            return Err(EINVAL);
+        }
+        let registered = self.register(command.id, info.flags & flags::UNPRIVILEGED != 0)?;
+        let number = registered.number.as_ref().map_or(0, Number::get);
+        info.id = number;
+        info.server = -1;
+        info.state = 0;
+        (info.uid, info.gid) = ids();
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let device = Device::new(info, registered)?;
+        write_to(command, &info, size_of::<Info>())?;
+        let file = DeviceFile::add(number, device.clone())?;
+        let entry = Entry {
+            device: Some((device, file)),
+        };
+        let replaced = self
+            .devices
+            .lock()
+            .by_number
+            .insert(node.into_node(number, entry));
+        // The number is of this device alone.
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Takes a number. `EACCES` if there are too many devices of users without privileges.
+    fn register(
+        self: ArcBorrow<'_, Self>,
+        wanted: u32,
+        is_unprivileged: bool,
+    ) -> Result<Registered> {
+        let mut devices = self.devices.lock();
+        if is_unprivileged && devices.unprivileged >= most_unprivileged() {
+            return Err(EACCES);
+        }
+        let number = Number::take(wanted)?;
+        devices.unprivileged += u32::from(is_unprivileged);
+        Ok(Registered {
+            control: self.into(),
+            number: Some(number),
+            is_unprivileged,
+        })
+    }
+
+    /// Deletes a device. Waits until nobody uses it and its number is free, or not. `ENODEV`, `EINTR`.
+    fn delete(&self, command: &mut ControlCommand, waits: bool) -> Result {
+        let number = command.id;
+        let known = self.devices.lock().by_number.get(&number).is_some();
+        match self.device(number) {
+            Ok(device) => {
+                check_access(&device, control::DELETE, command)?;
+                self.remove(&device);
+            }
+            Err(error) if !known => return Err(error),
+            // It was deleted, and is still used.
+            Err(_) if is_admin() => {}
+            Err(_) => return Err(EPERM),
+        }
+        let mut devices = self.devices.lock();
+        while waits && devices.by_number.get(&number).is_some() {
+            if self.freed.wait_interruptible(&mut devices) {
+                return Err(EINTR);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops a device, and removes its file.
+    fn remove(&self, device: &Arc<Device>) {
+        device.stop();
+        let mut devices = self.devices.lock();
+        let entry = devices.by_number.get_mut(&device.number());
+        let removed = entry.and_then(|entry| match &entry.device {
+            Some((present, _)) if Arc::ptr_eq(present, device) => entry.device.take(),
+            _ => None,
+        });
+        drop(devices);
+        drop(removed);
+    }
+
+    /// Removes all devices, and waits until they are gone. The module has no other user.
+    pub(crate) fn remove_all(&self) {
+        loop {
+            let mut devices = self.devices.lock();
+            let Some(cursor) = devices.by_number.cursor_front() else {
+                return;
+            };
+            let (number, _) = cursor.current();
+            let number = *number;
+            drop(devices);
+            if let Ok(device) = self.device(number) {
+                self.remove(&device);
+            }
+            devices = self.devices.lock();
+            while devices.by_number.get(&number).is_some() {
+                self.freed.wait(&mut devices);
+            }
+        }
+    }
+}
+
+/// Runs a command for a device to which the task has access.
+fn run_for(device: &Arc<Device>, number: u32, command: &ControlCommand) -> Result {
+    // CAST: As C, which takes the low bits.
+    let process = command.data as i32;
+    match number {
+        control::GET_INFO | control::GET_INFO_BY_PATH => {
+            write_to(command, &device.info(), size_of::<Info>())
+        }
+        control::GET_QUEUE_AFFINITY => write_cpus(device, command),
+        control::GET_PARAMETERS => write_parameters(device, command),
+        control::SET_PARAMETERS => device.set_parameters(read_parameters(command)?),
+        control::START => device.start(process),
+        control::STOP => {
+            device.stop();
+            Ok(())
+        }
+        control::TRY_STOP => device.try_stop(),
+        control::QUIESCE => device.quiesce(command.data),
+        control::UPDATE_SIZE => device.resize(command.data),
+        control::START_RECOVERY => device.start_recovery(),
+        control::END_RECOVERY => device.end_recovery(process),
+        _ => Err(EOPNOTSUPP),
+    }
+}
+
+fn check_size(info: &Info) -> Result {
+    let has_size = info.flags & flags::DESCRIPTOR_SIZE != 0;
+    let least = size_of::<crate::edge::abi::Descriptor>() as u16;
+    let are_allowed = (1..=MOST_DEPTH).contains(&info.depth)
+        && (1..=MOST_QUEUES).contains(&info.queues)
+        && (!has_size
+            || ((least..=MOST_DESCRIPTOR_SIZE).contains(&info.descriptor_size)
+                && info.descriptor_size % 8 == 0));
+    are_allowed.then_some(()).ok_or(EINVAL)
+}
+
+/// Checks what a device asks for, and gives it what it gets. `EPERM`, `EINVAL`.
+fn check_flags(info: &mut Info) -> Result {
+    use flags::*;
+    match is_admin() {
+        true => info.flags &= !UNPRIVILEGED,
+        false if info.flags & UNPRIVILEGED == 0 => return Err(EPERM),
+        false => {}
+    }
+    match info.flags & (RECOVERY | RECOVERY_REISSUE | RECOVERY_FAIL) {
+        0 => {}
+        both if both == RECOVERY_REISSUE | RECOVERY_FAIL | RECOVERY => return Err(EINVAL),
+        some if some & RECOVERY == 0 => return Err(EINVAL),
+        _ => {}
+    }
+    if info.flags & QUIESCE != 0 && info.flags & RECOVERY == 0 {
+        return Err(EINVAL);
+    }
+    if info.flags & UNPRIVILEGED != 0 {
+        // Who uses the disk must not wait for a server that nobody vouches for.
+        info.flags &= !(RECOVERY | RECOVERY_REISSUE);
+        if info.flags & WITHOUT_COPY != 0 {
+            return Err(EINVAL);
+        }
+    }
+    if info.flags & ZONED != 0 {
+        return Err(EINVAL);
+    }
+    if info.flags & DESCRIPTOR_SIZE == 0 {
+        info.descriptor_size = size_of::<crate::edge::abi::Descriptor>() as u16;
+    }
+    info.flags = info.flags & ALL | ALWAYS;
+    if info.flags & WITHOUT_COPY != 0 {
+        info.flags &= !NEED_GET_DATA;
+    }
+    info.queues = info
+        .queues
+        .min(u16::try_from(nr_cpu_ids()).unwrap_or(u16::MAX));
+    info.most_bytes &= PAGE_MASK as u32;
+    Ok(())
+}
+
+/// Checks that the task may run a command for a device. For a device without privileges, and for
+/// [`control::GET_INFO_BY_PATH`], the path of its file is before what the command passes; it is
+/// removed. `EPERM`, `EINVAL`, and the errors of looking up a path.
+fn check_access(device: &Device, number: u32, command: &mut ControlCommand) -> Result {
+    if !device.is_unprivileged() {
+        if !is_admin() {
+            return Err(EPERM);
+        }
+        if number != control::GET_INFO_BY_PATH {
+            return Ok(());
+        }
+    }
+    let may_write = match number {
+        control::GET_INFO
+        | control::GET_INFO_BY_PATH
+        | control::GET_QUEUE_AFFINITY
+        | control::GET_PARAMETERS => false,
+        control::START
+        | control::STOP
+        | control::DELETE
+        | control::SET_PARAMETERS
+        | control::START_RECOVERY
+        | control::END_RECOVERY
+        | control::UPDATE_SIZE
+        | control::QUIESCE
+        | control::TRY_STOP => true,
+        _ => return Err(EINVAL),
+    };
+    let length = command.path_length;
+    if length == 0 || length > MOST_PATH || command.length < length {
+        return Err(EINVAL);
+    }
+    let mut text = KVVec::new();
+    UserSlice::new(place(command), length.into()).read_all(&mut text, GFP_KERNEL)?;
+    let end = text.iter().position(|byte| *byte == 0);
+    text.truncate(end.unwrap_or(text.len()));
+    let path = CString::try_from_fmt(fmt!("{}", kernel::str::BStr::from_bytes(&text)))?;
+    check_path(&path, device.number(), may_write)?;
+    command.length -= length;
+    command.address += u64::from(length);
+    Ok(())
+}
+
+fn place(command: &ControlCommand) -> UserPtr {
+    UserPtr::from_addr(command.address as usize)
+}
+
+/// Reads what a command passes. `EINVAL` if it is too short.
+fn read_from<T: FromBytes>(command: &ControlCommand) -> Result<T> {
+    if usize::from(command.length) < size_of::<T>() || command.address == 0 {
+        return Err(EINVAL);
+    }
+    UserSlice::new(place(command), size_of::<T>())
+        .reader()
+        .read()
+}
+
+/// Writes the first bytes of a value where a command wants it. `EINVAL` if it is too short.
+fn write_to<T: AsBytes>(command: &ControlCommand, value: &T, bytes: usize) -> Result {
+    if usize::from(command.length) < bytes || command.address == 0 {
+        return Err(EINVAL);
+    }
+    UserSlice::new(place(command), bytes)
+        .writer()
+        .write_slice(&value.as_bytes()[..bytes])
+}
+
+/// Writes which CPUs use a queue, as a mask.
+fn write_cpus(device: &Device, command: &ControlCommand) -> Result {
+    const WORD: usize = size_of::<usize>();
+    let length = usize::from(command.length);
+    let queue = u16::try_from(command.data)?;
+    if length * 8 < nr_cpu_ids() as usize || length % WORD != 0 || command.address == 0 {
+        return Err(EINVAL);
+    }
+    device.queue(queue).ok_or(EINVAL)?;
+    let mut mask = KVVec::from_elem(0usize, length / WORD, GFP_KERNEL)?;
+    for cpu in 0..nr_cpu_ids() {
+        if device.queues.is_of(queue.into(), cpu) {
+            mask[cpu as usize / usize::BITS as usize] |= 1 << (cpu % usize::BITS);
+        }
+    }
+    UserSlice::new(place(command), length)
+        .writer()
+        .write_slice(AsBytes::as_bytes(&mask[..]))
+}
+
+/// Returns how many bytes of parameters a command is about, by their first word. `EINVAL`.
+fn parameters_length(command: &ControlCommand) -> Result<usize> {
+    if usize::from(command.length) <= 2 * size_of::<u32>() || command.address == 0 {
+        return Err(EINVAL);
+    }
+    let length: u32 = UserSlice::new(place(command), size_of::<u32>())
+        .reader()
+        .read()?;
+    match length as usize {
+        0 => Err(EINVAL),
+        length if length > command.length.into() => Err(EINVAL),
+        length => Ok(length.min(size_of::<Parameters>())),
+    }
+}
+
+/// Reads parameters, of which the caller knows the first ones.
+fn read_parameters(command: &ControlCommand) -> Result<Parameters> {
+    let length = parameters_length(command)?;
+    let mut parameters = Parameters::default();
+    UserSlice::new(place(command), length)
+        .reader()
+        .read_slice(&mut parameters.as_bytes_mut()[..length])?;
+    match parameters.parts {
+        0 => Err(EINVAL),
+        _ => Ok(parameters),
+    }
+}
+
+fn write_parameters(device: &Device, command: &ControlCommand) -> Result {
+    let length = parameters_length(command)?;
+    write_to(command, &device.parameters(file_major()), length)
+}

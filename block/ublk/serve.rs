@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a server does: it fetches requests, commits their results, and moves their data.
+
+use crate::{
+    device::Device,
+    edge::{
+        abi::{self, io, IoCommand},
+        Committing, Context, Data, Issued, Kept, ServerData,
+    },
+    queue::{AutoBuffer, Queue, Slot},
+};
+use kernel::{
+    prelude::*,
+    sync::{atomic::Relaxed, ArcBorrow},
+};
+
+/// A slot that a command names.
+struct Target<'a> {
+    queue: &'a Queue,
+    slot: &'a Slot,
+    tag: u16,
+}
+
+/// Runs a command of a server.
+#[inline]
+pub(crate) fn run(device: &ArcBorrow<'_, Device>, issued: Issued<'_>) -> Result<Option<Kept>> {
+    let number = issued.number()?;
+    let command = issued.io();
+    if number == io::UNREGISTER_BUFFER {
+        return unregister(device, &issued, &command);
+    }
+    let queue = device.queue(command.queue).ok_or(EINVAL)?;
+    let slot = queue.slot(command.tag).ok_or(EINVAL)?;
+    let target = Target {
+        queue,
+        slot,
+        tag: command.tag,
+    };
+    match number {
+        io::COMMIT_AND_FETCH => target.commit(issued, &command),
+        io::FETCH => target.fetch(device, issued, &command),
+        io::GET_DATA => target.get_data(issued, &command),
+        io::REGISTER_BUFFER => target.register(&issued, &command),
+        _ => Err(EINVAL),
+    }
+}
+
+fn unregister(device: &Device, issued: &Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+    if !device.ways().zero_copy {
+        return Err(EINVAL);
+    }
+    // CAST: As C, which takes the low bits.
+    issued.unregister(command.address as u32)?;
+    Ok(None)
+}
+
+impl Target<'_> {
+    /// Takes the first command for the slot. May wait for a lock.
+    fn fetch(
+        self,
+        device: &Device,
+        issued: Issued<'_>,
+        command: &IoCommand,
+    ) -> Result<Option<Kept>> {
+        let ways = &self.queue.ways;
+        match command.address {
+            0 if ways.copies && !ways.asks => return Err(EINVAL),
+            0 => {}
+            _ if ways.copies => {}
+            _ => return Err(EINVAL),
+        }
+        let address = self.buffer(&issued, command)?;
+        let context = issued.context();
+        let (command, kept) = issued.keep(self.queue, self.tag);
+        if let Err((errno, command)) = device.fetch(self.slot, command, address) {
+            command.done(errno, context);
+        }
+        Ok(Some(kept))
+    }
+
+    /// Returns the address that the next request gets.
+    #[inline(always)]
+    fn buffer(&self, issued: &Issued<'_>, command: &IoCommand) -> Result<u64> {
+        match self.queue.ways.auto_buffers {
+            true => Ok(AutoBuffer::parse(issued.address())?.as_word()),
+            false => Ok(command.address),
+        }
+    }
+
+    /// Takes the result of a request, and the command that waits for the next one.
+    #[inline(always)]
+    fn commit(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+        if !self.slot.task.is_current() {
+            return Err(EINVAL);
+        }
+        let committing = self.slot.state.commit(false)?;
+        let address = match self.checked_buffer(&committing, &issued, command) {
+            Ok(address) => address,
+            Err(error) => {
+                committing.keep(false);
+                return Err(error);
+            }
+        };
+        let mut result = command.result;
+        let data = committing.request().data();
+        if self.queue.ways.copies && data == Data::FromServer && result > 0 {
+            let size = committing.request().bytes().min(result as u32);
+            // CAST: A request has at most 32 MiB.
+            result = committing.request().copy_in(address, size) as i32;
+        }
+        if self.queue.ways.auto_buffers {
+            self.drop_buffer(&issued);
+        }
+        self.slot.result.store(result, Relaxed);
+        self.slot.address.store(address, Relaxed);
+        let context = issued.context();
+        let (command, kept) = issued.keep(self.queue, self.tag);
+        let share = committing.fetched(command);
+        if self.queue.policy.is_leaving.load(Relaxed) {
+            self.tell(context);
+        }
+        self.queue.end_share(self.tag, share);
+        Ok(Some(kept))
+    }
+
+    #[inline(always)]
+    fn checked_buffer(
+        &self,
+        committing: &Committing<'_>,
+        issued: &Issued<'_>,
+        command: &IoCommand,
+    ) -> Result<u64> {
+        let ways = &self.queue.ways;
+        let is_missing = ways.copies
+            && command.address == 0
+            && (!ways.asks || committing.request().data() == Data::FromServer);
+        if is_missing || (!ways.copies && command.address != 0) {
+            return Err(EINVAL);
+        }
+        self.buffer(issued, command)
+    }
+
+    /// Removes the buffer that the driver has registered for the request, if it was in this ring. In
+    /// another one, the server has to.
+    #[inline(always)]
+    fn drop_buffer(&self, issued: &Issued<'_>) {
+        let ring = self.slot.ring.load(Relaxed);
+        if ring == 0 {
+            return;
+        }
+        self.slot.ring.store(0, Relaxed);
+        if ring == issued.ring() {
+            let buffer = AutoBuffer::of(self.slot.address.load(Relaxed));
+            // The server may have removed it before.
+            let _ = issued.unregister(buffer.index());
+        }
+    }
+
+    /// The server was told to end, so that this command does not wait.
+    #[cold]
+    fn tell(&self, context: Context) {
+        if let Some(command) = self.slot.state.cancel() {
+            self.queue.cancel_command(command, context);
+        }
+    }
+
+    /// Takes a buffer for the data of a write.
+    fn get_data(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+        if !self.slot.task.is_current() {
+            return Err(EINVAL);
+        }
+        let committing = self.slot.state.commit(true)?;
+        self.slot.address.store(command.address, Relaxed);
+        let copied = committing.request().copy_out(command.address);
+        if copied == 0 {
+            let (command, kept) = issued.keep(self.queue, self.tag);
+            let share: Option<_> = committing.fetched(command).end();
+            if let Some(request) = share {
+                request.put_back_for_a_while();
+            }
+            return Ok(Some(kept));
+        }
+        self.queue
+            .descriptors
+            .set_buffer(self.tag, command.address, copied >> 9);
+        committing.keep(false);
+        Ok(None)
+    }
+
+    /// Registers the request's memory as a buffer of a ring.
+    fn register(self, issued: &Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+        if self.slot.task.is_current() && !self.slot.state.is_owned() {
+            return Err(EBUSY);
+        }
+        if !self.queue.ways.zero_copy {
+            return Err(EINVAL);
+        }
+        let share = self.slot.state.borrow().ok_or(EINVAL)?;
+        let registered = match share.request().data() {
+            Data::None => Err(EINVAL),
+            // CAST: As C, which takes the low bits.
+            _ => issued.register(share.request(), command.address as u32),
+        };
+        match registered {
+            Ok(()) => share.give_to_buffer(),
+            Err(_) => self.queue.end_share(self.tag, share),
+        }
+        registered.map(|()| None)
+    }
+}
+
+/// Copies data of a request, which the position names, to or from its server. Returns how many
+/// bytes were copied.
+///
+/// `EACCES` if the device does not do that, or for the wrong direction, and `EINVAL` if there is no
+/// such request or byte.
+pub(crate) fn transfer(device: &Device, position: i64, mut data: ServerData) -> Result<usize> {
+    if !device.ways().user_copy {
+        return Err(EACCES);
+    }
+    let position = u64::try_from(position)?
+        .checked_sub(abi::DATA_POSITION)
+        .ok_or(EINVAL)?;
+    if position >> (abi::DATA_BITS + abi::TAG_BITS + abi::QUEUE_BITS) != 0 {
+        return Err(EINVAL);
+    }
+    let bits = |shift: u32, count: u32| (position >> shift & ((1 << count) - 1)) as usize;
+    let offset = bits(0, abi::DATA_BITS);
+    // CAST: Of 16 and 12 bits.
+    let tag = bits(abi::DATA_BITS, abi::TAG_BITS) as u16;
+    let queue = bits(abi::DATA_BITS + abi::TAG_BITS, abi::QUEUE_BITS) as u16;
+    let queue = device.queue(queue).ok_or(EINVAL)?;
+    let slot = queue.slot(tag).ok_or(EINVAL)?;
+    let share = slot.state.borrow().ok_or(EINVAL)?;
+    let request = share.request();
+    let copied = if request.data() == Data::None || offset > request.bytes() as usize {
+        Err(EINVAL)
+    } else if request.data() != data.direction {
+        Err(EACCES)
+    } else {
+        Ok(data.copy(request, offset))
+    };
+    queue.end_share(tag, share);
+    copied
+}
