@@ -58,6 +58,14 @@ impl<'a> Iterator for Segments<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Segment<'a>> {
+        self.next_of(usize::MAX)
+    }
+}
+
+impl<'a> Segments<'a> {
+    /// Returns the next part, which has at most so many bytes, of which there are some.
+    #[inline(always)]
+    pub(crate) fn next_of(&mut self, most: usize) -> Option<Segment<'a>> {
         while !self.bio.is_null() {
             if self.left == 0 {
                 // SAFETY: As in `enter`.
@@ -69,7 +77,8 @@ impl<'a> Iterator for Segments<'a> {
             let vector = unsafe { *(*self.bio).bi_io_vec.add(self.index as usize) };
             let start = (vector.bv_offset + self.offset) as usize;
             let in_vector = u32::min(vector.bv_len - self.offset, self.left) as usize;
-            let size = usize::min(in_vector, PAGE_SIZE - start % PAGE_SIZE);
+            let in_page = usize::min(in_vector, PAGE_SIZE - start % PAGE_SIZE);
+            let size = usize::min(in_page, most);
             // CAST: At most a page.
             self.left -= size as u32;
             self.offset += size as u32;
@@ -100,7 +109,7 @@ pub(crate) struct Segment<'a> {
     pub(super) page: *mut bindings::page,
     pub(super) offset: usize,
     pub(super) size: usize,
-    _request: PhantomData<&'a ()>,
+    pub(super) _request: PhantomData<&'a ()>,
 }
 
 impl Segment<'_> {
@@ -108,17 +117,5 @@ impl Segment<'_> {
     #[inline(always)]
     pub(crate) fn size(&self) -> usize {
         self.size
-    }
-
-    /// Splits the segment behind at most `size` bytes.
-    #[inline(always)]
-    pub(crate) fn split(self, size: usize) -> (Self, Self) {
-        let size = usize::min(size, self.size);
-        let rest = Self {
-            offset: self.offset + size,
-            size: self.size - size,
-            ..self
-        };
-        (Self { size, ..self }, rest)
     }
 }

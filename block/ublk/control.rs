@@ -9,11 +9,13 @@ use crate::{
             control, flags, ControlCommand, Info, Parameters, MOST_DEPTH, MOST_DESCRIPTOR_SIZE,
             MOST_QUEUES,
         },
-        check_path, file_major, ids, is_admin, most_unprivileged, DeviceFile, Issued, Number,
+        check_path, file_major, ids, is_admin, most_unprivileged, name, DeviceFile, Issued, Number,
     },
+    latency::Latency,
 };
 use kernel::{
     cpu::nr_cpu_ids,
+    debugfs::{Dir, Scope},
     new_condvar, new_mutex,
     page::PAGE_MASK,
     prelude::*,
@@ -36,7 +38,14 @@ const ANY_NUMBER: u32 = u32::MAX;
 /// A device that was added, or was deleted and is still used.
 struct Entry {
     /// Until it is deleted.
-    device: Option<(Arc<Device>, DeviceFile)>,
+    device: Option<Added>,
+}
+
+/// A device, and what shows it.
+struct Added {
+    device: Arc<Device>,
+    _file: DeviceFile,
+    _latency: Pin<KBox<Scope<Latency>>>,
 }
 
 /// All devices.
@@ -54,6 +63,8 @@ pub(crate) struct Control {
     /// A number is free again.
     #[pin]
     freed: CondVar,
+    /// In debugfs.
+    dir: Dir,
 }
 
 /// The number of a device, which is free again when this value is dropped.
@@ -88,6 +99,7 @@ impl Control {
         let init = pin_init!(Self {
             devices <- new_mutex!(devices, "ublk devices"),
             freed <- new_condvar!("ublk freed"),
+            dir: Dir::new(name()),
         });
         Arc::pin_init(init, GFP_KERNEL)
     }
@@ -124,8 +136,8 @@ impl Control {
     fn device(&self, number: u32) -> Result<Arc<Device>> {
         let devices = self.devices.lock();
         let entry = devices.by_number.get(&number).ok_or(ENODEV)?;
-        let (device, _) = entry.device.as_ref().ok_or(ENODEV)?;
-        Ok(device.clone())
+        let added = entry.device.as_ref().ok_or(ENODEV)?;
+        Ok(added.device.clone())
     }
 
     /// Adds a device, and tells the caller what it has got.
@@ -150,8 +162,14 @@ impl Control {
         let device = Device::new(info, registered)?;
         write_to(command, &info, size_of::<Info>())?;
         let file = DeviceFile::add(number, device.clone())?;
+        let name = CString::try_from_fmt(fmt!("{number}"))?;
+        let latency = Latency::add(&self.dir, &name, device.clone())?;
         let entry = Entry {
-            device: Some((device, file)),
+            device: Some(Added {
+                device,
+                _file: file,
+                _latency: latency,
+            }),
         };
         let replaced = self
             .devices
@@ -211,7 +229,7 @@ impl Control {
         let mut devices = self.devices.lock();
         let entry = devices.by_number.get_mut(&device.number());
         let removed = entry.and_then(|entry| match &entry.device {
-            Some((present, _)) if Arc::ptr_eq(present, device) => entry.device.take(),
+            Some(added) if Arc::ptr_eq(&added.device, device) => entry.device.take(),
             _ => None,
         });
         drop(devices);

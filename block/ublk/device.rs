@@ -9,8 +9,9 @@ use crate::{
     control::Registered,
     edge::{
         abi::{flags, io, part, state, Info, Parameters},
-        ids, is_admin, memory, works, Closed, Command, Context, Descriptors, Disk, Left, Process,
-        Queues,
+        ids, is_admin, memory,
+        trace::Name,
+        works, Closed, Command, Context, Descriptors, Disk, Left, Process, Queues,
     },
     params,
     queue::{Policy, Queue, Recovery, Slot, Ways},
@@ -131,8 +132,13 @@ impl Device {
         };
         let policy = Policy::new(recovery_of(info.flags))?;
         let mut queues = KVec::with_capacity(info.queues.into(), GFP_KERNEL)?;
-        for _ in 0..info.queues {
-            let queue = Queue::new(info.depth, info.descriptor_size, ways, policy.clone())?;
+        for queue in 0..info.queues {
+            let name = Name {
+                device: info.id,
+                queue,
+            };
+            let (depth, size) = (info.depth, info.descriptor_size);
+            let queue = Queue::new(depth, size, ways, policy.clone(), name)?;
             queues.push(queue, GFP_KERNEL)?;
         }
         let queues = Queues::new(queues, info.depth)?;
@@ -524,7 +530,6 @@ impl Device {
             _ => return Err((refused, command)),
         };
         slot.address.store(address, Relaxed);
-        slot.task.set_current();
         slot.state
             .fetch(command)
             .map_err(|command| (EINVAL.to_errno(), command))?;
@@ -542,7 +547,6 @@ impl Device {
         self.policy.end_serving();
         for queue in self.queues.all() {
             for (tag, slot) in queue.slots().iter().enumerate() {
-                slot.task.clear();
                 slot.ring.store(0, Relaxed);
                 match slot.state.clear() {
                     Left::Nothing => {}

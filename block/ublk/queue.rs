@@ -2,10 +2,14 @@
 
 //! Queues of a device. Each has a slot for each request that it may have at a time.
 
-use crate::edge::{
-    abi::{io, operation},
-    Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, SlotState, Status,
-    Taken, TaskCell,
+use crate::{
+    edge::{
+        abi::{io, operation},
+        trace::Name,
+        Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, SlotState, Status,
+        Taken,
+    },
+    latency::{Began, Histogram},
 };
 use kernel::{
     alloc::KVVec,
@@ -125,8 +129,7 @@ pub(crate) struct Slot {
     pub(crate) ring: Atomic<usize>,
     /// What the server has returned for the request.
     pub(crate) result: Atomic<i32>,
-    /// The task that has fetched, and may commit.
-    pub(crate) task: TaskCell,
+    began: Began,
 }
 
 /// The index of a buffer that the driver registers, as a server passes it.
@@ -167,6 +170,8 @@ pub(crate) struct Queue {
     pub(crate) policy: Arc<Policy>,
     /// One of its commands was ended since its server was told to end.
     pub(crate) is_told: Atomic<bool>,
+    name: Name,
+    pub(crate) latency: Histogram,
 }
 
 impl Queue {
@@ -176,6 +181,7 @@ impl Queue {
         descriptor_size: u16,
         ways: Ways,
         policy: Arc<Policy>,
+        name: Name,
     ) -> Result<Self> {
         let mut slots = KVVec::with_capacity(depth.into(), GFP_KERNEL)?;
         for _ in 0..depth {
@@ -185,7 +191,7 @@ impl Queue {
                     address: Atomic::new(0),
                     ring: Atomic::new(0),
                     result: Atomic::new(0),
-                    task: TaskCell::new(),
+                    began: Began::new(),
                 },
                 GFP_KERNEL,
             )?;
@@ -196,6 +202,8 @@ impl Queue {
             descriptors: Descriptors::new(depth, descriptor_size)?,
             policy,
             is_told: Atomic::new(false),
+            name,
+            latency: Histogram::new(),
         })
     }
 
@@ -227,6 +235,17 @@ impl Queue {
             }
             None => self.refuse(request),
         }
+    }
+
+    /// Starts a request that a server can get now.
+    #[inline(always)]
+    pub(crate) fn start(&self, request: Incoming) -> Option<(Sending<'_>, Command, Request)> {
+        if !request.is_known() {
+            return None;
+        }
+        let (sending, command) = self.slot_state(request.tag()).take()?;
+        let (request, _) = request.start();
+        Some((sending, command, request))
     }
 
     /// There is no server for a request.
@@ -292,6 +311,8 @@ impl Queue {
             }
         }
         self.descriptors.set(tag, &descriptor);
+        self.name.trace_request(tag, &descriptor);
+        slot.began.begin();
         sending.lend(request, false, has_buffer);
         command.done(io::OK, context);
     }
@@ -316,7 +337,10 @@ impl Queue {
     #[inline(always)]
     pub(crate) fn end_share(&self, tag: u16, share: Share<'_>) {
         if let Some(request) = share.end() {
-            self.finish(&self.slots[usize::from(tag)], request);
+            let slot = &self.slots[usize::from(tag)];
+            slot.began.end(&self.latency);
+            self.name.trace_result(tag, slot.result.load(Relaxed));
+            self.finish(slot, request);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     edge::{
         abi::{self, io, IoCommand},
-        Committing, Context, Data, Issued, Kept, ServerData,
+        Committing, Context, Data, Issued, Kept, Place, Request, ServerData,
     },
     queue::{AutoBuffer, Queue, Slot},
 };
@@ -91,9 +91,6 @@ impl Target<'_> {
     /// Takes the result of a request, and the command that waits for the next one.
     #[inline(always)]
     fn commit(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
-        if !self.slot.task.is_current() {
-            return Err(EINVAL);
-        }
         let committing = self.slot.state.commit(false)?;
         let address = match self.checked_buffer(&committing, &issued, command) {
             Ok(address) => address,
@@ -167,9 +164,6 @@ impl Target<'_> {
 
     /// Takes a buffer for the data of a write.
     fn get_data(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
-        if !self.slot.task.is_current() {
-            return Err(EINVAL);
-        }
         let committing = self.slot.state.commit(true)?;
         self.slot.address.store(command.address, Relaxed);
         let copied = committing.request().copy_out(command.address);
@@ -190,7 +184,7 @@ impl Target<'_> {
 
     /// Registers the request's memory as a buffer of a ring.
     fn register(self, issued: &Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
-        if self.slot.task.is_current() && !self.slot.state.is_owned() {
+        if self.slot.state.is_of_task() && self.slot.state.held().is_none() {
             return Err(EBUSY);
         }
         if !self.queue.ways.zero_copy {
@@ -232,15 +226,20 @@ pub(crate) fn transfer(device: &Device, position: i64, mut data: ServerData) -> 
     let queue = bits(abi::DATA_BITS + abi::TAG_BITS, abi::QUEUE_BITS) as u16;
     let queue = device.queue(queue).ok_or(EINVAL)?;
     let slot = queue.slot(tag).ok_or(EINVAL)?;
-    let share = slot.state.borrow().ok_or(EINVAL)?;
-    let request = share.request();
-    let copied = if request.data() == Data::None || offset > request.bytes() as usize {
-        Err(EINVAL)
-    } else if request.data() != data.direction {
-        Err(EACCES)
-    } else {
-        Ok(data.copy(request, offset))
+    let mut copy = |request: &Request, place: &Place| {
+        if request.data() == Data::None || offset > request.bytes() as usize {
+            Err(EINVAL)
+        } else if request.data() != data.direction {
+            Err(EACCES)
+        } else {
+            Ok(data.copy(request, offset, place))
+        }
     };
+    if let Some(held) = slot.state.held() {
+        return copy(held.request(), held.place());
+    }
+    let share = slot.state.borrow().ok_or(EINVAL)?;
+    let copied = copy(share.request(), share.place());
     queue.end_share(tag, share);
     copied
 }

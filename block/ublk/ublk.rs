@@ -3,8 +3,8 @@
 //! Block devices whose requests user space handles: what `ublk_drv` is, in Rust.
 //!
 //! [`control`] adds and deletes devices. A [`device`] has a disk and a server, and [`queue`]s between
-//! them. [`serve`] is what the server does, and [`params`] what it may set. [`edge`] has the kernel's
-//! types.
+//! them. [`serve`] is what the server does, and [`params`] what it may set. [`latency`] shows how
+//! long servers take. [`edge`] has the kernel's types.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
@@ -12,6 +12,7 @@ mod control;
 mod device;
 #[allow(unsafe_code)]
 mod edge;
+mod latency;
 mod params;
 mod queue;
 mod serve;

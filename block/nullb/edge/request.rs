@@ -200,6 +200,18 @@ unsafe extern "C" fn expired(timer: *mut bindings::hrtimer) -> bindings::hrtimer
 }
 
 impl Segment<'_> {
+    /// Splits the segment behind at most `size` bytes.
+    #[inline(always)]
+    pub(crate) fn split(self, size: usize) -> (Self, Self) {
+        let size = usize::min(size, self.size);
+        let rest = Self {
+            offset: self.offset + size,
+            size: self.size - size,
+            ..self
+        };
+        (Self { size, ..self }, rest)
+    }
+
     /// Writes zeros.
     #[inline]
     pub(crate) fn zero(&self) {

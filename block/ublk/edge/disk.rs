@@ -3,7 +3,7 @@
 //! A disk of the block layer, and the queues of a device.
 
 use super::{
-    control_file,
+    batch, control_file,
     inline::*,
     process,
     request::{Incoming, Taken},
@@ -49,6 +49,7 @@ unsafe impl Sync for Queues {}
 
 const OPERATIONS: &bindings::blk_mq_ops = &bindings::blk_mq_ops {
     queue_rq: Some(queue),
+    queue_rqs: Some(batch::queue),
     init_hctx: Some(begin),
     timeout: Some(timed_out),
     ..pin_init::zeroed()
@@ -62,6 +63,7 @@ impl Queues {
         // CAST: There are at most 4096.
         set.nr_hw_queues = queues.len() as u32;
         set.queue_depth = depth.into();
+        set.cmd_size = size_of::<batch::Pdu>() as u32;
         set.numa_node = bindings::NUMA_NO_NODE;
         set.driver_data = queues.as_ptr().cast_mut().cast();
         let init = try_pin_init!(Self {

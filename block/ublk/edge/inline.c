@@ -231,6 +231,12 @@ bool ublk_rust_pid_is(struct pid *pid, int number)
 	return is;
 }
 
+bool ublk_rust_is_same_task(struct io_uring_cmd *one, struct io_uring_cmd *other)
+{
+	return io_uring_cmd_ctx_handle(one) == io_uring_cmd_ctx_handle(other) &&
+	       io_uring_cmd_get_task(one) == io_uring_cmd_get_task(other);
+}
+
 void *ublk_rust_ring(struct io_uring_cmd *command)
 {
 	return io_uring_cmd_ctx_handle(command);
@@ -298,6 +304,11 @@ size_t ublk_rust_iter_in(struct page *to, size_t offset, size_t size,
 
 	kunmap_local(address);
 	return done;
+}
+
+size_t ublk_rust_iter_left(struct iov_iter *iter)
+{
+	return iov_iter_count(iter);
 }
 
 bool ublk_rust_is_user(struct iov_iter *iter)

@@ -88,6 +88,11 @@ unsafe extern "C" {
         index: c_uint,
         context: c_uint,
     ) -> c_int;
+    /// Returns whether two commands are of one ring and one task.
+    pub(super) fn ublk_rust_is_same_task(
+        one: *mut bindings::io_uring_cmd,
+        other: *mut bindings::io_uring_cmd,
+    ) -> bool;
     /// Returns the ring of a command, for comparisons.
     pub(super) fn ublk_rust_ring(command: *mut bindings::io_uring_cmd) -> *mut c_void;
 
@@ -121,6 +126,7 @@ unsafe extern "C" {
         size: usize,
         iter: *mut bindings::iov_iter,
     ) -> usize;
+    pub(super) fn ublk_rust_iter_left(iter: *mut bindings::iov_iter) -> usize;
     pub(super) fn ublk_rust_is_user(iter: *mut bindings::iov_iter) -> bool;
 
     /// Returns memory of zeros that can be mapped, or null. Sleeps.

@@ -4,6 +4,7 @@
 //! use.
 
 pub(crate) mod abi;
+mod batch;
 mod control_file;
 mod descriptors;
 mod disk;
@@ -14,15 +15,18 @@ mod request;
 #[path = "../../segments.rs"]
 mod segments;
 mod slot;
+pub(crate) mod trace;
 mod uring;
 
 pub(crate) use {
-    control_file::{check_path, file_major, most_unprivileged, works, ControlFile, Number, Shared},
+    control_file::{
+        check_path, file_major, most_unprivileged, name, works, ControlFile, Number, Shared,
+    },
     descriptors::Descriptors,
     disk::{Closed, Disk, Queues, Shape},
     node::{DeviceFile, ServerData},
-    process::{ids, is_admin, memory, Process, TaskCell},
-    request::{Data, Incoming, Request, Status, Taken},
+    process::{ids, is_admin, memory, Process},
+    request::{Data, Incoming, Place, Request, Status, Taken},
     slot::{Committing, Left, Sending, Share, SlotState},
     uring::{Command, Context, Issued, Kept},
 };

@@ -4,7 +4,7 @@
 
 use super::{
     inline::*,
-    request::{Data, Request},
+    request::{Data, Place, Request},
     uring,
 };
 use crate::{device::Device, LocalModule};
@@ -129,8 +129,8 @@ pub(crate) struct ServerData {
 
 impl ServerData {
     /// Copies data of a request, from this byte on. Returns how many bytes were copied. Sleeps.
-    pub(crate) fn copy(&mut self, request: &Request, skip: usize) -> usize {
-        request.copy_iter(skip, self.iter, self.direction)
+    pub(crate) fn copy(&mut self, request: &Request, start: usize, place: &Place) -> usize {
+        request.copy_iter(start, place, self.iter, self.direction)
     }
 }
 

@@ -8,8 +8,12 @@ use super::{
     segments::Segments,
 };
 use crate::queue::Queue;
-use core::ptr::NonNull;
-use kernel::{bindings, prelude::*};
+use core::{cell::UnsafeCell, mem::transmute, ptr::NonNull};
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::atomic::{Acquire, Atomic, Release},
+};
 
 /// The shift between bytes and sectors.
 const SECTOR_SHIFT: u32 = 9;
@@ -213,6 +217,18 @@ impl Request {
         unsafe { Segments::of(self.0.as_ptr()) }
     }
 
+    /// Returns its memory from a byte on.
+    fn segments_from(&self, mut start: usize) -> Segments<'_> {
+        let mut segments = self.segments();
+        while start > 0 {
+            match segments.next_of(start) {
+                Some(before) => start -= before.size(),
+                None => break,
+            }
+        }
+        segments
+    }
+
     /// Copies its data to user memory of the task. Returns how many bytes were copied. May sleep.
     #[inline]
     pub(crate) fn copy_out(&self, address: u64) -> u32 {
@@ -241,8 +257,8 @@ impl Request {
     #[inline]
     pub(crate) fn copy_in(&self, address: u64, size: u32) -> u32 {
         let mut done = 0;
-        for segment in self.segments() {
-            let (segment, _) = segment.split(size as usize - done);
+        let mut segments = self.segments();
+        while let Some(segment) = segments.next_of(size as usize - done) {
             // SAFETY: The segment is in the page.
             let copied = unsafe {
                 ublk_rust_copy_in(
@@ -261,21 +277,27 @@ impl Request {
         done as u32
     }
 
-    /// Copies data from a place on to or from what an iterator describes. Returns how many bytes
-    /// were copied. May sleep.
+    /// Copies data from a byte on to or from what an iterator describes. Returns how many bytes were
+    /// copied. May sleep.
     pub(super) fn copy_iter(
         &self,
-        mut skip: usize,
+        start: usize,
+        place: &Place,
         iter: *mut bindings::iov_iter,
         data: Data,
     ) -> usize {
+        let mut segments = match place.take(start) {
+            // SAFETY: It was kept for this request, which does not end while it is borrowed.
+            Some(kept) => unsafe { kept.resume() },
+            None => self.segments_from(start),
+        };
         let mut done = 0;
-        for segment in self.segments() {
-            let (before, segment) = segment.split(skip);
-            skip -= before.size();
-            if segment.size() == 0 {
-                continue;
-            }
+        // SAFETY: The iterator is the caller's.
+        let mut left = unsafe { ublk_rust_iter_left(iter) };
+        while left > 0 {
+            let Some(segment) = segments.next_of(left) else {
+                break;
+            };
             // SAFETY: The segment is in the page, and the iterator is the caller's.
             let copied = unsafe {
                 match data {
@@ -286,10 +308,12 @@ impl Request {
                 }
             };
             done += copied;
+            left -= copied;
             if copied < segment.size() {
-                break;
+                return done;
             }
         }
+        place.keep(start + done, segments);
         done
     }
 
@@ -321,6 +345,80 @@ impl Request {
             bindings::blk_mq_requeue_request(self.0.as_ptr(), false);
             bindings::blk_mq_delay_kick_requeue_list(queue, DELAY_MS);
         }
+    }
+}
+
+/// Where a copy of a request's data has ended: the next one mostly begins there.
+///
+/// # Invariants
+///
+/// `at` is that of the slot's present request. Who has set `is_taken` uses it.
+pub(crate) struct Place {
+    is_taken: Atomic<bool>,
+    at: UnsafeCell<Option<(usize, Segments<'static>)>>,
+}
+
+// SAFETY: By the type's invariant, one thread at a time uses the place.
+unsafe impl Sync for Place {}
+// SAFETY: Any thread may.
+unsafe impl Send for Place {}
+
+/// What was kept.
+struct Kept(Segments<'static>);
+
+impl Kept {
+    /// # Safety
+    ///
+    /// The request does not end during the lifetime.
+    unsafe fn resume<'a>(self) -> Segments<'a> {
+        self.0
+    }
+}
+
+impl Place {
+    pub(super) fn new() -> Self {
+        Self {
+            is_taken: Atomic::new(false),
+            at: UnsafeCell::new(None),
+        }
+    }
+
+    /// There is another request. Nobody copies.
+    #[inline(always)]
+    pub(super) fn forget(&self) {
+        // SAFETY: By the condition, nobody has taken it.
+        unsafe { *self.at.get() = None };
+    }
+
+    /// Returns what is kept if it ends at this byte.
+    fn take(&self, start: usize) -> Option<Kept> {
+        self.with(|at| match at.take() {
+            Some((end, segments)) if end == start => Some(Kept(segments)),
+            _ => None,
+        })
+    }
+
+    fn keep(&self, end: usize, segments: Segments<'_>) {
+        // SAFETY: It is used for the same request only, and while that is borrowed.
+        let segments = unsafe { transmute::<Segments<'_>, Segments<'static>>(segments) };
+        self.with(|at| {
+            *at = Some((end, segments));
+            Some(())
+        });
+    }
+
+    /// Does nothing if another thread uses the place.
+    fn with<T>(
+        &self,
+        use_it: impl FnOnce(&mut Option<(usize, Segments<'static>)>) -> Option<T>,
+    ) -> Option<T> {
+        if self.is_taken.xchg(true, Acquire) {
+            return None;
+        }
+        // SAFETY: By the type's invariant.
+        let result = use_it(unsafe { &mut *self.at.get() });
+        self.is_taken.store(false, Release);
+        result
     }
 }
 

@@ -10,11 +10,16 @@
 //!
 //! Each step is a move: who leaves a state has what belongs to it, and nobody else does.
 
-use super::{request::Request, uring::Command};
+use super::{
+    process::TaskCell,
+    request::{Place, Request},
+    uring::Command,
+};
 use kernel::{
     bindings,
     prelude::*,
     sync::atomic::{Atomic, Full, Relaxed, Release},
+    types::NotThreadSafe,
 };
 
 // Values of the word. A larger one is the address of a command: the slot has been fetched.
@@ -38,12 +43,16 @@ const MOST_USERS: u32 = u32::MAX / 2;
 /// # Invariants
 ///
 /// - `word` is one of the constants, or a command's word, which belongs to the slot.
+/// - Only the task in `task` leaves `OWNED` and `ASKED`, unless nobody has the device's file open.
 /// - While `users` is not zero, `request` is a request that is started and not ended. Each [`Share`]
 ///   counts as a user, and each buffer of a ring, and the state `OWNED`, `ASKED` or `COMMITTING`.
 pub(crate) struct SlotState {
     word: Atomic<usize>,
     users: Atomic<u32>,
     request: Atomic<*mut bindings::request>,
+    task: TaskCell,
+    /// Where the last copy of the request's data has ended.
+    place: Place,
 }
 
 /// What was left in a slot.
@@ -61,11 +70,19 @@ impl SlotState {
             word: Atomic::new(IDLE),
             users: Atomic::new(0),
             request: Atomic::new(core::ptr::null_mut()),
+            task: TaskCell::new(),
+            place: Place::new(),
         }
     }
 
-    /// Takes the first command. Gives it back if the slot is not idle.
+    /// Takes the first command, of the current task. Gives it back if the slot is not idle.
+    ///
+    /// The callers hold a lock.
     pub(crate) fn fetch(&self, command: Command) -> Result<(), Command> {
+        if self.word.load(Relaxed) != IDLE {
+            return Err(command);
+        }
+        self.task.set_current();
         let word = command.into_word();
         match self.word.cmpxchg(IDLE, word, Full) {
             Ok(_) => Ok(()),
@@ -109,16 +126,29 @@ impl SlotState {
         self.word.load(Relaxed) == IDLE
     }
 
-    /// Returns whether the server has a request.
-    pub(crate) fn is_owned(&self) -> bool {
-        matches!(self.word.load(Relaxed), OWNED | ASKED)
+    /// Returns whether the current task is the one that has fetched.
+    #[inline(always)]
+    pub(crate) fn is_of_task(&self) -> bool {
+        self.task.is_current()
+    }
+
+    /// Returns the request, if the current task has it.
+    #[inline(always)]
+    pub(crate) fn held(&self) -> Option<Held<'_>> {
+        let is_held = self.is_of_task() && matches!(self.word.load(Relaxed), OWNED | ASKED);
+        // SAFETY: The state is a user of the request, and only this task leaves it: it is in a call for
+        // the file.
+        is_held.then(|| Held(self, unsafe { self.request() }, NotThreadSafe))
     }
 
     /// Begins to take a request from the server, which passes a buffer if `has_asked`.
     ///
-    /// `EBUSY` if it has none, `EINVAL` if it has to do the other thing first.
+    /// `EBUSY` if it has none, `EINVAL` if it has to do the other thing first, or for another task.
     #[inline(always)]
     pub(crate) fn commit(&self, has_asked: bool) -> Result<Committing<'_>> {
+        if !self.is_of_task() {
+            return Err(EINVAL);
+        }
         let (from, other) = match has_asked {
             false => (OWNED, ASKED),
             true => (ASKED, OWNED),
@@ -146,6 +176,7 @@ impl SlotState {
 
     /// Makes the slot idle. No server uses it.
     pub(crate) fn clear(&self) -> Left<'_> {
+        self.task.clear();
         match self.word.xchg(IDLE, Full) {
             // The state was a user, which the share is now. Nobody commits without a server, and
             // what was sent has a file, which is closed.
@@ -205,6 +236,7 @@ impl<'a> Sending<'a> {
     /// share of it already.
     #[inline(always)]
     pub(crate) fn lend(self, request: Request, asks: bool, has_buffer: bool) {
+        self.0.place.forget();
         // INVARIANT: The state is a user, and the buffer is one.
         self.0.request.store(request.into_raw(), Relaxed);
         self.0.users.store(1 + u32::from(has_buffer), Release);
@@ -246,6 +278,20 @@ impl<'a> Committing<'a> {
     }
 }
 
+/// A request that the current task has.
+pub(crate) struct Held<'a>(&'a SlotState, Request, NotThreadSafe);
+
+impl Held<'_> {
+    #[inline(always)]
+    pub(crate) fn request(&self) -> &Request {
+        &self.1
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.0.place
+    }
+}
+
 /// A share of a request. It has to be ended.
 ///
 /// # Invariants
@@ -258,6 +304,10 @@ impl Share<'_> {
     #[inline(always)]
     pub(crate) fn request(&self) -> &Request {
         &self.1
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.0.place
     }
 
     /// A buffer of a ring has the share from now on.

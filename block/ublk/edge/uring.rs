@@ -208,10 +208,7 @@ impl Command {
     pub(crate) fn send(self, sending: Sending<'_>, request: Request) {
         sending.is_sent();
         // SAFETY: By the type's invariant. `arrived` gets what is moved here.
-        unsafe {
-            (*self.0.as_ptr().cast::<Raw>()).note.request = request.into_raw();
-            __io_uring_cmd_do_in_task(self.0.as_ptr(), arrived, 0);
-        }
+        unsafe { send(self.into_word(), request.into_raw(), arrived) };
     }
 
     /// Registers the memory of a request as a buffer of the ring, in the command's task.
@@ -245,9 +242,41 @@ impl Command {
     }
 }
 
+/// Lets the task of a command run a function, which finds the request in the command's note.
+///
+/// # Safety
+///
+/// The word is that of a command, which belongs to the function from now on, as does the request.
+#[inline(always)]
+pub(super) unsafe fn send(
+    command: usize,
+    request: *mut bindings::request,
+    function: unsafe extern "C" fn(InTask, Token),
+) {
+    let command = command as *mut bindings::io_uring_cmd;
+    // SAFETY: By the condition. The kernel leaves the driver the note.
+    unsafe {
+        (*command.cast::<Raw>()).note.request = request;
+        __io_uring_cmd_do_in_task(command, function, 0);
+    }
+}
+
 /// The arguments of a function that a task runs, as `inline.c` compares them.
 #[repr(C)]
 pub(super) struct InTask(*mut bindings::io_uring_cmd);
+
+impl InTask {
+    /// Returns the request that was sent.
+    ///
+    /// # Safety
+    ///
+    /// [`send`] has sent one.
+    #[inline(always)]
+    pub(super) unsafe fn request(&self) -> *mut bindings::request {
+        // SAFETY: By the condition.
+        unsafe { (*self.0.cast::<Raw>()).note.request }
+    }
+}
 
 /// Whether the task, or the ring, ends.
 #[repr(C)]
@@ -261,22 +290,35 @@ pub(super) struct Token {
 ///
 /// io_uring calls this for a command that [`Command::send`] has sent.
 unsafe extern "C" fn arrived(task: InTask, token: Token) {
-    // SAFETY: By the condition, `send` has written the note, and has moved all of this here.
+    // SAFETY: By the condition, `send` has moved both here.
     unsafe {
-        let note = (*task.0.cast::<Raw>()).note;
-        let command = Command(NonNull::new_unchecked(task.0));
-        let request = Request::from_raw(note.request);
-        let queue = &*note.queue;
-        let sending = Sending::resume(queue.slot_state(note.tag));
-        queue.dispatch(
-            note.tag,
-            sending,
-            command,
-            request,
-            token.is_over,
-            Context(IN_TASK),
-        );
+        let request = Request::from_raw(task.request());
+        dispatch(Command(NonNull::new_unchecked(task.0)), request, &token);
     }
+}
+
+/// Passes a request on that was sent with a command.
+///
+/// # Safety
+///
+/// Both were sent together, from the slot that the command's note names, with the right to end its
+/// state.
+#[inline(always)]
+pub(super) unsafe fn dispatch(command: Command, request: Request, token: &Token) {
+    // SAFETY: By the condition. The queue outlives its commands.
+    let (queue, tag, sending) = unsafe {
+        let note = &(*command.0.as_ptr().cast::<Raw>()).note;
+        let queue = &*note.queue;
+        (queue, note.tag, Sending::resume(queue.slot_state(note.tag)))
+    };
+    queue.dispatch(
+        tag,
+        sending,
+        command,
+        request,
+        token.is_over,
+        Context(IN_TASK),
+    );
 }
 
 /// Issues a command again, in its task.
