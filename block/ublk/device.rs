@@ -11,10 +11,10 @@ use crate::{
         abi::{flags, io, part, state, Info, Parameters},
         ids, is_admin, memory,
         trace::Name,
-        works, Closed, Command, Context, Descriptors, Disk, Left, Process, Queues,
+        works, Closed, Command, Context, Descriptors, Disk, Left, Process, Queues, Slot,
     },
     params,
-    queue::{Policy, Queue, Recovery, Slot, Ways},
+    queue::{Policy, Queue, Recovery, Ways, LOST},
 };
 use kernel::{
     mm::Mm,
@@ -519,19 +519,12 @@ impl Device {
         address: u64,
     ) -> Result<(), (i32, Command)> {
         let mut server = self.server.lock();
-        let refused = match &*server {
-            Some(server) if server.is_leaving => io::ABORT,
-            Some(server) if server.ready == self.slots() => EBUSY.to_errno(),
-            Some(_) if slot.state.is_idle() => 0,
-            _ => EINVAL.to_errno(),
-        };
         let present = match &mut *server {
-            Some(present) if refused == 0 => present,
-            _ => return Err((refused, command)),
+            Some(present) if present.is_leaving => return Err((io::ABORT, command)),
+            Some(present) if present.ready < self.slots() => present,
+            _ => return Err((EBUSY.to_errno(), command)),
         };
-        slot.address.store(address, Relaxed);
-        slot.state
-            .fetch(command)
+        slot.fetch(command, address)
             .map_err(|command| (EINVAL.to_errno(), command))?;
         present.ready += 1;
         present.is_unprivileged |= !is_admin();
@@ -547,11 +540,10 @@ impl Device {
         self.policy.end_serving();
         for queue in self.queues.all() {
             for (tag, slot) in queue.slots().iter().enumerate() {
-                slot.ring.store(0, Relaxed);
-                match slot.state.clear() {
+                match slot.clear(LOST) {
                     Left::Nothing => {}
                     // CAST: There are at most 4096.
-                    Left::Request(share) => queue.lose(tag as u16, share),
+                    Left::Request(share) => queue.end_share(tag as u16, share),
                     Left::Command(command) => queue.cancel_command(command, Context::ANYWHERE),
                 }
             }

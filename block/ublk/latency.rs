@@ -38,31 +38,20 @@ impl Histogram {
     }
 }
 
-/// When a server got a request; 0 if nobody measured then.
-pub(crate) struct Began(Atomic<i64>);
-
-impl Began {
-    pub(crate) fn new() -> Self {
-        Self(Atomic::new(0))
+/// Returns the time at which a server gets a request; 0 if nobody measures.
+#[inline(always)]
+pub(crate) fn begin() -> i64 {
+    match is_measuring() {
+        true => now(),
+        false => 0,
     }
+}
 
-    /// A server gets a request.
-    #[inline(always)]
-    pub(crate) fn begin(&self) {
-        if is_measuring() {
-            self.0.store(now(), Relaxed);
-        }
-    }
-
-    /// The request ends.
-    #[inline(always)]
-    pub(crate) fn end(&self, histogram: &Histogram) {
-        if is_measuring() {
-            let began = self.0.xchg(0, Relaxed);
-            if began != 0 {
-                histogram.add((now() - began).unsigned_abs());
-            }
-        }
+/// The request has ended.
+#[inline(always)]
+pub(crate) fn end(began: i64, histogram: &Histogram) {
+    if is_measuring() && began != 0 {
+        histogram.add((now() - began).unsigned_abs());
     }
 }
 

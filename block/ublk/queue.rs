@@ -6,10 +6,10 @@ use crate::{
     edge::{
         abi::{io, operation},
         trace::Name,
-        Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, SlotState, Status,
+        Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, Slot, Status,
         Taken,
     },
-    latency::{Began, Histogram},
+    latency::{self, Histogram},
 };
 use kernel::{
     alloc::KVVec,
@@ -118,19 +118,7 @@ impl Policy {
 }
 
 /// The result of a request whose server is gone.
-const LOST: i32 = i32::MIN;
-
-/// A place for one request, and for the command that waits for it.
-pub(crate) struct Slot {
-    pub(crate) state: SlotState,
-    /// The server's buffer, or an [`AutoBuffer`].
-    pub(crate) address: Atomic<u64>,
-    /// The ring in which the request's memory is registered; 0 if it is not.
-    pub(crate) ring: Atomic<usize>,
-    /// What the server has returned for the request.
-    pub(crate) result: Atomic<i32>,
-    began: Began,
-}
+pub(crate) const LOST: i32 = i32::MIN;
 
 /// The index of a buffer that the driver registers, as a server passes it.
 #[derive(Clone, Copy)]
@@ -185,16 +173,7 @@ impl Queue {
     ) -> Result<Self> {
         let mut slots = KVVec::with_capacity(depth.into(), GFP_KERNEL)?;
         for _ in 0..depth {
-            slots.push(
-                Slot {
-                    state: SlotState::new(),
-                    address: Atomic::new(0),
-                    ring: Atomic::new(0),
-                    result: Atomic::new(0),
-                    began: Began::new(),
-                },
-                GFP_KERNEL,
-            )?;
+            slots.push(Slot::new(), GFP_KERNEL)?;
         }
         Ok(Self {
             ways,
@@ -215,10 +194,10 @@ impl Queue {
         &self.slots
     }
 
-    /// Returns the state of a slot that there is.
+    /// Returns a slot that there is.
     #[inline(always)]
-    pub(crate) fn slot_state(&self, tag: u16) -> &SlotState {
-        &self.slots[usize::from(tag)].state
+    pub(crate) fn own_slot(&self, tag: u16) -> &Slot {
+        &self.slots[usize::from(tag)]
     }
 
     /// Takes a request from the block layer.
@@ -227,7 +206,7 @@ impl Queue {
         if !request.is_known() {
             return request.refuse(Status::IO_ERROR);
         }
-        match self.slot_state(request.tag()).take() {
+        match self.own_slot(request.tag()).take() {
             Some((sending, command)) => {
                 let (request, taken) = request.start();
                 command.send(sending, request);
@@ -243,7 +222,7 @@ impl Queue {
         if !request.is_known() {
             return None;
         }
-        let (sending, command) = self.slot_state(request.tag()).take()?;
+        let (sending, command) = self.own_slot(request.tag()).take()?;
         let (request, _) = request.start();
         Some((sending, command, request))
     }
@@ -267,7 +246,7 @@ impl Queue {
     pub(crate) fn dispatch(
         &self,
         tag: u16,
-        sending: Sending<'_>,
+        mut sending: Sending<'_>,
         command: Command,
         request: Request,
         is_over: bool,
@@ -276,8 +255,7 @@ impl Queue {
         if is_over {
             return self.abort(sending, command, request, context);
         }
-        let slot = &self.slots[usize::from(tag)];
-        let mut descriptor = request.describe(slot.address.load(Relaxed));
+        let mut descriptor = request.describe(sending.values().address);
         let has_data = request.data() != Data::None;
         let mut has_buffer = false;
         if self.ways.copies && request.data() == Data::ToServer {
@@ -299,7 +277,7 @@ impl Queue {
             match command.register(&request, buffer.index(), context) {
                 Ok(()) => {
                     has_buffer = true;
-                    slot.ring.store(command.ring(), Relaxed);
+                    sending.values().ring = command.ring();
                 }
                 Err(_) if buffer.0 & AutoBuffer::MAY_FALL_BACK != 0 => {
                     descriptor.operation |= operation::NEEDS_BUFFER;
@@ -312,7 +290,7 @@ impl Queue {
         }
         self.descriptors.set(tag, &descriptor);
         self.name.trace_request(tag, &descriptor);
-        slot.began.begin();
+        sending.values().began = latency::begin();
         sending.lend(request, false, has_buffer);
         command.done(io::OK, context);
     }
@@ -336,18 +314,16 @@ impl Queue {
     /// Ends a share of a request. The last one ends the request.
     #[inline(always)]
     pub(crate) fn end_share(&self, tag: u16, share: Share<'_>) {
-        if let Some(request) = share.end() {
-            let slot = &self.slots[usize::from(tag)];
-            slot.began.end(&self.latency);
-            self.name.trace_result(tag, slot.result.load(Relaxed));
-            self.finish(slot, request);
+        if let Some(ended) = share.end() {
+            latency::end(ended.began, &self.latency);
+            self.name.trace_result(tag, &ended);
+            self.finish(ended.result, ended.request);
         }
     }
 
     /// Ends a request with its server's result.
     #[inline(always)]
-    fn finish(&self, slot: &Slot, request: Request) {
-        let result = slot.result.load(Relaxed);
+    fn finish(&self, result: i32, request: Request) {
         let data = request.data();
         if result < 0 {
             self.finish_failed(result, request);
@@ -372,16 +348,10 @@ impl Queue {
         }
     }
 
-    /// Ends a request whose server is gone, or leaves that to who still uses its memory.
-    pub(crate) fn lose(&self, tag: u16, share: Share<'_>) {
-        self.slots[usize::from(tag)].result.store(LOST, Relaxed);
-        self.end_share(tag, share);
-    }
-
     /// Ends the commands that wait for requests: the server is told to end.
     pub(crate) fn cancel(&self) {
         for slot in self.slots.iter() {
-            if let Some(command) = slot.state.cancel() {
+            if let Some(command) = slot.cancel() {
                 self.cancel_command(command, Context::ANYWHERE);
             }
         }

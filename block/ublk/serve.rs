@@ -6,9 +6,9 @@ use crate::{
     device::Device,
     edge::{
         abi::{self, io, IoCommand},
-        Committing, Context, Data, Issued, Kept, Place, Request, ServerData,
+        Committing, Context, Data, Issued, Kept, Request, ServerData, Share, Slot, Values,
     },
-    queue::{AutoBuffer, Queue, Slot},
+    queue::{AutoBuffer, Queue},
 };
 use kernel::{
     prelude::*,
@@ -55,6 +55,17 @@ fn unregister(device: &Device, issued: &Issued<'_>, command: &IoCommand) -> Resu
     Ok(None)
 }
 
+/// Removes the buffer that the driver has registered for a request, if it was in this ring. In another
+/// one, the server has to.
+#[inline(always)]
+fn drop_buffer(values: &mut Values, issued: &Issued<'_>) {
+    let ring = core::mem::replace(&mut values.ring, 0);
+    if ring != 0 && ring == issued.ring() {
+        // The server may have removed it before.
+        let _ = issued.unregister(AutoBuffer::of(values.address).index());
+    }
+}
+
 impl Target<'_> {
     /// Takes the first command for the slot. May wait for a lock.
     fn fetch(
@@ -91,7 +102,7 @@ impl Target<'_> {
     /// Takes the result of a request, and the command that waits for the next one.
     #[inline(always)]
     fn commit(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
-        let committing = self.slot.state.commit(false)?;
+        let mut committing = self.slot.commit(false)?;
         let address = match self.checked_buffer(&committing, &issued, command) {
             Ok(address) => address,
             Err(error) => {
@@ -107,18 +118,29 @@ impl Target<'_> {
             result = committing.request().copy_in(address, size) as i32;
         }
         if self.queue.ways.auto_buffers {
-            self.drop_buffer(&issued);
+            drop_buffer(committing.values(), &issued);
         }
-        self.slot.result.store(result, Relaxed);
-        self.slot.address.store(address, Relaxed);
+        committing.values().result = result;
+        committing.values().address = address;
+        let (share, kept) = self.wait_for_next(committing, issued);
+        self.queue.end_share(self.tag, share);
+        Ok(Some(kept))
+    }
+
+    /// Lets the command wait for the next request. Returns the server's share of this one.
+    #[inline(always)]
+    fn wait_for_next<'a>(
+        &self,
+        committing: Committing<'a>,
+        issued: Issued<'_>,
+    ) -> (Share<'a>, Kept) {
         let context = issued.context();
         let (command, kept) = issued.keep(self.queue, self.tag);
         let share = committing.fetched(command);
         if self.queue.policy.is_leaving.load(Relaxed) {
             self.tell(context);
         }
-        self.queue.end_share(self.tag, share);
-        Ok(Some(kept))
+        (share, kept)
     }
 
     #[inline(always)]
@@ -138,40 +160,23 @@ impl Target<'_> {
         self.buffer(issued, command)
     }
 
-    /// Removes the buffer that the driver has registered for the request, if it was in this ring. In
-    /// another one, the server has to.
-    #[inline(always)]
-    fn drop_buffer(&self, issued: &Issued<'_>) {
-        let ring = self.slot.ring.load(Relaxed);
-        if ring == 0 {
-            return;
-        }
-        self.slot.ring.store(0, Relaxed);
-        if ring == issued.ring() {
-            let buffer = AutoBuffer::of(self.slot.address.load(Relaxed));
-            // The server may have removed it before.
-            let _ = issued.unregister(buffer.index());
-        }
-    }
-
     /// The server was told to end, so that this command does not wait.
     #[cold]
     fn tell(&self, context: Context) {
-        if let Some(command) = self.slot.state.cancel() {
+        if let Some(command) = self.slot.cancel() {
             self.queue.cancel_command(command, context);
         }
     }
 
     /// Takes a buffer for the data of a write.
     fn get_data(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
-        let committing = self.slot.state.commit(true)?;
-        self.slot.address.store(command.address, Relaxed);
+        let mut committing = self.slot.commit(true)?;
+        committing.values().address = command.address;
         let copied = committing.request().copy_out(command.address);
         if copied == 0 {
-            let (command, kept) = issued.keep(self.queue, self.tag);
-            let share: Option<_> = committing.fetched(command).end();
-            if let Some(request) = share {
-                request.put_back_for_a_while();
+            let (share, kept) = self.wait_for_next(committing, issued);
+            if let Some(ended) = share.end() {
+                ended.request.put_back_for_a_while();
             }
             return Ok(Some(kept));
         }
@@ -184,13 +189,14 @@ impl Target<'_> {
 
     /// Registers the request's memory as a buffer of a ring.
     fn register(self, issued: &Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
-        if self.slot.state.is_of_task() && self.slot.state.held().is_none() {
-            return Err(EBUSY);
-        }
         if !self.queue.ways.zero_copy {
             return Err(EINVAL);
         }
-        let share = self.slot.state.borrow().ok_or(EINVAL)?;
+        let share = match self.slot.held() {
+            Some(held) => held.share().ok_or(EINVAL)?,
+            None if self.slot.is_of_task() => return Err(EBUSY),
+            None => self.slot.borrow().ok_or(EINVAL)?,
+        };
         let registered = match share.request().data() {
             Data::None => Err(EINVAL),
             // CAST: As C, which takes the low bits.
@@ -226,20 +232,24 @@ pub(crate) fn transfer(device: &Device, position: i64, mut data: ServerData) -> 
     let queue = bits(abi::DATA_BITS + abi::TAG_BITS, abi::QUEUE_BITS) as u16;
     let queue = device.queue(queue).ok_or(EINVAL)?;
     let slot = queue.slot(tag).ok_or(EINVAL)?;
-    let mut copy = |request: &Request, place: &Place| {
+    let check = |request: &Request| {
         if request.data() == Data::None || offset > request.bytes() as usize {
             Err(EINVAL)
         } else if request.data() != data.direction {
             Err(EACCES)
         } else {
-            Ok(data.copy(request, offset, place))
+            Ok(())
         }
     };
-    if let Some(held) = slot.state.held() {
-        return copy(held.request(), held.place());
+    if let Some(held) = slot.held() {
+        check(held.request())?;
+        return held.copy(&mut data, offset);
     }
-    let share = slot.state.borrow().ok_or(EINVAL)?;
-    let copied = copy(share.request(), share.place());
+    let share = slot.borrow().ok_or(EINVAL)?;
+    let copied = match check(share.request()) {
+        Ok(()) => share.copy(&mut data, offset),
+        Err(error) => Err(error),
+    };
     queue.end_share(tag, share);
     copied
 }

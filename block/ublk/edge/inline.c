@@ -306,14 +306,9 @@ size_t ublk_rust_iter_in(struct page *to, size_t offset, size_t size,
 	return done;
 }
 
-size_t ublk_rust_iter_left(struct iov_iter *iter)
+ssize_t ublk_rust_user_bytes(struct iov_iter *iter)
 {
-	return iov_iter_count(iter);
-}
-
-bool ublk_rust_is_user(struct iov_iter *iter)
-{
-	return user_backed_iter(iter);
+	return user_backed_iter(iter) ? iov_iter_count(iter) : -EACCES;
 }
 
 void *ublk_rust_memory(size_t size)

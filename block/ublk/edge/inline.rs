@@ -126,8 +126,8 @@ unsafe extern "C" {
         size: usize,
         iter: *mut bindings::iov_iter,
     ) -> usize;
-    pub(super) fn ublk_rust_iter_left(iter: *mut bindings::iov_iter) -> usize;
-    pub(super) fn ublk_rust_is_user(iter: *mut bindings::iov_iter) -> bool;
+    /// Returns how many bytes it describes. `EACCES` if they are not in user memory.
+    pub(super) fn ublk_rust_user_bytes(iter: *mut bindings::iov_iter) -> isize;
 
     /// Returns memory of zeros that can be mapped, or null. Sleeps.
     pub(super) fn ublk_rust_memory(size: usize) -> *mut c_void;

@@ -26,7 +26,7 @@ pub(crate) use {
     disk::{Closed, Disk, Queues, Shape},
     node::{DeviceFile, ServerData},
     process::{ids, is_admin, memory, Process},
-    request::{Data, Incoming, Place, Request, Status, Taken},
-    slot::{Committing, Left, Sending, Share, SlotState},
+    request::{Data, Incoming, Request, Status, Taken},
+    slot::{Committing, Left, Sending, Share, Slot, Values},
     uring::{Command, Context, Issued, Kept},
 };

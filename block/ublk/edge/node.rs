@@ -128,9 +128,20 @@ pub(crate) struct ServerData {
 }
 
 impl ServerData {
-    /// Copies data of a request, from this byte on. Returns how many bytes were copied. Sleeps.
-    pub(crate) fn copy(&mut self, request: &Request, start: usize, place: &Place) -> usize {
-        request.copy_iter(start, place, self.iter, self.direction)
+    /// Copies data of a request, from this byte on.
+    pub(super) fn copy(&mut self, request: &Request, start: usize) -> Result<usize> {
+        request.copy_iter(start, self.iter, self.direction)
+    }
+
+    /// The same, from a place on, which is of this request.
+    #[inline(always)]
+    pub(super) fn copy_on(
+        &mut self,
+        request: &Request,
+        start: usize,
+        place: &mut Place,
+    ) -> Result<usize> {
+        request.copy_on(start, place, self.iter, self.direction)
     }
 }
 
@@ -145,18 +156,9 @@ unsafe fn transfer(
     direction: Data,
 ) -> isize {
     // SAFETY: By the condition.
-    let (device, position, is_user) = unsafe {
-        (
-            device_of((*call).ki_filp),
-            (*call).ki_pos,
-            ublk_rust_is_user(iter),
-        )
-    };
-    let copied = match is_user {
-        // INVARIANT: The kernel passes it for the direction.
-        true => crate::serve::transfer(&device, position, ServerData { iter, direction }),
-        false => Err(EACCES),
-    };
+    let (device, position) = unsafe { (device_of((*call).ki_filp), (*call).ki_pos) };
+    // INVARIANT: The kernel passes it for the direction.
+    let copied = crate::serve::transfer(&device, position, ServerData { iter, direction });
     match copied {
         // CAST: At most as long as a request.
         Ok(bytes) => bytes as isize,

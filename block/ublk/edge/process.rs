@@ -10,7 +10,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{Acquire, Atomic, Full, Relaxed},
+        atomic::{Acquire, Atomic, Full},
     },
     task::Task,
 };
@@ -101,7 +101,8 @@ impl TaskCell {
     /// Returns whether it is the current task.
     #[inline(always)]
     pub(crate) fn is_current(&self) -> bool {
-        self.0.load(Relaxed) == Task::current_raw()
+        // SAFETY: The cell is there. This is what `load` does, without a call of a helper.
+        unsafe { self.0.as_ptr().read_volatile() == Task::current_raw() }
     }
 
     /// Sets it to the current task.

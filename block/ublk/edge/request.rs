@@ -8,12 +8,11 @@ use super::{
     segments::Segments,
 };
 use crate::queue::Queue;
-use core::{cell::UnsafeCell, mem::transmute, ptr::NonNull};
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::atomic::{Acquire, Atomic, Release},
+use core::{
+    mem::{transmute, MaybeUninit},
+    ptr::NonNull,
 };
+use kernel::{bindings, prelude::*};
 
 /// The shift between bytes and sectors.
 const SECTOR_SHIFT: u32 = 9;
@@ -278,43 +277,38 @@ impl Request {
     }
 
     /// Copies data from a byte on to or from what an iterator describes. Returns how many bytes were
-    /// copied. May sleep.
+    /// copied. `EACCES` if that is no user memory. May sleep.
     pub(super) fn copy_iter(
         &self,
         start: usize,
-        place: &Place,
         iter: *mut bindings::iov_iter,
         data: Data,
-    ) -> usize {
-        let mut segments = match place.take(start) {
-            // SAFETY: It was kept for this request, which does not end while it is borrowed.
-            Some(kept) => unsafe { kept.resume() },
-            None => self.segments_from(start),
-        };
-        let mut done = 0;
-        // SAFETY: The iterator is the caller's.
-        let mut left = unsafe { ublk_rust_iter_left(iter) };
-        while left > 0 {
-            let Some(segment) = segments.next_of(left) else {
-                break;
-            };
-            // SAFETY: The segment is in the page, and the iterator is the caller's.
-            let copied = unsafe {
-                match data {
-                    Data::ToServer => {
-                        ublk_rust_iter_out(segment.page, segment.offset, segment.size(), iter)
-                    }
-                    _ => ublk_rust_iter_in(segment.page, segment.offset, segment.size(), iter),
-                }
-            };
-            done += copied;
-            left -= copied;
-            if copied < segment.size() {
-                return done;
-            }
+    ) -> Result<usize> {
+        copy(&mut self.segments_from(start), iter, data).map(|(done, _)| done)
+    }
+
+    /// The same, from a place on, which is of this request.
+    #[inline(always)]
+    pub(super) fn copy_on(
+        &self,
+        start: usize,
+        place: &mut Place,
+        iter: *mut bindings::iov_iter,
+        data: Data,
+    ) -> Result<usize> {
+        if place.end != start {
+            let segments = self.segments_from(start);
+            // SAFETY: By the type's invariant, it is used as long as the request is there.
+            let segments = unsafe { transmute::<Segments<'_>, Segments<'static>>(segments) };
+            place.segments.write(segments);
         }
-        place.keep(start + done, segments);
-        done
+        place.end = Place::NONE;
+        // SAFETY: By the type's invariant, or it was written.
+        let (done, is_whole) = copy(unsafe { place.segments.assume_init_mut() }, iter, data)?;
+        if is_whole {
+            place.end = start + done;
+        }
+        Ok(done)
     }
 
     /// Ends it. May be called in any context.
@@ -352,74 +346,64 @@ impl Request {
 ///
 /// # Invariants
 ///
-/// `at` is that of the slot's present request. Who has set `is_taken` uses it.
-pub(crate) struct Place {
-    is_taken: Atomic<bool>,
-    at: UnsafeCell<Option<(usize, Segments<'static>)>>,
-}
-
-// SAFETY: By the type's invariant, one thread at a time uses the place.
-unsafe impl Sync for Place {}
-// SAFETY: Any thread may.
-unsafe impl Send for Place {}
-
-/// What was kept.
-struct Kept(Segments<'static>);
-
-impl Kept {
-    /// # Safety
-    ///
-    /// The request does not end during the lifetime.
-    unsafe fn resume<'a>(self) -> Segments<'a> {
-        self.0
-    }
+/// If `end` is not `NONE`, `segments` are those of the slot's request behind that byte.
+pub(super) struct Place {
+    end: usize,
+    segments: MaybeUninit<Segments<'static>>,
 }
 
 impl Place {
-    pub(super) fn new() -> Self {
+    const NONE: usize = usize::MAX;
+
+    /// Returns no place.
+    pub(super) const fn new() -> Self {
+        // INVARIANT: There is none.
         Self {
-            is_taken: Atomic::new(false),
-            at: UnsafeCell::new(None),
+            end: Self::NONE,
+            segments: MaybeUninit::uninit(),
         }
     }
 
-    /// There is another request. Nobody copies.
+    /// There is another request.
     #[inline(always)]
-    pub(super) fn forget(&self) {
-        // SAFETY: By the condition, nobody has taken it.
-        unsafe { *self.at.get() = None };
+    pub(super) fn forget(&mut self) {
+        // INVARIANT: There is none.
+        self.end = Self::NONE;
     }
+}
 
-    /// Returns what is kept if it ends at this byte.
-    fn take(&self, start: usize) -> Option<Kept> {
-        self.with(|at| match at.take() {
-            Some((end, segments)) if end == start => Some(Kept(segments)),
-            _ => None,
-        })
-    }
-
-    fn keep(&self, end: usize, segments: Segments<'_>) {
-        // SAFETY: It is used for the same request only, and while that is borrowed.
-        let segments = unsafe { transmute::<Segments<'_>, Segments<'static>>(segments) };
-        self.with(|at| {
-            *at = Some((end, segments));
-            Some(())
-        });
-    }
-
-    /// Does nothing if another thread uses the place.
-    fn with<T>(
-        &self,
-        use_it: impl FnOnce(&mut Option<(usize, Segments<'static>)>) -> Option<T>,
-    ) -> Option<T> {
-        if self.is_taken.xchg(true, Acquire) {
-            return None;
+/// Copies between segments and what an iterator describes. Returns how many bytes were copied, and
+/// whether whole segments were. `EACCES` if that is no user memory. May sleep.
+#[inline(always)]
+fn copy(
+    segments: &mut Segments<'_>,
+    iter: *mut bindings::iov_iter,
+    data: Data,
+) -> Result<(usize, bool)> {
+    // SAFETY: The iterator is the caller's.
+    let bytes = unsafe { ublk_rust_user_bytes(iter) };
+    // CAST: An errno.
+    let bytes = usize::try_from(bytes).map_err(|_| Error::from_errno(bytes as i32))?;
+    let mut done = 0;
+    while done < bytes {
+        let Some(segment) = segments.next_of(bytes - done) else {
+            break;
+        };
+        // SAFETY: The segment is in the page, and the iterator is the caller's.
+        let copied = unsafe {
+            match data {
+                Data::ToServer => {
+                    ublk_rust_iter_out(segment.page, segment.offset, segment.size(), iter)
+                }
+                _ => ublk_rust_iter_in(segment.page, segment.offset, segment.size(), iter),
+            }
+        };
+        done += copied;
+        if copied < segment.size() {
+            return Ok((done, false));
         }
-        // SAFETY: By the type's invariant.
-        let result = use_it(unsafe { &mut *self.at.get() });
-        self.is_taken.store(false, Release);
-        result
     }
+    Ok((done, true))
 }
 
 /// A buffer of a ring with the memory of a request is gone.
@@ -433,6 +417,6 @@ pub(super) unsafe extern "C" fn buffer_is_gone(request: *mut c_void) {
     unsafe {
         let queue = &*(*(*request).mq_hctx).driver_data.cast::<Queue>();
         let tag = (*request).tag as u16;
-        queue.end_share(tag, queue.slot_state(tag).share_of_buffer());
+        queue.end_share(tag, queue.own_slot(tag).share());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state of a slot, which has at most one command and at most one request.
+//! A slot of a queue, which has at most one command and at most one request.
 //!
 //! ```text
 //! idle -> fetched -> sent -> owned -> committing -> fetched
@@ -11,10 +11,12 @@
 //! Each step is a move: who leaves a state has what belongs to it, and nobody else does.
 
 use super::{
+    node::ServerData,
     process::TaskCell,
     request::{Place, Request},
     uring::Command,
 };
+use core::cell::UnsafeCell;
 use kernel::{
     bindings,
     prelude::*,
@@ -30,7 +32,7 @@ const SENT: usize = 1;
 const OWNED: usize = 2;
 /// The same, but first it has to pass a buffer for the data.
 const ASKED: usize = 3;
-/// The server's task is giving the request back.
+/// The server's task is giving the request back, or is fetching first.
 const COMMITTING: usize = 4;
 /// The server was told that there will be no more requests.
 const ABORTED: usize = 5;
@@ -38,7 +40,20 @@ const ABORTED: usize = 5;
 /// The most users of a request's memory.
 const MOST_USERS: u32 = u32::MAX / 2;
 
-/// The state of a slot.
+/// What belongs to a slot's request.
+#[derive(Default)]
+pub(crate) struct Values {
+    /// The server's buffer, or a buffer that the driver registers.
+    pub(crate) address: u64,
+    /// The ring in which the driver has registered the memory; 0 if it has not.
+    pub(crate) ring: usize,
+    /// What the server has returned.
+    pub(crate) result: i32,
+    /// When the server got it; 0 if nobody measures.
+    pub(crate) began: i64,
+}
+
+/// A slot.
 ///
 /// # Invariants
 ///
@@ -46,14 +61,24 @@ const MOST_USERS: u32 = u32::MAX / 2;
 /// - Only the task in `task` leaves `OWNED` and `ASKED`, unless nobody has the device's file open.
 /// - While `users` is not zero, `request` is a request that is started and not ended. Each [`Share`]
 ///   counts as a user, and each buffer of a ring, and the state `OWNED`, `ASKED` or `COMMITTING`.
-pub(crate) struct SlotState {
+/// - `values`, `request` and `place` belong to who has moved the state to `SENT` or `COMMITTING`, and then to
+///   the request: who ends its last share may read them. The state's share may set the result, and
+///   the task that has the request uses the place.
+pub(crate) struct Slot {
     word: Atomic<usize>,
     users: Atomic<u32>,
-    request: Atomic<*mut bindings::request>,
+    request: UnsafeCell<*mut bindings::request>,
+    values: UnsafeCell<Values>,
     task: TaskCell,
-    /// Where the last copy of the request's data has ended.
-    place: Place,
+    /// Where the last copy of the request's data by its task has ended.
+    place: UnsafeCell<Place>,
 }
+
+// SAFETY: By the type's invariants, one thread at a time writes what has no lock, and nobody reads it
+// then.
+unsafe impl Sync for Slot {}
+// SAFETY: Any thread may use it.
+unsafe impl Send for Slot {}
 
 /// What was left in a slot.
 pub(crate) enum Left<'a> {
@@ -62,33 +87,35 @@ pub(crate) enum Left<'a> {
     Command(Command),
 }
 
-impl SlotState {
-    /// Returns the state of an idle slot.
+impl Slot {
+    /// Returns an idle slot.
     pub(crate) fn new() -> Self {
         // INVARIANT: There is no user.
         Self {
             word: Atomic::new(IDLE),
             users: Atomic::new(0),
-            request: Atomic::new(core::ptr::null_mut()),
+            request: UnsafeCell::new(core::ptr::null_mut()),
+            values: UnsafeCell::new(Values::default()),
             task: TaskCell::new(),
-            place: Place::new(),
+            place: UnsafeCell::new(Place::new()),
         }
     }
 
-    /// Takes the first command, of the current task. Gives it back if the slot is not idle.
-    ///
-    /// The callers hold a lock.
-    pub(crate) fn fetch(&self, command: Command) -> Result<(), Command> {
-        if self.word.load(Relaxed) != IDLE {
+    /// Takes the first command, of the current task, with the address for its request. Gives it back
+    /// if the slot is not idle.
+    pub(crate) fn fetch(&self, command: Command, address: u64) -> Result<(), Command> {
+        if self.word.cmpxchg(IDLE, COMMITTING, Full).is_err() {
             return Err(command);
         }
         self.task.set_current();
-        let word = command.into_word();
-        match self.word.cmpxchg(IDLE, word, Full) {
-            Ok(_) => Ok(()),
-            // SAFETY: The word is not in the slot.
-            Err(_) => Err(unsafe { Command::from_word(word) }),
+        // SAFETY: The state is `COMMITTING`. A request that a server has left may be there still, but
+        // who ends it reads other values.
+        unsafe {
+            (*self.values.get()).address = address;
+            (*self.values.get()).ring = 0;
         }
+        self.word.store(command.into_word(), Release);
+        Ok(())
     }
 
     /// Takes the command for a request that is sent to its task.
@@ -110,9 +137,16 @@ impl SlotState {
         Some(unsafe { Command::from_word(word) })
     }
 
+    /// Returns the state now. As `load`, without a call of a helper.
+    #[inline(always)]
+    fn now(&self) -> usize {
+        // SAFETY: The word is there, and may be read at any time.
+        unsafe { self.word.as_ptr().read_volatile() }
+    }
+
     #[inline(always)]
     fn leave_fetched(&self, into: usize) -> Option<Command> {
-        let word = self.word.load(Relaxed);
+        let word = self.now();
         if word <= ABORTED {
             return None;
         }
@@ -121,21 +155,16 @@ impl SlotState {
         Some(unsafe { Command::from_word(word) })
     }
 
-    /// Returns whether nothing was fetched.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.word.load(Relaxed) == IDLE
-    }
-
     /// Returns whether the current task is the one that has fetched.
     #[inline(always)]
     pub(crate) fn is_of_task(&self) -> bool {
         self.task.is_current()
     }
 
-    /// Returns the request, if the current task has it.
+    /// Returns the request, if the server has it. The current task is the one that has fetched.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
-        let is_held = self.is_of_task() && matches!(self.word.load(Relaxed), OWNED | ASKED);
+        let is_held = matches!(self.now(), OWNED | ASKED) && self.is_of_task();
         // SAFETY: The state is a user of the request, and only this task leaves it: it is in a call for
         // the file.
         is_held.then(|| Held(self, unsafe { self.request() }, NotThreadSafe))
@@ -166,21 +195,24 @@ impl SlotState {
         let mut users = self.users.load(Relaxed);
         while users != 0 && users < MOST_USERS {
             match self.users.cmpxchg(users, users + 1, Full) {
-                // INVARIANT: The share is counted.
-                Ok(_) => return Some(self.share()),
+                // SAFETY: The share is counted.
+                Ok(_) => return Some(unsafe { self.share() }),
                 Err(found) => users = found,
             }
         }
         None
     }
 
-    /// Makes the slot idle. No server uses it.
-    pub(crate) fn clear(&self) -> Left<'_> {
+    /// Makes the slot idle. No server uses it. A request that is left gets a result.
+    pub(crate) fn clear(&self, lost: i32) -> Left<'_> {
         self.task.clear();
         match self.word.xchg(IDLE, Full) {
-            // The state was a user, which the share is now. Nobody commits without a server, and
-            // what was sent has a file, which is closed.
-            OWNED | ASKED => Left::Request(self.share()),
+            // SAFETY: The state was a user, which the share is now.
+            OWNED | ASKED => unsafe {
+                (*self.values.get()).result = lost;
+                Left::Request(self.share())
+            },
+            // Nobody commits without a server, and what was sent has a file, which is closed.
             IDLE | SENT | COMMITTING | ABORTED => Left::Nothing,
             // SAFETY: It was in the slot, and no longer is.
             word => Left::Command(unsafe { Command::from_word(word) }),
@@ -188,9 +220,13 @@ impl SlotState {
     }
 
     /// A share that is counted.
+    ///
+    /// # Safety
+    ///
+    /// It is counted, for this call.
     #[inline(always)]
-    fn share(&self) -> Share<'_> {
-        // SAFETY: By the type's invariant, there is a request as long as it has users.
+    pub(super) unsafe fn share(&self) -> Share<'_> {
+        // SAFETY: By the condition, there is a user.
         Share(self, unsafe { self.request() })
     }
 
@@ -199,23 +235,14 @@ impl SlotState {
     /// The request has a user, which the caller knows.
     #[inline(always)]
     unsafe fn request(&self) -> Request {
-        // SAFETY: By the condition.
-        unsafe { Request::from_raw(self.request.load(Relaxed)) }
-    }
-
-    /// The share of a ring's buffer.
-    ///
-    /// # Safety
-    ///
-    /// The buffer has one, and gives it up.
-    pub(super) unsafe fn share_of_buffer(&self) -> Share<'_> {
-        self.share()
+        // SAFETY: By the condition. Nobody writes it while there is a user.
+        unsafe { Request::from_raw(*self.request.get()) }
     }
 }
 
 /// The right to end the state `SENT`.
 #[must_use]
-pub(crate) struct Sending<'a>(&'a SlotState);
+pub(crate) struct Sending<'a>(&'a Slot);
 
 impl<'a> Sending<'a> {
     /// The right goes with the command.
@@ -228,17 +255,26 @@ impl<'a> Sending<'a> {
     ///
     /// [`Self::is_sent`] was called for the slot, and this is the only call for it.
     #[inline(always)]
-    pub(super) unsafe fn resume(state: &'a SlotState) -> Self {
-        Self(state)
+    pub(super) unsafe fn resume(slot: &'a Slot) -> Self {
+        Self(slot)
+    }
+
+    #[inline(always)]
+    pub(crate) fn values(&mut self) -> &mut Values {
+        // SAFETY: By the slot's invariant, they belong to who has this right.
+        unsafe { &mut *self.0.values.get() }
     }
 
     /// Gives the server the request, which asks for a buffer or not. A buffer of a ring may have a
     /// share of it already.
     #[inline(always)]
     pub(crate) fn lend(self, request: Request, asks: bool, has_buffer: bool) {
-        self.0.place.forget();
+        // SAFETY: By the slot's invariant, both belong to who has this right.
+        unsafe {
+            (*self.0.place.get()).forget();
+            *self.0.request.get() = request.into_raw();
+        }
         // INVARIANT: The state is a user, and the buffer is one.
-        self.0.request.store(request.into_raw(), Relaxed);
         self.0.users.store(1 + u32::from(has_buffer), Release);
         self.0.word.store(if asks { ASKED } else { OWNED }, Release);
     }
@@ -256,12 +292,18 @@ impl<'a> Sending<'a> {
 
 /// The right to end the state `COMMITTING`.
 #[must_use]
-pub(crate) struct Committing<'a>(&'a SlotState, Request);
+pub(crate) struct Committing<'a>(&'a Slot, Request);
 
 impl<'a> Committing<'a> {
     #[inline(always)]
     pub(crate) fn request(&self) -> &Request {
         &self.1
+    }
+
+    #[inline(always)]
+    pub(crate) fn values(&mut self) -> &mut Values {
+        // SAFETY: By the slot's invariant, they belong to who has this right.
+        unsafe { &mut *self.0.values.get() }
     }
 
     /// The server keeps the request.
@@ -274,21 +316,37 @@ impl<'a> Committing<'a> {
     pub(crate) fn fetched(self, command: Command) -> Share<'a> {
         self.0.word.store(command.into_word(), Release);
         // The state was a user, which the share is now.
-        self.0.share()
+        Share(self.0, self.1)
     }
 }
 
 /// A request that the current task has.
-pub(crate) struct Held<'a>(&'a SlotState, Request, NotThreadSafe);
+pub(crate) struct Held<'a>(&'a Slot, Request, NotThreadSafe);
 
-impl Held<'_> {
+impl<'a> Held<'a> {
     #[inline(always)]
     pub(crate) fn request(&self) -> &Request {
         &self.1
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.0.place
+    /// Copies data of the request, from this byte on. Returns how many bytes were copied. `EACCES` if
+    /// no user memory is to be copied. May sleep.
+    #[inline(always)]
+    pub(crate) fn copy(&self, data: &mut ServerData, start: usize) -> Result<usize> {
+        // SAFETY: By the slot's invariant, it belongs to the task, which is in one call at a time.
+        let place = unsafe { &mut *self.0.place.get() };
+        data.copy_on(&self.1, start, place)
+    }
+
+    /// Returns a share. `None` if the request has too many users.
+    #[inline(always)]
+    pub(crate) fn share(self) -> Option<Share<'a>> {
+        if self.0.users.fetch_add(1, Relaxed) >= MOST_USERS {
+            // There are others, of which one is the state.
+            self.0.users.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Share(self.0, self.1))
     }
 }
 
@@ -296,9 +354,16 @@ impl Held<'_> {
 ///
 /// # Invariants
 ///
-/// It is counted in the slot's state.
+/// It is counted in the slot.
 #[must_use]
-pub(crate) struct Share<'a>(&'a SlotState, Request);
+pub(crate) struct Share<'a>(&'a Slot, Request);
+
+/// A request whose last share was ended.
+pub(crate) struct Ended {
+    pub(crate) request: Request,
+    pub(crate) result: i32,
+    pub(crate) began: i64,
+}
 
 impl Share<'_> {
     #[inline(always)]
@@ -306,8 +371,9 @@ impl Share<'_> {
         &self.1
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.0.place
+    /// As [`Held::copy`].
+    pub(crate) fn copy(&self, data: &mut ServerData, start: usize) -> Result<usize> {
+        data.copy(&self.1, start)
     }
 
     /// A buffer of a ring has the share from now on.
@@ -315,8 +381,20 @@ impl Share<'_> {
 
     /// Ends the share. Returns the request if it was the last one.
     #[inline(always)]
-    pub(crate) fn end(self) -> Option<Request> {
+    pub(crate) fn end(self) -> Option<Ended> {
         // The last one sees what all others have done.
-        (self.0.users.fetch_sub(1, Full) == 1).then_some(self.1)
+        if self.0.users.fetch_sub(1, Full) != 1 {
+            return None;
+        }
+        // SAFETY: By the slot's invariant, who ends the last share may read them.
+        let (result, began) = unsafe {
+            let values = self.0.values.get();
+            ((*values).result, (*values).began)
+        };
+        Some(Ended {
+            request: self.1,
+            result,
+            began,
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 //! What is observed of requests. It costs an instruction that does nothing while it is off.
 
-use super::abi::Descriptor;
+use super::{abi::Descriptor, slot::Ended};
 use kernel::{bindings, jump_label::static_branch_unlikely};
 
 /// A key that C defines.
@@ -60,12 +60,12 @@ impl Name {
 
     /// A request ends with this result of its server.
     #[inline(always)]
-    pub(crate) fn trace_result(self, tag: u16, result: i32) {
+    pub(crate) fn trace_result(self, tag: u16, ended: &Ended) {
         // SAFETY: C defines the event, whose key is a static key.
         if unsafe {
             static_branch_unlikely!(__tracepoint_ublk_rust_result, bindings::tracepoint, key)
         } {
-            ublk_rust_trace_result(self.device, self.queue, tag, result);
+            ublk_rust_trace_result(self.device, self.queue, tag, ended.result);
         }
     }
 }

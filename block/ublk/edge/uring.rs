@@ -309,7 +309,7 @@ pub(super) unsafe fn dispatch(command: Command, request: Request, token: &Token)
     let (queue, tag, sending) = unsafe {
         let note = &(*command.0.as_ptr().cast::<Raw>()).note;
         let queue = &*note.queue;
-        (queue, note.tag, Sending::resume(queue.slot_state(note.tag)))
+        (queue, note.tag, Sending::resume(queue.own_slot(note.tag)))
     };
     queue.dispatch(
         tag,
@@ -353,7 +353,7 @@ pub(super) unsafe extern "C" fn serve(
         unsafe {
             let note = (*command.cast::<Raw>()).note;
             let queue = &*note.queue;
-            if let Some(command) = queue.slot_state(note.tag).cancel_this(command as usize) {
+            if let Some(command) = queue.own_slot(note.tag).cancel_this(command as usize) {
                 queue.cancel_command(command, Context(context));
             }
         }
