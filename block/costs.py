@@ -48,15 +48,16 @@ def nullb(block, queues=1):
 BRD = Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536")
 
 
-def _ublk(target, mode, words):
-    return Device(f"ublk, kublk's {target}, {mode}", ("ublk_drv",), "ublkb0", f"insmod /lab/ublk_drv.ko; {_KUBLK} -t {words}", "kublk")
+def _ublk(module, target, mode, words):
+    title = "ublk" if module == "ublk_drv" else module
+    return Device(f"{title}, kublk's {target}, {mode}", (module,), "ublkb0", f"insmod /lab/{module}.ko; {_KUBLK} -t {words}", "kublk")
 
 
 DEVICES = (
     *(made(block) for block in (512, 4096) for made in (null_blk, nullb)),
     BRD,
-    *(_ublk(target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", "loop /tmp/file")) for mode, more in (
-        ("copy", ""), ("user copy", "-u"), ("zero copy", "-z"), ("automatic buffers", "--auto_zc"))),
+    *(_ublk(module, target, mode, f"{words} {more}") for target, words in (("null", "null"), ("loop", "loop /tmp/file")) for mode, more in (
+        ("copy", ""), ("user copy", "-u"), ("zero copy", "-z"), ("automatic buffers", "--auto_zc")) for module in ("ublk_drv", "ublk_rust")),
     Device("ublk, engine's memory, copy", ("ublk_drv",), "ublkb0", "insmod /lab/ublk_drv.ko; /lab/disk ram 64 &", "engine"),
     Device("nbd, nbdkit's memory", ("nbd",), "nbd0", "insmod /lab/nbd.ko nbds_max=1 max_part=0; nbdkit -U /tmp/nbd memory 64M; "
            "nbd-client -unix /tmp/nbd /dev/nbd0 -b 4096", "nbdkit"))
@@ -144,7 +145,7 @@ def table(rows):
 def files(device):
     """What the guest of a device needs: its paths, and the host's."""
     server = getattr(parts, device.server)() if device.server else {}
-    ours = parts.nullb() if "nullb_rust" in device.modules else {}
+    ours = {path: file for name, made in (("nullb_rust", parts.nullb), ("ublk_rust", parts.ublk)) if name in device.modules for path, file in made().items()}
     return {**parts.program("measure.rs"), **parts.modules(*device.modules), **ours, **server}
 
 

@@ -62,19 +62,25 @@ def program(path):
 
 def kublk():
     """The server of the kernel's own tests of ublk."""
-    root, tests = foreign.root(_PINS["liburing"]), source.tree() / "tools/testing/selftests/ublk"
+    tests = source.tree() / "tools/testing/selftests/ublk"
+    return with_liburing("kublk", *(path for path in sorted(tests.glob("*.c")) if path.name != "metadata_size.c"))
+
+
+def with_liburing(name, *sources):
+    """A program in C that uses liburing, and the kernel's newest headers: its path in a guest, and the host's."""
+    root, kernel_headers = foreign.root(_PINS["liburing"]), source.tree() / "include/uapi/linux"
     headers = ("ublk_cmd.h", "io_uring.h", "io_uring", "fs.h")
 
     def make(part):
         (part / "include/linux").mkdir(parents=True)
-        for name in headers:
-            proc.output("cp", "-r", source.tree() / "include/uapi/linux" / name, part / "include/linux")
-        parts = [path for path in sorted(tests.glob("*.c")) if path.name != "metadata_size.c"]
+        for header in headers:
+            proc.output("cp", "-r", kernel_headers / header, part / "include/linux")
         argv = [f"{PINNED['llvm']['bin']}/clang", f"--target={foreign.HERE.triple}", f"--sysroot={root}", "-O3", "-w", "-static", "-D_GNU_SOURCE", "-D__user=",
-                f"-I{part}/include", *parts, "-luring", "-lpthread", "-o", part / "kublk"]
-        proc.logged("building kublk", "kublk", argv)
+                f"-I{part}/include", *sources, "-luring", "-lpthread", "-o", part / name]
+        proc.logged(f"building {name}", name, argv)
 
-    return {"/lab/kublk": cache.entry(f"block/kublk-{cache.key(root.name, tests.parents[3].name, headers)}", make) / "kublk"}
+    made_of = cache.key(root.name, source.tree().name, headers, cache.content(*sources))
+    return {f"/lab/{name}": cache.entry(f"block/{name}-{made_of}", make) / name}
 
 
 def nbdkit():

@@ -119,6 +119,9 @@ impl Control {
         }
         let mut command = issued.control()?;
         match number {
+            control::GET_FEATURES if usize::from(command.length) != size_of::<u64>() => {
+                return Err(EINVAL);
+            }
             control::GET_FEATURES => write_to(&command, &flags::ALL, size_of::<u64>())?,
             control::ADD => self.add(&command)?,
             control::DELETE => self.delete(&mut command, true)?,
@@ -191,13 +194,15 @@ impl Control {
         if is_unprivileged && devices.unprivileged >= most_unprivileged() {
             return Err(EACCES);
         }
-        let number = Number::take(wanted)?;
         devices.unprivileged += u32::from(is_unprivileged);
-        Ok(Registered {
+        drop(devices);
+        let mut registered = Registered {
             control: self.into(),
-            number: Some(number),
+            number: None,
             is_unprivileged,
-        })
+        };
+        registered.number = Some(Number::take(wanted)?);
+        Ok(registered)
     }
 
     /// Deletes a device. Waits until nobody uses it and its number is free, or not. `ENODEV`, `EINTR`.
@@ -225,7 +230,7 @@ impl Control {
 
     /// Stops a device, and removes its file.
     fn remove(&self, device: &Arc<Device>) {
-        device.stop();
+        device.end();
         let mut devices = self.devices.lock();
         let entry = devices.by_number.get_mut(&device.number());
         let removed = entry.and_then(|entry| match &entry.device {
@@ -368,10 +373,9 @@ fn check_access(device: &Device, number: u32, command: &mut ControlCommand) -> R
     }
     let mut text = KVVec::new();
     UserSlice::new(place(command), length.into()).read_all(&mut text, GFP_KERNEL)?;
-    let end = text.iter().position(|byte| *byte == 0);
-    text.truncate(end.unwrap_or(text.len()));
-    let path = CString::try_from_fmt(fmt!("{}", kernel::str::BStr::from_bytes(&text)))?;
-    check_path(&path, device.number(), may_write)?;
+    text.push(0, GFP_KERNEL)?;
+    let path = CStr::from_bytes_until_nul(&text).map_err(|_| EINVAL)?;
+    check_path(path, device.number(), may_write)?;
     command.length -= length;
     command.address += u64::from(length);
     Ok(())

@@ -8,13 +8,15 @@
 use crate::{
     control::Registered,
     edge::{
-        abi::{flags, io, part, state, Info, Parameters},
-        ids, is_admin, memory,
+        abi::{flags, io, part, state, Info, Parameters, MOST_DEPTH},
+        ids, is_admin, memory, size_of_descriptors,
         trace::Name,
-        works, Closed, Command, Context, Descriptors, Disk, Left, Process, Queues, Slot,
+        wait_for_all_cpus, works, Closed, Command, Context, Descriptors, Disk, Left, Process,
+        Queues, Slot,
     },
     params,
-    queue::{Policy, Queue, Recovery, Ways, LOST},
+    policy::{Policy, Recovery},
+    queue::{Queue, Ways, LOST},
 };
 use kernel::{
     mm::Mm,
@@ -22,8 +24,8 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{Atomic, Relaxed},
-        Arc, ArcBorrow, CondVar, Mutex, MutexGuard,
+        atomic::{Acquire, Atomic, Relaxed, Release},
+        Arc, ArcBorrow, CondVar, Mutex, MutexGuard, UniqueArc,
     },
     time::{delay::fsleep, Delta},
     workqueue::{impl_has_work, new_work, Work, WorkItem},
@@ -54,6 +56,10 @@ impl Life {
 struct Settings {
     life: Life,
     parameters: Option<Parameters>,
+    /// The table of partitions is read by a work.
+    scans: bool,
+    /// The device is being deleted.
+    has_ended: bool,
 }
 
 /// A process that has the device's file open.
@@ -79,6 +85,8 @@ pub(crate) struct Device {
     policy: Arc<Policy>,
     #[pin]
     life: Mutex<Settings>,
+    /// What [`Settings::life`] is, for those who must not wait for it.
+    state: Atomic<u32>,
     #[pin]
     server: Mutex<Option<Server>>,
     /// Of the server: it is ready, leaves, or is gone.
@@ -112,7 +120,9 @@ impl WorkItem<2> for Device {
     type Pointer = Arc<Self>;
 
     fn run(device: Arc<Self>) {
-        let disk = device.life.lock().life.disk().cloned();
+        let settings = device.life.lock();
+        let disk = settings.life.disk().filter(|_| settings.scans).cloned();
+        drop(settings);
         if let Some(disk) = disk {
             disk.scan();
         }
@@ -130,7 +140,7 @@ impl Device {
             zero_copy: has(flags::ZERO_COPY),
             auto_buffers: has(flags::AUTO_BUFFERS),
         };
-        let policy = Policy::new(recovery_of(info.flags))?;
+        let policy = Policy::new(recovery_of(info.flags), has(flags::UNPRIVILEGED))?;
         let mut queues = KVec::with_capacity(info.queues.into(), GFP_KERNEL)?;
         for queue in 0..info.queues {
             let name = Name {
@@ -145,12 +155,15 @@ impl Device {
         let settings = Settings {
             life: Life::Dead,
             parameters: None,
+            scans: false,
+            has_ended: false,
         };
         let init = pin_init!(Self {
             queues,
             info,
             policy,
             life <- new_mutex!(settings, "ublk life"),
+            state: Atomic::new(state::DEAD.into()),
             server <- new_mutex!(None, "ublk server"),
             changed <- new_condvar!("ublk changed"),
             has_disk: Atomic::new(false),
@@ -197,23 +210,26 @@ impl Device {
 
 /// What user space asks for.
 impl Device {
-    /// Returns what is known of the device.
+    /// Returns what is known of the device. Waits for no request.
     pub(crate) fn info(&self) -> Info {
-        let settings = self.life.lock();
         let mut info = self.info;
-        info.state = match settings.life {
+        info.state = self.state.load(Relaxed) as u16;
+        info.server = match &*self.server.lock() {
+            Some(server) if info.state == state::LIVE => server.process.number(),
+            _ => -1,
+        };
+        info
+    }
+
+    fn set_life(&self, settings: &mut MutexGuard<'_, Settings>, life: Life) {
+        let state = match life {
             Life::Dead => state::DEAD,
             Life::Live(_) => state::LIVE,
             Life::Orphaned(_) if self.policy.recovery == Recovery::Fail => state::FAILING,
             Life::Orphaned(_) => state::QUIESCED,
         };
-        let is_served = settings.life.disk().is_some();
-        let server = self.server.lock();
-        info.server = match &*server {
-            Some(server) if is_served => server.process.number(),
-            _ => -1,
-        };
-        info
+        settings.life = life;
+        self.state.store(state.into(), Relaxed);
     }
 
     /// `EACCES` if there is a disk, `EINVAL` if the device cannot have such parameters.
@@ -223,7 +239,7 @@ impl Device {
             return Err(EACCES);
         }
         settings.parameters = None;
-        let checked = params::checked(parameters, self.info.flags, self.info.most_bytes)?;
+        let checked = params::checked(parameters, self.info.most_bytes)?;
         settings.parameters = Some(checked);
         Ok(())
     }
@@ -244,7 +260,7 @@ impl Device {
     /// Waits for the server, which is this process for the task, and adds the disk.
     ///
     /// `EINVAL` for another process or without parameters, `EEXIST` if there is a disk, `EBUSY` if the
-    /// server was told to end, `EINTR`. Sleeps.
+    /// server was told to end, `ENODEV` if the device is being deleted, `EINTR`. Sleeps.
     pub(crate) fn start(self: &Arc<Self>, process: i32) -> Result {
         if process <= 0 || self.life.lock().parameters.is_none() {
             return Err(EINVAL);
@@ -252,28 +268,27 @@ impl Device {
         let mut settings = self.wait_for_server()?;
         let parameters = settings.parameters.ok_or(EINVAL)?;
         let is_unprivileged = self.check_server(process)?;
-        if self.has_disk.load(Relaxed) {
+        if settings.has_ended {
+            return Err(ENODEV);
+        }
+        if self.has_disk.load(Acquire) {
             return Err(EEXIST);
         }
         if self.policy.is_leaving.load(Relaxed) {
             return Err(EBUSY);
         }
         self.policy.serve();
-        let disk = Arc::new(
-            Disk::add(params::shape(&parameters), self.number(), self.clone())?,
-            GFP_KERNEL,
-        )?;
+        let place = UniqueArc::<Disk>::new_uninit(GFP_KERNEL)?;
+        let disk = Disk::add(params::shape(&parameters), self.number(), self.clone())?;
+        let disk = Arc::from(place.write(disk));
         self.has_disk.store(true, Relaxed);
-        settings.life = Life::Live(disk.clone());
-        drop(settings);
-        if !is_unprivileged {
-            match self.has(flags::NO_PARTITION_SCAN) {
-                true => disk.allow_scan(),
-                // It is queued already only if it has not begun, and then it finds this disk.
-                false => {
-                    let _ = works().enqueue::<Arc<Self>, 2>(self.clone());
-                }
-            }
+        self.set_life(&mut settings, Life::Live(disk.clone()));
+        settings.scans = !is_unprivileged && !self.has(flags::NO_PARTITION_SCAN);
+        if settings.scans {
+            // It is queued already only if it has not begun, and then it finds this disk.
+            let _ = works().enqueue::<Arc<Self>, 2>(self.clone());
+        } else if !is_unprivileged {
+            disk.allow_scan();
         }
         Ok(())
     }
@@ -314,18 +329,32 @@ impl Device {
 
     /// Removes the disk, and tells the server to end. Waits for all requests.
     pub(crate) fn stop(&self) {
+        self.stop_with(self.life.lock());
+    }
+
+    /// The same, and the device gets no other disk.
+    pub(crate) fn end(&self) {
         let mut settings = self.life.lock();
+        settings.has_ended = true;
+        self.stop_with(settings);
+    }
+
+    fn stop_with(&self, mut settings: MutexGuard<'_, Settings>) {
         self.remove_disk(&mut settings);
+        // Nobody starts the disk again with this server.
+        let is_there = self.begin_dismissal();
         drop(settings);
-        self.dismiss_server();
+        if is_there {
+            self.end_commands();
+        }
     }
 
     fn remove_disk(&self, settings: &mut MutexGuard<'_, Settings>) {
-        let life = core::mem::replace(&mut settings.life, Life::Dead);
-        if let Life::Live(disk) | Life::Orphaned(disk) = life {
+        if let Some(disk) = settings.life.disk().cloned() {
             self.policy.stop();
             disk.kick();
             disk.remove();
+            self.set_life(settings, Life::Dead);
         }
     }
 
@@ -338,18 +367,26 @@ impl Device {
         Ok(())
     }
 
-    /// Tells the server to end, if there is one: its commands end, and it gets no more requests.
-    fn dismiss_server(&self) {
+    /// Marks the server as one that has to end: it gets no more requests for those that it gives back.
+    /// Returns whether there is one; [`Self::end_commands`] has to follow then.
+    fn begin_dismissal(&self) -> bool {
         let mut server = self.server.lock();
         let Some(present) = &mut *server else {
-            return;
+            return false;
         };
         present.is_leaving = true;
-        // While this is counted, the server is not replaced by another, whose commands these were.
+        // While this is counted, the server is not replaced by another, whose commands would be ended.
         present.cancelling += 1;
         self.policy.end_serving();
         self.policy.is_leaving.store(true, Relaxed);
-        drop(server);
+        true
+    }
+
+    /// Ends the commands that wait for requests.
+    fn end_commands(&self) {
+        // Who lets a command wait looks at the mark then. Behind this, it has seen the mark, or its
+        // command is seen here.
+        wait_for_all_cpus();
         self.changed.notify_all();
         for queue in self.queues.all() {
             queue.cancel();
@@ -372,11 +409,16 @@ impl Device {
         match settings.life {
             Life::Dead => return Err(ENODEV),
             Life::Orphaned(_) => return Ok(()),
-            Life::Live(_) => drop(settings),
+            Life::Live(_) => {}
         }
-        self.dismiss_server();
+        let is_there = self.begin_dismissal();
+        drop(settings);
+        if is_there {
+            self.end_commands();
+        }
         let mut waited = 0;
-        while self.server.lock().is_some() {
+        let leaves = |server: &Option<Server>| server.as_ref().is_some_and(|it| it.is_leaving);
+        while leaves(&self.server.lock()) {
             if self
                 .queues
                 .all()
@@ -439,7 +481,7 @@ impl Device {
         let disk = disk.clone();
         self.policy.serve();
         disk.kick();
-        settings.life = Life::Live(disk);
+        self.set_life(&mut settings, Life::Live(disk));
         Ok(())
     }
 }
@@ -448,20 +490,16 @@ impl Device {
 impl Device {
     /// Nobody has the disk any more.
     pub(crate) fn disk_is_free(&self) {
-        self.has_disk.store(false, Relaxed);
+        self.has_disk.store(false, Release);
     }
 
-    /// A request takes long. A server without privileges, which may do that on purpose, is killed.
-    /// Returns whether it was.
-    pub(crate) fn request_takes_long(&self) -> bool {
-        if !self.is_unprivileged() {
-            return false;
+    /// The request of a slot takes long. A server without privileges, which may do that on purpose, is
+    /// killed.
+    pub(crate) fn request_takes_long(&self, slot: &Slot) {
+        if self.is_unprivileged() {
+            let _server = self.server.lock();
+            slot.kill_task();
         }
-        match self.server.lock().as_ref() {
-            Some(server) => server.process.kill(),
-            None => return false,
-        }
-        true
     }
 }
 
@@ -503,7 +541,7 @@ impl Device {
         if first.as_raw() != task.as_raw() {
             return Err(EINVAL);
         }
-        let each = Descriptors::most_size(self.info.descriptor_size) as u64;
+        let each = size_of_descriptors(MOST_DEPTH, self.info.descriptor_size) as u64;
         let number = u16::try_from(position / each)?;
         Ok(&self.queue(number).ok_or(EINVAL)?.descriptors)
     }
@@ -552,7 +590,8 @@ impl Device {
         if self.policy.recovery == Recovery::None {
             self.remove_disk(&mut settings);
         } else if let Life::Live(disk) = &settings.life {
-            settings.life = Life::Orphaned(disk.clone());
+            let disk = disk.clone();
+            self.set_life(&mut settings, Life::Orphaned(disk));
         }
         let mut server = self.server.lock();
         while server.as_ref().is_some_and(|server| server.cancelling != 0) {
@@ -560,8 +599,11 @@ impl Device {
         }
         for queue in self.queues.all() {
             queue.is_told.store(false, Relaxed);
+            for slot in queue.slots() {
+                slot.forget_task();
+            }
         }
-        self.policy.is_leaving.store(false, Relaxed);
+        self.policy.begin_again();
         let ended = server.take();
         drop(server);
         drop(settings);
@@ -572,10 +614,11 @@ impl Device {
 
 /// Returns what flags say of a device whose server is gone.
 fn recovery_of(all: u64) -> Recovery {
-    match all & (flags::RECOVERY | flags::RECOVERY_REISSUE | flags::RECOVERY_FAIL) {
-        0 => Recovery::None,
-        flags::RECOVERY => Recovery::Wait,
-        reissue if reissue & flags::RECOVERY_REISSUE != 0 => Recovery::Reissue,
-        _ => Recovery::Fail,
+    let has = |flag| all & flag != 0;
+    match has(flags::RECOVERY) {
+        false => Recovery::None,
+        true if has(flags::RECOVERY_REISSUE) => Recovery::Reissue,
+        true if has(flags::RECOVERY_FAIL) => Recovery::Fail,
+        true => Recovery::Wait,
     }
 }

@@ -3,7 +3,7 @@
 //! Parameters of a disk, as a server sets them: what is allowed, and what the block layer gets.
 
 use crate::edge::{
-    abi::{attribute, flags, part, Parameters},
+    abi::{attribute, part, Parameters},
     Shape,
 };
 use kernel::{bindings, page::PAGE_SIZE, prelude::*};
@@ -17,13 +17,8 @@ const LEAST_SEGMENT: u64 = 4096;
 /// Memory of requests may begin at addresses that are divisible by four.
 const USUAL_ALIGNMENT: u32 = 3;
 
-/// Returns the parameters if a device of these flags can have them, and with requests of so many
-/// bytes. `EINVAL`; `EOPNOTSUPP` for zones.
-pub(crate) fn checked(
-    mut parameters: Parameters,
-    device_flags: u64,
-    most_bytes: u32,
-) -> Result<Parameters> {
+/// Returns the parameters if a device can have them, with requests of so many bytes. `EINVAL`.
+pub(crate) fn checked(mut parameters: Parameters, most_bytes: u32) -> Result<Parameters> {
     parameters.parts &= part::ALL;
     let has = |part| parameters.parts & part != 0;
     let are_allowed = has(part::BASIC)
@@ -32,10 +27,8 @@ pub(crate) fn checked(
         && !has(part::NUMBERS)
         && (!has(part::DMA) || is_dma_allowed(&parameters))
         && (!has(part::SEGMENTS) || are_segments_allowed(&parameters))
+        && !has(part::ZONED)
         && !has(part::INTEGRITY);
-    if has(part::ZONED) || device_flags & flags::ZONED != 0 {
-        return Err(EOPNOTSUPP);
-    }
     are_allowed.then_some(parameters).ok_or(EINVAL)
 }
 

@@ -4,20 +4,20 @@
 
 use crate::{
     edge::{
-        abi::{io, operation},
+        abi::{io, operation, Descriptor},
         trace::Name,
         Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, Slot, Status,
         Taken,
     },
     latency::{self, Histogram},
+    policy::{Policy, Recovery},
 };
 use kernel::{
     alloc::KVVec,
-    new_spinlock,
     prelude::*,
     sync::{
         atomic::{Atomic, Relaxed},
-        Arc, SpinLock,
+        Arc, //
     },
 };
 
@@ -34,87 +34,6 @@ pub(crate) struct Ways {
     pub(crate) zero_copy: bool,
     /// The driver registers it.
     pub(crate) auto_buffers: bool,
-}
-
-/// What happens when the server is gone.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recovery {
-    /// The disk is removed.
-    None,
-    /// Requests wait for the next server. Those that this one had fail.
-    Wait,
-    /// Requests wait, also those that this one had.
-    Reissue,
-    /// Requests fail until there is a server.
-    Fail,
-}
-
-/// Whether there is a server for requests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Serving,
-    /// The server ends, or has ended.
-    Without,
-    /// The disk is being removed: no request waits for a server.
-    Stopping,
-}
-
-/// What all queues of a device follow.
-#[pin_data]
-pub(crate) struct Policy {
-    pub(crate) recovery: Recovery,
-    /// Requests are put back under this lock, so that those who change the stage find them.
-    #[pin]
-    stage: SpinLock<Stage>,
-    /// The server was told to end: it gets no more requests for those that it gives back.
-    pub(crate) is_leaving: Atomic<bool>,
-}
-
-impl Policy {
-    pub(crate) fn new(recovery: Recovery) -> Result<Arc<Self>> {
-        let init = pin_init!(Self {
-            recovery,
-            stage <- new_spinlock!(Stage::Without, "ublk stage"),
-            is_leaving: Atomic::new(false),
-        });
-        Arc::pin_init(init, GFP_KERNEL)
-    }
-
-    /// There is a server. Requests that were put back have to be let go on.
-    pub(crate) fn serve(&self) {
-        *self.stage.lock() = Stage::Serving;
-    }
-
-    /// The server ends.
-    pub(crate) fn end_serving(&self) {
-        let mut stage = self.stage.lock();
-        if *stage == Stage::Serving {
-            *stage = Stage::Without;
-        }
-    }
-
-    /// No request waits from now on. Those that were put back have to be let go on.
-    pub(crate) fn stop(&self) {
-        *self.stage.lock() = Stage::Stopping;
-    }
-
-    /// Returns whether requests wait when there is no server.
-    fn may_wait(&self) -> bool {
-        matches!(self.recovery, Recovery::Wait | Recovery::Reissue)
-    }
-
-    /// Puts a request back until there is a server, or lets it fail.
-    fn without_server(&self, request: Request) {
-        let stage = self.stage.lock();
-        match *stage {
-            Stage::Serving if self.may_wait() => request.put_back(true),
-            Stage::Without if self.may_wait() => request.put_back(false),
-            _ => {
-                drop(stage);
-                request.end(Status::IO_ERROR);
-            }
-        }
-    }
 }
 
 /// The result of a request whose server is gone.
@@ -203,34 +122,39 @@ impl Queue {
     /// Takes a request from the block layer.
     #[inline(always)]
     pub(crate) fn accept(&self, request: Incoming) -> Taken {
+        match self.start(request) {
+            Ok((sending, command, request, taken)) => {
+                command.send(sending, request);
+                taken
+            }
+            Err(request) => self.refuse(request),
+        }
+    }
+
+    /// Starts a request that the server can get now.
+    #[inline(always)]
+    #[allow(clippy::type_complexity)] // What belongs together until it is sent.
+    pub(crate) fn start(
+        &self,
+        request: Incoming,
+    ) -> Result<(Sending<'_>, Command, Request, Taken), Incoming> {
         if !request.is_known() {
-            return request.refuse(Status::IO_ERROR);
+            return Err(request);
         }
         match self.own_slot(request.tag()).take() {
             Some((sending, command)) => {
                 let (request, taken) = request.start();
-                command.send(sending, request);
-                taken
+                Ok((sending, command, request, taken))
             }
-            None => self.refuse(request),
+            None => Err(request),
         }
-    }
-
-    /// Starts a request that a server can get now.
-    #[inline(always)]
-    pub(crate) fn start(&self, request: Incoming) -> Option<(Sending<'_>, Command, Request)> {
-        if !request.is_known() {
-            return None;
-        }
-        let (sending, command) = self.own_slot(request.tag()).take()?;
-        let (request, _) = request.start();
-        Some((sending, command, request))
     }
 
     /// There is no server for a request.
     #[cold]
     fn refuse(&self, request: Incoming) -> Taken {
         match self.policy.recovery {
+            _ if !request.is_known() => request.refuse(Status::IO_ERROR),
             Recovery::None => request.refuse(Status::IO_ERROR),
             Recovery::Fail => request.refuse(Status::NO_SERVER),
             Recovery::Wait | Recovery::Reissue => {
@@ -260,15 +184,15 @@ impl Queue {
         let mut has_buffer = false;
         if self.ways.copies && request.data() == Data::ToServer {
             if self.ways.asks {
-                self.descriptors.set(tag, &descriptor);
+                self.pass(tag, &descriptor, &mut sending);
                 sending.lend(request, true, false);
                 return command.done(io::NEEDS_DATA, context);
             }
             let copied = request.copy_out(descriptor.address);
             if copied != request.bytes() {
                 if copied == 0 {
-                    sending.put_back(command);
-                    return request.put_back_for_a_while();
+                    self.wait_again(tag, sending, command, context);
+                    return self.policy.try_again(request);
                 }
                 descriptor.sectors = copied >> 9;
             }
@@ -283,16 +207,44 @@ impl Queue {
                     descriptor.operation |= operation::NEEDS_BUFFER;
                 }
                 Err(_) => {
-                    sending.put_back(command);
+                    self.wait_again(tag, sending, command, context);
                     return request.end(Status::IO_ERROR);
                 }
             }
         }
-        self.descriptors.set(tag, &descriptor);
-        self.name.trace_request(tag, &descriptor);
-        sending.values().began = latency::begin();
+        self.pass(tag, &descriptor, &mut sending);
         sending.lend(request, false, has_buffer);
         command.done(io::OK, context);
+    }
+
+    /// Tells the server of a request.
+    #[inline(always)]
+    fn pass(&self, tag: u16, descriptor: &Descriptor, sending: &mut Sending<'_>) {
+        self.descriptors.set(tag, descriptor);
+        self.name.trace_request(tag, descriptor);
+        sending.values().began = latency::begin();
+    }
+
+    /// Lets a command wait for another request.
+    #[cold]
+    fn wait_again(&self, tag: u16, sending: Sending<'_>, command: Command, context: Context) {
+        sending.put_back(command);
+        self.end_if_leaving(tag, context);
+    }
+
+    /// If the server was told to end, ends the command that has begun to wait meanwhile.
+    #[inline(always)]
+    pub(crate) fn end_if_leaving(&self, tag: u16, context: Context) {
+        if self.policy.is_leaving.load(Relaxed) {
+            self.end_command_of(tag, context);
+        }
+    }
+
+    #[cold]
+    fn end_command_of(&self, tag: u16, context: Context) {
+        if let Some(command) = self.own_slot(tag).cancel() {
+            self.cancel_command(command, context);
+        }
     }
 
     /// The task or its ring ends, and nobody gets the request.

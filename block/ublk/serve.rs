@@ -6,14 +6,14 @@ use crate::{
     device::Device,
     edge::{
         abi::{self, io, IoCommand},
-        Committing, Context, Data, Issued, Kept, Request, ServerData, Share, Slot, Values,
+        Committing, Data, Issued, Kept, Request, ServerData, Share, Slot, Values,
     },
     queue::{AutoBuffer, Queue},
 };
-use kernel::{
-    prelude::*,
-    sync::{atomic::Relaxed, ArcBorrow},
-};
+use kernel::{prelude::*, sync::ArcBorrow};
+
+/// What the kernel takes for an errno is not less than its negative.
+const MAX_ERRNO: i32 = 4095;
 
 /// A slot that a command names.
 struct Target<'a> {
@@ -106,11 +106,12 @@ impl Target<'_> {
         let address = match self.checked_buffer(&committing, &issued, command) {
             Ok(address) => address,
             Err(error) => {
-                committing.keep(false);
+                committing.keep();
                 return Err(error);
             }
         };
-        let mut result = command.result;
+        // `LOST` is the driver's own.
+        let mut result = command.result.max(-MAX_ERRNO);
         let data = committing.request().data();
         if self.queue.ways.copies && data == Data::FromServer && result > 0 {
             let size = committing.request().bytes().min(result as u32);
@@ -137,9 +138,7 @@ impl Target<'_> {
         let context = issued.context();
         let (command, kept) = issued.keep(self.queue, self.tag);
         let share = committing.fetched(command);
-        if self.queue.policy.is_leaving.load(Relaxed) {
-            self.tell(context);
-        }
+        self.queue.end_if_leaving(self.tag, context);
         (share, kept)
     }
 
@@ -160,14 +159,6 @@ impl Target<'_> {
         self.buffer(issued, command)
     }
 
-    /// The server was told to end, so that this command does not wait.
-    #[cold]
-    fn tell(&self, context: Context) {
-        if let Some(command) = self.slot.cancel() {
-            self.queue.cancel_command(command, context);
-        }
-    }
-
     /// Takes a buffer for the data of a write.
     fn get_data(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
         let mut committing = self.slot.commit(true)?;
@@ -176,14 +167,14 @@ impl Target<'_> {
         if copied == 0 {
             let (share, kept) = self.wait_for_next(committing, issued);
             if let Some(ended) = share.end() {
-                ended.request.put_back_for_a_while();
+                self.queue.policy.try_again(ended.request);
             }
             return Ok(Some(kept));
         }
         self.queue
             .descriptors
             .set_buffer(self.tag, command.address, copied >> 9);
-        committing.keep(false);
+        committing.keep();
         Ok(None)
     }
 

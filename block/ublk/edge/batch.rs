@@ -39,7 +39,6 @@ impl Batch {
         // the commands are not completed.
         unsafe {
             *pdu_of(request) = word;
-            (*request).__bindgen_anon_1.rq_next = core::ptr::null_mut();
             if !self.last.is_null() {
                 let last = *pdu_of(self.last) as *mut bindings::io_uring_cmd;
                 if ublk_rust_is_same_task(last, word as *mut bindings::io_uring_cmd) {
@@ -94,11 +93,14 @@ pub(super) unsafe extern "C" fn queue(list: *mut bindings::rq_list) {
             let request = next;
             next = (*request).__bindgen_anon_1.rq_next;
             let queue = &*(*(*request).mq_hctx).driver_data.cast::<Queue>();
-            if let Some((sending, command, request)) = queue.start(Incoming::new(request)) {
-                batch.add(sending, command, request);
-                continue;
-            }
             (*request).__bindgen_anon_1.rq_next = core::ptr::null_mut();
+            let request = match queue.start(Incoming::new(request)) {
+                Ok((sending, command, request, _)) => {
+                    batch.add(sending, command, request);
+                    continue;
+                }
+                Err(request) => request.into_raw(),
+            };
             match last.is_null() {
                 true => rest = request,
                 false => (*last).__bindgen_anon_1.rq_next = request,
@@ -123,6 +125,7 @@ unsafe extern "C" fn arrived(task: uring::InTask, token: uring::Token) {
         while !next.is_null() {
             let request = next;
             next = (*request).__bindgen_anon_1.rq_next;
+            (*request).__bindgen_anon_1.rq_next = core::ptr::null_mut();
             let command = Command::from_word(*pdu_of(request));
             uring::dispatch(command, Request::from_raw(request), &token);
         }

@@ -2,20 +2,18 @@
 
 //! The memory of a queue in which a server reads what requests want.
 
-use super::{
-    abi::{Descriptor, MOST_DEPTH},
-    inline::*,
-};
-use core::{mem::offset_of, ptr::NonNull};
-use kernel::{bindings, error::to_result, mm::virt::VmaNew, page::page_align, prelude::*};
+use super::{abi::Descriptor, inline::*};
+use core::ptr::NonNull;
+use kernel::{error::to_result, mm::virt::VmaNew, page::PAGE_SIZE, prelude::*};
 
 /// Descriptors of a queue's requests. The driver only writes them.
 ///
 /// # Invariants
 ///
-/// `memory` has `depth` descriptors, of `each` bytes, and this value owns it.
+/// `memory` has `depth` descriptors, of `each` bytes, in `size` bytes, and this value owns it.
 pub(crate) struct Descriptors {
     memory: NonNull<u8>,
+    size: usize,
     depth: u16,
     each: u16,
 }
@@ -25,31 +23,26 @@ unsafe impl Send for Descriptors {}
 // SAFETY: It is written as that of user space, where no value is invalid.
 unsafe impl Sync for Descriptors {}
 
+/// Returns the bytes of so many descriptors, in whole pages.
+pub(crate) fn size_of_descriptors(depth: u16, each: u16) -> usize {
+    // At most a MiB.
+    (usize::from(depth) * usize::from(each)).next_multiple_of(PAGE_SIZE)
+}
+
 impl Descriptors {
     /// Makes descriptors of so many bytes, at least those of a [`Descriptor`]. `ENOMEM`.
     pub(crate) fn new(depth: u16, each: u16) -> Result<Self> {
-        assert!(usize::from(each) >= size_of::<Descriptor>() && each % 8 == 0);
-        let size = usize::from(depth) * usize::from(each);
+        assert!(depth > 0 && usize::from(each) >= size_of::<Descriptor>() && each % 8 == 0);
+        let size = size_of_descriptors(depth, each);
         // SAFETY: The size is not 0.
-        let memory = unsafe { ublk_rust_memory(page_align(size).ok_or(ENOMEM)?) };
+        let memory = unsafe { ublk_rust_memory(size) };
         // INVARIANT: It is new.
         Ok(Self {
             memory: NonNull::new(memory.cast()).ok_or(ENOMEM)?,
+            size,
             depth,
             each,
         })
-    }
-
-    /// Returns the bytes between what servers map of two queues.
-    pub(crate) fn most_size(each: u16) -> usize {
-        let size = usize::from(MOST_DEPTH) * usize::from(each);
-        page_align(size).unwrap_or(size)
-    }
-
-    /// Returns the bytes that a server maps.
-    fn size(&self) -> usize {
-        let size = usize::from(self.depth) * usize::from(self.each);
-        page_align(size).unwrap_or(size)
     }
 
     #[inline(always)]
@@ -82,15 +75,15 @@ impl Descriptors {
         }
     }
 
-    /// Maps them for reading. `EPERM` for writing, `EINVAL` for another size.
+    /// Maps them, for reading. `EINVAL` for another size.
     pub(super) fn map(&self, vma: &VmaNew) -> Result {
-        if vma.end() - vma.start() != self.size() {
+        if vma.end() - vma.start() != self.size {
             return Err(EINVAL);
         }
-        let vma = vma.as_ptr();
+        vma.try_clear_maywrite()?;
         // SAFETY: The memory stays while it is mapped: the mapping has the file, which has the
         // device.
-        to_result(unsafe { ublk_rust_map(vma, self.memory.as_ptr().cast()) })
+        to_result(unsafe { remap_vmalloc_range(vma.as_ptr(), self.memory.as_ptr().cast(), 0) })
     }
 }
 
@@ -100,5 +93,3 @@ impl Drop for Descriptors {
         unsafe { vfree(self.memory.as_ptr().cast()) };
     }
 }
-
-const _: () = assert!(offset_of!(Descriptor, address) == 16 && bindings::PAGE_SHIFT >= 12);

@@ -12,6 +12,7 @@ use crate::{device::Device, queue::Queue, LocalModule};
 use core::{cell::UnsafeCell, ptr::NonNull};
 use kernel::{
     bindings,
+    cpu::nr_cpu_ids,
     error::{from_err_ptr, to_result},
     fmt::Write,
     module::this_module,
@@ -83,9 +84,9 @@ impl Queues {
 
     /// Returns whether a CPU uses this queue.
     pub(crate) fn is_of(&self, queue: u32, cpu: u32) -> bool {
-        // SAFETY: The set is allocated, and its map has an entry for each possible CPU, as the callers
-        // pass.
-        unsafe { *(*self.set.get()).map[USUAL_MAP].mq_map.add(cpu as usize) == queue }
+        // SAFETY: The set is allocated, and its map has an entry for each possible CPU.
+        cpu < nr_cpu_ids()
+            && unsafe { *(*self.set.get()).map[USUAL_MAP].mq_map.add(cpu as usize) == queue }
     }
 }
 
@@ -111,7 +112,7 @@ pub(crate) struct Shape {
 ///
 /// # Invariants
 ///
-/// `disk` was added, and the value has a reference. `is_dead` is set when it was removed.
+/// `disk` was added, and the value has a reference.
 pub(crate) struct Disk {
     disk: NonNull<bindings::gendisk>,
 }
@@ -208,8 +209,8 @@ impl Disk {
 
     /// Partitions may be read, but are not.
     pub(crate) fn allow_scan(&self) {
-        // SAFETY: By the type's invariant. Nothing else changes these bits yet.
-        unsafe { (*self.disk.as_ptr()).state &= !NO_PARTITION_SCAN };
+        // SAFETY: By the type's invariant.
+        unsafe { ublk_rust_disk_allow_scan(self.disk.as_ptr()) };
     }
 
     /// Reads the table of partitions. Sleeps.
@@ -307,13 +308,12 @@ unsafe extern "C" fn queue(
 
 /// A request takes long.
 unsafe extern "C" fn timed_out(request: *mut bindings::request) -> bindings::blk_eh_timer_return {
-    // SAFETY: The block layer passes a request of a disk that is added.
-    let device = unsafe {
+    // SAFETY: The block layer passes a request of a disk that is added, whose context has a queue.
+    unsafe {
         let disk = (*(*request).q).disk;
-        Arc::<Device>::borrow((*disk).private_data.cast())
-    };
-    match device.request_takes_long() {
-        true => bindings::blk_eh_timer_return_BLK_EH_DONE,
-        false => bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER,
+        let device = Arc::<Device>::borrow((*disk).private_data.cast());
+        let queue = &*(*(*request).mq_hctx).driver_data.cast::<Queue>();
+        device.request_takes_long(queue.own_slot((*request).tag as u16));
     }
+    bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
 }

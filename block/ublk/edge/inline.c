@@ -316,14 +316,6 @@ void *ublk_rust_memory(size_t size)
 	return vmalloc_user(size);
 }
 
-int ublk_rust_map(struct vm_area_struct *vma, void *memory)
-{
-	if (vma->vm_flags & VM_WRITE)
-		return -EPERM;
-	vm_flags_clear(vma, VM_MAYWRITE);
-	return remap_vmalloc_range(vma, memory, 0);
-}
-
 int ublk_rust_disk_close(struct gendisk *disk, bool *is_closed)
 {
 	int error = 0;
@@ -335,6 +327,11 @@ int ublk_rust_disk_close(struct gendisk *disk, bool *is_closed)
 		*is_closed = true;
 	mutex_unlock(&disk->open_mutex);
 	return error;
+}
+
+void ublk_rust_disk_allow_scan(struct gendisk *disk)
+{
+	clear_bit(GD_SUPPRESS_PART_SCAN, &disk->state);
 }
 
 void ublk_rust_disk_scan(struct gendisk *disk)

@@ -55,7 +55,6 @@ unsafe extern "C" {
     /// Returns the process' number for the task, or 0.
     pub(super) fn pid_vnr(pid: *mut bindings::pid) -> c_int;
     pub(super) fn put_pid(pid: *mut bindings::pid);
-    pub(super) fn kill_pid(pid: *mut bindings::pid, signal: c_int, is_private: c_int) -> c_int;
 
     /// Completes a command.
     pub(super) fn __io_uring_cmd_done(
@@ -132,12 +131,17 @@ unsafe extern "C" {
     /// Returns memory of zeros that can be mapped, or null. Sleeps.
     pub(super) fn ublk_rust_memory(size: usize) -> *mut c_void;
     pub(super) fn vfree(memory: *const c_void);
-    /// Maps it for reading. `EPERM` for writing, `EINVAL` if it is too small.
-    pub(super) fn ublk_rust_map(vma: *mut bindings::vm_area_struct, memory: *mut c_void) -> c_int;
+    pub(super) fn remap_vmalloc_range(
+        vma: *mut bindings::vm_area_struct,
+        memory: *mut c_void,
+        first_page: c_ulong,
+    ) -> c_int;
 
     /// Sets the flag unless somebody has the disk open: `EBUSY`. Opening waits for this. Sleeps.
     pub(super) fn ublk_rust_disk_close(disk: *mut bindings::gendisk, is_closed: *mut bool)
         -> c_int;
+    /// Lets others read the table of partitions.
+    pub(super) fn ublk_rust_disk_allow_scan(disk: *mut bindings::gendisk);
     /// Reads the table of partitions, if that was put off. Sleeps.
     pub(super) fn ublk_rust_disk_scan(disk: *mut bindings::gendisk);
 }

@@ -22,7 +22,7 @@ pub(crate) use {
     control_file::{
         check_path, file_major, most_unprivileged, name, works, ControlFile, Number, Shared,
     },
-    descriptors::Descriptors,
+    descriptors::{size_of_descriptors, Descriptors},
     disk::{Closed, Disk, Queues, Shape},
     node::{DeviceFile, ServerData},
     process::{ids, is_admin, memory, Process},
@@ -30,3 +30,9 @@ pub(crate) use {
     slot::{Committing, Left, Sending, Share, Slot, Values},
     uring::{Command, Context, Issued, Kept},
 };
+
+/// Waits until all CPUs have passed a full memory barrier. Sleeps.
+pub(crate) fn wait_for_all_cpus() {
+    // SAFETY: May be called where sleep is allowed.
+    unsafe { kernel::bindings::synchronize_rcu() };
+}

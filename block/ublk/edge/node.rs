@@ -108,10 +108,11 @@ unsafe extern "C" fn map(file: *mut bindings::file, vma: *mut bindings::vm_area_
             (*vma).vm_pgoff as u64,
         )
     };
-    let mapped = device
-        .descriptors_at(page << PAGE_SHIFT)
-        .and_then(|descriptors| descriptors.map(vma));
-    match mapped {
+    let map = || {
+        let descriptors = device.descriptors_at(page << PAGE_SHIFT)?;
+        descriptors.map(vma)
+    };
+    match if vma.writable() { Err(EPERM) } else { map() } {
         Ok(()) => 0,
         Err(error) => error.to_errno(),
     }

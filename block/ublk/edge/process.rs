@@ -70,13 +70,6 @@ impl Process {
             number => number,
         }
     }
-
-    /// Kills it.
-    pub(crate) fn kill(&self) {
-        // CAST: A small number.
-        // SAFETY: By the type's invariant.
-        unsafe { kill_pid(self.0.as_ptr(), bindings::SIGKILL as c_int, 1) };
-    }
 }
 
 impl Drop for Process {
@@ -112,6 +105,16 @@ impl TaskCell {
         drop(Self(Atomic::new(
             self.0.xchg(ARef::into_raw(task).as_ptr().cast(), Full),
         )));
+    }
+
+    /// Kills the task's process, if there is one. Nobody sets or clears the cell meanwhile.
+    pub(crate) fn kill(&self) {
+        let task = self.0.load(Acquire);
+        if !task.is_null() {
+            // CAST: A small number.
+            // SAFETY: By the type's invariant, and the cell keeps it.
+            unsafe { bindings::send_sig(bindings::SIGKILL as c_int, task, 1) };
+        }
     }
 
     pub(crate) fn clear(&self) {

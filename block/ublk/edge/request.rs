@@ -113,6 +113,11 @@ impl Incoming {
         unsafe { (*self.0.as_ptr()).tag as u16 }
     }
 
+    #[inline(always)]
+    pub(super) fn into_raw(self) -> *mut bindings::request {
+        self.0.as_ptr()
+    }
+
     /// Starts it. From now on it has to be ended, or put back.
     #[inline(always)]
     pub(crate) fn start(self) -> (Request, Taken) {

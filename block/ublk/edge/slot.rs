@@ -4,9 +4,11 @@
 //!
 //! ```text
 //! idle -> fetched -> sent -> owned -> committing -> fetched
-//!            |         |                 |
-//!            +---------+-> aborted <-----+
+//!            |         |
+//!            +---------+--> aborted
 //! ```
+//!
+//! The first fetch goes through `committing`, too.
 //!
 //! Each step is a move: who leaves a state has what belongs to it, and nobody else does.
 
@@ -60,7 +62,8 @@ pub(crate) struct Values {
 /// - `word` is one of the constants, or a command's word, which belongs to the slot.
 /// - Only the task in `task` leaves `OWNED` and `ASKED`, unless nobody has the device's file open.
 /// - While `users` is not zero, `request` is a request that is started and not ended. Each [`Share`]
-///   counts as a user, and each buffer of a ring, and the state `OWNED`, `ASKED` or `COMMITTING`.
+///   counts as a user, and each buffer of a ring, and the states `OWNED` and `ASKED`, and
+///   `COMMITTING` behind them.
 /// - `values`, `request` and `place` belong to who has moved the state to `SENT` or `COMMITTING`, and then to
 ///   the request: who ends its last share may read them. The state's share may set the result, and
 ///   the task that has the request uses the place.
@@ -203,9 +206,18 @@ impl Slot {
         None
     }
 
+    /// Forgets the task that has fetched. Nobody has the device's file open.
+    pub(crate) fn forget_task(&self) {
+        self.task.clear();
+    }
+
+    /// Kills the task that has fetched, if there is one. Nobody forgets it meanwhile.
+    pub(crate) fn kill_task(&self) {
+        self.task.kill();
+    }
+
     /// Makes the slot idle. No server uses it. A request that is left gets a result.
     pub(crate) fn clear(&self, lost: i32) -> Left<'_> {
-        self.task.clear();
         match self.word.xchg(IDLE, Full) {
             // SAFETY: The state was a user, which the share is now.
             OWNED | ASKED => unsafe {
@@ -306,9 +318,9 @@ impl<'a> Committing<'a> {
         unsafe { &mut *self.0.values.get() }
     }
 
-    /// The server keeps the request.
-    pub(crate) fn keep(self, asks: bool) {
-        self.0.word.store(if asks { ASKED } else { OWNED }, Release);
+    /// The server keeps the request, and has passed what it had to.
+    pub(crate) fn keep(self) {
+        self.0.word.store(OWNED, Release);
     }
 
     /// The command waits for the next request. Returns the server's share of this one.
