@@ -5,34 +5,30 @@
 //! Locks, outermost first: [`Device::life`], which is held while disks are added and removed;
 //! [`Device::server`], which is held for a short time, and by servers that fetch.
 
+mod server;
+
+use self::server::Server;
 use crate::{
     control::Registered,
     edge::{
-        abi::{flags, io, part, state, Info, Parameters, MOST_DEPTH},
-        ids, is_admin, memory, size_of_descriptors,
+        abi::{flags, part, state, Info, Parameters},
+        ids,
         trace::Name,
-        wait_for_all_cpus, works, Closed, Command, Context, Descriptors, Disk, Left, Process,
-        Queues, Slot,
+        works, Closed, Disk, Queues, Slot,
     },
     params,
     policy::{Policy, Recovery},
-    queue::{Queue, Ways, LOST},
+    queue::{Queue, Ways},
 };
 use kernel::{
-    mm::Mm,
     new_condvar, new_mutex,
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{Acquire, Atomic, Relaxed, Release},
-        Arc, ArcBorrow, CondVar, Mutex, MutexGuard, UniqueArc,
+        Arc, CondVar, Mutex, MutexGuard, UniqueArc,
     },
-    time::{delay::fsleep, Delta},
     workqueue::{impl_has_work, new_work, Work, WorkItem},
 };
-
-/// Between looks at whether a server knows that it has to end.
-const PAUSE_MS: i64 = 3;
 
 /// What a device is doing.
 enum Life {
@@ -60,21 +56,6 @@ struct Settings {
     scans: bool,
     /// The device is being deleted.
     has_ended: bool,
-}
-
-/// A process that has the device's file open.
-struct Server {
-    process: Process,
-    /// Of the only one that may map descriptors.
-    memory: Option<ARef<Mm>>,
-    /// Slots that were fetched.
-    ready: usize,
-    /// A task without privileges has fetched.
-    is_unprivileged: bool,
-    /// It was told to end.
-    is_leaving: bool,
-    /// Threads that are ending its commands.
-    cancelling: u32,
 }
 
 /// A device.
@@ -293,40 +274,6 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until all slots are fetched, or the server is told to end. `EINTR`.
-    fn wait_for_server(&self) -> Result<MutexGuard<'_, Settings>> {
-        let is_there = |server: &Option<Server>| {
-            server
-                .as_ref()
-                .is_some_and(|server| server.ready == self.slots() || server.is_leaving)
-        };
-        loop {
-            let mut server = self.server.lock();
-            while !is_there(&server) {
-                if self.changed.wait_interruptible(&mut server) {
-                    return Err(EINTR);
-                }
-            }
-            drop(server);
-            let settings = self.life.lock();
-            let server = self.server.lock();
-            if is_there(&server) {
-                drop(server);
-                return Ok(settings);
-            }
-        }
-    }
-
-    /// Returns whether the server has no privileges. `EINVAL` if it is another process.
-    fn check_server(&self, process: i32) -> Result<bool> {
-        let server = self.server.lock();
-        let server = server.as_ref().ok_or(EINVAL)?;
-        match server.process.is(process) {
-            true => Ok(server.is_unprivileged),
-            false => Err(EINVAL),
-        }
-    }
-
     /// Removes the disk, and tells the server to end. Waits for all requests.
     pub(crate) fn stop(&self) {
         self.stop_with(self.life.lock());
@@ -364,78 +311,6 @@ impl Device {
         disk.close(&self.is_closed)?;
         drop(disk);
         self.stop();
-        Ok(())
-    }
-
-    /// Marks the server as one that has to end: it gets no more requests for those that it gives back.
-    /// Returns whether there is one; [`Self::end_commands`] has to follow then.
-    fn begin_dismissal(&self) -> bool {
-        let mut server = self.server.lock();
-        let Some(present) = &mut *server else {
-            return false;
-        };
-        present.is_leaving = true;
-        // While this is counted, the server is not replaced by another, whose commands would be ended.
-        present.cancelling += 1;
-        self.policy.end_serving();
-        self.policy.is_leaving.store(true, Relaxed);
-        true
-    }
-
-    /// Ends the commands that wait for requests.
-    fn end_commands(&self) {
-        // Who lets a command wait looks at the mark then. Behind this, it has seen the mark, or its
-        // command is seen here.
-        wait_for_all_cpus();
-        self.changed.notify_all();
-        for queue in self.queues.all() {
-            queue.cancel();
-        }
-        if let Some(present) = &mut *self.server.lock() {
-            present.cancelling -= 1;
-        }
-        self.changed.notify_all();
-    }
-
-    /// Tells the server to end, but keeps the disk for the next one. Waits until it was told in each
-    /// queue, at most for so many milliseconds: `EBUSY`; 0 is for ever. `EINTR`.
-    ///
-    /// `EOPNOTSUPP` if the device is not made for this, `ENODEV` if it has no disk.
-    pub(crate) fn quiesce(&self, most_ms: u64) -> Result {
-        if !self.has(flags::QUIESCE) {
-            return Err(EOPNOTSUPP);
-        }
-        let settings = self.life.lock();
-        match settings.life {
-            Life::Dead => return Err(ENODEV),
-            Life::Orphaned(_) => return Ok(()),
-            Life::Live(_) => {}
-        }
-        let is_there = self.begin_dismissal();
-        drop(settings);
-        if is_there {
-            self.end_commands();
-        }
-        let mut waited = 0;
-        let leaves = |server: &Option<Server>| server.as_ref().is_some_and(|it| it.is_leaving);
-        while leaves(&self.server.lock()) {
-            if self
-                .queues
-                .all()
-                .iter()
-                .all(|queue| queue.is_told.load(Relaxed))
-            {
-                break;
-            }
-            if current!().signal_pending() {
-                return Err(EINTR);
-            }
-            if most_ms != 0 && waited >= most_ms {
-                return Err(EBUSY);
-            }
-            fsleep(Delta::from_millis(PAUSE_MS));
-            waited += PAUSE_MS as u64;
-        }
         Ok(())
     }
 
@@ -500,115 +375,6 @@ impl Device {
             let _server = self.server.lock();
             slot.kill_task();
         }
-    }
-}
-
-/// What a server's file asks for.
-impl Device {
-    /// The task's process becomes the server. `EBUSY` if there is one.
-    pub(crate) fn open(&self) -> Result {
-        let mut server = self.server.lock();
-        if server.is_some() {
-            return Err(EBUSY);
-        }
-        *server = Some(Server {
-            process: Process::current(),
-            memory: None,
-            ready: 0,
-            is_unprivileged: false,
-            is_leaving: false,
-            cancelling: 0,
-        });
-        Ok(())
-    }
-
-    /// The file is closed. A thread of its own ends what the server has left, for its own ends may wait
-    /// for the disk's requests.
-    pub(crate) fn release(self: ArcBorrow<'_, Self>) {
-        // The file is open once at a time, until this work has ended.
-        let _ = works().enqueue::<Arc<Self>, 1>(self.into());
-    }
-
-    /// Returns the descriptors that are mapped at a place of the file. `EINVAL` if there are none, or
-    /// for another process than the first.
-    pub(crate) fn descriptors_at(&self, position: u64) -> Result<&Descriptors> {
-        let task = memory()?;
-        let mut server = self.server.lock();
-        let Some(present) = &mut *server else {
-            return Err(EINVAL);
-        };
-        let first = present.memory.get_or_insert(task.clone());
-        if first.as_raw() != task.as_raw() {
-            return Err(EINVAL);
-        }
-        let each = size_of_descriptors(MOST_DEPTH, self.info.descriptor_size) as u64;
-        let number = u16::try_from(position / each)?;
-        Ok(&self.queue(number).ok_or(EINVAL)?.descriptors)
-    }
-
-    /// Takes the first command for a slot, with the address for its request.
-    ///
-    /// Gives it back with `ENODEV` if the server was told to end, `EBUSY` if all slots were fetched, and
-    /// `EINVAL` if this one was.
-    pub(crate) fn fetch(
-        &self,
-        slot: &Slot,
-        command: Command,
-        address: u64,
-    ) -> Result<(), (i32, Command)> {
-        let mut server = self.server.lock();
-        let present = match &mut *server {
-            Some(present) if present.is_leaving => return Err((io::ABORT, command)),
-            Some(present) if present.ready < self.slots() => present,
-            _ => return Err((EBUSY.to_errno(), command)),
-        };
-        slot.fetch(command, address)
-            .map_err(|command| (EINVAL.to_errno(), command))?;
-        present.ready += 1;
-        present.is_unprivileged |= !is_admin();
-        if present.ready == self.slots() {
-            drop(server);
-            self.changed.notify_all();
-        }
-        Ok(())
-    }
-
-    /// Ends what a server has left.
-    fn server_has_ended(&self) {
-        self.policy.end_serving();
-        for queue in self.queues.all() {
-            for (tag, slot) in queue.slots().iter().enumerate() {
-                match slot.clear(LOST) {
-                    Left::Nothing => {}
-                    // CAST: There are at most 4096.
-                    Left::Request(share) => queue.end_share(tag as u16, share),
-                    Left::Command(command) => queue.cancel_command(command, Context::ANYWHERE),
-                }
-            }
-        }
-        let mut settings = self.life.lock();
-        if self.policy.recovery == Recovery::None {
-            self.remove_disk(&mut settings);
-        } else if let Life::Live(disk) = &settings.life {
-            let disk = disk.clone();
-            self.set_life(&mut settings, Life::Orphaned(disk));
-        }
-        let mut server = self.server.lock();
-        while server.as_ref().is_some_and(|server| server.cancelling != 0) {
-            self.changed.wait(&mut server);
-        }
-        for queue in self.queues.all() {
-            queue.is_told.store(false, Relaxed);
-            for slot in queue.slots() {
-                slot.forget_task();
-            }
-        }
-        self.policy.begin_again();
-        let ended = server.take();
-        drop(server);
-        drop(settings);
-        drop(ended);
-        self.changed.notify_all();
     }
 }
 

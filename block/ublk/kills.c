@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <linux/types.h>
 #include <linux/ublk_cmd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +32,11 @@
 /* Until a device or a process hangs. */
 #define PATIENCE_MS 60000
 /* What tags of the requests of a server's ring mean. */
-#define HELP (1ull << 32)
+#define HELP 0x100000000ull
 
 struct kind {
 	const char *name;
-	uint64_t flags;
+	__u64 flags;
 };
 
 static const struct kind ways[] = {
@@ -56,10 +56,10 @@ static const struct kind recoveries[] = {
 
 static struct io_uring control;
 static int control_file;
-static uint32_t id;
-static uint64_t flags;
+static __u32 id;
+static __u64 flags;
 
-static uint64_t now_us(void)
+static __u64 now_us(void)
 {
 	struct timespec now;
 
@@ -68,7 +68,7 @@ static uint64_t now_us(void)
 }
 
 /* Sends a command for the device; its result comes later. */
-static void send_command(unsigned int code, void *place, size_t size, uint64_t data)
+static void send_command(unsigned int code, void *place, size_t size, __u64 data)
 {
 	struct io_uring_sqe *entry = io_uring_get_sqe(&control);
 	struct ublksrv_ctrl_cmd *command;
@@ -80,14 +80,14 @@ static void send_command(unsigned int code, void *place, size_t size, uint64_t d
 	command = (struct ublksrv_ctrl_cmd *)entry->cmd;
 	command->dev_id = id;
 	command->queue_id = -1;
-	command->addr = (uintptr_t)place;
+	command->addr = (unsigned long)place;
 	command->len = size;
 	command->data[0] = data;
 	io_uring_submit(&control);
 }
 
 /* Returns whether a result came within some microseconds. */
-static bool wait_result(uint64_t us, int *result)
+static bool wait_result(__u64 us, int *result)
 {
 	struct __kernel_timespec time = { us / 1000000, us % 1000000 * 1000 };
 	struct io_uring_cqe *done;
@@ -99,7 +99,7 @@ static bool wait_result(uint64_t us, int *result)
 	return true;
 }
 
-static int run_command(unsigned int code, void *place, size_t size, uint64_t data)
+static int run_command(unsigned int code, void *place, size_t size, __u64 data)
 {
 	int result;
 
@@ -153,7 +153,7 @@ struct server {
 };
 
 static void ask(struct server *server, unsigned int code, int tag, int result,
-		uint64_t address, uint64_t help)
+		__u64 address, __u64 help)
 {
 	struct io_uring_sqe *entry = io_uring_get_sqe(&server->ring);
 	struct ublksrv_io_cmd *command;
@@ -173,11 +173,11 @@ static void ask(struct server *server, unsigned int code, int tag, int result,
 		entry->addr = tag;
 }
 
-static uint64_t buffer(struct server *server, int tag)
+static __u64 buffer(struct server *server, int tag)
 {
 	if (flags & (UBLK_F_USER_COPY | UBLK_F_SUPPORT_ZERO_COPY | UBLK_F_AUTO_BUF_REG))
 		return 0;
-	return (uintptr_t)server->buffers + (tag << 16);
+	return (unsigned long)server->buffers + (tag << 16);
 }
 
 static void handle(struct server *server, int tag)
@@ -230,7 +230,7 @@ static void *serve_queue(void *argument)
 	for (;;) {
 		io_uring_submit_and_wait(&server->ring, 1);
 		while (!io_uring_peek_cqe(&server->ring, &done)) {
-			uint64_t data = done->user_data;
+			__u64 data = done->user_data;
 			int result = done->res;
 
 			io_uring_cqe_seen(&server->ring, done);
@@ -309,7 +309,7 @@ static pid_t start_load(unsigned int seed)
 /* Waits for the end of a process that was killed. */
 static void bury(pid_t child, const char *what)
 {
-	uint64_t end = now_us() + PATIENCE_MS * 1000ull;
+	__u64 end = now_us() + PATIENCE_MS * 1000ull;
 
 	while (!waitpid(child, NULL, WNOHANG)) {
 		if (now_us() > end)
@@ -319,9 +319,9 @@ static void bury(pid_t child, const char *what)
 }
 
 /* Returns whether the server was killed after the disk was there. */
-static bool kill_one(bool recovers, uint64_t delay)
+static bool kill_one(bool recovers, __u64 delay)
 {
-	uint64_t end = now_us() + PATIENCE_MS * 1000ull;
+	__u64 end = now_us() + PATIENCE_MS * 1000ull;
 	pid_t server = start_server();
 	int result = 0;
 	bool is_ready;
@@ -357,7 +357,7 @@ static void kill_many(const struct kind *way, const struct kind *recovery, int c
 		      unsigned int seed)
 {
 	int ready = 0, result;
-	uint64_t most = 20000;
+	__u64 most = 20000;
 	pid_t loads[2];
 
 	flags = way->flags | recovery->flags;

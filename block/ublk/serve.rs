@@ -23,7 +23,7 @@ struct Target<'a> {
 }
 
 /// Runs a command of a server.
-#[inline]
+#[inline(always)]
 pub(crate) fn run(device: &ArcBorrow<'_, Device>, issued: Issued<'_>) -> Result<Option<Kept>> {
     let number = issued.number()?;
     let command = issued.io();

@@ -331,7 +331,7 @@ unsafe extern "C" fn issue_in_task(task: InTask, token: Token) {
     unsafe {
         let result = match token.is_over {
             true => ECANCELED.to_errno(),
-            false => issue(task.0, IN_TASK),
+            false => serve(task.0, IN_TASK),
         };
         if result != EIOCBQUEUED.to_errno() {
             __io_uring_cmd_done(task.0, result, 0, IN_TASK, false);
@@ -348,33 +348,10 @@ pub(super) unsafe extern "C" fn serve(
     command: *mut bindings::io_uring_cmd,
     context: c_uint,
 ) -> c_int {
-    if context & CANCEL != 0 {
-        // SAFETY: By the condition, the command is not completed, so it was kept.
-        unsafe {
-            let note = (*command.cast::<Raw>()).note;
-            let queue = &*note.queue;
-            if let Some(command) = queue.own_slot(note.tag).cancel_this(command as usize) {
-                queue.cancel_command(command, Context(context));
-            }
-        }
-        return 0;
+    if context & (CANCEL | UNLOCKED) != 0 {
+        // SAFETY: By the condition.
+        return unsafe { cancel_or_issue_later(command, context) };
     }
-    if context & UNLOCKED != 0 {
-        // SAFETY: By the condition. `issue_in_task` gets the command.
-        unsafe { __io_uring_cmd_do_in_task(command, issue_in_task, 0) };
-        return EIOCBQUEUED.to_errno();
-    }
-    // SAFETY: By the condition.
-    unsafe { issue(command, context) }
-}
-
-/// Runs a command of a server.
-///
-/// # Safety
-///
-/// The command is issued, and its file is that of a device.
-#[inline]
-unsafe fn issue(command: *mut bindings::io_uring_cmd, context: c_uint) -> c_int {
     // SAFETY: By the condition. The file has the device while it is open.
     let (device, issued) = unsafe {
         (
@@ -382,7 +359,34 @@ unsafe fn issue(command: *mut bindings::io_uring_cmd, context: c_uint) -> c_int 
             Issued::new(command, context),
         )
     };
-    answer(crate::serve::run(&device, issued))
+    match crate::serve::run(&device, issued) {
+        Ok(None) => 0,
+        Ok(Some(Kept(()))) => EIOCBQUEUED.to_errno(),
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// Takes a command that is cancelled, or that was issued outside of its task.
+///
+/// # Safety
+///
+/// As for [`serve`].
+#[cold]
+unsafe fn cancel_or_issue_later(command: *mut bindings::io_uring_cmd, context: c_uint) -> c_int {
+    if context & CANCEL == 0 {
+        // SAFETY: By the condition. `issue_in_task` gets the command.
+        unsafe { __io_uring_cmd_do_in_task(command, issue_in_task, 0) };
+        return EIOCBQUEUED.to_errno();
+    }
+    // SAFETY: By the condition, the command is not completed, so it was kept.
+    unsafe {
+        let note = (*command.cast::<Raw>()).note;
+        let queue = &*note.queue;
+        if let Some(command) = queue.own_slot(note.tag).cancel_this(command as usize) {
+            queue.cancel_command(command, Context(context));
+        }
+    }
+    0
 }
 
 /// Takes a command for the file that controls all devices.
@@ -419,14 +423,5 @@ impl Issued<'_> {
             context,
             _call: PhantomData,
         }
-    }
-}
-
-/// Returns the result of a command's call.
-fn answer(result: Result<Option<Kept>>) -> c_int {
-    match result {
-        Ok(None) => 0,
-        Ok(Some(Kept(()))) => EIOCBQUEUED.to_errno(),
-        Err(error) => error.to_errno(),
     }
 }
