@@ -62,8 +62,7 @@ def program(path):
 
 def kublk():
     """The server of the kernel's own tests of ublk."""
-    tests = source.tree() / "tools/testing/selftests/ublk"
-    return with_liburing("kublk", *(path for path in sorted(tests.glob("*.c")) if path.name != "metadata_size.c"))
+    return with_liburing("kublk", *(path for path in sorted(_selftests().glob("*.c")) if path.name != "metadata_size.c"))
 
 
 def with_liburing(name, *sources):
@@ -83,6 +82,22 @@ def with_liburing(name, *sources):
     return {f"/lab/{name}": cache.entry(f"block/{name}-{made_of}", make) / name}
 
 
+def selftests():
+    """The kernel's own tests of ublk, and the programs that they need, but for bpftrace."""
+    scripts = {f"/lab/ublk/{path.relative_to(_selftests())}": path for path in _selftests().rglob("*") if path.suffix in (".sh", ".bt")}
+    programs = foreign.files(foreign.root(_PINS["fio"]), "bash", "dd", "fio", "lsblk", "mktemp", "sfdisk", "sort", private=[f"usr/lib/{foreign.HERE.triple}/ceph"])
+    return {"/lab/suite": HERE / "ublk/suite", **scripts, **programs, **ext4(), **kublk(), **with_liburing("metadata_size", _selftests() / "metadata_size.c")}
+
+
+def bpftrace():
+    """bpftrace, in a version that the kernel's tests of ublk can use."""
+    return foreign.files(foreign.root(_PINS["bpftrace"]), "bpftrace")
+
+
+def _selftests():
+    return source.tree() / "tools/testing/selftests/ublk"
+
+
 def nbdkit():
     """nbdkit with its memory, and nbd-client."""
     plugin = f"usr/lib/{foreign.HERE.triple}/nbdkit/plugins/nbdkit-memory-plugin.so"
@@ -96,17 +111,31 @@ def ext4():
 
 def engine(profile="release"):
     """The examples of engine/: their paths in a guest, and the host's."""
-    said = cargo("engine", "build", "--profile", profile, "--examples", "--message-format=json-render-diagnostics")
-    made = [pathlib.Path(found["executable"]) for found in map(json.loads, said.splitlines()) if found.get("executable")]
+    made = [pathlib.Path(found["executable"]) for found in _built("build", "--profile", profile, "--examples") if found.get("executable")]
     return {f"/lab/{path.name}": path for path in made}
 
 
-def cargo(crate, command, *words):
-    """What cargo prints when it runs a command in a folder here."""
+def libublk():
+    """The tests of the crate libublk, in the version that engine/ uses, and the example that they call."""
+    (manifest,) = {found["manifest_path"] for found in _built("build") if found.get("target", {}).get("name") == "libublk"}
+    # Without Clippy, which denies one of its lines.
+    made = _built("test", "--no-run", "--lib", "--test", "basic", "--example", "ramdisk", "--manifest-path", manifest,
+                  RUSTC_WORKSPACE_WRAPPER="", CARGO_PROFILE_DEV_DEBUG="false")
+    paths = {found["target"]["name"]: pathlib.Path(found["executable"]) for found in made if found.get("executable")}
+    return {"/lab/ublk/" + ("examples/" if name == "ramdisk" else "") + name: path for name, path in paths.items()}
+
+
+def _built(command, *words, **variables):
+    """What cargo reports of its builds for engine/."""
+    return list(map(json.loads, cargo("engine", command, *words, "--message-format=json-render-diagnostics", **variables).splitlines()))
+
+
+def cargo(crate, command, *words, **variables):
+    """What cargo prints when it runs a command in a folder here, with more environment variables."""
     name = f"block/{crate}"
     argv = [programs.CARGO, command, "--locked", "--target-dir", cache.root() / name, *words]
     with cache.lock(name), say.Step(f"cargo {command} in {name}"):
-        done = subprocess.run(argv, cwd=HERE / crate, env=programs.environment(), text=True, stdout=subprocess.PIPE)
+        done = subprocess.run(argv, cwd=HERE / crate, env=programs.environment() | variables, text=True, stdout=subprocess.PIPE)
     if done.returncode:
         raise say.LabError(f"cargo {command} in {name} failed, see above\n{done.stdout[-2000:]}")
     return done.stdout

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make -C block selftests`: the tests that the kernel and the crate libublk have for ublk, with its drivers.
+
+A guest runs them one after the other. If a test leaves a disk that cannot be removed, or ends the guest, another guest runs the rest.
+"""
+
+import collections
+import pathlib
+
+import parts
+from lab import guest, kernel, proc, say
+from lab.versions import BUILD
+
+HERE = pathlib.Path(__file__).resolve().parent
+TABLES = {"selftests": HERE / "ublk/selftests.tsv", "libublk": HERE / "ublk/libublk.tsv"}
+# Seconds for one test. The kernel's own limit is 150, on machines that are not emulated.
+_LIMIT = 300
+
+# Pass, skip or fail; seconds in the guest; the reason for a skip or a failure.
+Outcome = collections.namedtuple("Outcome", "result seconds reason")
+
+
+def run():
+    """Run all with C's module, and write the tables."""
+    parts.install()
+    for title, suite in SUITES.items():
+        write(title, {"C": suite(parts.modules("ublk_drv"))})
+
+
+def selftests(driver, tests=()):
+    """{test: Outcome} of the kernel's tests, or of some of them. `driver` is a module: its path in a guest, and the host's."""
+    files = parts.selftests()
+    texts = {name: files[f"/lab/ublk/test_{name}.sh"].read_text() for name in tests or shell_tests()}
+    # bpftrace is four times as large as all other programs together.
+    traced = [name for name, text in texts.items() if "bpftrace" in text]
+    found = {}
+    for names, more in ([name for name in texts if name not in traced], {}), (traced, parts.bpftrace() if traced else {}):
+        found |= _run(driver, files | more, "bash -x ./test_$name.sh", names)
+    return found
+
+
+def shell_tests():
+    """The names of the kernel's tests."""
+    found = (path.removeprefix("/lab/ublk/test_").removesuffix(".sh") for path in parts.selftests() if path.startswith("/lab/ublk/test_"))
+    return sorted(set(found) - {"common"})
+
+
+def libublk(driver, tests=()):
+    """The same of the tests of the crate libublk."""
+    programs, files = parts.libublk(), parts.selftests()
+    return _run(driver, files | programs, '"./${name%%-*}" --exact --nocapture "${name#*-}"', tests or rust_tests(programs))
+
+
+def rust_tests(programs):
+    """The names of the crate's tests: PROGRAM-TEST."""
+    listed = {name: proc.output(programs[f"/lab/ublk/{name}"], "--list").splitlines() for name in ("libublk", "basic")}
+    return [f"{name}-{line.removesuffix(': test')}" for name, lines in listed.items() for line in lines if line.endswith(": test")]
+
+
+SUITES = {"selftests": selftests, "libublk": libublk}
+
+
+def expected(title, column="C"):
+    """{test: result} of a table."""
+    head, *rows = (line.split("\t") for line in TABLES[title].read_text().splitlines() if not line.startswith("#"))
+    return {row[0]: row[head.index(column)] for row in rows}
+
+
+def write(title, found):
+    """Write a table of {driver: {test: Outcome}}."""
+    rows = []
+    for test, first in found["C"].items():
+        outcomes = [first, found.get("ours", {}).get(test, Outcome("", 0, ""))]
+        rows.append([test, *(outcome.result for outcome in outcomes), next(filter(None, (outcome.reason for outcome in outcomes)), "")])
+    TABLES[title].write_text("# SPDX-License-Identifier: GPL-2.0\n" + "".join(map("{}\n".format, map("\t".join, [["test", "C", "ours", "reason"], *rows]))))
+
+
+def _run(driver, files, command, tests):
+    """{test: Outcome} of what a command does in a guest for each test. A complaint in the kernel's log is a failure of "kernel log"."""
+    ((module, _),) = driver.items()
+    found, left, logs = {}, list(tests), BUILD / "log/ublk"
+    logs.mkdir(parents=True, exist_ok=True)
+    for name in tests:
+        (logs / name).unlink(missing_ok=True)
+    while left:
+        job = guest.Job(argv=["/bin/sh", "/lab/suite", module, str(_LIMIT), command, *left], driver="none", files=files | driver, memory=2048,
+                        timeout=_LIMIT * len(left), silence=_LIMIT + 60)
+        with say.Step(f"{len(left)} tests of ublk with {module}") as step:
+            result = guest.run(kernel.build(parts.GUEST), job, step.hear)
+        for name, content in result.files.items():
+            (logs / name).write_bytes(content)
+        lines = [line.split("\t") for line in result.output.splitlines()]
+        found |= {name: Outcome(came, int(seconds), reason) for name, came, seconds, reason in lines}
+        left = left[len(lines):]
+        if result.status is None and left:
+            found[left.pop(0)] = Outcome("fail", 0, result.problems[-1])
+        elif result.problems:
+            found["kernel log"] = Outcome("fail", 0, result.problems[0])
+        elif result.status and not lines:
+            raise say.LabError(f"{module} cannot be loaded")
+    return found
+
+
+if __name__ == "__main__":
+    run()
