@@ -97,7 +97,7 @@ def _run(driver, files, command, tests):
         elif result.problems:
             found["kernel log"] = Outcome("fail", 0, result.problems[0])
         elif result.status and not lines:
-            raise say.LabError(f"{module} cannot be loaded")
+            raise say.LabError(f"{module} runs no test: {result.files['suite'].decode()}")
     return found
 
 
