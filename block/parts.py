@@ -14,7 +14,8 @@ GUEST = stock.NAMES[0]
 _PINS = tomllib.loads((HERE / "versions.toml").read_text())
 # Below kernel/ in the package of modules.
 _MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
-    ("configfs", "fs/configfs"), ("ext4", "fs/ext4"), ("jbd2", "fs/jbd2"), ("mbcache", "fs"), ("crc16", "lib/crc"), ("null_blk", "drivers/block/null_blk"), ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
+    ("configfs", "fs/configfs"), ("ext4", "fs/ext4"), ("jbd2", "fs/jbd2"), ("mbcache", "fs"), ("crc16", "lib/crc"), ("null_blk", "drivers/block/null_blk"),
+    ("brd", "drivers/block"), ("ublk_drv", "drivers/block"), ("nbd", "drivers/block"))}
 
 
 def install():
@@ -85,8 +86,10 @@ def with_liburing(name, *sources):
 def selftests():
     """The kernel's own tests of ublk, and the programs that they need, but for bpftrace."""
     scripts = {f"/lab/ublk/{path.relative_to(_selftests())}": path for path in _selftests().rglob("*") if path.suffix in (".sh", ".bt")}
-    programs = foreign.files(foreign.root(_PINS["fio"]), "bash", "dd", "fio", "lsblk", "mktemp", "sfdisk", "sort", private=[f"usr/lib/{foreign.HERE.triple}/ceph"])
-    return {"/lab/suite": HERE / "ublk/suite", **scripts, **programs, **ext4(), **kublk(), **with_liburing("metadata_size", _selftests() / "metadata_size.c")}
+    ceph = f"usr/lib/{foreign.HERE.triple}/ceph"
+    programs = foreign.files(foreign.root(_PINS["fio"]), "bash", "dd", "fio", "lsblk", "mktemp", "sfdisk", "sort", private=[ceph])
+    alone = with_liburing("metadata_size", _selftests() / "metadata_size.c")
+    return {"/lab/suite": HERE / "ublk/suite", **scripts, **programs, **ext4(), **kublk(), **alone}
 
 
 def bpftrace():

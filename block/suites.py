@@ -21,10 +21,10 @@ Outcome = collections.namedtuple("Outcome", "result seconds reason")
 
 
 def run():
-    """Run all with C's module, and write the tables."""
+    """Run all with C's module and with ours, and write the tables."""
     parts.install()
     for title, suite in SUITES.items():
-        write(title, {"C": suite(parts.modules("ublk_drv"))})
+        write(title, {"C": suite(parts.modules("ublk_drv")), "ours": suite(parts.ublk())})
 
 
 def selftests(driver, tests=()):
@@ -69,8 +69,8 @@ def expected(title, column="C"):
 def write(title, found):
     """Write a table of {driver: {test: Outcome}}."""
     rows = []
-    for test, first in found["C"].items():
-        outcomes = [first, found.get("ours", {}).get(test, Outcome("", 0, ""))]
+    for test in found["C"]:
+        outcomes = [of_driver.get(test, Outcome("", 0, "")) for of_driver in found.values()]
         rows.append([test, *(outcome.result for outcome in outcomes), next(filter(None, (outcome.reason for outcome in outcomes)), "")])
     TABLES[title].write_text("# SPDX-License-Identifier: GPL-2.0\n" + "".join(map("{}\n".format, map("\t".join, [["test", "C", "ours", "reason"], *rows]))))
 

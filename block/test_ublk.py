@@ -1,23 +1,59 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Some of the tests that the kernel and the crate libublk have for ublk; `make -C block selftests` runs all."""
+"""The driver of disks in user space on Debian's kernel, with some of the kernel's own tests; `make -C block selftests` runs all."""
 
-import pytest
+import re
 
 import parts
 import suites
+from lab import guest, kernel
 
-# These take a few seconds each.
-_SOME = {"selftests": ("generic_03", "generic_10", "generic_13", "generic_16", "integrity_01", "loop_02", "loop_04", "loop_07", "part_01", "stripe_06"),
-         "libublk": ("basic-integration::test_ublk_null", "basic-integration::test_ublk_ramdisk", "basic-integration::test_ublk_update_size")}
+# What the script `ublk/test` prints.
+_EXPECTED = """\
+way copy: the same
+way -g: the same
+way -u: the same
+way -z: the same
+way --auto_zc: the same
+latency before: 1
+latency: 20 requests; Invalid argument
+events: 20 20
+open: Resource temporarily unavailable
+ublk_drv finds its name taken
+unloaded
+and so does ublk_rust
+beside: ublk-control ublkb0 ublkb5 ublkc0 ublkc5 mine-control mineb5 minec5; the same
+unloaded
+"""
+# Of the kernel's tests, those that take a few seconds each.
+_SOME = ("generic_03", "generic_10", "generic_16", "loop_02", "loop_07", "part_01", "stripe_06")
+_KINDS = 20
 
 
-@pytest.mark.parametrize("title", suites.SUITES)
-def test_some(title):
-    found = suites.SUITES[title](parts.modules("ublk_drv"), _SOME[title])
-    table = suites.expected(title)
-    assert {name: outcome.result for name, outcome in found.items()} == {name: table[name] for name in _SOME[title]}
+def test_disks():
+    output = _run("disks", ["/lab/test"], {"/lab/test": parts.HERE / "ublk/test"} | parts.kublk() | parts.modules("ublk_drv"))
+    assert output == _EXPECTED
 
 
-def test_tables_have_all_tests():
+def test_killed_servers():
+    found = re.findall(r"^.*, recovery .*: (\d+) killed before, (\d+) after$", kills(4), re.M)
+    assert len(found) == _KINDS and all(sum(map(int, counts)) == 4 for counts in found)
+
+
+def test_some_of_the_kernels():
+    found = suites.selftests(parts.ublk(), _SOME)
+    assert {name: outcome.result for name, outcome in found.items()} == dict.fromkeys(_SOME, "pass")
+
+
+def test_table_has_all_tests():
     assert suites.expected("selftests").keys() == set(suites.shell_tests())
-    assert suites.expected("libublk").keys() == set(suites.rust_tests(parts.libublk()))
+
+
+def kills(count):
+    """What is printed when so many servers of each kind are killed."""
+    files = parts.with_liburing("kills", parts.HERE / "ublk/kills.c")
+    return _run(f"{_KINDS * count} killed servers", ["-c", f"insmod /lab/ublk_rust.ko && /lab/kills {count} && rmmod ublk_rust"], files)
+
+
+def _run(title, words, files):
+    job = guest.Job(argv=["/bin/sh", *words], driver="none", files=files | parts.ublk(), timeout=4 * 3600)
+    return guest.succeed(title, kernel.build(parts.GUEST), job).output
