@@ -27,7 +27,7 @@ impl Segments<'_> {
     ///
     /// # Safety
     ///
-    /// The request is begun, and does not end during the lifetime. Nobody changes its bios meanwhile.
+    /// The request is begun, and does not end during the lifetime. Nobody changes its bios.
     #[inline(always)]
     pub(super) unsafe fn of(request: *const bindings::request) -> Self {
         let mut segments = Self {

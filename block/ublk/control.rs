@@ -30,9 +30,9 @@ use kernel::{
 const MOST_PATH: u16 = 4096;
 /// Minors of files have so many bits.
 const MINOR_BITS: u32 = 20;
-/// What a command names that is for no queue.
+/// The queue of a command that is for none.
 const NO_QUEUE: u16 = u16::MAX;
-/// What a command names for a device whose number the driver chooses.
+/// The number of a command that leaves the choice to the driver.
 const ANY_NUMBER: u32 = u32::MAX;
 
 /// A device that was added, or was deleted and is still used.
@@ -41,7 +41,7 @@ struct Entry {
     device: Option<Added>,
 }
 
-/// A device, and what shows it.
+/// A device and its files.
 struct Added {
     device: Arc<Device>,
     _file: DeviceFile,
@@ -55,7 +55,7 @@ struct Devices {
     unprivileged: u32,
 }
 
-/// What is common to all devices.
+/// The devices, and what they have in common.
 #[pin_data]
 pub(crate) struct Control {
     #[pin]
@@ -143,7 +143,7 @@ impl Control {
         Ok(added.device.clone())
     }
 
-    /// Adds a device, and tells the caller what it has got.
+    /// Adds a device, and writes its properties for the caller.
     fn add(self: ArcBorrow<'_, Self>, command: &ControlCommand) -> Result {
         if command.queue != NO_QUEUE {
             return Err(EINVAL);
@@ -298,7 +298,7 @@ fn check_size(info: &Info) -> Result {
     are_allowed.then_some(()).ok_or(EINVAL)
 }
 
-/// Checks what a device asks for, and gives it what it gets. `EPERM`, `EINVAL`.
+/// Checks the flags for a new device, and replaces them by those that the device gets. `EPERM`, `EINVAL`.
 fn check_flags(info: &mut Info) -> Result {
     use flags::*;
     match is_admin() {
@@ -385,7 +385,7 @@ fn place(command: &ControlCommand) -> UserPtr {
     UserPtr::from_addr(command.address as usize)
 }
 
-/// Reads what a command passes. `EINVAL` if it is too short.
+/// Reads a value from the address of a command. `EINVAL` if that has less.
 fn read_from<T: FromBytes>(command: &ControlCommand) -> Result<T> {
     if usize::from(command.length) < size_of::<T>() || command.address == 0 {
         return Err(EINVAL);
@@ -395,7 +395,7 @@ fn read_from<T: FromBytes>(command: &ControlCommand) -> Result<T> {
         .read()
 }
 
-/// Writes the first bytes of a value where a command wants it. `EINVAL` if it is too short.
+/// Writes the first bytes of a value to the address of a command. `EINVAL` if there is less room.
 fn write_to<T: AsBytes>(command: &ControlCommand, value: &T, bytes: usize) -> Result {
     if usize::from(command.length) < bytes || command.address == 0 {
         return Err(EINVAL);
@@ -440,7 +440,7 @@ fn parameters_length(command: &ControlCommand) -> Result<usize> {
     }
 }
 
-/// Reads parameters, of which the caller knows the first ones.
+/// Reads parameters. Those behind the caller's struct are zero.
 fn read_parameters(command: &ControlCommand) -> Result<Parameters> {
     let length = parameters_length(command)?;
     let mut parameters = Parameters::default();

@@ -30,7 +30,7 @@ use kernel::{
     workqueue::{impl_has_work, new_work, Work, WorkItem},
 };
 
-/// What a device is doing.
+/// The state of a device.
 enum Life {
     /// It has no disk.
     Dead,
@@ -48,7 +48,7 @@ impl Life {
     }
 }
 
-/// What a device is, and is set to.
+/// The state and the parameters of a device.
 struct Settings {
     life: Life,
     parameters: Option<Parameters>,
@@ -66,7 +66,7 @@ pub(crate) struct Device {
     policy: Arc<Policy>,
     #[pin]
     life: Mutex<Settings>,
-    /// What [`Settings::life`] is, for those who must not wait for it.
+    /// The same as [`Settings::life`], for readers that must not wait for the lock.
     state: Atomic<u32>,
     #[pin]
     server: Mutex<Option<Server>>,
@@ -116,7 +116,7 @@ impl Device {
         let has = |flag| info.flags & flag != 0;
         let ways = Ways {
             copies: !has(flags::WITHOUT_COPY),
-            asks: has(flags::NEED_GET_DATA),
+            needs_get_data: has(flags::NEED_GET_DATA),
             user_copy: has(flags::USER_COPY),
             zero_copy: has(flags::ZERO_COPY),
             auto_buffers: has(flags::AUTO_BUFFERS),
@@ -189,7 +189,7 @@ impl Device {
     }
 }
 
-/// What user space asks for.
+/// Commands of user space.
 impl Device {
     /// Returns what is known of the device. Waits for no request.
     pub(crate) fn info(&self) -> Info {
@@ -241,7 +241,7 @@ impl Device {
     /// Waits for the server, which is this process for the task, and adds the disk.
     ///
     /// `EINVAL` for another process or without parameters, `EEXIST` if there is a disk, `EBUSY` if the
-    /// server was told to end, `ENODEV` if the device is being deleted, `EINTR`. Sleeps.
+    /// server has to end, `ENODEV` if the device is being deleted, `EINTR`. Sleeps.
     pub(crate) fn start(self: &Arc<Self>, process: i32) -> Result {
         if process <= 0 || self.life.lock().parameters.is_none() {
             return Err(EINVAL);
@@ -274,7 +274,7 @@ impl Device {
         Ok(())
     }
 
-    /// Removes the disk, and tells the server to end. Waits for all requests.
+    /// Removes the disk, and ends the commands of the server. Waits for all requests.
     pub(crate) fn stop(&self) {
         self.stop_with(self.life.lock());
     }
@@ -340,7 +340,7 @@ impl Device {
     /// Waits for the next server, which is this process for the task, and lets requests go on.
     ///
     /// `EINVAL` for another process, or if the device does not allow that, `EBUSY` if it was not
-    /// without a server, or this one was told to end, `EINTR`. Sleeps.
+    /// without a server, or this one has to end, `EINTR`. Sleeps.
     pub(crate) fn end_recovery(&self, process: i32) -> Result {
         let mut settings = self.wait_for_server()?;
         self.check_server(process)?;
@@ -361,7 +361,7 @@ impl Device {
     }
 }
 
-/// What the block layer asks for.
+/// Calls of the block layer.
 impl Device {
     /// Nobody has the disk any more.
     pub(crate) fn disk_is_free(&self) {
@@ -378,7 +378,7 @@ impl Device {
     }
 }
 
-/// Returns what flags say of a device whose server is gone.
+/// Returns the kind of recovery by a device's flags.
 fn recovery_of(all: u64) -> Recovery {
     let has = |flag| all & flag != 0;
     match has(flags::RECOVERY) {

@@ -10,7 +10,7 @@ use kernel::{bindings, page::PAGE_SIZE, prelude::*};
 
 const SECTOR_SHIFT: u32 = 9;
 const LEAST_BLOCK: u8 = 9;
-/// 256 MiB, for what a disk tells of its best accesses.
+/// 256 MiB, for the best accesses of a disk.
 const MOST_SHIFT: u8 = 28;
 /// The least limit of a segment, in bytes.
 const LEAST_SEGMENT: u64 = 4096;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens to requests for which there is no server.
+//! The treatment of requests for which there is no server.
 
 use crate::edge::{Request, Status};
 use kernel::{
@@ -12,7 +12,7 @@ use kernel::{
     },
 };
 
-/// What happens when the server is gone.
+/// The treatment of a device whose server is gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The disk is removed.
@@ -41,7 +41,7 @@ struct Stage {
     is_stopping: bool,
 }
 
-/// What all queues of a device follow.
+/// The rules of all queues of a device.
 #[pin_data]
 pub(crate) struct Policy {
     pub(crate) recovery: Recovery,
@@ -49,7 +49,7 @@ pub(crate) struct Policy {
     /// Requests are put back under this lock, so that those who change the stage find them.
     #[pin]
     stage: SpinLock<Stage>,
-    /// The server was told to end: it gets no more requests for those that it gives back.
+    /// The server has to end: it gets no more requests for those that it gives back.
     pub(crate) is_leaving: Atomic<bool>,
 }
 

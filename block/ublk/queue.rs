@@ -27,7 +27,7 @@ pub(crate) struct Ways {
     /// The driver copies them to a buffer of the server.
     pub(crate) copies: bool,
     /// The server passes the buffer when there is a write.
-    pub(crate) asks: bool,
+    pub(crate) needs_get_data: bool,
     /// The server reads and writes its file.
     pub(crate) user_copy: bool,
     /// The server registers the request's memory.
@@ -75,8 +75,8 @@ pub(crate) struct Queue {
     slots: KVVec<Slot>,
     pub(crate) descriptors: Descriptors,
     pub(crate) policy: Arc<Policy>,
-    /// One of its commands was ended since its server was told to end.
-    pub(crate) is_told: Atomic<bool>,
+    /// One of its commands was ended because the server has to end.
+    pub(crate) has_ended_command: Atomic<bool>,
     name: Name,
     pub(crate) latency: Histogram,
 }
@@ -99,7 +99,7 @@ impl Queue {
             slots,
             descriptors: Descriptors::new(depth, descriptor_size)?,
             policy,
-            is_told: Atomic::new(false),
+            has_ended_command: Atomic::new(false),
             name,
             latency: Histogram::new(),
         })
@@ -183,7 +183,7 @@ impl Queue {
         let has_data = request.data() != Data::None;
         let mut has_buffer = false;
         if self.ways.copies && request.data() == Data::ToServer {
-            if self.ways.asks {
+            if self.ways.needs_get_data {
                 self.pass(tag, &descriptor, &mut sending);
                 sending.lend(request, true, false);
                 return command.done(io::NEEDS_DATA, context);
@@ -217,7 +217,7 @@ impl Queue {
         command.done(io::OK, context);
     }
 
-    /// Tells the server of a request.
+    /// Describes a request for the server.
     #[inline(always)]
     fn pass(&self, tag: u16, descriptor: &Descriptor, sending: &mut Sending<'_>) {
         self.descriptors.set(tag, descriptor);
@@ -232,7 +232,7 @@ impl Queue {
         self.end_if_leaving(tag, context);
     }
 
-    /// If the server was told to end, ends the command that has begun to wait meanwhile.
+    /// Ends the command that has begun to wait, if the server has to end.
     #[inline(always)]
     pub(crate) fn end_if_leaving(&self, tag: u16, context: Context) {
         if self.policy.is_leaving.load(Relaxed) {
@@ -260,7 +260,7 @@ impl Queue {
     pub(crate) fn cancel_command(&self, command: Command, context: Context) {
         self.policy.end_serving();
         command.done(io::ABORT, context);
-        self.is_told.store(true, Relaxed);
+        self.has_ended_command.store(true, Relaxed);
     }
 
     /// Ends a share of a request. The last one ends the request.
@@ -300,7 +300,7 @@ impl Queue {
         }
     }
 
-    /// Ends the commands that wait for requests: the server is told to end.
+    /// Ends the commands that wait for requests: the server has to end.
     pub(crate) fn cancel(&self) {
         for slot in self.slots.iter() {
             if let Some(command) = slot.cancel() {

@@ -12,7 +12,7 @@ use crate::{
 };
 use kernel::{prelude::*, sync::ArcBorrow};
 
-/// What the kernel takes for an errno is not less than its negative.
+/// The largest errno of the kernel.
 const MAX_ERRNO: i32 = 4095;
 
 /// A slot that a command names.
@@ -67,7 +67,7 @@ fn drop_buffer(values: &mut Values, issued: &Issued<'_>) {
 }
 
 impl Target<'_> {
-    /// Takes the first command for the slot. May wait for a lock.
+    /// Takes the first command for the slot. May sleep.
     fn fetch(
         self,
         device: &Device,
@@ -76,7 +76,7 @@ impl Target<'_> {
     ) -> Result<Option<Kept>> {
         let ways = &self.queue.ways;
         match command.address {
-            0 if ways.copies && !ways.asks => return Err(EINVAL),
+            0 if ways.copies && !ways.needs_get_data => return Err(EINVAL),
             0 => {}
             _ if ways.copies => {}
             _ => return Err(EINVAL),
@@ -152,7 +152,7 @@ impl Target<'_> {
         let ways = &self.queue.ways;
         let is_missing = ways.copies
             && command.address == 0
-            && (!ways.asks || committing.request().data() == Data::FromServer);
+            && (!ways.needs_get_data || committing.request().data() == Data::FromServer);
         if is_missing || (!ways.copies && command.address != 0) {
             return Err(EINVAL);
         }

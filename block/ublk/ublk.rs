@@ -3,8 +3,8 @@
 //! Block devices whose requests user space handles: what `ublk_drv` is, in Rust.
 //!
 //! [`control`] adds and deletes devices. A [`device`] has a disk and a server, and [`queue`]s between
-//! them. [`serve`] is what the server does, [`params`] what it may set, and [`policy`] what happens
-//! without one. [`latency`] shows how
+//! them. [`serve`] is what the server does, [`params`] what it may set, and [`policy`] is for the
+//! time without one. [`latency`] shows how
 //! long servers take. [`edge`] has the kernel's types.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]

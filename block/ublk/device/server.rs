@@ -19,7 +19,7 @@ use kernel::{
     time::{delay::fsleep, Delta},
 };
 
-/// Between looks at whether a server knows that it has to end.
+/// Between looks at whether commands of all queues have ended.
 const PAUSE_MS: i64 = 3;
 
 /// A process that has the device's file open.
@@ -31,7 +31,7 @@ pub(super) struct Server {
     ready: usize,
     /// A task without privileges has fetched.
     is_unprivileged: bool,
-    /// It was told to end.
+    /// It has to end.
     is_leaving: bool,
     /// Threads that are ending its commands.
     cancelling: u32,
@@ -82,7 +82,7 @@ impl Device {
 
     /// Takes the first command for a slot, with the address for its request.
     ///
-    /// Gives it back with `ENODEV` if the server was told to end, `EBUSY` if all slots were fetched, and
+    /// Gives it back with `ENODEV` if the server has to end, `EBUSY` if all slots were fetched, and
     /// `EINVAL` if this one was.
     pub(crate) fn fetch(
         &self,
@@ -110,7 +110,7 @@ impl Device {
 
 /// Its begin.
 impl Device {
-    /// Waits until all slots are fetched, or the server is told to end. `EINTR`.
+    /// Waits until all slots are fetched, or the server has to end. `EINTR`.
     pub(super) fn wait_for_server(&self) -> Result<MutexGuard<'_, Settings>> {
         let is_there = |server: &Option<Server>| {
             server
@@ -177,8 +177,8 @@ impl Device {
         self.changed.notify_all();
     }
 
-    /// Tells the server to end, but keeps the disk for the next one. Waits until it was told in each
-    /// queue, at most for so many milliseconds: `EBUSY`; 0 is for ever. `EINTR`.
+    /// Ends the commands of the server, and keeps the disk for the next one. Waits until one command of
+    /// each queue has ended, at most for so many milliseconds: `EBUSY`; 0 is for ever. `EINTR`.
     ///
     /// `EOPNOTSUPP` if the device is not made for this, `ENODEV` if it has no disk.
     pub(crate) fn quiesce(&self, most_ms: u64) -> Result {
@@ -203,7 +203,7 @@ impl Device {
                 .queues
                 .all()
                 .iter()
-                .all(|queue| queue.is_told.load(Relaxed))
+                .all(|queue| queue.has_ended_command.load(Relaxed))
             {
                 break;
             }
@@ -244,9 +244,9 @@ impl Device {
             self.changed.wait(&mut server);
         }
         for queue in self.queues.all() {
-            queue.is_told.store(false, Relaxed);
+            queue.has_ended_command.store(false, Relaxed);
             for slot in queue.slots() {
-                slot.forget_task();
+                slot.clear_task();
             }
         }
         self.policy.begin_again();

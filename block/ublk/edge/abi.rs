@@ -5,7 +5,7 @@
 
 use kernel::transmute::{AsBytes, FromBytes};
 
-/// What a device offers. A server asks for some, and reads back what it gets.
+/// Features of a device. A server sets some, and reads those back that it gets.
 pub(crate) mod flags {
     pub(crate) const ZERO_COPY: u64 = 1 << 0;
     pub(crate) const COMPLETES_IN_TASK: u64 = 1 << 1;
@@ -159,7 +159,7 @@ pub(crate) struct IoCommand {
     pub(crate) address: u64,
 }
 
-/// What is known of a device.
+/// The properties of a device.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Info {
@@ -259,7 +259,7 @@ pub(crate) struct SegmentLimits {
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Parameters {
-    /// The bytes of this struct that the sender knows.
+    /// The size of the caller's struct in bytes.
     pub(crate) length: u32,
     pub(crate) parts: u32,
     pub(crate) basic: Basic,

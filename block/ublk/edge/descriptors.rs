@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of a queue in which a server reads what requests want.
+//! The memory of a queue from which a server reads its requests.
 
 use super::{abi::Descriptor, inline::*};
 use core::ptr::NonNull;

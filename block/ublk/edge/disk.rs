@@ -119,7 +119,7 @@ pub(crate) struct Disk {
 
 // SAFETY: Any thread may end a disk.
 unsafe impl Send for Disk {}
-// SAFETY: What it does has locks.
+// SAFETY: The functions that are called take the kernel's locks.
 unsafe impl Sync for Disk {}
 
 const FILE: &bindings::block_device_operations = &bindings::block_device_operations {
@@ -183,7 +183,7 @@ impl Disk {
         })
     }
 
-    /// Removes it for user space. Waits for all requests, and lets no more come.
+    /// Removes it for user space. Waits for all requests. There are no more behind this.
     pub(crate) fn remove(self: Arc<Self>) {
         // SAFETY: By the type's invariant. The device removes it once.
         unsafe { bindings::del_gendisk(self.disk.as_ptr()) };
@@ -195,7 +195,7 @@ impl Disk {
         unsafe { bindings::blk_mq_kick_requeue_list((*self.disk.as_ptr()).queue) };
     }
 
-    /// Changes the size, and tells user space.
+    /// Changes the size, and sends user space an event.
     pub(crate) fn resize(&self, sectors: u64) {
         // SAFETY: By the type's invariant.
         unsafe { bindings::set_capacity_and_notify(self.disk.as_ptr(), sectors) };
@@ -238,7 +238,7 @@ impl Drop for Disk {
     }
 }
 
-/// Whether a disk is closed for all that are no administrators.
+/// A flag that closes a disk for all but administrators.
 pub(crate) struct Closed(UnsafeCell<bool>);
 
 // SAFETY: All accesses hold the lock under which disks are opened, or there is no disk.

@@ -42,7 +42,7 @@ const OPERATIONS: &bindings::file_operations = &bindings::file_operations {
 };
 
 impl DeviceFile {
-    /// Adds the file of this number. Who has it open has the device. `ENOMEM`, `EEXIST`. Sleeps.
+    /// Adds the file of this number. An open file keeps the device. `ENOMEM`, `EEXIST`. Sleeps.
     pub(crate) fn add(number: u32, device: Arc<Device>) -> Result<Self> {
         let owner = device.into_foreign().cast();
         // SAFETY: `gone` takes the owner back.

@@ -107,7 +107,7 @@ impl TaskCell {
         )));
     }
 
-    /// Kills the task's process, if there is one. Nobody sets or clears the cell meanwhile.
+    /// Kills the task's process, if there is one. Nobody sets or clears the cell during this call.
     pub(crate) fn kill(&self) {
         let task = self.0.load(Acquire);
         if !task.is_null() {

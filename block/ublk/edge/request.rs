@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests of the block layer: what they want, their memory, and their ends.
+//! Requests of the block layer: their operations, their memory, and their ends.
 
 use super::{
     abi::{operation, Descriptor},
@@ -85,7 +85,7 @@ const FLAGS: [(u32, u32); 7] = [
 #[must_use]
 pub(crate) struct Incoming(NonNull<bindings::request>);
 
-/// What the block layer gets for a request.
+/// The block layer's result for a request.
 #[must_use]
 pub(crate) struct Taken(pub(super) u8);
 
@@ -137,7 +137,7 @@ impl Incoming {
 ///
 /// # Invariants
 ///
-/// It is started, and not ended. Who has the value may end it; all may read it.
+/// It is started, and not ended. The owner of the value may end it; others may read it.
 #[must_use]
 pub(crate) struct Request(NonNull<bindings::request>);
 
@@ -347,7 +347,7 @@ impl Request {
     }
 }
 
-/// Where a copy of a request's data has ended: the next one mostly begins there.
+/// The end of the last copy of a request's data, where the next copy mostly begins.
 ///
 /// # Invariants
 ///
@@ -371,7 +371,7 @@ impl Place {
 
     /// There is another request.
     #[inline(always)]
-    pub(super) fn forget(&mut self) {
+    pub(super) fn reset(&mut self) {
         // INVARIANT: There is none.
         self.end = Self::NONE;
     }

@@ -33,23 +33,23 @@ const SENT: usize = 1;
 /// The server has the request.
 const OWNED: usize = 2;
 /// The same, but first it has to pass a buffer for the data.
-const ASKED: usize = 3;
+const NEEDS_DATA: usize = 3;
 /// The server's task is giving the request back, or is fetching first.
 const COMMITTING: usize = 4;
-/// The server was told that there will be no more requests.
+/// There will be no more requests for this server.
 const ABORTED: usize = 5;
 
 /// The most users of a request's memory.
 const MOST_USERS: u32 = u32::MAX / 2;
 
-/// What belongs to a slot's request.
+/// Values of a slot's request.
 #[derive(Default)]
 pub(crate) struct Values {
     /// The server's buffer, or a buffer that the driver registers.
     pub(crate) address: u64,
     /// The ring in which the driver has registered the memory; 0 if it has not.
     pub(crate) ring: usize,
-    /// What the server has returned.
+    /// The result by the server.
     pub(crate) result: i32,
     /// When the server got it; 0 if nobody measures.
     pub(crate) began: i64,
@@ -60,9 +60,9 @@ pub(crate) struct Values {
 /// # Invariants
 ///
 /// - `word` is one of the constants, or a command's word, which belongs to the slot.
-/// - Only the task in `task` leaves `OWNED` and `ASKED`, unless nobody has the device's file open.
+/// - Only the task in `task` leaves `OWNED` and `NEEDS_DATA`, unless nobody has the device's file open.
 /// - While `users` is not zero, `request` is a request that is started and not ended. Each [`Share`]
-///   counts as a user, and each buffer of a ring, and the states `OWNED` and `ASKED`, and
+///   counts as a user, and each buffer of a ring, and the states `OWNED` and `NEEDS_DATA`, and
 ///   `COMMITTING` behind them.
 /// - `values`, `request` and `place` belong to who has moved the state to `SENT` or `COMMITTING`, and then to
 ///   the request: who ends its last share may read them. The state's share may set the result, and
@@ -73,7 +73,7 @@ pub(crate) struct Slot {
     request: UnsafeCell<*mut bindings::request>,
     values: UnsafeCell<Values>,
     task: TaskCell,
-    /// Where the last copy of the request's data by its task has ended.
+    /// Of copies by the task.
     place: UnsafeCell<Place>,
 }
 
@@ -83,7 +83,7 @@ unsafe impl Sync for Slot {}
 // SAFETY: Any thread may use it.
 unsafe impl Send for Slot {}
 
-/// What was left in a slot.
+/// The rest in a slot without a server.
 pub(crate) enum Left<'a> {
     Nothing,
     Request(Share<'a>),
@@ -128,7 +128,7 @@ impl Slot {
         Some((Sending(self), command))
     }
 
-    /// Takes the command, and lets no other come.
+    /// Takes the command. There are no more behind it.
     pub(crate) fn cancel(&self) -> Option<Command> {
         self.leave_fetched(ABORTED)
     }
@@ -167,23 +167,23 @@ impl Slot {
     /// Returns the request, if the server has it. The current task is the one that has fetched.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
-        let is_held = matches!(self.now(), OWNED | ASKED) && self.is_of_task();
+        let is_held = matches!(self.now(), OWNED | NEEDS_DATA) && self.is_of_task();
         // SAFETY: The state is a user of the request, and only this task leaves it: it is in a call for
         // the file.
         is_held.then(|| Held(self, unsafe { self.request() }, NotThreadSafe))
     }
 
-    /// Begins to take a request from the server, which passes a buffer if `has_asked`.
+    /// Begins to take a request from the server, which passes a buffer if `needs_data`.
     ///
     /// `EBUSY` if it has none, `EINVAL` if it has to do the other thing first, or for another task.
     #[inline(always)]
-    pub(crate) fn commit(&self, has_asked: bool) -> Result<Committing<'_>> {
+    pub(crate) fn commit(&self, needs_data: bool) -> Result<Committing<'_>> {
         if !self.is_of_task() {
             return Err(EINVAL);
         }
-        let (from, other) = match has_asked {
-            false => (OWNED, ASKED),
-            true => (ASKED, OWNED),
+        let (from, other) = match needs_data {
+            false => (OWNED, NEEDS_DATA),
+            true => (NEEDS_DATA, OWNED),
         };
         match self.word.cmpxchg(from, COMMITTING, Full) {
             // SAFETY: The state was a user of the request, and is one.
@@ -206,12 +206,12 @@ impl Slot {
         None
     }
 
-    /// Forgets the task that has fetched. Nobody has the device's file open.
-    pub(crate) fn forget_task(&self) {
+    /// Clears the task that has fetched. Nobody has the device's file open.
+    pub(crate) fn clear_task(&self) {
         self.task.clear();
     }
 
-    /// Kills the task that has fetched, if there is one. Nobody forgets it meanwhile.
+    /// Kills the task that has fetched, if there is one. Nobody clears it during this call.
     pub(crate) fn kill_task(&self) {
         self.task.kill();
     }
@@ -220,7 +220,7 @@ impl Slot {
     pub(crate) fn clear(&self, lost: i32) -> Left<'_> {
         match self.word.xchg(IDLE, Full) {
             // SAFETY: The state was a user, which the share is now.
-            OWNED | ASKED => unsafe {
+            OWNED | NEEDS_DATA => unsafe {
                 (*self.values.get()).result = lost;
                 Left::Request(self.share())
             },
@@ -244,7 +244,7 @@ impl Slot {
 
     /// # Safety
     ///
-    /// The request has a user, which the caller knows.
+    /// The request has a user.
     #[inline(always)]
     unsafe fn request(&self) -> Request {
         // SAFETY: By the condition. Nobody writes it while there is a user.
@@ -277,18 +277,20 @@ impl<'a> Sending<'a> {
         unsafe { &mut *self.0.values.get() }
     }
 
-    /// Gives the server the request, which asks for a buffer or not. A buffer of a ring may have a
+    /// Gives the server the request. Its data may need a buffer first. A buffer of a ring may have a
     /// share of it already.
     #[inline(always)]
-    pub(crate) fn lend(self, request: Request, asks: bool, has_buffer: bool) {
+    pub(crate) fn lend(self, request: Request, needs_data: bool, has_buffer: bool) {
         // SAFETY: By the slot's invariant, both belong to who has this right.
         unsafe {
-            (*self.0.place.get()).forget();
+            (*self.0.place.get()).reset();
             *self.0.request.get() = request.into_raw();
         }
         // INVARIANT: The state is a user, and the buffer is one.
         self.0.users.store(1 + u32::from(has_buffer), Release);
-        self.0.word.store(if asks { ASKED } else { OWNED }, Release);
+        self.0
+            .word
+            .store(if needs_data { NEEDS_DATA } else { OWNED }, Release);
     }
 
     /// The command waits for another request.

@@ -24,7 +24,7 @@ const NONBLOCK: c_uint = 1 << 31;
 /// The type of the commands' codes, in their second byte. Zero is for servers of Linux 6.0.
 const CODE_TYPE: u32 = b'u' as u32;
 
-/// Where commands are completed.
+/// The context in which a command is completed.
 #[derive(Clone, Copy)]
 pub(crate) struct Context(c_uint);
 
@@ -43,7 +43,7 @@ struct Raw {
     note: Note,
 }
 
-/// What the driver keeps in a command, of which the kernel leaves it 32 bytes.
+/// The driver's part of a command, for which the kernel leaves 32 bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Note {
