@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What guests run: modules of Debian's kernel, and programs."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -11,6 +12,10 @@ from lab.versions import BUILD, PINNED
 
 HERE = pathlib.Path(__file__).resolve().parent
 GUEST = stock.NAMES[0]
+# With block devices, io_uring and sanitizers, at native speed.
+SANITIZED = "um-block"
+_UM = kernel.GUESTS["um"]
+kernel.GUESTS[SANITIZED] = dataclasses.replace(_UM, name=SANITIZED, fragments=(*_UM.fragments, HERE / "um"))
 _PINS = tomllib.loads((HERE / "versions.toml").read_text())
 # Below kernel/ in the package of modules.
 _MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
@@ -48,9 +53,9 @@ def nullb(*arguments):
     return {"/lab/nullb_rust.ko": made, "/lab/nullb": HERE / "nullb/add"}
 
 
-def ublk(*arguments):
-    """The driver of disks in user space in Rust, as a module."""
-    return {"/lab/ublk_rust.ko": module.build(kernel.build(GUEST), HERE / "ublk", "block/ublk", "ublk_rust.ko", ("KRUSTFLAGS=-Dwarnings", *arguments))}
+def ublk(name=GUEST):
+    """The driver of disks in user space in Rust, as a module for a guest."""
+    return {"/lab/ublk_rust.ko": module.build(kernel.build(name), HERE / "ublk", "block/ublk", "ublk_rust.ko", ("KRUSTFLAGS=-Dwarnings",))}
 
 
 def program(path):

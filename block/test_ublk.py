@@ -48,12 +48,12 @@ def test_table_has_all_tests():
     assert suites.expected("selftests").keys() == set(suites.shell_tests())
 
 
-def kills(count):
-    """What is printed when so many servers of each kind are killed."""
+def kills(count, name=parts.GUEST):
+    """What is printed when so many servers of each kind are killed in a guest."""
     files = parts.with_liburing("kills", parts.HERE / "ublk/kills.c")
-    return _run(f"{_KINDS * count} killed servers", ["-c", f"insmod /lab/ublk_rust.ko && /lab/kills {count} && rmmod ublk_rust"], files)
+    return _run(f"{_KINDS * count} killed servers", ["-c", f"insmod /lab/ublk_rust.ko && /lab/kills {count} && rmmod ublk_rust"], files, name)
 
 
-def _run(title, words, files):
-    job = guest.Job(argv=["/bin/sh", *words], driver="none", files=files | parts.ublk(), timeout=4 * 3600)
-    return guest.succeed(title, kernel.build(parts.GUEST), job).output
+def _run(title, words, files, name=parts.GUEST):
+    job = guest.Job(argv=["/bin/sh", *words], driver="none", files=files | parts.ublk(name), cpus=2, timeout=8 * 3600)
+    return guest.succeed(title, kernel.build(name), job).output
