@@ -330,8 +330,8 @@ static bool kill_one(bool recovers, __u64 delay)
 		send_command(recovers ? UBLK_U_CMD_END_USER_RECOVERY : UBLK_U_CMD_START_DEV,
 			     NULL, 0, server);
 		is_ready = wait_result(delay, &result);
-		/* The server before had fetched all, and is not gone yet. */
-	} while (is_ready && result == -EINVAL && now_us() < end);
+		/* The server before, which had fetched all, or its disk is not gone yet. */
+	} while (is_ready && (result == -EINVAL || result == -EEXIST) && now_us() < end);
 	if (is_ready && result)
 		errx(1, "starting: %s", strerror(-result));
 	if (is_ready)
