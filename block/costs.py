@@ -145,8 +145,7 @@ def table(rows):
 def files(device):
     """What the guest of a device needs: its paths, and the host's."""
     server = getattr(parts, device.server)() if device.server else {}
-    ours = {path: file for name, made in (("nullb_rust", parts.nullb), ("ublk_rust", parts.ublk)) if name in device.modules for path, file in made().items()}
-    return {**parts.program("measure.rs"), **parts.modules(*device.modules), **ours, **server}
+    return {**parts.program("measure.rs"), **parts.modules(*device.modules), **server}
 
 
 if __name__ == "__main__":

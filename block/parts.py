@@ -29,7 +29,7 @@ def install():
 
 
 def modules(*names):
-    """Those of these modules that Debian's kernel has: their paths in a guest, and the host's."""
+    """Modules, those of Debian's kernel and those that are built here: their paths in a guest, and the host's."""
     release = kernel.build(GUEST).release
 
     def make(part):
@@ -43,7 +43,10 @@ def modules(*names):
         proc.output("rm", "-r", package, part / "apt")
 
     folder = cache.entry(f"block/modules-{cache.key(release, _MODULES)}", make)
-    return {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names if name in _MODULES}
+    files = {f"/lab/{name}.ko": folder / f"{name}.ko" for name in names if name in _MODULES}
+    for name in set(names) - set(_MODULES):
+        files |= {"nullb_rust": nullb, "ublk_rust": ublk}[name]()
+    return files
 
 
 def nullb(*arguments):

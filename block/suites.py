@@ -5,14 +5,12 @@ A guest runs them one after the other. If a test leaves a disk that cannot be re
 """
 
 import collections
-import pathlib
 
 import parts
 from lab import guest, kernel, proc, say
 from lab.versions import BUILD
 
-HERE = pathlib.Path(__file__).resolve().parent
-TABLES = {"selftests": HERE / "ublk/selftests.tsv", "libublk": HERE / "ublk/libublk.tsv"}
+_TABLES = parts.HERE / "ublk"
 # Seconds for one test. The kernel's own limit is 150, on machines that are not emulated.
 _LIMIT = 300
 
@@ -60,10 +58,10 @@ def rust_tests(programs):
 SUITES = {"selftests": selftests, "libublk": libublk}
 
 
-def expected(title, column="C"):
-    """{test: result} of a table."""
-    head, *rows = (line.split("\t") for line in TABLES[title].read_text().splitlines() if not line.startswith("#"))
-    return {row[0]: row[head.index(column)] for row in rows}
+def recorded(title):
+    """{test: result with our module} of a table."""
+    rows = [line.split("\t") for line in (_TABLES / f"{title}.tsv").read_text().splitlines()[2:]]
+    return {test: ours for test, _, ours, _ in rows}
 
 
 def write(title, found):
@@ -72,7 +70,8 @@ def write(title, found):
     for test in found["C"]:
         outcomes = [of_driver.get(test, Outcome("", 0, "")) for of_driver in found.values()]
         rows.append([test, *(outcome.result for outcome in outcomes), next(filter(None, (outcome.reason for outcome in outcomes)), "")])
-    TABLES[title].write_text("# SPDX-License-Identifier: GPL-2.0\n" + "".join(map("{}\n".format, map("\t".join, [["test", "C", "ours", "reason"], *rows]))))
+    lines = ["# SPDX-License-Identifier: GPL-2.0", *map("\t".join, [["test", "C", "ours", "reason"], *rows])]
+    (_TABLES / f"{title}.tsv").write_text("\n".join(lines) + "\n")
 
 
 def _run(driver, files, command, tests):

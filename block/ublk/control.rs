@@ -6,8 +6,8 @@ use crate::{
     device::Device,
     edge::{
         abi::{
-            control, flags, ControlCommand, Info, Parameters, MOST_DEPTH, MOST_DESCRIPTOR_SIZE,
-            MOST_QUEUES,
+            control, flags, ControlCommand, Descriptor, Info, Parameters, MOST_DEPTH,
+            MOST_DESCRIPTOR_SIZE, MOST_QUEUES,
         },
         check_path, file_major, ids, is_admin, most_unprivileged, name, DeviceFile, Issued, Number,
     },
@@ -35,12 +35,6 @@ const NO_QUEUE: u16 = u16::MAX;
 /// The number of a command that leaves the choice to the driver.
 const ANY_NUMBER: u32 = u32::MAX;
 
-/// A device that was added, or was deleted and is still used.
-struct Entry {
-    /// Until it is deleted.
-    device: Option<Added>,
-}
-
 /// A device and its files.
 struct Added {
     device: Arc<Device>,
@@ -50,7 +44,8 @@ struct Added {
 
 /// All devices.
 struct Devices {
-    by_number: RBTree<u32, Entry>,
+    /// Also the numbers of devices that were deleted and are still used.
+    by_number: RBTree<u32, Option<Added>>,
     /// Devices of users without privileges.
     unprivileged: u32,
 }
@@ -127,7 +122,7 @@ impl Control {
             control::DELETE => self.delete(&mut command, true)?,
             control::DELETE_LATER => self.delete(&mut command, false)?,
             _ => {
-                let device = self.device(command.id)?;
+                let device = self.find(command.id)?.ok_or(ENODEV)?;
                 check_access(&device, number, &mut command)?;
                 run_for(&device, number, &command)?;
             }
@@ -135,12 +130,12 @@ impl Control {
         Ok(0)
     }
 
-    /// Returns a device that is not deleted. `ENODEV`.
-    fn device(&self, number: u32) -> Result<Arc<Device>> {
+    /// Returns the device of a number. `None` if that was deleted and is still used, `ENODEV` if there is
+    /// no such number.
+    fn find(&self, number: u32) -> Result<Option<Arc<Device>>> {
         let devices = self.devices.lock();
-        let entry = devices.by_number.get(&number).ok_or(ENODEV)?;
-        let added = entry.device.as_ref().ok_or(ENODEV)?;
-        Ok(added.device.clone())
+        let added = devices.by_number.get(&number).ok_or(ENODEV)?;
+        Ok(added.as_ref().map(|added| added.device.clone()))
     }
 
     /// Adds a device, and writes its properties for the caller.
@@ -155,8 +150,8 @@ impl Control {
         if command.id != info.id || (!is_any && command.id >> MINOR_BITS != 0) {
             return Err(EINVAL);
         }
-        let registered = self.register(command.id, info.flags & flags::UNPRIVILEGED != 0)?;
-        let number = registered.number.as_ref().map_or(0, Number::get);
+        let is_unprivileged = info.flags & flags::UNPRIVILEGED != 0;
+        let (registered, number) = self.register(command.id, is_unprivileged)?;
         info.id = number;
         info.server = -1;
         info.state = 0;
@@ -167,29 +162,25 @@ impl Control {
         let file = DeviceFile::add(number, device.clone())?;
         let name = CString::try_from_fmt(fmt!("{number}"))?;
         let latency = Latency::add(&self.dir, &name, device.clone())?;
-        let entry = Entry {
-            device: Some(Added {
-                device,
-                _file: file,
-                _latency: latency,
-            }),
+        let added = Added {
+            device,
+            _file: file,
+            _latency: latency,
         };
-        let replaced = self
-            .devices
-            .lock()
+        let mut devices = self.devices.lock();
+        // The number is of this device alone, so nothing is replaced.
+        devices
             .by_number
-            .insert(node.into_node(number, entry));
-        // The number is of this device alone.
-        drop(replaced);
+            .insert(node.into_node(number, Some(added)));
         Ok(())
     }
 
-    /// Takes a number. `EACCES` if there are too many devices of users without privileges.
+    /// Takes a number, and returns it. `EACCES` if there are too many devices of users without privileges.
     fn register(
         self: ArcBorrow<'_, Self>,
         wanted: u32,
         is_unprivileged: bool,
-    ) -> Result<Registered> {
+    ) -> Result<(Registered, u32)> {
         let mut devices = self.devices.lock();
         if is_unprivileged && devices.unprivileged >= most_unprivileged() {
             return Err(EACCES);
@@ -201,23 +192,22 @@ impl Control {
             number: None,
             is_unprivileged,
         };
-        registered.number = Some(Number::take(wanted)?);
-        Ok(registered)
+        let number = Number::take(wanted)?;
+        let taken = number.get();
+        registered.number = Some(number);
+        Ok((registered, taken))
     }
 
     /// Deletes a device. Waits until nobody uses it and its number is free, or not. `ENODEV`, `EINTR`.
     fn delete(&self, command: &mut ControlCommand, waits: bool) -> Result {
         let number = command.id;
-        let known = self.devices.lock().by_number.get(&number).is_some();
-        match self.device(number) {
-            Ok(device) => {
+        match self.find(number)? {
+            Some(device) => {
                 check_access(&device, control::DELETE, command)?;
                 self.remove(&device);
             }
-            Err(error) if !known => return Err(error),
-            // It was deleted, and is still used.
-            Err(_) if is_admin() => {}
-            Err(_) => return Err(EPERM),
+            None if is_admin() => {}
+            None => return Err(EPERM),
         }
         let mut devices = self.devices.lock();
         while waits && devices.by_number.get(&number).is_some() {
@@ -232,9 +222,9 @@ impl Control {
     fn remove(&self, device: &Arc<Device>) {
         device.end();
         let mut devices = self.devices.lock();
-        let entry = devices.by_number.get_mut(&device.number());
-        let removed = entry.and_then(|entry| match &entry.device {
-            Some(added) if Arc::ptr_eq(&added.device, device) => entry.device.take(),
+        let added = devices.by_number.get_mut(&device.number());
+        let removed = added.and_then(|added| match added {
+            Some(present) if Arc::ptr_eq(&present.device, device) => added.take(),
             _ => None,
         });
         drop(devices);
@@ -251,7 +241,7 @@ impl Control {
             let (number, _) = cursor.current();
             let number = *number;
             drop(devices);
-            if let Ok(device) = self.device(number) {
+            if let Ok(Some(device)) = self.find(number) {
                 self.remove(&device);
             }
             devices = self.devices.lock();
@@ -289,7 +279,7 @@ fn run_for(device: &Arc<Device>, number: u32, command: &ControlCommand) -> Resul
 
 fn check_size(info: &Info) -> Result {
     let has_size = info.flags & flags::DESCRIPTOR_SIZE != 0;
-    let least = size_of::<crate::edge::abi::Descriptor>() as u16;
+    let least = size_of::<Descriptor>() as u16;
     let are_allowed = (1..=MOST_DEPTH).contains(&info.depth)
         && (1..=MOST_QUEUES).contains(&info.queues)
         && (!has_size
@@ -306,13 +296,9 @@ fn check_flags(info: &mut Info) -> Result {
         false if info.flags & UNPRIVILEGED == 0 => return Err(EPERM),
         false => {}
     }
-    match info.flags & (RECOVERY | RECOVERY_REISSUE | RECOVERY_FAIL) {
-        0 => {}
-        both if both == RECOVERY_REISSUE | RECOVERY_FAIL | RECOVERY => return Err(EINVAL),
-        some if some & RECOVERY == 0 => return Err(EINVAL),
-        _ => {}
-    }
-    if info.flags & QUIESCE != 0 && info.flags & RECOVERY == 0 {
+    let has = |flag| info.flags & flag != 0;
+    let needs_recovery = has(RECOVERY_REISSUE | RECOVERY_FAIL | QUIESCE);
+    if (needs_recovery && !has(RECOVERY)) || (has(RECOVERY_REISSUE) && has(RECOVERY_FAIL)) {
         return Err(EINVAL);
     }
     if info.flags & UNPRIVILEGED != 0 {
@@ -326,7 +312,7 @@ fn check_flags(info: &mut Info) -> Result {
         return Err(EINVAL);
     }
     if info.flags & DESCRIPTOR_SIZE == 0 {
-        info.descriptor_size = size_of::<crate::edge::abi::Descriptor>() as u16;
+        info.descriptor_size = size_of::<Descriptor>() as u16;
     }
     info.flags = info.flags & ALL | ALWAYS;
     if info.flags & WITHOUT_COPY != 0 {

@@ -13,7 +13,7 @@ use crate::{
     edge::{
         abi::{flags, part, state, Info, Parameters},
         ids,
-        trace::Name,
+        trace::QueueName,
         works, Closed, Disk, Queues, Slot,
     },
     params,
@@ -124,7 +124,7 @@ impl Device {
         let policy = Policy::new(recovery_of(info.flags), has(flags::UNPRIVILEGED))?;
         let mut queues = KVec::with_capacity(info.queues.into(), GFP_KERNEL)?;
         for queue in 0..info.queues {
-            let name = Name {
+            let name = QueueName {
                 device: info.id,
                 queue,
             };

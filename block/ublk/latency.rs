@@ -23,35 +23,49 @@ use kernel::{
 const RANGES: usize = 24;
 const NANOSECONDS: u64 = 1000;
 
-/// Numbers of requests by the time that they took.
-pub(crate) struct Histogram([Atomic<u64>; RANGES]);
+/// Numbers of a queue's requests by the time that they took.
+pub(crate) struct Histogram {
+    counts: [Atomic<u64>; RANGES],
+    is_on: Atomic<bool>,
+}
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        Self([const { Atomic::new(0) }; RANGES])
+        Self {
+            counts: [const { Atomic::new(0) }; RANGES],
+            is_on: Atomic::new(false),
+        }
     }
 
-    fn add(&self, nanoseconds: u64) {
-        let microseconds = nanoseconds / NANOSECONDS;
-        let range = (u64::BITS - microseconds.leading_zeros()) as usize;
-        self.0[range.min(RANGES - 1)].add(1, Relaxed);
+    /// Starts it from zero.
+    fn start(&self) {
+        for count in &self.counts {
+            count.store(0, Relaxed);
+        }
+        self.is_on.store(true, Relaxed);
     }
-}
 
-/// Returns the time at which a server gets a request; 0 if nobody measures.
-#[inline(always)]
-pub(crate) fn begin() -> i64 {
-    match is_measuring() {
-        true => now(),
-        false => 0,
+    fn stop(&self) {
+        self.is_on.store(false, Relaxed);
     }
-}
 
-/// The request has ended.
-#[inline(always)]
-pub(crate) fn end(began: i64, histogram: &Histogram) {
-    if is_measuring() && began != 0 {
-        histogram.add((now() - began).unsigned_abs());
+    /// Returns the time at which a server gets a request; 0 if it is not measured.
+    #[inline(always)]
+    pub(crate) fn begin(&self) -> i64 {
+        match is_measuring() && self.is_on.load(Relaxed) {
+            true => now(),
+            false => 0,
+        }
+    }
+
+    /// Counts a request that has ended.
+    #[inline(always)]
+    pub(crate) fn end(&self, began: i64) {
+        if is_measuring() && began != 0 && self.is_on.load(Relaxed) {
+            let microseconds = (now() - began).unsigned_abs() / NANOSECONDS;
+            let range = (u64::BITS - microseconds.leading_zeros()) as usize;
+            self.counts[range.min(RANGES - 1)].add(1, Relaxed);
+        }
     }
 }
 
@@ -83,7 +97,7 @@ impl Latency {
     fn show(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(to, "queue below_us requests")?;
         for (number, queue) in self.device.queues.all().iter().enumerate() {
-            for (range, count) in queue.latency.0.iter().enumerate() {
+            for (range, count) in queue.latency.counts.iter().enumerate() {
                 let (count, below) = (count.load(Relaxed), 1u64 << range);
                 match count {
                     0 => {}
@@ -99,20 +113,19 @@ impl Latency {
     fn store(&self, text: &mut UserSliceReader) -> Result {
         let mut first = [0];
         text.read_slice(&mut first)?;
-        let measuring = match first {
-            [b'0'] => None,
+        let queues = self.device.queues.all();
+        let mut measuring = self.measuring.lock();
+        match first {
+            [b'0'] => {
+                queues.iter().for_each(|queue| queue.latency.stop());
+                *measuring = None;
+            }
             [b'1'] => {
-                for queue in self.device.queues.all() {
-                    for count in &queue.latency.0 {
-                        count.store(0, Relaxed);
-                    }
-                }
-                Some(Measuring::begin())
+                measuring.get_or_insert_with(Measuring::begin);
+                queues.iter().for_each(|queue| queue.latency.start());
             }
             _ => return Err(EINVAL),
-        };
-        let before = core::mem::replace(&mut *self.measuring.lock(), measuring);
-        drop(before);
+        }
         Ok(())
     }
 }

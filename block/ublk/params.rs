@@ -3,13 +3,11 @@
 //! Parameters of a disk, as a server sets them: what is allowed, and what the block layer gets.
 
 use crate::edge::{
-    abi::{attribute, part, Parameters},
+    abi::{attribute, part, Parameters, SECTOR_SHIFT},
     Shape,
 };
 use kernel::{bindings, page::PAGE_SIZE, prelude::*};
 
-const SECTOR_SHIFT: u32 = 9;
-const LEAST_BLOCK: u8 = 9;
 /// 256 MiB, for the best accesses of a disk.
 const MOST_SHIFT: u8 = 28;
 /// The least limit of a segment, in bytes.
@@ -34,7 +32,7 @@ pub(crate) fn checked(mut parameters: Parameters, most_bytes: u32) -> Result<Par
 
 fn is_basic_allowed(parameters: &Parameters, most_bytes: u32) -> bool {
     let basic = &parameters.basic;
-    (LEAST_BLOCK..=PAGE_SIZE.ilog2() as u8).contains(&basic.logical_block)
+    (SECTOR_SHIFT as u8..=PAGE_SIZE.ilog2() as u8).contains(&basic.logical_block)
         && (basic.logical_block..=MOST_SHIFT).contains(&basic.physical_block)
         && basic.least_io <= MOST_SHIFT
         && basic.best_io <= MOST_SHIFT

@@ -49,7 +49,8 @@ pub(crate) struct Policy {
     /// Requests are put back under this lock, so that those who change the stage find them.
     #[pin]
     stage: SpinLock<Stage>,
-    /// The server has to end: it gets no more requests for those that it gives back.
+    /// The server has to end: it gets no more requests for those that it gives back. Changed with the
+    /// lock of the device's server, until that is gone.
     pub(crate) is_leaving: Atomic<bool>,
 }
 

@@ -4,12 +4,12 @@
 
 use crate::{
     edge::{
-        abi::{io, operation, Descriptor},
-        trace::Name,
+        abi::{io, operation, Descriptor, SECTOR_SHIFT},
+        trace::QueueName,
         Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, Slot, Status,
         Taken,
     },
-    latency::{self, Histogram},
+    latency::Histogram,
     policy::{Policy, Recovery},
 };
 use kernel::{
@@ -44,28 +44,29 @@ pub(crate) const LOST: i32 = i32::MIN;
 pub(crate) struct AutoBuffer(u64);
 
 impl AutoBuffer {
+    const INDEX: u64 = 0xffff;
     const MAY_FALL_BACK: u64 = 1 << 16;
 
-    /// `EINVAL` if bits are set that mean nothing.
-    pub(crate) fn parse(address: u64) -> Result<Self> {
-        match address >> 17 {
-            0 => Ok(Self(address)),
+    /// Returns the address if it describes a buffer. `EINVAL` if bits are set that mean nothing.
+    pub(crate) fn checked(address: u64) -> Result<u64> {
+        match address & !(Self::INDEX | Self::MAY_FALL_BACK) {
+            0 => Ok(address),
             _ => Err(EINVAL),
         }
     }
 
-    /// Returns the buffer that a slot has kept.
+    /// Returns the buffer of a checked address.
     #[inline(always)]
     pub(crate) fn of(address: u64) -> Self {
         Self(address)
     }
 
-    pub(crate) fn as_word(self) -> u64 {
-        self.0
+    pub(crate) fn index(self) -> u32 {
+        (self.0 & Self::INDEX) as u32
     }
 
-    pub(crate) fn index(self) -> u32 {
-        (self.0 & 0xffff) as u32
+    fn may_fall_back(self) -> bool {
+        self.0 & Self::MAY_FALL_BACK != 0
     }
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct Queue {
     pub(crate) policy: Arc<Policy>,
     /// One of its commands was ended because the server has to end.
     pub(crate) has_ended_command: Atomic<bool>,
-    name: Name,
+    name: QueueName,
     pub(crate) latency: Histogram,
 }
 
@@ -88,7 +89,7 @@ impl Queue {
         descriptor_size: u16,
         ways: Ways,
         policy: Arc<Policy>,
-        name: Name,
+        name: QueueName,
     ) -> Result<Self> {
         let mut slots = KVVec::with_capacity(depth.into(), GFP_KERNEL)?;
         for _ in 0..depth {
@@ -150,18 +151,17 @@ impl Queue {
         }
     }
 
-    /// There is no server for a request.
+    /// There is no server for a request, or none gets such requests.
     #[cold]
     fn refuse(&self, request: Incoming) -> Taken {
         match self.policy.recovery {
-            _ if !request.is_known() => request.refuse(Status::IO_ERROR),
-            Recovery::None => request.refuse(Status::IO_ERROR),
-            Recovery::Fail => request.refuse(Status::NO_SERVER),
-            Recovery::Wait | Recovery::Reissue => {
+            Recovery::Wait | Recovery::Reissue if request.is_known() => {
                 let (request, taken) = request.start();
                 self.policy.without_server(request);
                 taken
             }
+            Recovery::Fail if request.is_known() => request.refuse(Status::NO_SERVER),
+            _ => request.refuse(Status::IO_ERROR),
         }
     }
 
@@ -194,7 +194,7 @@ impl Queue {
                     self.wait_again(tag, sending, command, context);
                     return self.policy.try_again(request);
                 }
-                descriptor.sectors = copied >> 9;
+                descriptor.sectors = copied >> SECTOR_SHIFT;
             }
         } else if self.ways.auto_buffers && has_data {
             let buffer = AutoBuffer::of(descriptor.address);
@@ -203,7 +203,7 @@ impl Queue {
                     has_buffer = true;
                     sending.values().ring = command.ring();
                 }
-                Err(_) if buffer.0 & AutoBuffer::MAY_FALL_BACK != 0 => {
+                Err(_) if buffer.may_fall_back() => {
                     descriptor.operation |= operation::NEEDS_BUFFER;
                 }
                 Err(_) => {
@@ -222,7 +222,7 @@ impl Queue {
     fn pass(&self, tag: u16, descriptor: &Descriptor, sending: &mut Sending<'_>) {
         self.descriptors.set(tag, descriptor);
         self.name.trace_request(tag, descriptor);
-        sending.values().began = latency::begin();
+        sending.values().began = self.latency.begin();
     }
 
     /// Lets a command wait for another request.
@@ -267,7 +267,7 @@ impl Queue {
     #[inline(always)]
     pub(crate) fn end_share(&self, tag: u16, share: Share<'_>) {
         if let Some(ended) = share.end() {
-            latency::end(ended.began, &self.latency);
+            self.latency.end(ended.began);
             self.name.trace_result(tag, &ended);
             self.finish(ended.result, ended.request);
         }

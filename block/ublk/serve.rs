@@ -74,14 +74,7 @@ impl Target<'_> {
         issued: Issued<'_>,
         command: &IoCommand,
     ) -> Result<Option<Kept>> {
-        let ways = &self.queue.ways;
-        match command.address {
-            0 if ways.copies && !ways.needs_get_data => return Err(EINVAL),
-            0 => {}
-            _ if ways.copies => {}
-            _ => return Err(EINVAL),
-        }
-        let address = self.buffer(&issued, command)?;
+        let address = self.next_buffer(false, &issued, command)?;
         let context = issued.context();
         let (command, kept) = issued.keep(self.queue, self.tag);
         if let Err((errno, command)) = device.fetch(self.slot, command, address) {
@@ -90,11 +83,23 @@ impl Target<'_> {
         Ok(Some(kept))
     }
 
-    /// Returns the address that the next request gets.
+    /// Returns the address for the next request. `EINVAL` if there is none, but the server had to pass
+    /// one, as for the data of a read that it gives back, or the other way round.
     #[inline(always)]
-    fn buffer(&self, issued: &Issued<'_>, command: &IoCommand) -> Result<u64> {
-        match self.queue.ways.auto_buffers {
-            true => Ok(AutoBuffer::parse(issued.address())?.as_word()),
+    fn next_buffer(
+        &self,
+        ends_a_read: bool,
+        issued: &Issued<'_>,
+        command: &IoCommand,
+    ) -> Result<u64> {
+        let ways = &self.queue.ways;
+        let is_wrong = match command.address {
+            0 => ways.copies && (!ways.needs_get_data || ends_a_read),
+            _ => !ways.copies,
+        };
+        match ways.auto_buffers {
+            _ if is_wrong => Err(EINVAL),
+            true => AutoBuffer::checked(issued.address()),
             false => Ok(command.address),
         }
     }
@@ -103,7 +108,8 @@ impl Target<'_> {
     #[inline(always)]
     fn commit(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
         let mut committing = self.slot.commit(false)?;
-        let address = match self.checked_buffer(&committing, &issued, command) {
+        let data = committing.request().data();
+        let address = match self.next_buffer(data == Data::FromServer, &issued, command) {
             Ok(address) => address,
             Err(error) => {
                 committing.keep();
@@ -112,7 +118,6 @@ impl Target<'_> {
         };
         // `LOST` is the driver's own.
         let mut result = command.result.max(-MAX_ERRNO);
-        let data = committing.request().data();
         if self.queue.ways.copies && data == Data::FromServer && result > 0 {
             let size = committing.request().bytes().min(result as u32);
             // CAST: A request has at most 32 MiB.
@@ -142,23 +147,6 @@ impl Target<'_> {
         (share, kept)
     }
 
-    #[inline(always)]
-    fn checked_buffer(
-        &self,
-        committing: &Committing<'_>,
-        issued: &Issued<'_>,
-        command: &IoCommand,
-    ) -> Result<u64> {
-        let ways = &self.queue.ways;
-        let is_missing = ways.copies
-            && command.address == 0
-            && (!ways.needs_get_data || committing.request().data() == Data::FromServer);
-        if is_missing || (!ways.copies && command.address != 0) {
-            return Err(EINVAL);
-        }
-        self.buffer(issued, command)
-    }
-
     /// Takes a buffer for the data of a write.
     fn get_data(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
         let mut committing = self.slot.commit(true)?;
@@ -173,7 +161,7 @@ impl Target<'_> {
         }
         self.queue
             .descriptors
-            .set_buffer(self.tag, command.address, copied >> 9);
+            .set_buffer(self.tag, command.address, copied >> abi::SECTOR_SHIFT);
         committing.keep();
         Ok(None)
     }

@@ -4,8 +4,7 @@
 //!
 //! [`control`] adds and deletes devices. A [`device`] has a disk and a server, and [`queue`]s between
 //! them. [`serve`] is what the server does, [`params`] what it may set, and [`policy`] is for the
-//! time without one. [`latency`] shows how
-//! long servers take. [`edge`] has the kernel's types.
+//! time without one. [`latency`] shows how long servers take. [`edge`] has the kernel's types.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 

@@ -43,8 +43,8 @@ def fuzz(tally, name, first, count):
         made_of = [str(kernel.build(name).folder), cache.content(program, *sources), first, count]
         return json.loads(cache.entry(f"fuzz/{cache.key(made_of)}.json", lambda path: path.write_text(json.dumps(traces(first, count)))).read_text())
 
-    many = count > _PART
-    parts = [part(start, min(_PART, first + count - start)) for start in range(first, first + count, _PART)] if many else [traces(first, count)]
+    one_time = traces if count <= _PART else part
+    parts = [one_time(start, min(_PART, first + count - start)) for start in range(first, first + count, _PART)]
     lines = [sum(of_driver, []) for of_driver in zip(*parts)]
     different = [a.split()[1] for a, b in zip(*lines) if a != b]
     died = [line for driver in lines for line in driver if " died: " in line]

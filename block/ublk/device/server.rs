@@ -31,8 +31,6 @@ pub(super) struct Server {
     ready: usize,
     /// A task without privileges has fetched.
     is_unprivileged: bool,
-    /// It has to end.
-    is_leaving: bool,
     /// Threads that are ending its commands.
     cancelling: u32,
 }
@@ -50,7 +48,6 @@ impl Device {
             memory: None,
             ready: 0,
             is_unprivileged: false,
-            is_leaving: false,
             cancelling: 0,
         });
         Ok(())
@@ -92,7 +89,7 @@ impl Device {
     ) -> Result<(), (i32, Command)> {
         let mut server = self.server.lock();
         let present = match &mut *server {
-            Some(present) if present.is_leaving => return Err((io::ABORT, command)),
+            Some(_) if self.policy.is_leaving.load(Relaxed) => return Err((io::ABORT, command)),
             Some(present) if present.ready < self.slots() => present,
             _ => return Err((EBUSY.to_errno(), command)),
         };
@@ -113,9 +110,9 @@ impl Device {
     /// Waits until all slots are fetched, or the server has to end. `EINTR`.
     pub(super) fn wait_for_server(&self) -> Result<MutexGuard<'_, Settings>> {
         let is_there = |server: &Option<Server>| {
-            server
-                .as_ref()
-                .is_some_and(|server| server.ready == self.slots() || server.is_leaving)
+            server.as_ref().is_some_and(|server| {
+                server.ready == self.slots() || self.policy.is_leaving.load(Relaxed)
+            })
         };
         loop {
             let mut server = self.server.lock();
@@ -154,7 +151,6 @@ impl Device {
         let Some(present) = &mut *server else {
             return false;
         };
-        present.is_leaving = true;
         // While this is counted, the server is not replaced by another, whose commands would be ended.
         present.cancelling += 1;
         self.policy.end_serving();
@@ -197,8 +193,7 @@ impl Device {
             self.end_commands();
         }
         let mut waited = 0;
-        let leaves = |server: &Option<Server>| server.as_ref().is_some_and(|it| it.is_leaving);
-        while leaves(&self.server.lock()) {
+        while self.policy.is_leaving.load(Relaxed) {
             if self
                 .queues
                 .all()

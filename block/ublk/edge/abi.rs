@@ -107,6 +107,8 @@ pub(crate) mod state {
     pub(crate) const FAILING: u16 = 3;
 }
 
+/// Between bytes and sectors.
+pub(crate) const SECTOR_SHIFT: u32 = 9;
 /// The most requests that a queue has at a time.
 pub(crate) const MOST_DEPTH: u16 = 4096;
 /// The most queues of a device.

@@ -3,7 +3,7 @@
 //! Requests of the block layer: their operations, their memory, and their ends.
 
 use super::{
-    abi::{operation, Descriptor},
+    abi::{operation, Descriptor, SECTOR_SHIFT},
     inline::*,
     segments::Segments,
 };
@@ -14,8 +14,6 @@ use core::{
 };
 use kernel::{bindings, prelude::*};
 
-/// The shift between bytes and sectors.
-const SECTOR_SHIFT: u32 = 9;
 /// Until a request is tried again for which the server's memory could not be reached.
 const DELAY_MS: usize = 3;
 

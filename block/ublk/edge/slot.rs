@@ -64,9 +64,9 @@ pub(crate) struct Values {
 /// - While `users` is not zero, `request` is a request that is started and not ended. Each [`Share`]
 ///   counts as a user, and each buffer of a ring, and the states `OWNED` and `NEEDS_DATA`, and
 ///   `COMMITTING` behind them.
-/// - `values`, `request` and `place` belong to who has moved the state to `SENT` or `COMMITTING`, and then to
-///   the request: who ends its last share may read them. The state's share may set the result, and
-///   the task that has the request uses the place.
+/// - `values`, `request` and `place` belong to who has moved the state to `SENT` or `COMMITTING`, and
+///   then to the request: who ends its last share may read them. The state's share may set the
+///   result, and the task that has the request uses the place.
 pub(crate) struct Slot {
     word: Atomic<usize>,
     users: Atomic<u32>,
@@ -164,7 +164,7 @@ impl Slot {
         self.task.is_current()
     }
 
-    /// Returns the request, if the server has it. The current task is the one that has fetched.
+    /// Returns the request, if the server has it, and the current task is the one that has fetched.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
         let is_held = matches!(self.now(), OWNED | NEEDS_DATA) && self.is_of_task();

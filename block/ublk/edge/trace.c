@@ -5,7 +5,7 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/* On while the latency of a device is measured. */
+/* On while the latency of some device is measured. */
 DEFINE_STATIC_KEY_FALSE(ublk_rust_measures);
 
 void ublk_rust_measure(bool is_on)

@@ -32,14 +32,14 @@ unsafe extern "C" {
     safe fn ublk_rust_trace_result(device: u32, queue: u16, tag: u16, result: i32);
 }
 
-/// A queue, for events.
+/// The numbers of a queue and its device, for events.
 #[derive(Clone, Copy)]
-pub(crate) struct Name {
+pub(crate) struct QueueName {
     pub(crate) device: u32,
     pub(crate) queue: u16,
 }
 
-impl Name {
+impl QueueName {
     /// A server gets a request.
     #[inline(always)]
     pub(crate) fn trace_request(self, tag: u16, descriptor: &Descriptor) {
@@ -70,7 +70,7 @@ impl Name {
     }
 }
 
-/// Returns whether somebody measures.
+/// Returns whether some device is measured.
 #[inline(always)]
 pub(crate) fn is_measuring() -> bool {
     // SAFETY: C defines the key.
