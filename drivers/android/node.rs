@@ -203,10 +203,14 @@ impl Node {
     }
 
     /// Confirms a count: the owner has read of it and answers. Returns `false` if no confirmation
-    /// was pending.
-    pub(crate) fn confirm(self: &Arc<Self>, strength: Strength) -> bool {
+    /// was pending, or the cookie is wrong. Such an answer is the place of a later release, too
+    /// (contract NODE-8).
+    pub(crate) fn confirm(self: &Arc<Self>, cookie: u64, strength: Strength) -> bool {
+        let fits = self.name.cookie == cookie;
         let mut is_pending = false;
-        self.lower(Fell::Name, |counts| is_pending = counts.confirm(strength));
+        self.lower(Fell::Name, |counts| {
+            is_pending = fits && counts.confirm(strength);
+        });
         is_pending
     }
 

@@ -367,23 +367,14 @@ fn confirm(
     strength: Strength,
 ) -> Result {
     let NodeName { ptr, cookie } = input.payload()?;
-    match process.node(ptr) {
-        Some(node) if node.name.cookie == cookie => {
-            if !node.confirm(strength) {
-                input.refuse(
-                    command,
-                    fmt!(
-                        "node {ptr:#x} waits for no such answer; answer once to each that was read"
-                    ),
-                );
-            }
-        }
-        _ => input.refuse(
+    let node = process.node(ptr);
+    if !node.is_some_and(|node| node.confirm(cookie, strength)) {
+        input.refuse(
             command,
             fmt!(
-                "the process has no node {ptr:#x} with cookie {cookie:#x}; send back what was read"
+                "no node {ptr:#x} with cookie {cookie:#x} waits for that; answer each update once"
             ),
-        ),
+        );
     }
     Ok(())
 }

@@ -169,6 +169,21 @@ case!(answers_that_fit_nothing_are_ignored, ["NODE-8"], manager_and_server, |t, 
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
+// Found by random programs.
+case!(wrong_answers_place_a_release, ["NODE-7", "NODE-8"], manager_and_server, |t, (manager, owner)| {
+    let (call, _, _) = give(&owner, &manager, NODE);
+    manager.free(&call);
+    owner.send(|c| c.increfs_done(ID.ptr, ID.cookie));
+    assert_eq!(owner.drain(), [], "the strong answer is missing");
+    owner.send(|c| c.acquire_done(ID.ptr, ID.cookie + 1));
+    owner.send(|c| c.acquire(0).request_freeze(0, 0).acquire_done(ID.ptr, ID.cookie));
+    let told = owner.drain();
+    assert!(
+        matches!(told[..], [Return::Release(ID), Return::Decrefs(ID), Return::FrozenBinder(_)]),
+        "{told:?}"
+    );
+});
+
 case!(answers_cannot_be_given_twice, ["NODE-8"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
     answer(&owner);
