@@ -61,10 +61,8 @@ pub fn run(args: &MemoryArgs) -> Result<RunFile> {
         let (maker, control) = make(&mut stage, most)?;
         let mut weigh = |maker| levels(&mut stage, maker, (portion, portion), args.steps);
         let (objects, control) = (weigh(maker)?, control.map(weigh).transpose()?);
-        let before = kernel_threads()?;
-        stage.workers.end(maker)?;
-        std::thread::sleep(REST);
-        let work = kernel_threads()?.saturating_sub(before) / most;
+        let idle = work_of_kernel_threads(|| Ok(()))?;
+        let work = work_of_kernel_threads(|| stage.workers.end(maker))?.saturating_sub(idle) / most;
         let ends = BTreeMap::from([("instructions of kernel threads".into(), work as f64)]);
         cells.push(cell(Label::new("memory", name), objects, control.unwrap_or_default(), ends));
     }
@@ -95,6 +93,14 @@ pub fn run_retention(args: &MemoryArgs) -> Result<RunFile> {
 fn referenced() -> Result<BTreeMap<String, f64>> {
     std::thread::sleep(REST);
     references::count()
+}
+
+/// Nanoseconds for which kernel threads have a CPU during an action, and the rest that follows it.
+fn work_of_kernel_threads(action: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let before = kernel_threads()?;
+    action()?;
+    std::thread::sleep(REST);
+    Ok(kernel_threads()?.saturating_sub(before))
 }
 
 /// Nanoseconds for which kernel threads have had a CPU. Under `qemu -icount` a nanosecond is an instruction.
