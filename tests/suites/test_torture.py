@@ -76,7 +76,8 @@ def unpaused(words, made=None):
 
 @stage(torture=True)
 def test_fuzz(tally):
-    load.fuzz(tally, UM, option("SEED", 1), option("COUNT", 2000))
+    """Without sanitizers, which take three times as long; `make test` has a slice with them."""
+    load.fuzz(tally, bench.TIMED, option("SEED", 1), option("COUNT", 2000))
 
 
 @pytest.mark.parametrize("driver", ["rust", "c", "upstream"])

@@ -31,21 +31,28 @@ def run_load(tally, name, driver, seconds, *words, cpus=2, icount=False):
 def fuzz(tally, name, first, count):
     """Compare the drivers' traces of `count` seeds."""
     program = programs.build("tests/contract")
+    ours = sorted(path for folder in (module.DRIVER, ROOT / "rust", ROOT / "include") for path in folder.rglob("*") if path.is_file())
+    # C's driver comes with the kernel.
+    sources = {"c": [program], "rust": [program, *ours]}
 
-    def traces(first, count, *more):
-        """The lines that these seeds print on each driver."""
+    def traces(driver, first, count, *more):
+        """The lines that these seeds print on a driver."""
+        return _traces(name, driver, program, first, count, *more)
+
+    def kept(driver, first, count):
+        """The lines that they have printed, perhaps in an earlier run."""
+        made_of = [driver, str(kernel.build(name).folder), cache.content(*sources[driver]), first, count]
+        return json.loads(cache.entry(f"fuzz/{cache.key(made_of)}.json", lambda path: path.write_text(json.dumps(traces(driver, first, count)))).read_text())
+
+    def all_of(driver):
+        made = traces if count <= _PART else kept
+        return [line for start in range(first, first + count, _PART) for line in made(driver, start, min(_PART, first + count - start))]
+
+    def of_both(lines, *more):
         with futures.ThreadPoolExecutor() as pool:
-            return [*pool.map(lambda driver: _traces(name, driver, program, first, count, *more), _DRIVERS)]
+            return [*pool.map(lambda driver: lines(driver, *more), _DRIVERS)]
 
-    sources = sorted(path for folder in (module.DRIVER, ROOT / "rust", ROOT / "include") for path in folder.rglob("*") if path.is_file())
-
-    def part(first, count):
-        made_of = [str(kernel.build(name).folder), cache.content(program, *sources), first, count]
-        return json.loads(cache.entry(f"fuzz/{cache.key(made_of)}.json", lambda path: path.write_text(json.dumps(traces(first, count)))).read_text())
-
-    one_time = traces if count <= _PART else part
-    parts = [one_time(start, min(_PART, first + count - start)) for start in range(first, first + count, _PART)]
-    lines = [sum(of_driver, []) for of_driver in zip(*parts)]
+    lines = of_both(all_of)
     different = [a.split()[1] for a, b in zip(*lines) if a != b]
     died = [line for driver in lines for line in driver if " died: " in line]
     for line in died:
@@ -53,12 +60,12 @@ def fuzz(tally, name, first, count):
     if len(lines[0]) != count or len(lines[1]) != count:
         raise say.LabError(f"{count} seeds, but {len(lines[0])} and {len(lines[1])} traces")
     for seed in different[:3]:
-        both = traces(seed, 1, "--trace")
+        both = of_both(traces, seed, 1, "--trace")
         same = len(os.path.commonprefix(both))
         steps = [line.split()[1] for line in both[0][:same + 1] if line.startswith("step ")]
 
         def shown(steps):
-            return traces(seed, 1, "--trace", "--steps", ",".join(steps))
+            return of_both(traces, seed, 1, "--trace", "--steps", ",".join(steps))
 
         steps = fewest(steps, lambda steps: len(set(map(tuple, shown(steps)))) > 1)
         print(f"seed {seed}, steps {','.join(steps)}:")
