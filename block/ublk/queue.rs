@@ -5,6 +5,7 @@
 use crate::{
     edge::{
         abi::{io, operation, Descriptor, SECTOR_SHIFT},
+        peek,
         trace::QueueName,
         Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, Slot, Status,
         Taken,
@@ -235,7 +236,7 @@ impl Queue {
     /// Ends the command that has begun to wait, if the server has to end.
     #[inline(always)]
     pub(crate) fn end_if_leaving(&self, tag: u16, context: Context) {
-        if self.policy.is_leaving.load(Relaxed) {
+        if peek(&self.policy.is_leaving) {
             self.end_command_of(tag, context);
         }
     }

@@ -28,7 +28,8 @@ pub(crate) fn run(device: &ArcBorrow<'_, Device>, issued: Issued<'_>) -> Result<
     let number = issued.number()?;
     let command = issued.io();
     if number == io::UNREGISTER_BUFFER {
-        return unregister(device, &issued, &command);
+        unregister(device, &issued, command)?;
+        return Ok(None);
     }
     let queue = device.queue(command.queue).ok_or(EINVAL)?;
     let slot = queue.slot(command.tag).ok_or(EINVAL)?;
@@ -38,21 +39,20 @@ pub(crate) fn run(device: &ArcBorrow<'_, Device>, issued: Issued<'_>) -> Result<
         tag: command.tag,
     };
     match number {
-        io::COMMIT_AND_FETCH => target.commit(issued, &command),
-        io::FETCH => target.fetch(device, issued, &command),
-        io::GET_DATA => target.get_data(issued, &command),
-        io::REGISTER_BUFFER => target.register(&issued, &command),
+        io::COMMIT_AND_FETCH => target.commit(issued, command).map(Some),
+        io::FETCH => target.fetch(device, issued, command).map(Some),
+        io::GET_DATA => target.get_data(issued, command),
+        io::REGISTER_BUFFER => target.register(&issued, command).map(|()| None),
         _ => Err(EINVAL),
     }
 }
 
-fn unregister(device: &Device, issued: &Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+fn unregister(device: &Device, issued: &Issued<'_>, command: IoCommand) -> Result {
     if !device.ways().zero_copy {
         return Err(EINVAL);
     }
     // CAST: As C, which takes the low bits.
-    issued.unregister(command.address as u32)?;
-    Ok(None)
+    issued.unregister(command.address as u32)
 }
 
 /// Removes the buffer that the driver has registered for a request, if it was in this ring. In another
@@ -68,19 +68,14 @@ fn drop_buffer(values: &mut Values, issued: &Issued<'_>) {
 
 impl Target<'_> {
     /// Takes the first command for the slot. May sleep.
-    fn fetch(
-        self,
-        device: &Device,
-        issued: Issued<'_>,
-        command: &IoCommand,
-    ) -> Result<Option<Kept>> {
+    fn fetch(self, device: &Device, issued: Issued<'_>, command: IoCommand) -> Result<Kept> {
         let address = self.next_buffer(false, &issued, command)?;
         let context = issued.context();
         let (command, kept) = issued.keep(self.queue, self.tag);
         if let Err((errno, command)) = device.fetch(self.slot, command, address) {
             command.done(errno, context);
         }
-        Ok(Some(kept))
+        Ok(kept)
     }
 
     /// Returns the address for the next request. `EINVAL` if there is none, but the server had to pass
@@ -90,7 +85,7 @@ impl Target<'_> {
         &self,
         ends_a_read: bool,
         issued: &Issued<'_>,
-        command: &IoCommand,
+        command: IoCommand,
     ) -> Result<u64> {
         let ways = &self.queue.ways;
         let is_wrong = match command.address {
@@ -106,7 +101,7 @@ impl Target<'_> {
 
     /// Takes the result of a request, and the command that waits for the next one.
     #[inline(always)]
-    fn commit(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+    fn commit(self, issued: Issued<'_>, command: IoCommand) -> Result<Kept> {
         let mut committing = self.slot.commit(false)?;
         let data = committing.request().data();
         let address = match self.next_buffer(data == Data::FromServer, &issued, command) {
@@ -130,7 +125,7 @@ impl Target<'_> {
         committing.values().address = address;
         let (share, kept) = self.wait_for_next(committing, issued);
         self.queue.end_share(self.tag, share);
-        Ok(Some(kept))
+        Ok(kept)
     }
 
     /// Lets the command wait for the next request. Returns the server's share of this one.
@@ -148,7 +143,7 @@ impl Target<'_> {
     }
 
     /// Takes a buffer for the data of a write.
-    fn get_data(self, issued: Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+    fn get_data(self, issued: Issued<'_>, command: IoCommand) -> Result<Option<Kept>> {
         let mut committing = self.slot.commit(true)?;
         committing.values().address = command.address;
         let copied = committing.request().copy_out(command.address);
@@ -167,7 +162,8 @@ impl Target<'_> {
     }
 
     /// Registers the request's memory as a buffer of a ring.
-    fn register(self, issued: &Issued<'_>, command: &IoCommand) -> Result<Option<Kept>> {
+    #[inline(always)]
+    fn register(self, issued: &Issued<'_>, command: IoCommand) -> Result {
         if !self.queue.ways.zero_copy {
             return Err(EINVAL);
         }
@@ -185,7 +181,7 @@ impl Target<'_> {
             Ok(()) => share.give_to_buffer(),
             Err(_) => self.queue.end_share(self.tag, share),
         }
-        registered.map(|()| None)
+        registered
     }
 }
 

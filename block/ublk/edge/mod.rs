@@ -3,6 +3,11 @@
 //! The only code that is `unsafe`: what the driver needs of the kernel, in types that are safe to
 //! use.
 
+use kernel::{
+    prelude::*,
+    sync::atomic::{Atomic, AtomicType},
+};
+
 pub(crate) mod abi;
 mod batch;
 mod control_file;
@@ -30,6 +35,22 @@ pub(crate) use {
     slot::{Committing, Left, Sending, Share, Slot, Values},
     uring::{Command, Context, Issued, Kept},
 };
+
+/// As `Atomic::load`, relaxed, without a call of a helper.
+#[inline(always)]
+pub(crate) fn peek<T: AtomicType>(atomic: &Atomic<T>) -> T {
+    // SAFETY: The value is there, and may be read at any time.
+    unsafe { atomic.as_ptr().read_volatile() }
+}
+
+/// As `to_result`, without a call where it succeeds.
+#[inline(always)]
+fn to_result(code: c_int) -> Result {
+    match code {
+        0 => Ok(()),
+        _ => kernel::error::to_result(code),
+    }
+}
 
 /// Waits until all CPUs have passed a full memory barrier. Sleeps.
 pub(crate) fn wait_for_all_cpus() {

@@ -14,6 +14,7 @@
 
 use super::{
     node::ServerData,
+    peek,
     process::TaskCell,
     request::{Place, Request},
     uring::Command,
@@ -140,16 +141,9 @@ impl Slot {
         Some(unsafe { Command::from_word(word) })
     }
 
-    /// Returns the state now. As `load`, without a call of a helper.
-    #[inline(always)]
-    fn now(&self) -> usize {
-        // SAFETY: The word is there, and may be read at any time.
-        unsafe { self.word.as_ptr().read_volatile() }
-    }
-
     #[inline(always)]
     fn leave_fetched(&self, into: usize) -> Option<Command> {
-        let word = self.now();
+        let word = peek(&self.word);
         if word <= ABORTED {
             return None;
         }
@@ -167,7 +161,7 @@ impl Slot {
     /// Returns the request, if the server has it, and the current task is the one that has fetched.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
-        let is_held = matches!(self.now(), OWNED | NEEDS_DATA) && self.is_of_task();
+        let is_held = matches!(peek(&self.word), OWNED | NEEDS_DATA) && self.is_of_task();
         // SAFETY: The state is a user of the request, and only this task leaves it: it is in a call for
         // the file.
         is_held.then(|| Held(self, unsafe { self.request() }, NotThreadSafe))

@@ -8,10 +8,11 @@ use super::{
     inline::*,
     request::{self, Request},
     slot::Sending,
+    to_result,
 };
 use crate::queue::Queue;
 use core::{marker::PhantomData, ptr::NonNull};
-use kernel::{bindings, error::to_result, prelude::*};
+use kernel::{bindings, prelude::*};
 
 /// The driver completes the command in the task's own context.
 const IN_TASK: c_uint = 1 << 0;
@@ -153,11 +154,13 @@ impl Issued<'_> {
 
     /// Registers the memory of a request as a buffer of the ring. The buffer has a share of the
     /// request, which the caller counts.
+    #[inline(always)]
     pub(crate) fn register(&self, request: &Request, index: u32) -> Result {
         register(self.command, request, index, self.context)
     }
 
     /// Removes a buffer of the ring, if the kernel has registered it.
+    #[inline(always)]
     pub(crate) fn unregister(&self, index: u32) -> Result {
         // SAFETY: By the type's invariant.
         to_result(unsafe { io_buffer_unregister(self.command.as_ptr(), index, self.context) })
@@ -168,6 +171,7 @@ impl Issued<'_> {
     }
 }
 
+#[inline(always)]
 fn register(
     command: NonNull<bindings::io_uring_cmd>,
     request: &Request,
