@@ -26,6 +26,8 @@ Caused by:
 panics: the write fails
 panics: the server has ended by signal 6
 thirty: 0 failed
+distant: 0 failed
+distant: much faster if all wait at a time
 """
 
 

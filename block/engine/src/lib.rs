@@ -3,10 +3,11 @@
 
 mod cached;
 mod serve;
+mod serve_async;
 mod storage;
 mod storages;
 
 pub use cached::Cached;
 pub use serve::{delete, Disk, Error};
-pub use storage::{Durability, Features, Storage};
+pub use storage::{AsyncStorage, Durability, Features, Storage};
 pub use storages::{flaky, slow, FileStorage, Ram};

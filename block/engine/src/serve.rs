@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Serves the requests of a ublk device from a storage.
 
-use crate::storage::{Durability, Storage};
+use crate::storage::{Durability, Features, Storage};
 use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder};
 use libublk::io::{BufDescList, UblkDev, UblkQueue};
 use libublk::{sys, BufDesc, UblkError, UblkFlags, UblkIORes};
@@ -36,7 +36,7 @@ impl Default for Disk {
 /// Sectors, as the kernel counts.
 const SECTOR: u64 = 512;
 /// The largest request, in bytes.
-const LARGEST: u32 = 512 << 10;
+pub(crate) const LARGEST: u32 = 512 << 10;
 
 impl Disk {
     /// The size of a block in bytes: a power of two from 512 to 4096.
@@ -51,12 +51,27 @@ impl Disk {
         storage: S,
         ready: impl FnOnce(&Path) + Send + Sync + 'static,
     ) -> Result<(), Error> {
+        let (size, features) = (storage.size(), storage.features());
+        // There is one queue, and so one thread that takes it.
+        let storage = Arc::new(Mutex::new(storage));
+        let queue = move |number, device: &UblkDev| serve_queue(number, device, &storage);
+        self.run(size, features, queue, ready)
+    }
+
+    /// Makes a device, and runs a function for its queue.
+    pub(crate) fn run(
+        self,
+        size: u64,
+        features: Features,
+        queue: impl FnOnce(u16, &UblkDev) + Clone + Send + Sync + 'static,
+        ready: impl FnOnce(&Path) + Send + Sync + 'static,
+    ) -> Result<(), Error> {
         if !self.block.is_power_of_two() || !(512..=4096).contains(&self.block) {
             return Err(Error::BlockSize(self.block));
         }
-        let blocks = storage.size() / u64::from(self.block);
+        let blocks = size / u64::from(self.block);
         if blocks == 0 {
-            return Err(Error::TooSmall(storage.size()));
+            return Err(Error::TooSmall(size));
         }
         let control = UblkCtrlBuilder::default()
             .name("block-engine")
@@ -64,7 +79,6 @@ impl Disk {
             .io_buf_bytes(LARGEST)
             .dev_flags(UblkFlags::UBLK_DEV_F_ADD_DEV)
             .build()?;
-        let features = storage.features();
         let parameters = move |device: &mut UblkDev| {
             device.set_default_params(blocks * u64::from(self.block));
             let given = &mut device.tgt.params;
@@ -81,9 +95,6 @@ impl Disk {
             }
             Ok(())
         };
-        // There is one queue, and so one thread that takes it.
-        let storage = Arc::new(Mutex::new(storage));
-        let queue = move |number, device: &UblkDev| serve_queue(number, device, &storage);
         let started = move |control: &UblkCtrl| ready(&PathBuf::from(control.get_bdev_path()));
         control.run_target(parameters, queue, started)?;
         Ok(())
@@ -98,7 +109,7 @@ pub fn delete(number: u32) -> Result<(), Error> {
 
 /// Ends the process with its thread, when a storage panics for one. Requests would wait for ever without the thread.
 /// Without the process, the kernel fails them.
-struct AbortOnPanic;
+pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {
@@ -118,7 +129,7 @@ fn serve_queue<S: Storage>(number: u16, device: &UblkDev, storage: &Mutex<S>) {
     queue.wait_and_handle_io(|queue, tag, _| {
         let buffer = &mut buffers[usize::from(tag)];
         let done = Request::of(queue, tag).carry_out(&mut *storage, buffer.as_mut_slice());
-        let result = done.unwrap_or_else(|error| -error.raw_os_error().unwrap_or(EIO));
+        let result = result_of(done);
         let buffer = BufDesc::Slice(buffer.as_slice());
         if let Err(error) = queue.complete_io_cmd_unified(tag, buffer, Ok(UblkIORes::Result(result))) {
             eprintln!("block-engine: request {tag} cannot be ended: {error}");
@@ -129,16 +140,26 @@ fn serve_queue<S: Storage>(number: u16, device: &UblkDev, storage: &Mutex<S>) {
 const EIO: i32 = 5;
 const EOPNOTSUPP: i32 = 95;
 
+/// Returns a request's result for the kernel: the bytes that were transferred, or a negative errno.
+pub(crate) fn result_of(done: io::Result<i32>) -> i32 {
+    done.unwrap_or_else(|error| -error.raw_os_error().unwrap_or(EIO))
+}
+
+/// The error of an operation that the kernel sends to other disks alone.
+pub(crate) fn unknown() -> io::Error {
+    io::Error::from_raw_os_error(EOPNOTSUPP)
+}
+
 /// A request of the kernel.
-struct Request {
-    operation: u32,
-    at: u64,
-    length: u64,
-    durability: Durability,
+pub(crate) struct Request {
+    pub(crate) operation: u32,
+    pub(crate) at: u64,
+    pub(crate) length: u64,
+    pub(crate) durability: Durability,
 }
 
 impl Request {
-    fn of(queue: &UblkQueue<'_>, tag: u16) -> Self {
+    pub(crate) fn of(queue: &UblkQueue<'_>, tag: u16) -> Self {
         let given = queue.get_iod(tag);
         let is_at_once = given.op_flags & sys::UBLK_IO_F_FUA != 0;
         Self {
@@ -150,9 +171,14 @@ impl Request {
         }
     }
 
+    /// Returns the part of a buffer that the request's data take.
+    pub(crate) fn part<'a>(&self, buffer: &'a mut [u8]) -> Result<&'a mut [u8], io::ErrorKind> {
+        buffer.get_mut(..self.length as usize).ok_or(io::ErrorKind::InvalidInput)
+    }
+
     /// Returns what the kernel expects: the bytes that were transferred, or 0.
     fn carry_out(&self, storage: &mut impl Storage, buffer: &mut [u8]) -> io::Result<i32> {
-        let data = buffer.get_mut(..self.length as usize).ok_or(io::ErrorKind::InvalidInput);
+        let data = self.part(buffer);
         match self.operation {
             sys::UBLK_IO_OP_READ => storage.read(self.at, data?).map(|()| self.length as i32),
             sys::UBLK_IO_OP_WRITE => {
@@ -160,7 +186,7 @@ impl Request {
             }
             sys::UBLK_IO_OP_FLUSH => storage.flush().map(|()| 0),
             sys::UBLK_IO_OP_DISCARD => storage.discard(self.at, self.length).map(|()| 0),
-            _ => Err(io::Error::from_raw_os_error(EOPNOTSUPP)),
+            _ => Err(unknown()),
         }
     }
 }

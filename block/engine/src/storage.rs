@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The interface between a disk and its data.
 
+use std::future::{ready, Future};
 use std::io::{Error, ErrorKind, Result};
 
 /// The data of a disk. Positions and lengths are in bytes, and multiples of the disk's block size.
@@ -31,6 +32,37 @@ pub trait Storage: Send + 'static {
     fn discard(&mut self, at: u64, length: u64) -> Result<()> {
         let _ = (at, length);
         Err(Error::from(ErrorKind::Unsupported))
+    }
+}
+
+/// The data of a disk, as [`Storage`], but reads and writes wait for something, such as a network, without a thread.
+///
+/// All requests that the kernel has sent are under way at a time; it sends no overlapping ones, unless a program
+/// does. A flush concerns the writes that have ended before it.
+pub trait AsyncStorage: Send + 'static {
+    /// As [`Storage::size`].
+    fn size(&self) -> u64;
+
+    /// As [`Storage::features`].
+    fn features(&self) -> Features {
+        Features::default()
+    }
+
+    /// As [`Storage::read`].
+    fn read(&self, at: u64, into: &mut [u8]) -> impl Future<Output = Result<()>>;
+
+    /// As [`Storage::write`].
+    fn write(&self, at: u64, from: &[u8], durability: Durability) -> impl Future<Output = Result<()>>;
+
+    /// As [`Storage::flush`].
+    fn flush(&self) -> impl Future<Output = Result<()>> {
+        ready(Ok(()))
+    }
+
+    /// As [`Storage::discard`].
+    fn discard(&self, at: u64, length: u64) -> impl Future<Output = Result<()>> {
+        let _ = (at, length);
+        ready(Err(Error::from(ErrorKind::Unsupported)))
     }
 }
 
