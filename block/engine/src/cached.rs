@@ -51,16 +51,19 @@ impl<S: Storage> Cached<S> {
         Ok(made)
     }
 
-    /// Writes a block into the cache, for which old ones make room.
-    fn put(&mut self, block: u64, data: &[u8]) -> Result<()> {
-        self.check()?;
-        let mut words = vec![0; BLOCK / WORD];
-        from_bytes(data, &mut words);
-        while let Err(Full) = self.cache.write(block, &words) {
-            let inner = &mut self.inner;
-            self.cache.write_back(|block, words| {
-                inner.write(block * BLOCK as u64, &to_bytes(words), Durability::AtOnce)
-            })?;
+    /// Writes blocks into the cache, where old ones make room.
+    fn put(&mut self, mut blocks: &[(u64, Vec<u64>)]) -> Result<()> {
+        while !blocks.is_empty() {
+            self.check()?;
+            match self.cache.write(blocks) {
+                Ok((count, _)) => blocks = &blocks[count..],
+                Err(Full) => {
+                    let inner = &mut self.inner;
+                    self.cache.write_back(|block, words| {
+                        inner.write(block * BLOCK as u64, &to_bytes(words), Durability::AtOnce)
+                    })?;
+                }
+            }
         }
         self.check()
     }
@@ -105,14 +108,17 @@ impl<S: Storage> Storage for Cached<S> {
 
     fn write(&mut self, at: u64, from: &[u8], _: Durability) -> Result<()> {
         let mut data = vec![0; BLOCK];
+        let mut blocks = Vec::new();
         for part in Parts::of(at, from.len()) {
             if part.inside.len() < BLOCK {
                 self.read(part.block * BLOCK as u64, &mut data)?;
             }
             data[part.inside].copy_from_slice(&from[part.place]);
-            self.put(part.block, &data)?;
+            let mut words = vec![0; BLOCK / WORD];
+            from_bytes(&data, &mut words);
+            blocks.push((part.block, words));
         }
-        Ok(())
+        self.put(&blocks)
     }
 }
 

@@ -9,10 +9,10 @@
 //! - A header has its number, the number of the first entry in the log, and a checksum.
 //!
 //! Entry `n` has place `n % LOG`. The log ends before the first place whose entry has another number, or a wrong checksum.
-//! So one fence makes a write durable: the entry is valid only together with its number and its data. The place had another
-//! number before. Headers take turns, so one of them is valid whatever is lost of the other.
+//! So one fence makes a write of any number of blocks durable: an entry is valid only together with its number and its data.
+//! The place had another number before. Headers take turns, so one of them is valid whatever is lost of the other.
 
-use crate::medium::{Durable, Medium};
+use crate::medium::{Durable, Flushed, Medium};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -122,10 +122,14 @@ impl<M: Medium> Cache<M> {
             newest.insert(block, number);
             is_free[slot] = false;
         }
+        // The next writes have the numbers of those that had not ended. What is durable of these must not become valid by
+        // the numbers of the next.
         let end = first + entries.len() as u64;
-        // The next write has the number of one that had not ended. What is durable of that one must not become valid by
-        // the number of the next.
-        let _ = medium.write(layout.entry(end), &[0; ENTRY]);
+        for number in end..first + layout.log as u64 {
+            let stored = medium.store(layout.entry(number), &[0; ENTRY]);
+            let _ = medium.flush(stored);
+        }
+        medium.wait();
         let free = (0..layout.slots).filter(|slot| is_free[*slot]).collect();
         Some(Self { medium, layout, entries, first, newest, free, header: header + 1 })
     }
@@ -142,12 +146,28 @@ impl<M: Medium> Cache<M> {
         Some(load(&self.medium, self.layout.data(slot), self.layout.block))
     }
 
-    /// Writes a block; it is durable then.
+    /// Writes blocks, as many as there is room for: at least one. Returns how many; these are durable then.
     ///
     /// # Panics
     ///
-    /// If the data do not have the length of a block.
-    pub fn write(&mut self, block: u64, data: &[u64]) -> Result<Durable, Full> {
+    /// If data do not have the length of a block, or there are none.
+    pub fn write<D: AsRef<[u64]>>(&mut self, blocks: &[(u64, D)]) -> Result<(usize, Durable), Full> {
+        assert!(!blocks.is_empty(), "there is nothing to write");
+        let mut flushed: Option<Flushed> = None;
+        let mut written = 0;
+        for (block, data) in blocks {
+            let Ok(more) = self.append(*block, data.as_ref()) else { break };
+            flushed = Some(match flushed {
+                Some(before) => before.and(more),
+                None => more,
+            });
+            written += 1;
+        }
+        Ok((written, self.medium.fence([flushed.ok_or(Full)?])))
+    }
+
+    /// Stores and flushes a block, and its entry.
+    fn append(&mut self, block: u64, data: &[u64]) -> Result<Flushed, Full> {
         assert_eq!(data.len(), self.layout.block, "a block has another length");
         // The place behind the last entry stays free: recovery marks the end of the log there.
         if self.entries.len() + 1 >= self.layout.log {
@@ -156,13 +176,12 @@ impl<M: Medium> Cache<M> {
         let slot = self.free.pop().ok_or(Full)?;
         let number = self.first + self.entries.len() as u64;
         let stored = self.medium.store(self.layout.data(slot), data);
-        let flushed = self.medium.flush(stored);
+        let stored = self.medium.flush(stored);
         let given = sum_of_both(&[number, block, slot as u64], data);
         let entry = self.medium.store(self.layout.entry(number), &[number, block, slot as u64, given]);
-        let entry = self.medium.flush(entry);
         self.entries.push_back((block, slot));
         self.newest.insert(block, number);
-        Ok(self.medium.fence([flushed, entry]))
+        Ok(stored.and(self.medium.flush(entry)))
     }
 
     /// Moves the oldest entry to the backing device; `false` if there is none. `write` is called with its block if that is

@@ -117,8 +117,8 @@ impl Disk {
 /// A cache that can crash. The data of a block are a number.
 pub trait Design: Sized {
     fn create() -> Self;
-    /// Returns whether there was room.
-    fn write(&mut self, block: u64, data: u64) -> bool;
+    /// Writes the same to blocks. Returns for how many there was room.
+    fn write(&mut self, blocks: &[u64], data: u64) -> usize;
     fn write_back(&mut self, disk: &mut Disk);
     fn read(&self, block: u64, disk: &Disk) -> u64;
     fn recover(medium: Simulated) -> Option<Self>;
@@ -128,11 +128,15 @@ pub trait Design: Sized {
 /// A step of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    Write(u64),
+    /// One write of these blocks.
+    Write(&'static [u64]),
     WriteBack,
 }
 
-const STEPS: [Step; 3] = [Step::Write(0), Step::Write(1), Step::WriteBack];
+/// Steps of histories.
+pub const STEPS: [Step; 3] = [Step::Write(&[0]), Step::Write(&[1]), Step::WriteBack];
+/// The same, and writes of both blocks.
+pub const MORE_STEPS: [Step; 4] = [STEPS[0], STEPS[1], STEPS[2], Step::Write(&[1, 0])];
 const BLOCKS: Range<u64> = 0..2;
 
 /// The images that were recovered, those of them that were illegal, and the first history and image of these.
@@ -143,22 +147,21 @@ pub struct Found {
     pub example: Option<(Vec<Step>, usize)>,
 }
 
-/// What one write costs in an empty cache.
-pub fn cost_of_a_write<D: Design>() -> Cost {
+/// What one write of some blocks costs in an empty cache.
+pub fn cost_of_a_write<D: Design>(blocks: &[u64]) -> Cost {
     let mut cache = D::create();
     cache.medium().cost = Cost::default();
-    cache.write(0, 1);
+    cache.write(blocks, 1);
     cache.medium().cost
 }
 
-/// Runs all histories of these steps that are `length` long, with a crash in the last step of each of their beginnings.
-pub fn enumerate<D: Design>(length: u32) -> Found {
+/// Runs all histories of `steps` that are `length` long, with a crash in the last step of each of their beginnings.
+pub fn enumerate<D: Design>(steps: &[Step], length: u32) -> Found {
     let mut found = Found::default();
-    for steps in 1..=length {
-        for number in 0..STEPS.len().pow(steps) {
-            let history: Vec<Step> =
-                (0..steps).map(|index| STEPS[number / STEPS.len().pow(index) % STEPS.len()]).collect();
-            crash_in_the_last::<D>(&history, &mut found);
+    for length in 1..=length {
+        for number in 0..steps.len().pow(length) {
+            let step = |index| steps[number / steps.len().pow(index) % steps.len()];
+            crash_in_the_last::<D>(&(0..length).map(step).collect::<Vec<_>>(), &mut found);
         }
     }
     found
@@ -166,20 +169,19 @@ pub fn enumerate<D: Design>(length: u32) -> Found {
 
 fn crash_in_the_last<D: Design>(history: &[Step], found: &mut Found) {
     let (mut cache, mut disk, mut written) = (D::create(), Disk::default(), BTreeMap::new());
-    let mut under_way = None;
+    let mut under_way = Vec::new();
     for (index, step) in history.iter().enumerate() {
         cache.medium().before_fences.clear();
-        if let Some((block, data)) = under_way.take() {
-            written.insert(block, data);
-        }
+        written.extend(under_way.drain(..));
         match *step {
-            Step::Write(block) => {
+            Step::Write(blocks) => {
                 let data = index as u64 + 1;
-                if !cache.write(block, data) {
-                    // Nothing was acknowledged, and the rest of the history is that of a shorter one.
+                let count = cache.write(blocks, data);
+                if count == 0 {
+                    // The rest of the history is that of a shorter one.
                     return;
                 }
-                under_way = Some((block, data));
+                under_way.extend(blocks[..count].iter().map(|block| (*block, data)));
             }
             Step::WriteBack => cache.write_back(&mut disk),
         }
@@ -190,12 +192,12 @@ fn crash_in_the_last<D: Design>(history: &[Step], found: &mut Found) {
     for (index, words) in moments.iter().enumerate() {
         // The last moment is behind the end of the write.
         if index == last {
-            written.extend(under_way.take());
+            written.extend(under_way.drain(..));
         }
         let images = Images(words);
         for number in 0..images.count() {
             found.images += 1;
-            if !is_legal::<D>(images.image(number), &disk, &written, under_way) {
+            if !is_legal::<D>(images.image(number), &disk, &written, &under_way) {
                 found.illegal += 1;
                 found.example.get_or_insert_with(|| (history.to_vec(), number));
             }
@@ -207,13 +209,13 @@ fn is_legal<D: Design>(
     image: Vec<u64>,
     disk: &Disk,
     written: &BTreeMap<u64, u64>,
-    under_way: Option<(u64, u64)>,
+    under_way: &[(u64, u64)],
 ) -> bool {
     let Some(mut cache) = D::recover(Simulated::of(image)) else { return false };
     let reads = |cache: &D, disk: &Disk| BLOCKS.map(|block| cache.read(block, disk)).collect::<Vec<_>>();
     let found = reads(&cache, disk);
     let expected = |block: u64, data: u64| {
-        data == written.get(&block).copied().unwrap_or(0) || under_way == Some((block, data))
+        data == written.get(&block).copied().unwrap_or(0) || under_way.contains(&(block, data))
     };
     if !BLOCKS.zip(&found).all(|(block, data)| expected(block, *data)) {
         return false;
@@ -240,8 +242,9 @@ impl<const WORDS: usize> Design for Ours<WORDS> {
         Self(Cache::create(Simulated::new(Self::LAYOUT.words()), Self::LAYOUT))
     }
 
-    fn write(&mut self, block: u64, data: u64) -> bool {
-        self.0.write(block, &Self::words(data)).is_ok()
+    fn write(&mut self, blocks: &[u64], data: u64) -> usize {
+        let blocks: Vec<_> = blocks.iter().map(|block| (*block, Self::words(data))).collect();
+        self.0.write(&blocks).map_or(0, |(count, _)| count)
     }
 
     fn write_back(&mut self, disk: &mut Disk) {
@@ -284,12 +287,15 @@ mod tests {
         let (mut found, mut history) = (Found::default(), Vec::new());
         for data in 1..=steps {
             cache.medium().before_fences.clear();
-            let step = STEPS[choose(STEPS.len())];
+            let step = MORE_STEPS[choose(MORE_STEPS.len())];
             history.push(step);
-            let mut under_way = None;
-            match step {
-                Step::Write(block) if cache.write(block, data) => under_way = Some((block, data)),
-                Step::Write(_) | Step::WriteBack => cache.write_back(&mut disk),
+            let mut under_way = Vec::new();
+            if let Step::Write(blocks) = step {
+                let count = cache.write(blocks, data);
+                under_way.extend(blocks[..count].iter().map(|block| (*block, data)));
+            }
+            if under_way.is_empty() {
+                cache.write_back(&mut disk);
             }
             let moments = mem::take(&mut cache.medium().before_fences);
             if moments.is_empty() || choose(4) != 0 {
@@ -299,7 +305,7 @@ mod tests {
             let images = Images(&moments[choose(moments.len())]);
             let number = choose(images.count());
             found.images += 1;
-            if !is_legal::<D>(images.image(number), &disk, &written, under_way) {
+            if !is_legal::<D>(images.image(number), &disk, &written, &under_way) {
                 found.illegal += 1;
                 found.example = Some((history, number));
                 break;
@@ -314,7 +320,11 @@ mod tests {
 
     #[test]
     fn no_crash_of_ours_loses_anything() {
-        for (found, least) in [(enumerate::<Ours<1>>(8), 70_000), (enumerate::<Ours<2>>(7), 20_000)] {
+        for (found, least) in [
+            (enumerate::<Ours<1>>(&STEPS, 8), 70_000),
+            (enumerate::<Ours<2>>(&STEPS, 7), 20_000),
+            (enumerate::<Ours<1>>(&MORE_STEPS, 6), 100_000),
+        ] {
             assert!(found.images > least, "{found:?}");
             assert_eq!(found.illegal, 0, "{found:?}");
         }
@@ -322,8 +332,10 @@ mod tests {
 
     #[test]
     fn one_fence_makes_a_write_durable() {
-        let expected = Cost { stores: 516, flushes: 2, fences: 1 };
-        assert_eq!(cost_of_a_write::<Ours<512>>(), expected);
+        for (blocks, count) in [(&[0][..], 1), (&[1, 0], 2)] {
+            let expected = Cost { stores: 516 * count, flushes: 2 * count, fences: 1 };
+            assert_eq!(cost_of_a_write::<Ours<512>>(blocks), expected);
+        }
     }
 
     #[test]
@@ -340,24 +352,24 @@ mod tests {
 
     #[test]
     fn dm_pcache_goes_back_to_old_data() {
-        let found = enumerate::<DmPcache<false>>(6);
+        let found = enumerate::<DmPcache<false>>(&STEPS, 6);
         let (history, _) = found.example.expect("an image");
         assert_eq!(
             history,
             [
-                Step::Write(0),
+                Step::Write(&[0]),
                 Step::WriteBack,
-                Step::Write(0),
+                Step::Write(&[0]),
                 Step::WriteBack,
-                Step::Write(0),
-                Step::Write(0)
+                Step::Write(&[0]),
+                Step::Write(&[0])
             ]
         );
     }
 
     #[test]
     fn two_more_fences_would_mend_that() {
-        let found = enumerate::<DmPcache<true>>(8);
+        let found = enumerate::<DmPcache<true>>(&STEPS, 8);
         assert!(found.images > 50_000, "{found:?}");
         assert_eq!(found.illegal, 0, "{found:?}");
     }

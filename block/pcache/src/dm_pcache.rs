@@ -199,6 +199,16 @@ impl<const FENCED: bool> DmPcache<FENCED> {
             }
         }
     }
+
+    /// Writes a block. `None` if there is no room.
+    fn write_one(&mut self, block: u64, data: u64) -> Option<()> {
+        let place = self.allocate()?;
+        // `segment_copy_from_bio` has a fence of its own.
+        let _ = self.medium.write(place.word(), &[data]);
+        let key = Key { block, place, generation: self.generations[place.segment] };
+        self.tree.insert(block, key);
+        self.close(key).map(drop)
+    }
 }
 
 impl<const FENCED: bool> Design for DmPcache<FENCED> {
@@ -221,13 +231,8 @@ impl<const FENCED: bool> Design for DmPcache<FENCED> {
         made
     }
 
-    fn write(&mut self, block: u64, data: u64) -> bool {
-        let Some(place) = self.allocate() else { return false };
-        // `segment_copy_from_bio` has a fence of its own.
-        let _ = self.medium.write(place.word(), &[data]);
-        let key = Key { block, place, generation: self.generations[place.segment] };
-        self.tree.insert(block, key);
-        self.close(key).is_some()
+    fn write(&mut self, blocks: &[u64], data: u64) -> usize {
+        blocks.iter().take_while(|block| self.write_one(**block, data).is_some()).count()
     }
 
     fn write_back(&mut self, disk: &mut Disk) {

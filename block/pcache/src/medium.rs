@@ -71,6 +71,14 @@ pub struct Stored(Range<usize>);
 #[must_use = "they are not durable"]
 pub struct Flushed(());
 
+impl Flushed {
+    /// Both, for one fence.
+    pub fn and(self, other: Self) -> Self {
+        let _ = other;
+        self
+    }
+}
+
 /// Proof of a fence behind the flushes that it was made of.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Durable(());
