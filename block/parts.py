@@ -14,6 +14,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 GUEST = stock.NAMES[0]
 # With block devices, io_uring and sanitizers, at native speed.
 SANITIZED = "um-block"
+# fio's libraries of its own.
+_CEPH = f"usr/lib/{foreign.HERE.triple}/ceph"
 _UM = kernel.GUESTS["um"]
 kernel.GUESTS[SANITIZED] = dataclasses.replace(_UM, name=SANITIZED, fragments=(*_UM.fragments, HERE / "um"))
 _PINS = tomllib.loads((HERE / "versions.toml").read_text())
@@ -94,10 +96,19 @@ def with_liburing(name, *sources):
 def selftests():
     """The kernel's own tests of ublk, and the programs that they need, but for bpftrace."""
     scripts = {f"/lab/ublk/{path.relative_to(_selftests())}": path for path in _selftests().rglob("*") if path.suffix in (".sh", ".bt")}
-    ceph = f"usr/lib/{foreign.HERE.triple}/ceph"
-    programs = foreign.files(foreign.root(_PINS["fio"]), "bash", "dd", "fio", "lsblk", "mktemp", "sfdisk", "sort", private=[ceph])
+    programs = foreign.files(foreign.root(_PINS["fio"]), "bash", "dd", "fio", "lsblk", "mktemp", "sfdisk", "sort", private=[_CEPH])
     alone = with_liburing("metadata_size", _selftests() / "metadata_size.c")
     return {"/lab/suite": HERE / "ublk/suite", **scripts, **programs, **ext4(), **kublk(), **alone}
+
+
+def blktests(folder):
+    """The tests of blktests in a folder, and the programs that those of null_blk need."""
+    kept = [path for name in ("check", "common", "tests") for path in (folder / name, *(folder / name).rglob("*")) if path.is_file()]
+    programs = foreign.files(foreign.root(_PINS["fio"]), "bash", "blockdev", "column", "dd", "depmod", "find", "findmnt", "fio", "gawk", "getopt", "mktemp", "modinfo",
+                             "modprobe", "sort", "stat", private=[_CEPH])
+    built = kernel.build(GUEST)
+    return {f"/lab/blktests/{path.relative_to(folder)}": path for path in kept} | programs | modules("configfs") | {
+        "/lab/suite": HERE / "nullb/suite", f"/boot/config-{built.release}": built.config}
 
 
 def bpftrace():

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make -C block selftests`: the tests that the kernel and the crate libublk have for ublk, with its drivers.
+"""`make -C block selftests` and `make -C block blktests`: others' tests of block devices, with C's drivers and with ours.
 
 A guest runs them one after the other. If a test leaves a disk that cannot be removed, or ends the guest, another guest runs the rest.
 """
 
 import collections
+import pathlib
+import shutil
 
 import parts
 from lab import guest, kernel, proc, say
 from lab.versions import BUILD
 
-_TABLES = parts.HERE / "ublk"
 # Seconds for one test. The kernel's own limit is 150, on machines that are not emulated.
 _LIMIT = 300
 
@@ -19,10 +20,25 @@ Outcome = collections.namedtuple("Outcome", "result seconds reason")
 
 
 def run():
-    """Run all with C's module and with ours, and write the tables."""
+    """Run all of ublk with C's module and with ours, and write the tables."""
     parts.install()
     for title, suite in SUITES.items():
-        write(title, {"C": suite(parts.modules("ublk_drv")), "ours": suite(parts.ublk())})
+        write(f"ublk/{title}", {"C": suite(parts.modules("ublk_drv")), "ours": suite(parts.ublk())})
+
+
+def run_blktests(path):
+    """The same for the tests of null_blk in blktests, which is in a folder."""
+    parts.install()
+    write("nullb/blktests", {"C": blktests(parts.modules("null_blk"), path), "ours": blktests(parts.modules("nullb_rust"), path)})
+
+
+def blktests(driver, path):
+    """{test: Outcome} of the tests for null_blk, other than those of zones and limits."""
+    folder = pathlib.Path(path).absolute()
+    if not path or not (folder / "check").exists():
+        raise say.LabError("BLKTESTS= names the absolute path of a folder with blktests, which has the program `check`")
+    tests = sorted((folder / "tests/block").glob("[0-9][0-9][0-9]"))
+    return _run(driver, parts.blktests(folder), [], [f"block/{path.name}" for path in tests if "null_blk" in path.read_text()])
 
 
 def selftests(driver, tests=()):
@@ -33,7 +49,7 @@ def selftests(driver, tests=()):
     traced = [name for name, text in texts.items() if "bpftrace" in text]
     found = {}
     for names, more in ([name for name in texts if name not in traced], {}), (traced, parts.bpftrace() if traced else {}):
-        found |= _run(driver, files | more, "bash -x ./test_$name.sh", names)
+        found |= _run(driver, files | more, ["bash -x ./test_$name.sh"], names)
     return found
 
 
@@ -46,7 +62,7 @@ def shell_tests():
 def libublk(driver, tests=()):
     """The same of the tests of the crate libublk."""
     programs, files = parts.libublk(), parts.selftests()
-    return _run(driver, files | programs, '"./${name%%-*}" --exact --nocapture "${name#*-}"', tests or rust_tests(programs))
+    return _run(driver, files | programs, ['"./${name%%-*}" --exact --nocapture "${name#*-}"'], tests or rust_tests(programs))
 
 
 def rust_tests(programs):
@@ -60,7 +76,7 @@ SUITES = {"selftests": selftests, "libublk": libublk}
 
 def recorded(title):
     """{test: result with our module} of a table."""
-    rows = [line.split("\t") for line in (_TABLES / f"{title}.tsv").read_text().splitlines()[2:]]
+    rows = [line.split("\t") for line in _table(title).read_text().splitlines()[2:]]
     return {test: ours for test, _, ours, _ in rows}
 
 
@@ -71,23 +87,26 @@ def write(title, found):
         outcomes = [of_driver.get(test, Outcome("", 0, "")) for of_driver in found.values()]
         rows.append([test, *(outcome.result for outcome in outcomes), next(filter(None, (outcome.reason for outcome in outcomes)), "")])
     lines = ["# SPDX-License-Identifier: GPL-2.0", *map("\t".join, [["test", "C", "ours", "reason"], *rows])]
-    (_TABLES / f"{title}.tsv").write_text("\n".join(lines) + "\n")
+    _table(title).write_text("\n".join(lines) + "\n")
 
 
-def _run(driver, files, command, tests):
-    """{test: Outcome} of what a command does in a guest for each test. A complaint in the kernel's log is a failure of "kernel log"."""
-    ((module, _),) = driver.items()
-    found, left, logs = {}, list(tests), BUILD / "log/ublk"
-    logs.mkdir(parents=True, exist_ok=True)
-    for name in tests:
-        (logs / name).unlink(missing_ok=True)
+def _table(title):
+    return parts.HERE / f"{title}.tsv"
+
+
+def _run(driver, files, words, tests):
+    """{test: Outcome} of what the script /lab/suite does in a guest with these words, for each test. A complaint in the kernel's log is a failure of "kernel log"."""
+    module = next(iter(driver))
+    found, left, logs = {}, list(tests), BUILD / "log" / pathlib.Path(module).stem
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
     while left:
-        job = guest.Job(argv=["/bin/sh", "/lab/suite", module, str(_LIMIT), command, *left], driver="none", files=files | driver, memory=2048,
+        job = guest.Job(argv=["/bin/sh", "/lab/suite", module, str(_LIMIT), *words, *left], driver="none", files=files | driver, memory=2048,
                         timeout=_LIMIT * len(left), silence=_LIMIT + 60)
-        with say.Step(f"{len(left)} tests of ublk with {module}") as step:
+        with say.Step(f"{len(left)} tests with {module}") as step:
             result = guest.run(kernel.build(parts.GUEST), job, step.hear)
         for name, content in result.files.items():
-            (logs / name).write_bytes(content)
+            (logs / name.replace("/", "-")).write_bytes(content)
         lines = [line.split("\t") for line in result.output.splitlines()]
         found |= {name: Outcome(came, int(seconds), reason) for name, came, seconds, reason in lines}
         left = left[len(lines):]

@@ -42,7 +42,7 @@ def test_killed_servers():
 
 
 def test_some_of_the_kernels():
-    found, table = suites.selftests(parts.ublk(), _SOME), suites.recorded("selftests")
+    found, table = suites.selftests(parts.ublk(), _SOME), suites.recorded("ublk/selftests")
     assert {name: outcome.result for name, outcome in found.items()} == {name: table[name] for name in _SOME}
     assert table.keys() == set(suites.shell_tests())
 
