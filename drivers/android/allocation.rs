@@ -18,7 +18,7 @@ use crate::{
     },
     defs::{TransactionRequest, TF_CLEAR_BUF},
     ffi::trace, //
-    kernel_ext::files::Descriptors,
+    kernel_ext::{files::Descriptors, once::read_once},
     node::{Node, NodeInUse},
     process::Process,
     pure::{node_counts::Strength, one_or_many::OneOrMany},
@@ -31,7 +31,6 @@ use kernel::{
     prelude::*,
     sizes::SZ_4M,
     sync::{
-        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -416,7 +415,7 @@ impl Process {
         for held in named.held.as_slice() {
             match held {
                 HeldObject::Node(node, strength) => node.drop_local(*strength),
-                HeldObject::Handle(..) if self.has_ended.load(Relaxed) => {}
+                HeldObject::Handle(..) if read_once(&self.has_ended) => {}
                 HeldObject::Handle(handle, strength) => {
                     // Fails if the process itself has dropped more counts than it had.
                     let _ = self.drop_handle(*handle, *strength);

@@ -29,6 +29,7 @@ use crate::{
     defs::{FreezeNotice, Return},
     kernel_ext::{
         link::{has_field, Keyed, Link},
+        once::read_once,
         sched::{self, WakeHint}, //
     },
     node::Node,
@@ -40,7 +41,6 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc,
         LockedBy, //
     }, //
@@ -105,7 +105,7 @@ impl DeathNotification {
     /// `locks` are released before anything is woken.
     fn notify(self: &Arc<Self>, locks: impl Sized) {
         let mut holder = self.holder.state.lock();
-        if !self.holder.has_ended.load(Relaxed) && self.state_mut(&mut holder).node_died() {
+        if !read_once(&self.holder.has_ended) && self.state_mut(&mut holder).node_died() {
             let wake = holder.push_to_process(Work::Death(self.clone()));
             wake.after((holder, locks), &self.holder, WakeHint::Anywhere);
         }

@@ -16,6 +16,7 @@ use crate::{
     defs::{FreezeNotice, Return},
     kernel_ext::{
         link::{has_field, Keyed, Link},
+        once::read_once,
         sched::{self, WakeHint}, //
     },
     node::Node,
@@ -30,7 +31,6 @@ use kernel::{
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
     sync::{
-        atomic::Relaxed,
         Arc,
         LockedBy, //
     }, //
@@ -99,7 +99,7 @@ impl FreezeNotification {
         step: impl FnOnce(&mut FreezeNotificationState) -> bool,
     ) {
         let mut holder = self.holder.state.lock();
-        if self.holder.has_ended.load(Relaxed) {
+        if read_once(&self.holder.has_ended) {
             return;
         }
         if step(&mut self.delivery.access_mut(&mut holder).0) {
@@ -117,7 +117,7 @@ impl FreezeNotification {
     /// ended.
     fn notify(self: &Arc<Self>, event: FreezeEvent, owner: &Process, locks: impl Sized) {
         self.step(locks, |state| {
-            !owner.has_ended.load(Relaxed) && state.notify(event)
+            !read_once(&owner.has_ended) && state.notify(event)
         });
     }
 
@@ -189,7 +189,7 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
     let owner = reference.node.owner().clone();
     let mut state = owner.state.lock();
     // An owner that is dead will not be frozen any more.
-    if owner.has_ended.load(Relaxed) {
+    if read_once(&owner.has_ended) {
         return Ok(());
     }
     let registration = place.into_node(notification.key(&reference.node), notification.clone());
@@ -234,7 +234,7 @@ pub(crate) fn notify_all(process: &Process, event: FreezeEvent) {
     let mut from = (0, 0);
     loop {
         let state = process.state.lock();
-        if process.has_ended.load(Relaxed) {
+        if read_once(&process.has_ended) {
             return;
         }
         let first = state.freeze_registrations.cursor_lower_bound(&from);

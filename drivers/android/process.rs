@@ -24,6 +24,7 @@ use crate::{
         closable::Closable,
         files::OpenFile,
         link::{has_field, LinkedTree},
+        once::read_once,
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
@@ -49,7 +50,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{Atomic, Relaxed},
+        atomic::Atomic,
         lock::{spinlock::SpinLockBackend, Guard},
         poll::PollTable,
         Arc,
@@ -457,7 +458,7 @@ impl Process {
     /// died if it has, else `error`.
     #[cold]
     pub(crate) fn dead_or(&self, error: Failure) -> Failure {
-        if self.has_ended.load(Relaxed) {
+        if read_once(&self.has_ended) {
             Failure::without_errno(Reason::ReceiverEnded)
         } else {
             error
@@ -537,6 +538,6 @@ impl Process {
         let has_own_work = own.ends_wait();
         let takes_common_work = own.is_available() && has_common_work;
         drop(state);
-        has_own_work || takes_common_work || thread.must_return.load(Relaxed)
+        has_own_work || takes_common_work || read_once(&thread.must_return)
     }
 }

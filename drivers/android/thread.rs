@@ -15,6 +15,7 @@ use crate::{
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
         link::{has_field, Link},
+        once::{read_once, write_once},
         pid::ThreadPid, //
         sched::WakeHint,
     },
@@ -31,7 +32,7 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::{Atomic, Relaxed},
+        atomic::Atomic,
         Arc,
         LockedBy, //
     }, //
@@ -362,7 +363,7 @@ impl Thread {
         state.completions.last = CompletionRead::StopsCommands;
         // It may be deferred, but an error is not.
         state.urgency = Urgency::Urgent;
-        self.has_unread_error.store(true, Relaxed);
+        write_once(&self.has_unread_error, true);
     }
 
     /// Queues for the thread the error of its last command, and records the extended error. To be
@@ -387,10 +388,10 @@ impl Thread {
     /// behind it do not run before it has been read, so the place is free. Nobody reads it if the
     /// thread has ended.
     fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake<'_> {
-        if self.has_ended.load(Relaxed) || self.error_place.is_used() {
+        if read_once(&self.has_ended) || self.error_place.is_used() {
             return ThreadWake::Nobody;
         }
-        self.has_unread_error.store(true, Relaxed);
+        write_once(&self.has_unread_error, true);
         self.state.access_mut(process).unread_error = answer;
         process.push_to_thread(self, Work::Error(self.clone()))
     }

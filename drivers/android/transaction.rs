@@ -30,6 +30,7 @@ use crate::{
     kernel_ext::{
         clocks::Ticks,
         link::Placed,
+        once::read_once,
         pid,
         sched::WakeHint, //
     },
@@ -48,7 +49,6 @@ use kernel::{
     alloc::AllocError,
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     },
     task::Kuid, //
@@ -222,8 +222,8 @@ impl Transaction {
         if admission == Admission::Rejected {
             return Err(Failure::without_errno(Reason::ReceiverFrozen));
         }
-        let is_route_gone = route.is_some_and(|thread| thread.has_ended.load(Relaxed));
-        if node.owner().has_ended.load(Relaxed) || is_route_gone {
+        let is_route_gone = route.is_some_and(|thread| read_once(&thread.has_ended));
+        if read_once(&node.owner().has_ended) || is_route_gone {
             return Err(Failure::without_errno(Reason::ReceiverEnded));
         }
         // Fails if the last strong handle was dropped in the meantime, and the owner may have read
@@ -371,7 +371,7 @@ impl TransactionBox {
             }
         }
         // It has to reply to a call that is queued for it, or about to be, before it may read this.
-        let is_innermost = !caller.has_ended.load(Relaxed)
+        let is_innermost = !read_once(&caller.has_ended)
             && state.pending_calls == 0
             && state.stack.pop_outgoing(self.frame);
         // A reply is outstanding for the process until the thread has it, or it is released.
@@ -395,7 +395,7 @@ impl TransactionBox {
         let frame = self.frame;
         // A thread that has ended removes its frames, and looks only into those of calls that it
         // serves.
-        let kept = match caller.has_ended.load(Relaxed) {
+        let kept = match read_once(&caller.has_ended) {
             false => stack.keep_outcome(frame, self),
             true => Err(self),
         };

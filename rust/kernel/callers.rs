@@ -21,6 +21,7 @@ use super::{
     link::HasField,
     pid::{current_address, ThreadPid}, //
 };
+use crate::kernel_ext::once::{read_once, write_once};
 use core::{
     cell::UnsafeCell,
     ffi::c_void,
@@ -31,7 +32,7 @@ use kernel::{
     new_spinlock,
     prelude::*,
     sync::{
-        atomic::{Acquire, Atomic, Relaxed, Release},
+        atomic::{Acquire, Atomic, Release},
         Arc,
         ArcBorrow,
         SpinLock, //
@@ -111,9 +112,9 @@ impl<R> Records<R> {
     ///
     /// Nobody may have borrowed any, and all others that use them are kept off by the lock.
     unsafe fn take_slots(&self) -> Option<KBox<Slots<R>>> {
-        let slots = self.slots.load(Relaxed);
+        let slots = read_once(&self.slots);
         // INVARIANT: Null.
-        self.slots.store(ptr::null_mut(), Relaxed);
+        write_once(&self.slots, ptr::null_mut());
         // SAFETY: By the type invariants the pointer is from a box, if it is not null, and it was
         // the one that counts.
         (!slots.is_null()).then(|| unsafe { KBox::from_raw(slots) })
@@ -129,17 +130,17 @@ impl<R> Records<R> {
         // Such structs lie at least as far apart as this.
         let first = task.addr() >> 6;
         let mut places = (0..PLACES).map(|next| &slots[(first + next) % SLOTS]);
-        places.find(|slot| slot.pid.load(Relaxed) == pid)
+        places.find(|slot| read_once(&slot.pid) == pid)
     }
 
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
-        let mut spare = match self.slots.load(Relaxed).is_null() {
+        let mut spare = match read_once(&self.slots).is_null() {
             true => KBox::new([const { CallerSlot::free() }; SLOTS], GFP_KERNEL).ok(),
             false => None,
         };
         let changing = self.changes.lock();
-        if self.slots.load(Relaxed).is_null() {
+        if read_once(&self.slots).is_null() {
             if let Some(slots) = spare.take() {
                 // ORDERING: Pairs with `find`: who finds the slots finds them free, or as they
                 // were written since. INVARIANT: The pointer is from a box, which it is now.
@@ -156,7 +157,7 @@ impl<R> Records<R> {
             unsafe { *slot.record.get() = Some(record) };
             // ORDERING: Without the lock the record is read by this task alone.
             // INVARIANT: The record is there.
-            slot.pid.store(pid, Relaxed);
+            write_once(&slot.pid, pid);
         }
         drop(changing);
         drop(spare);
@@ -187,7 +188,7 @@ impl<R> Records<R> {
         // ORDERING: Before the record is dropped, and with it the `struct pid`, at whose address a
         // later task may find its own: what frees and allocates memory passes that on. INVARIANT:
         // The slot is free before the lock is released.
-        slot.pid.store(ptr::null_mut(), Relaxed);
+        write_once(&slot.pid, ptr::null_mut());
         // SAFETY: The lock is held, and the caller promises that nobody has borrowed it.
         let record = unsafe { (*slot.record.get()).take() };
         drop(changing);

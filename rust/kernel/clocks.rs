@@ -3,7 +3,8 @@
 //! Two clocks that cost one instruction to read: the kernel's coarse clock, and the CPU's counter
 //! of cycles where there is an instruction for it.
 
-use kernel::sync::atomic::{Atomic, Relaxed};
+use crate::kernel_ext::once::read_once;
+use kernel::sync::atomic::Atomic;
 
 // Why these are safe to use: the kernel has the variable, an aligned word that it writes as a
 // whole, as long as it runs. The functions compute, or may be called in any context.
@@ -24,7 +25,7 @@ impl Ticks {
     #[inline]
     pub(crate) fn now() -> Self {
         // CAST: Modulo 2^32.
-        Self(JIFFIES.load(Relaxed) as u32)
+        Self(read_once(&JIFFIES) as u32)
     }
 
     /// Returns the milliseconds that have passed since this moment, to the precision of a tick, if

@@ -15,6 +15,7 @@
 //!          value dropped
 //! ```
 
+use super::once::read_once;
 use kernel::sync::atomic::{ordering, Atomic};
 
 use core::{cell::UnsafeCell, mem::ManuallyDrop, ops::Deref};
@@ -87,7 +88,7 @@ impl<T> Closable<T> {
     /// Prevents further use of the value, and drops it now or, if it is in use, when the last user
     /// stops. The value's `drop` must suit the context of all its users.
     pub(crate) fn close(&self) {
-        let mut users = self.users.load(ordering::Relaxed);
+        let mut users = read_once(&self.users);
         while users & CLOSED == 0 {
             // ORDERING: Pairs with the drop of an `Open`, if this drops the value, and with `open`.
             match self.users.cmpxchg(users, users | CLOSED, ordering::Full) {

@@ -17,13 +17,14 @@
 //! If the reader sees the same number twice, no other record was begun in between, so the words
 //! belong to that number.
 
+use crate::kernel_ext::once::{read_once, write_once};
 use core::array;
 use kernel::{
     alloc::Flags,
     cpu::CpuId,
     prelude::*,
     sync::{
-        atomic::{Acquire, Atomic, Relaxed, Release},
+        atomic::{Acquire, Atomic, Release},
         barrier::{smp_mb, Read, Write},
         lock::{spinlock::SpinLockBackend, Guard},
     },
@@ -79,10 +80,10 @@ impl<const WORDS: usize> Rings<WORDS> {
         let Some(ring) = own.or(self.rings.first()) else {
             return;
         };
-        let next = ring.next.load(Relaxed);
+        let next = read_once(&ring.next);
         // CAST: A slot is small.
         let size = size_of::<Slot<WORDS>>() as u32;
-        ring.next.store(next.wrapping_add(size), Relaxed);
+        write_once(&ring.next, next.wrapping_add(size));
         ring.slots[(next / size) as usize % RECORDS].write(number, words);
     }
 
@@ -125,12 +126,12 @@ impl<const WORDS: usize> Slot<WORDS> {
     /// Writes a record in place of the one before. No two threads may do so at a time.
     #[inline(always)]
     pub(crate) fn write(&self, number: u32, words: [u32; WORDS]) {
-        self.begun.store(number, Relaxed);
+        write_once(&self.begun, number);
         // ORDERING: Pairs with `smp_mb(Read)` in `read`: who reads a word of this record reads its
         // number after that.
         smp_mb(Write);
         for (place, word) in self.words.iter().zip(words) {
-            place.store(word, Relaxed);
+            write_once(place, word);
         }
         // ORDERING: Pairs with the load in `read`: who reads this number reads the words of this
         // record, or of a later one.
@@ -141,10 +142,10 @@ impl<const WORDS: usize> Slot<WORDS> {
     pub(crate) fn read(&self) -> Record<WORDS> {
         // ORDERING: Pairs with the last store in `write`.
         let completed = self.completed.load(Acquire);
-        let words = array::from_fn(|at| self.words[at].load(Relaxed));
+        let words = array::from_fn(|at| read_once(&self.words[at]));
         // ORDERING: Pairs with `smp_mb(Write)` in `write`.
         smp_mb(Read);
-        let number = self.begun.load(Relaxed);
+        let number = read_once(&self.begun);
         Record {
             number,
             words,

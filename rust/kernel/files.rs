@@ -8,6 +8,7 @@
 //! a module that the kernel calls has this information. Therefore the right to use descriptors is a
 //! value, made there, and passed to the code that uses them.
 
+use super::once::write_once;
 use core::{
     marker::PhantomData,
     ptr::{self, NonNull}, //
@@ -146,7 +147,7 @@ impl OpenFile {
         // ORDERING: Pairs with the second load in `get_file_active`, behind the full order of
         // counting the file up. That the memory is another file's comes later than this store: the
         // `release` operation releases locks and takes others after it. INVARIANT: Null.
-        self.0.store(ptr::null_mut(), ordering::Relaxed);
+        write_once(&self.0, ptr::null_mut());
     }
 
     /// Returns the file, unless it is closed. In any context.

@@ -36,6 +36,7 @@ pub(crate) use tree::{set_secret, Keyed, LinkedTree, Unplaced};
 #[cfg(test)]
 pub(crate) use tree::weight_at;
 
+use crate::kernel_ext::once::read_once_u64;
 use core::{cell::Cell, ptr::NonNull};
 use kernel::sync::{
     atomic::{Acquire, Atomic, Relaxed, Release},
@@ -122,7 +123,7 @@ impl Link {
     /// Returns whether a collection has the object by this link. If only collections under one lock
     /// ever have the object, the result is valid until the lock is released.
     pub(crate) fn is_used(&self) -> bool {
-        self.user.load(Relaxed) != FREE
+        read_once_u64(&self.user) != FREE
     }
 
     /// Claims the link for this user if it is free.

@@ -14,6 +14,7 @@ pub(crate) mod expect;
 pub(crate) mod files;
 pub(crate) mod layouts;
 pub(crate) mod link;
+pub(crate) mod once;
 pub(crate) mod owned_by;
 #[allow(dead_code, unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;

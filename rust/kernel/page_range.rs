@@ -62,7 +62,10 @@
 //! the locks that it only tries. Nobody waits for reclaim, except for its spinlocks, and except for
 //! a change of the address space, which waits for the removal of a page.
 
-use super::closable::Closable;
+use super::{
+    closable::Closable,
+    once::{read_once, write_once},
+};
 use core::{marker::PhantomPinned, ops::Range};
 use kernel::{
     mm::{virt::VmaNew, Mm},
@@ -189,7 +192,7 @@ impl PageRange {
         if !core::ptr::eq::<Mm>(&**vma.mm(), &*space.mm) {
             return Err(EINVAL);
         }
-        if self.frontier.load(ordering::Relaxed) != NEVER {
+        if read_once(&self.frontier) != NEVER {
             return Err(EBUSY);
         }
 
@@ -202,8 +205,8 @@ impl PageRange {
         if !space.slots.populate(slots) {
             return Err(EBUSY);
         }
-        self.address.store(address, ordering::Relaxed);
-        self.base.store(mapping::base(vma), ordering::Relaxed);
+        write_once(&self.address, address);
+        write_once(&self.base, mapping::base(vma));
 
         vma.set_dontcopy();
         vma.set_mixedmap();
@@ -217,7 +220,7 @@ impl PageRange {
 
     /// Returns where the mapping starts in the process's address space, or started before its end.
     pub fn address(&self) -> Option<usize> {
-        let address = self.address.load(ordering::Relaxed);
+        let address = read_once(&self.address);
         (address != 0).then_some(address)
     }
 
@@ -231,14 +234,14 @@ impl PageRange {
     /// to the process are freed as soon as no thread reads or writes them any more. May sleep, here
     /// or where the last access ends.
     pub fn close(&self) {
-        self.frontier.store(GONE, ordering::Relaxed);
+        write_once(&self.frontier, GONE);
         self.space.close();
     }
 
     /// Returns whether the mapping exists. It may be removed at any time; after that it does not
     /// come back.
     pub fn is_mapped(&self) -> bool {
-        self.frontier.load(ordering::Relaxed) >= 0
+        read_once(&self.frontier) >= 0
     }
 
     /// Lists pages whose last use has ended, for reclaim to find.
@@ -260,7 +263,7 @@ impl PageRange {
     /// Returns whether a page is present and not listed. To be called under the owner's lock, under
     /// which uses end.
     pub fn has_unlisted(&self) -> bool {
-        self.unlisted.load(ordering::Relaxed) != 0
+        read_once(&self.unlisted) != 0
     }
 
     /// Returns whether a page is present at this moment: `false` if the range is closed.
@@ -281,7 +284,7 @@ impl PageRange {
     /// Returns how many pages, from the start of the mapping on, were present at some time, those
     /// between them included.
     pub fn high_watermark(&self) -> usize {
-        self.with_slots(|space, _| space.highest.load(ordering::Relaxed))
+        self.with_slots(|space, _| read_once(&space.highest))
             .unwrap_or(0)
     }
 
@@ -308,7 +311,7 @@ impl PageRange {
 
     /// Returns the address of a page of the mapping, which was made.
     fn address_of(&self, index: usize) -> usize {
-        self.address.load(ordering::Relaxed) + (index << PAGE_SHIFT)
+        read_once(&self.address) + (index << PAGE_SHIFT)
     }
 }
 
@@ -332,9 +335,9 @@ struct Space {
 impl Drop for Space {
     fn drop(&mut self) {
         let slots = self.slots.as_ref().map_or(&[][..], |slots| slots);
-        let has_secrets = self.secrets.load(ordering::Relaxed) > 0;
+        let has_secrets = read_once(&self.secrets) > 0;
         // All other slots have never held a page.
-        for slot in &slots[..self.highest.load(ordering::Relaxed)] {
+        for slot in &slots[..read_once(&self.highest)] {
             // SAFETY: This is the drop of the space.
             let Some(record) = (unsafe { slot.take() }) else {
                 continue;

@@ -14,7 +14,10 @@
 //! have. Therefore a name can be [closed](ThreadPid::close) before the object that has it is freed.
 //! After that it names nothing.
 
-use super::sched::{self, WakeHint};
+use super::{
+    once::read_once,
+    sched::{self, WakeHint}, //
+};
 use core::ptr::{self, NonNull};
 use kernel::{
     error::{to_result, Result},
@@ -98,7 +101,7 @@ impl CountedPid {
     /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
     #[inline(always)]
     fn address(&self) -> *mut c_void {
-        self.0.load(ordering::Relaxed)
+        read_once(&self.0)
     }
 
     /// Puts the reference, after a grace period. Does nothing if that was done before.

@@ -36,13 +36,14 @@
 //! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at
 //! once.
 
+use crate::kernel_ext::once::{read_once, write_once};
 use core::ptr;
 use kernel::{
     bindings,
     prelude::*,
     str::CStrExt,
     sync::{
-        atomic::{Atomic, Relaxed},
+        atomic::Atomic,
         lock::{
             spinlock::SpinLockBackend,
             Guard,
@@ -178,7 +179,7 @@ impl Worker {
         if queue.is_null() {
             return Err(ENOMEM);
         }
-        QUEUE.store(queue, Relaxed);
+        write_once(&QUEUE, queue);
         Ok(Self(()))
     }
 
@@ -189,7 +190,7 @@ impl Worker {
     /// Nothing may call [`run_later`] during or after this call.
     pub(crate) unsafe fn end(self) {
         // SAFETY: Guaranteed by the caller; the queue exists as long as `self`.
-        unsafe { bindings::destroy_workqueue(QUEUE.load(Relaxed)) };
+        unsafe { bindings::destroy_workqueue(read_once(&QUEUE)) };
     }
 }
 
@@ -204,7 +205,7 @@ impl Worker {
 pub(crate) unsafe fn run_later<T: Clone + Send + 'static>(on: T, work: fn(&T)) {
     // SAFETY: By the requirements of this function the queue exists during this call. Its end waits
     // for the work.
-    let queue = unsafe { Queue::from_raw(QUEUE.load(Relaxed)) };
+    let queue = unsafe { Queue::from_raw(read_once(&QUEUE).cast_const()) };
     let for_queue = on.clone();
     let queued = queue.try_spawn(GFP_KERNEL, move || work(&for_queue));
     if queued.is_err() {

@@ -18,7 +18,7 @@ use crate::{
     },
     defs::{Command, Return, TransactionRequest, TF_DEFER_COMPLETE},
     ffi,
-    kernel_ext::{files::Descriptors, sched::WakeHint},
+    kernel_ext::{files::Descriptors, once::read_once, sched::WakeHint},
     process::Process,
     thread::{Thread, Urgency}, //
 };
@@ -27,7 +27,6 @@ use kernel::{
     fmt,
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -50,7 +49,7 @@ pub(crate) struct Sender<'a> {
 /// Returns the urgency of the completion of a reply or a oneway call: `deferred` if its sender has
 /// requested that.
 fn urgency_of_completion(request: &TransactionRequest, deferred: Urgency) -> Urgency {
-    match request.flags & TF_DEFER_COMPLETE != 0 && ffi::DEFER_COMPLETE.load(Relaxed) {
+    match request.flags & TF_DEFER_COMPLETE != 0 && read_once(&ffi::DEFER_COMPLETE) {
         true => deferred,
         false => Urgency::Urgent,
     }

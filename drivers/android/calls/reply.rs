@@ -22,7 +22,7 @@ use crate::{
     },
     defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
     ffi::trace,
-    kernel_ext::sched::WakeHint,
+    kernel_ext::{once::read_once, sched::WakeHint},
     node::NodeInUse,
     priority,
     pure::{call_stack::Frame, freeze_state::WakeFreezers},
@@ -34,7 +34,6 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -179,7 +178,7 @@ fn fill_reply(
 ) -> Result<(), Failure> {
     let thread = sender.thread;
     let caller = match &transaction.caller {
-        Some(caller) if !caller.has_ended.load(Relaxed) => caller,
+        Some(caller) if !read_once(&caller.has_ended) => caller,
         _ => {
             let failure = Failure::without_errno(Reason::CallerEnded);
             tell(sender, request, CallType::Reply, (id, 0), None, failure);

@@ -23,7 +23,10 @@ use crate::{
     },
     defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
     ffi::trace,
-    kernel_ext::sched::{self, WakeHint},
+    kernel_ext::{
+        once::read_once,
+        sched::{self, WakeHint},
+    },
     node::Node,
     priority,
     process::{Process, StateGuard},
@@ -41,7 +44,6 @@ use kernel::{
     prelude::*,
     security::{self, SecurityCtx},
     sync::{
-        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -133,7 +135,7 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Fail
         let node = caller.node_of_handle(handle, Strength::Strong);
         node.ok_or_else(|| (0, Failure::new(Reason::NoHandle, EINVAL)))?
     };
-    if node.owner().has_ended.load(Relaxed) {
+    if read_once(&node.owner().has_ended) {
         return Err((0, Failure::new(Reason::OwnerEnded, EINVAL)));
     }
     let owner = node.owner().credential.open();
@@ -227,7 +229,7 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
         drop(process);
         caller = next;
     }
-    (!caller.thread.has_ended.load(Relaxed)).then_some(caller)
+    (!read_once(&caller.thread.has_ended)).then_some(caller)
 }
 
 /// Makes a draft of call `id` to `node`, in `spare` if there is one. Reserves a buffer in the space
@@ -412,7 +414,7 @@ fn submit(
     // call.
     let route = route
         .filter(|Waiter { thread, frame }| {
-            thread.has_ended.load(Relaxed)
+            read_once(&thread.has_ended)
                 || thread.state.access_mut(&mut state).stack.waits_for(*frame)
         })
         .map(|waiter| &waiter.thread);

@@ -12,11 +12,8 @@
 pub(crate) use crate::ffi::user_error_happened;
 
 use crate::ffi;
-use kernel::{
-    fmt,
-    prelude::*,
-    sync::atomic::Relaxed, //
-};
+use crate::kernel_ext::once::read_once;
+use kernel::{fmt, prelude::*};
 
 /// The subject of a message; the number is its bit in `debug_mask`.
 #[derive(Clone, Copy)]
@@ -71,12 +68,12 @@ pub(crate) use space_debug;
 
 /// Returns whether `debug_mask` has the subject's bit.
 pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
-    ffi::DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
+    read_once(&ffi::DEBUG_MASK) & (1 << subject as u32) != 0
 }
 
 /// Returns whether `alloc_debug_mask` has the subject's bit.
 pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
-    ffi::ALLOC_DEBUG_MASK.load(Relaxed) & (1 << subject as u32) != 0
+    read_once(&ffi::ALLOC_DEBUG_MASK) & (1 << subject as u32) != 0
 }
 
 /// Prints a message of the calling task, unless the rate limit is exceeded.

@@ -6,9 +6,10 @@
 //! So a race cannot exceed a limit, and lowering one takes nothing away: it applies to what is
 //! added after.
 
+use crate::kernel_ext::once::read_once;
 use kernel::{
     prelude::*,
-    sync::atomic::{Atomic, Relaxed}, //
+    sync::atomic::Atomic, //
 };
 
 /// The current values of the parameters. `binderfs/module.c` declares them and the layout of this
@@ -49,7 +50,7 @@ impl Limit {
     /// Returns whether one more may be added to `count`.
     #[inline]
     pub(crate) fn has_room(&self, count: usize) -> bool {
-        let most = self.0.load(Relaxed);
+        let most = read_once(&self.0);
         most == 0 || count < most as usize
     }
 
@@ -68,6 +69,6 @@ impl ProcessLimits {
     /// Returns the oneway quota; see [`crate::range_alloc::CallKind::Oneway`].
     pub(crate) fn oneway_quota(&self) -> u8 {
         // CAST: the parameter's setter accepts nothing above 100.
-        self.oneway_quota.load(Relaxed) as u8
+        read_once(&self.oneway_quota) as u8
     }
 }

@@ -19,6 +19,7 @@
 
 use crate::{
     defs::{Command, Return},
+    kernel_ext::once::{read_once, write_once},
     pure::numbers::{take_numbers, FIRST_COUNT, FIRST_DEBUG_ID}, //
 };
 use kernel::{
@@ -88,7 +89,7 @@ pub(crate) fn objects(kind: Kind) -> Objects {
     // First those that were freed: an object that is created and freed in between only seems to
     // exist. ORDERING: Pairs with the drop of `Counted`.
     let freed = FREED[kind as usize].load(Acquire);
-    let created = CREATED[kind as usize].load(Relaxed);
+    let created = read_once(&CREATED[kind as usize]);
     Objects {
         alive: created.wrapping_sub(freed) as u32,
         created: created.wrapping_sub(FIRST_COUNT) as u32,
@@ -223,7 +224,7 @@ impl ThreadCounts {
     #[inline(always)]
     pub(crate) fn count(&self, counter: Counter) {
         match self.own.get(usize::from(PLACES[counter.0])) {
-            Some(own) => own.store(own.load(Relaxed).wrapping_add(1), Relaxed),
+            Some(own) => write_once(own, read_once(own).wrapping_add(1)),
             None => self.process.0[counter.0].add(1, Relaxed),
         }
     }
@@ -231,7 +232,7 @@ impl ThreadCounts {
     /// Adds the counters to those of the process. The thread has ended, and counts no more.
     pub(crate) fn give_to_process(&self) {
         for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
-            self.process.0[counter.0].add(own.load(Relaxed), Relaxed);
+            self.process.0[counter.0].add(read_once(own), Relaxed);
         }
     }
 
@@ -239,7 +240,7 @@ impl ThreadCounts {
     pub(crate) fn add_to(&self, sum: &mut CodeSum) {
         for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
             let sum = &mut sum.0[counter.0];
-            *sum = sum.wrapping_add(own.load(Relaxed));
+            *sum = sum.wrapping_add(read_once(own));
         }
     }
 }
@@ -257,7 +258,7 @@ impl ProcessCounts {
     /// Adds the counters to `sum`.
     pub(crate) fn add_to(&self, sum: &mut CodeSum) {
         for (sum, counter) in sum.0.iter_mut().zip(&self.0) {
-            *sum = sum.wrapping_add(counter.load(Relaxed));
+            *sum = sum.wrapping_add(read_once(counter));
         }
     }
 }

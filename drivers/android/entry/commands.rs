@@ -33,7 +33,10 @@ use crate::{
     },
     ffi::trace,
     freeze_notification,
-    kernel_ext::user::{Plain, UserBytes},
+    kernel_ext::{
+        once::{read_once, write_once},
+        user::{Plain, UserBytes},
+    },
     node::NodeInUse,
     process::Process,
     pure::{looper::NotRequested, node_counts::Strength},
@@ -44,7 +47,6 @@ use kernel::{
     ioctl::{_IOC_NR, _IOC_SIZE},
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     },
     uaccess::UserPtr, //
@@ -79,7 +81,7 @@ pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<
     };
     let mut sent = None;
     let mut freed = None;
-    while input.remaining > 0 && !thread.has_unread_error.load(Relaxed) {
+    while input.remaining > 0 && !read_once(&thread.has_unread_error) {
         let command = input.command();
         let command = command.inspect_err(|error| input.malformed(thread, *error))?;
         sender.at = input.io.write_consumed;
@@ -292,7 +294,7 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
     let thread = sender.thread;
     let descriptors = Some(sender.descriptors);
     if thread.process.release_objects(named, descriptors) {
-        thread.must_return.store(true, Relaxed);
+        write_once(&thread.must_return, true);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     entry::read_buffer::{count_return, ReadBuffer, PIECE},
     ffi::trace,
     kernel_ext::{
+        once::{read_once, write_once},
         pid,
         sched::WakeHint,
         user::Plain, //
@@ -36,7 +37,6 @@ use kernel::{
     ioctl::_IOC_SIZE,
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     },
     task::Kuid,
@@ -133,7 +133,7 @@ fn write_work<'a>(
                     output.put(Return::TransactionComplete, &[]);
                 }
                 if completion == CompletionRead::StopsCommands {
-                    thread.has_unread_error.store(false, Relaxed);
+                    write_once(&thread.has_unread_error, false);
                 }
             }
             let spare = &mut thread.state.access_mut(&mut process).spare_ticket;
@@ -162,7 +162,7 @@ fn write_other_work<'a>(
         Work::Call(_) | Work::Outcome(_) | Work::Code(_) => return Written::More(process),
         Work::Error(own) => {
             output.put(thread.state.access_mut(&mut process).unread_error, &[]);
-            thread.has_unread_error.store(false, Relaxed);
+            write_once(&thread.has_unread_error, false);
             // Not the last reference: the caller has another.
             drop(own);
             return Written::More(process);
@@ -269,7 +269,7 @@ fn push_call(
 ) -> Return {
     // 0 also if the reader cannot see the process of the caller (contract TXN-5).
     let sender_pid = match &transaction.caller {
-        Some(caller) if !caller.has_ended.load(Relaxed) => {
+        Some(caller) if !read_once(&caller.has_ended) => {
             pid::number_for_current(&caller.process.group)
         }
         _ => 0,

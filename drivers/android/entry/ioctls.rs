@@ -21,6 +21,7 @@ use crate::{
     kernel_ext::{
         callers::Operation,
         files::Descriptors,
+        once::{read_once, write_once},
         sched::WakeHint,
         user::{Plain, UserBytes}, //
     },
@@ -36,7 +37,7 @@ use kernel::{
     cred::Credential,
     prelude::*,
     sync::{
-        atomic::{Atomic, Relaxed},
+        atomic::Atomic,
         Arc, //
     },
     uaccess::{UserPtr, UserSlice}, //
@@ -181,7 +182,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     let found;
     let thread = match opened.operation.record() {
         // One whose task has become another one by executing a program may have ended.
-        Some(thread) if !thread.has_ended.load(Relaxed) => thread,
+        Some(thread) if !read_once(&thread.has_ended) => thread,
         _ => {
             found = current_thread(opened.operation.opened())?;
             &found
@@ -189,14 +190,14 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     };
     let mut io = WriteRead::default();
     if !ffi::get_write_read(&mut io, argument.place()) {
-        thread.must_return.store(false, Relaxed);
+        write_once(&thread.must_return, false);
         return Err(EFAULT);
     }
     let mut result = Ok(());
     let mut completion = None;
     if io.write_size > 0 {
         let is_about_to_sleep = opened.may_wait && io.read_size > 0;
-        let hint = match HANDOFF.load(Relaxed) {
+        let hint = match read_once(&HANDOFF) {
             _ if !is_about_to_sleep => WakeHint::Anywhere,
             0 => WakeHint::Anywhere,
             _ => WakeHint::Sync,
@@ -223,7 +224,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
         };
         trace::read_done(trace::errno(&result));
     }
-    thread.must_return.store(false, Relaxed);
+    write_once(&thread.must_return, false);
     if !ffi::put_consumed(argument.place(), io.write_consumed, io.read_consumed) {
         return Err(EFAULT);
     }
@@ -242,7 +243,7 @@ pub(crate) fn set_handoff(handoff: u8) -> Result {
         pr_err!("handoff={handoff}: there are 0 and 1, see modinfo\n");
         return Err(EINVAL);
     }
-    HANDOFF.store(handoff.into(), Relaxed);
+    write_once(&HANDOFF, handoff.into());
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use crate::{
     },
     ffi::{self, trace},
     kernel_ext::{
+        once::read_once,
         sched::{self, WakeHint},
         user::{self, StackBytes}, //
     },
@@ -26,7 +27,6 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     },
 };
@@ -70,7 +70,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             Written::More(process) | Written::Last(process) => process,
         };
         let is_only_noop = output.written == SIZE_OF_CODE;
-        if is_only_noop && output.has_room() && !thread.must_return.load(Relaxed) {
+        if is_only_noop && output.has_room() && !read_once(&thread.must_return) {
             continue;
         }
         let request = process.request_thread(thread);
@@ -169,7 +169,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
     loop {
         let has_common_work = takes_common_work && !process.work.is_empty();
         let own = thread.state.access_mut(&mut process);
-        if own.ends_wait() || has_common_work || thread.must_return.load(Relaxed) {
+        if own.ends_wait() || has_common_work || read_once(&thread.must_return) {
             return Ok((process, takes_common_work));
         }
         if !may_wait {

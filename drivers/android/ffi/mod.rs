@@ -8,6 +8,7 @@
 pub(crate) mod structs;
 pub(crate) mod trace;
 
+use crate::kernel_ext::once::{read_once, write_once};
 use crate::LocalModule;
 use kernel::{
     bindings,
@@ -17,7 +18,7 @@ use kernel::{
     net::netlink::{Family, MulticastGroup, Registration},
     prelude::*,
     str::CStr,
-    sync::atomic::{Atomic, Relaxed},
+    sync::atomic::Atomic,
     uaccess::UserPtr,
     uapi::BINDER_FAMILY_VERSION, //
 };
@@ -119,7 +120,7 @@ pub(crate) unsafe fn register_reports() -> Option<Registration> {
     }
     match REPORTS.register() {
         Ok(registration) => {
-            rust_binder_has_reports.store(true, Relaxed);
+            write_once(&rust_binder_has_reports, true);
             Some(registration)
         }
         Err(error) => {
@@ -135,5 +136,5 @@ pub(crate) unsafe fn register_reports() -> Option<Registration> {
 
 /// Returns whether anybody has joined the group of the reports.
 pub(crate) fn has_listeners() -> bool {
-    rust_binder_has_reports.load(Relaxed) && REPORTS.has_listeners(0)
+    read_once(&rust_binder_has_reports) && REPORTS.has_listeners(0)
 }

@@ -22,7 +22,10 @@
 use crate::{
     defs::{FreezeRequest, FrozenInfo},
     freeze_notification::notify_all,
-    kernel_ext::pid::{self, initial_number},
+    kernel_ext::{
+        once::read_once,
+        pid::{self, initial_number},
+    },
     lifecycle::processes::opened_by,
     process::{Pid, Process, ProcessState},
     pure::{
@@ -33,7 +36,6 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc,
         CondVarTimeoutResult, //
     },
@@ -77,7 +79,7 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
         let mut state = process.state.lock();
         // From now on the process takes no calls that wait for a reply. One that has ended takes no
         // calls at all.
-        if !process.has_ended.load(Relaxed) {
+        if !read_once(&process.has_ended) {
             *attempt = Some(state.freeze.begin());
         }
     }
@@ -113,7 +115,7 @@ fn thaw(targets: &mut [FreezeTarget]) {
         let mut state = process.state.lock();
         // A process that has ended is not frozen, and no notification about it follows that of its
         // death.
-        if process.has_ended.load(Relaxed) {
+        if read_once(&process.has_ended) {
             continue;
         }
         let (change, wake) = state.freeze.thaw();
@@ -196,7 +198,7 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
         let mut waited = false;
         for (process, attempt) in targets.iter().filter_map(FreezeTarget::begun) {
             let mut state = process.state.lock();
-            while left > 0 && !process.has_ended.load(Relaxed) {
+            while left > 0 && !read_once(&process.has_ended) {
                 match state.freeze.progress(attempt) {
                     FreezeProgress::Waiting { outstanding: 0 } | FreezeProgress::Completed => break,
                     FreezeProgress::Superseded => return Err(EAGAIN),
@@ -228,7 +230,7 @@ fn are_idle(targets: &[FreezeTarget]) -> bool {
             FreezeProgress::Completed => true,
             FreezeProgress::Superseded => false,
         };
-        may_freeze || process.has_ended.load(Relaxed)
+        may_freeze || read_once(&process.has_ended)
     })
 }
 

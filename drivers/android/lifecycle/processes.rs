@@ -10,7 +10,7 @@ use crate::{
     common::{debug::binder_debug, stats::CodeSum},
     context::Context,
     death_notification::notify_all,
-    kernel_ext::sched,
+    kernel_ext::{once::write_once, sched},
     lifecycle::threads::{end_thread, end_work},
     process::{Pid, Process},
     pure::numbers::FIRST_LONG_NUMBER,
@@ -163,7 +163,7 @@ pub(crate) fn close_process(process: &Process) {
     // Set under the lock, so that a task that holds the lock and has found the process open can
     // finish.
     let mut state = process.state.lock();
-    process.has_ended.store(true, Relaxed);
+    write_once(&process.has_ended, true);
     // Nobody is notified that it is not frozen any more (contract FRZ-7).
     let (_, freezers) = state.freeze.thaw();
     process.unlock_and_wake_freezers(state, freezers);

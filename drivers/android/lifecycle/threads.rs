@@ -20,7 +20,10 @@ use crate::{
         limits::limits, //
     },
     ffi::trace,
-    kernel_ext::sched::{self, WakeHint},
+    kernel_ext::{
+        once::{read_once, write_once},
+        sched::{self, WakeHint},
+    },
     priority,
     process::{Pid, Process},
     pure::{
@@ -35,7 +38,6 @@ use kernel::{
     prelude::*,
     rbtree::{RBTreeNode, RBTreeNodeReservation},
     sync::{
-        atomic::Relaxed,
         Arc,
         ArcBorrow, //
     }, //
@@ -66,13 +68,13 @@ pub(crate) fn current_thread(process: ArcBorrow<'_, Process>) -> Result<Arc<Thre
 /// Records that the calling task is about to return to user space, as it may have been
 /// [made to](flush). No lock may be held.
 pub(crate) fn has_returned(process: ArcBorrow<'_, Process>) {
-    if !process.was_flushed.load(Relaxed) {
+    if !read_once(&process.was_flushed) {
         return;
     }
     let state = process.state.lock();
     if let Some(thread) = state.threads.get(&current!().pid()) {
         if thread.task.is_current() {
-            thread.must_return.store(false, Relaxed);
+            write_once(&thread.must_return, false);
         }
     }
 }
@@ -117,14 +119,14 @@ fn end_exited_thread(process: &Process) -> bool {
 /// Makes all threads of a process return to user space, because a descriptor of the device is
 /// closed. No lock may be held.
 pub(crate) fn flush(process: &Process) {
-    process.was_flushed.store(true, Relaxed);
+    write_once(&process.was_flushed, true);
     let mut next = Pid::MIN;
     loop {
         let mut state = process.state.lock();
         let Some(thread) = state.threads.first_from(&next) else {
             return;
         };
-        thread.must_return.store(true, Relaxed);
+        write_once(&thread.must_return, true);
         let was_asleep = state.set_wait_state(&thread, WaitState::Awake);
         match was_asleep {
             true => thread.task.wake_after(state, WakeHint::Anywhere),
@@ -193,10 +195,10 @@ fn end_service(thread: &Thread, saved: Priority) {
 /// is available. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let mut process = thread.process.state.lock();
-    if thread.has_ended.load(Relaxed) {
+    if read_once(&thread.has_ended) {
         return None;
     }
-    thread.has_ended.store(true, Relaxed);
+    write_once(&thread.has_ended, true);
     thread.counts.give_to_process();
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state.access_mut(&mut process);

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     common::netlink::Party,
     defs::Return,
-    kernel_ext::link::View,
+    kernel_ext::{link::View, once::read_once},
     lifecycle::processes::{opened, opened_by},
     node::Node,
     process::{Pid, Process, ProcessState},
@@ -32,7 +32,6 @@ use crate::{
 use kernel::{
     prelude::*,
     sync::{
-        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -149,7 +148,7 @@ impl Snapshot {
                 copy.push(Line::Thread {
                     id: thread.id,
                     looper: u32::from(own.looper.bits()) | u32::from(is_waiting) << 4,
-                    must_return: thread.must_return.load(Relaxed),
+                    must_return: read_once(&thread.must_return),
                 });
                 return Some((thread.id, Some(own.stack.frames.len())));
             };
@@ -298,7 +297,7 @@ impl Snapshot {
             let handles = process.handles.lock();
             next = handles.table.visit_leaf(from, |handle, reference| {
                 let node = &reference.node;
-                let is_dead = node.owner().has_ended.load(Relaxed);
+                let is_dead = read_once(&node.owner().has_ended);
                 let death = reference.death.as_ref();
                 self.push(Line::Ref {
                     id: handles.debug_id(reference),

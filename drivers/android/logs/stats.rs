@@ -12,6 +12,7 @@ use super::{
 use crate::{
     common::stats::{objects, CodeSum, Kind, Objects},
     defs::{Command, Return},
+    kernel_ext::once::{read_once, read_once_u64},
     lifecycle::processes::{opened, REGISTRY},
     process::{Pid, Process},
     pure::counted_tree::AT_ONCE,
@@ -23,7 +24,6 @@ use kernel::{
     seq_file::SeqFile,
     seq_print,
     sync::{
-        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -92,7 +92,7 @@ impl Sums {
 fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
     loop {
         // Of a thread that is removed here, the process has the counters when its lock is taken.
-        threads.retain(|thread| !thread.has_ended.load(Relaxed));
+        threads.retain(|thread| !read_once(&thread.has_ended));
         let state = process.state.lock();
         let mut codes = CodeSum::new();
         if let Some(counts) = process.code_counts.open() {
@@ -100,7 +100,7 @@ fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
         }
         drop(state);
         // Each turn has fewer threads than the one before.
-        if !threads.iter().any(|thread| thread.has_ended.load(Relaxed)) {
+        if !threads.iter().any(|thread| read_once(&thread.has_ended)) {
             for thread in &*threads {
                 thread.counts.add_to(&mut codes);
             }
@@ -126,10 +126,10 @@ impl Snapshot {
         drop(registry);
         for (process, of_process) in self.processes.iter().zip(visited) {
             // The sum already includes the counters of processes that had ended.
-            if !(1..=ended).contains(&process.ended.load(Relaxed)) {
+            if !(1..=ended).contains(&read_once_u64(&process.ended)) {
                 sums.codes.add(&of_process.codes);
             }
-            if !process.has_ended.load(Relaxed) {
+            if !read_once(&process.has_ended) {
                 sums.processes += 1;
                 sums.threads += of_process.threads;
                 sums.completions += of_process.completions;

@@ -12,6 +12,7 @@ use super::{
     KIND_MASK,
     ONLY_KIND, //
 };
+use crate::kernel_ext::once::read_once_u64;
 use core::{
     marker::PhantomData,
     mem::ManuallyDrop,
@@ -245,7 +246,7 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
         let (new, kind, is_sole) = value.into_link();
         let number = match (self.first, self.own_number.first()) {
-            (Some(first), _) => self.link(first).user.load(Relaxed) & !KIND_MASK,
+            (Some(first), _) => read_once_u64(&self.link(first).user) & !KIND_MASK,
             (None, Some(number)) => *number,
             (None, None) => new_number(),
         };
@@ -286,7 +287,10 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         let (first, link) = (self.first?, object.field());
         // A free link has another number. The answer cannot change during the comparison, because a
         // link joins or leaves this queue only by a `&mut` of the queue.
-        let (own, found) = (self.link(first).user.load(Relaxed), link.user.load(Relaxed));
+        let (own, found) = (
+            read_once_u64(&self.link(first).user),
+            read_once_u64(&link.user),
+        );
         if own & !KIND_MASK != found & !KIND_MASK {
             return None;
         }

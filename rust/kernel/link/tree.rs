@@ -29,6 +29,7 @@ use super::{
     TreeRoom,
     ONLY_KIND, //
 };
+use crate::kernel_ext::once::read_once_u64;
 use core::{
     cell::Cell,
     marker::PhantomData,
@@ -147,7 +148,7 @@ impl<O: Keyed> LinkedTree<O> {
     /// the tree has another one of the same key.
     pub(crate) fn take(&mut self, object: &O) -> Option<Arc<O>> {
         // If another collection has it, that is another user.
-        let user = |link: &Link| link.user.load(Relaxed);
+        let user = |link: &Link| read_once_u64(&link.user);
         let order = |object: &O| (object.key(), object.field().link().map_or(0, user));
         let wanted = order(object);
         let is_it = |found: &O| core::ptr::eq(found, object);
@@ -310,7 +311,7 @@ pub(crate) fn set_secret(secret: u64) {
 
 /// Returns the weight of an object. No two objects have the same.
 fn weight<R>(room: NonNull<R>) -> u64 {
-    weight_at(room.as_ptr().addr() as u64, SECRET.load(Relaxed))
+    weight_at(room.as_ptr().addr() as u64, read_once_u64(&SECRET))
 }
 
 /// Returns the weight of what is at an address: that and a secret, mixed until nothing of their

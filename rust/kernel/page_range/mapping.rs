@@ -13,6 +13,7 @@ use super::{
     slots::{Found, HeldPage, Record, Slot},
     PageEvent, PageRange, Space, GONE,
 };
+use crate::kernel_ext::once::{read_once, write_once};
 use core::ops::Range;
 use kernel::{
     bindings,
@@ -50,7 +51,7 @@ impl PageRange {
     pub(super) fn populate_slow(&self, start: usize, end: usize) -> Result {
         let Some((mm, mut pages)) = self.missing(start, end)? else {
             // Reclaim has lowered the frontier for a page which it could not take in the end.
-            let frontier = usize::try_from(self.frontier.load(ordering::Relaxed));
+            let frontier = usize::try_from(read_once(&self.frontier));
             if frontier.is_ok_and(|present| self.has_page(present >> PAGE_SHIFT)) {
                 self.advance_frontier();
             }
@@ -110,7 +111,7 @@ impl PageRange {
     pub(super) fn place(&self, index: usize, new: Option<KBox<Record>>) -> Result<Found> {
         let place = |space: &Space, slots: &[Slot]| {
             if let Some(record) = new {
-                let mut highest = space.highest.load(ordering::Relaxed);
+                let mut highest = read_once(&space.highest);
                 while highest <= index {
                     let raised = space.highest.cmpxchg(highest, index + 1, ordering::Relaxed);
                     highest = raised.err().unwrap_or(index + 1);
@@ -167,7 +168,7 @@ impl PageRange {
     /// waits for memory only if the page table is missing.
     fn map_again(&self, vma: &VmaRef, address: usize) -> Result {
         // A mapping that was moved is not at the address that the range reports.
-        if base(vma) != self.base.load(ordering::Relaxed) {
+        if base(vma) != read_once(&self.base) {
             return Err(ESRCH);
         }
         let offset = address.checked_sub(self.address_of(0)).ok_or(EFAULT)?;
@@ -186,7 +187,7 @@ impl PageRange {
         // The lock is released before the space is: the end of the space may sleep.
         self.with_slots(|_, slots| {
             let _shrinking = self.shrinking.lock();
-            let old = self.frontier.load(ordering::Relaxed);
+            let old = read_once(&self.frontier);
             // CAST: Not negative, which is checked here; sizes of mappings fit into an `isize`.
             let Ok(present) = usize::try_from(old) else {
                 return;
@@ -274,8 +275,8 @@ unsafe extern "C" fn open(vma: *mut bindings::vm_area_struct) {
     let range = unsafe { ArcBorrow::from_raw((*vma).vm_private_data.cast::<PageRange>()) };
     // SAFETY: The VMA is valid, and the mmap lock is held for writing.
     let vma = unsafe { VmaRef::from_raw(vma) };
-    if base(vma) != range.base.load(ordering::Relaxed) {
-        range.frontier.store(GONE, ordering::Relaxed);
+    if base(vma) != read_once(&range.base) {
+        write_once(&range.frontier, GONE);
     }
     // INVARIANT: The private data of the new VMA owns a reference count of its own.
     let _ = Arc::into_raw(Arc::from(range));
@@ -292,7 +293,7 @@ unsafe extern "C" fn close(vma: *mut bindings::vm_area_struct) {
     // closed only once, and its private data is not read after that: the VMA cannot be found any
     // more.
     let range = unsafe { Arc::from_raw((*vma).vm_private_data.cast::<PageRange>()) };
-    range.frontier.store(GONE, ordering::Relaxed);
+    write_once(&range.frontier, GONE);
 }
 
 /// Called when the process accesses a page that is not in its page table.

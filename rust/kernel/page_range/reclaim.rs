@@ -38,6 +38,7 @@ use super::{
     slots::{Record, Slot, UNLISTED, UNUSABLE},
     PageRange, Space,
 };
+use crate::kernel_ext::once::{read_once, write_once};
 use kernel::{
     bindings::{self, lru_status},
     ffi::{c_ulong, c_void},
@@ -168,7 +169,7 @@ impl PagePool {
             // all lists.
             let is_hopeful = walk.asked < end_of_round
                 && walk.used < USED
-                && self.fruitless.load(ordering::Relaxed) < 2 * listed;
+                && read_once(&self.fruitless) < 2 * listed;
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 return walk;
             }
@@ -190,7 +191,7 @@ impl PagePool {
                 Some(Asked::Busy) => walk.busy += 1,
                 Some(Asked::Used) => walk.used += 1,
                 Some(Asked::Freed) => {
-                    self.fruitless.store(0, ordering::Relaxed);
+                    write_once(&self.fruitless, 0);
                     walk.freed += 1;
                 }
             }
@@ -375,14 +376,14 @@ impl PageRange {
     /// have had to wait, if the slot does not have the record any more, or if the page is idle and
     /// the space in use.
     fn mark_if_idle(&self, record: &Record, slot: &Slot) -> Option<Use> {
-        let mut round = self.round.load(ordering::Relaxed);
-        if record.asked_in.load(ordering::Relaxed) == round {
+        let mut round = read_once(&self.round);
+        if read_once(&record.asked_in) == round {
             let next = round.wrapping_add(1);
             // It fails if the pages of another list have begun the round.
             let _ = self.round.cmpxchg(round, next, ordering::Relaxed);
             round = next;
         }
-        record.asked_in.store(round, ordering::Relaxed);
+        write_once(&record.asked_in, round);
         let start = (record.index as usize) << PAGE_SHIFT;
         let mut answer = None;
         let mut act = |found: Use| {
@@ -391,7 +392,7 @@ impl PageRange {
                 Use::Idle if self.space.is_used() => false,
                 Use::Idle => {
                     let _shrinking = self.shrinking.lock();
-                    let old = self.frontier.load(ordering::Relaxed);
+                    let old = read_once(&self.frontier);
                     // CAST: Sizes of mappings fit into an `isize`.
                     let end = old.min(start as isize);
                     // ORDERING: The owner's lock is held, under which uses begin. The exchange

@@ -15,6 +15,7 @@
 //! thread that needs a page that leaves makes it stay.
 
 use super::{PagePool, PageRange};
+use crate::kernel_ext::once::read_once;
 use kernel::{
     alloc::AllocError,
     bindings,
@@ -125,7 +126,7 @@ impl Record {
             range: NonNull::from(range),
             // CAST: Spaces are much smaller than 2^32 pages; see `register`.
             index: index as u32,
-            asked_in: Atomic::new(range.round.load(ordering::Relaxed)),
+            asked_in: Atomic::new(read_once(&range.round)),
         });
         let links = record.links.get();
         let alone = bindings::list_head {
@@ -172,7 +173,7 @@ impl Slot {
     /// Returns whether the slot has a page that is mapped, and that reclaim is not removing.
     #[inline]
     pub(super) fn is_filled(&self) -> bool {
-        let slot = self.0.load(ordering::Relaxed);
+        let slot = read_once(&self.0);
         !slot.is_null() && slot.addr() & UNUSABLE == 0
     }
 
@@ -195,7 +196,7 @@ impl Slot {
 
     /// Returns whether the page may be missing from the page table though it can be used.
     pub(super) fn stays(&self) -> bool {
-        self.0.load(ordering::Relaxed).addr() & STAYS != 0
+        read_once(&self.0).addr() & STAYS != 0
     }
 
     /// Returns what the slot has, for a thread that needs the page. If reclaim is removing the

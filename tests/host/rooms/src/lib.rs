@@ -34,9 +34,26 @@ mod link;
 #[rustfmt::skip]
 mod owned_by;
 
-/// Names by which macros find things.
+/// Names by which macros and others find things.
 mod kernel_ext {
     pub(crate) use super::link;
+
+    /// Accesses by threads that take turns.
+    pub(crate) mod once {
+        use kernel::sync::atomic::{Atomic, Relaxed};
+
+        pub(crate) fn read_once<T: Copy>(atomic: &Atomic<T>) -> T {
+            atomic.load(Relaxed)
+        }
+
+        pub(crate) fn read_once_u64(atomic: &Atomic<u64>) -> u64 {
+            read_once(atomic)
+        }
+
+        pub(crate) fn write_once<T: Copy>(atomic: &Atomic<T>, value: T) {
+            atomic.store(value, Relaxed);
+        }
+    }
 }
 
 #[cfg(test)]
