@@ -5,7 +5,7 @@
 use crate::{
     edge::{
         abi::{io, operation, Descriptor, SECTOR_SHIFT},
-        peek,
+        read_once,
         trace::QueueName,
         Command, Context, Data, Descriptors, Incoming, Request, Sending, Share, Slot, Status,
         Taken,
@@ -236,7 +236,7 @@ impl Queue {
     /// Ends the command that has begun to wait, if the server has to end.
     #[inline(always)]
     pub(crate) fn end_if_leaving(&self, tag: u16, context: Context) {
-        if peek(&self.policy.is_leaving) {
+        if read_once(&self.policy.is_leaving) {
             self.end_command_of(tag, context);
         }
     }

@@ -38,7 +38,7 @@ pub(crate) use {
 
 /// As `Atomic::load`, relaxed, without a call of a helper.
 #[inline(always)]
-pub(crate) fn peek<T: AtomicType>(atomic: &Atomic<T>) -> T {
+pub(crate) fn read_once<T: AtomicType>(atomic: &Atomic<T>) -> T {
     // SAFETY: The value is there, and may be read at any time.
     unsafe { atomic.as_ptr().read_volatile() }
 }

@@ -14,8 +14,8 @@
 
 use super::{
     node::ServerData,
-    peek,
     process::TaskCell,
+    read_once,
     request::{Place, Request},
     uring::Command,
 };
@@ -143,7 +143,7 @@ impl Slot {
 
     #[inline(always)]
     fn leave_fetched(&self, into: usize) -> Option<Command> {
-        let word = peek(&self.word);
+        let word = read_once(&self.word);
         if word <= ABORTED {
             return None;
         }
@@ -161,7 +161,7 @@ impl Slot {
     /// Returns the request, if the server has it, and the current task is the one that has fetched.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
-        let is_held = matches!(peek(&self.word), OWNED | NEEDS_DATA) && self.is_of_task();
+        let is_held = matches!(read_once(&self.word), OWNED | NEEDS_DATA) && self.is_of_task();
         // SAFETY: The state is a user of the request, and only this task leaves it: it is in a call for
         // the file.
         is_held.then(|| Held(self, unsafe { self.request() }, NotThreadSafe))
