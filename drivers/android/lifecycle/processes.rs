@@ -87,28 +87,41 @@ fn remove(process: &Process) {
 /// Returns the processes of this pid that have been opened now, in the order of opening. Each step
 /// takes the lock of the registry.
 pub(crate) fn opened_by(pid: Pid) -> impl Iterator<Item = Arc<Process>> {
-    opened_from((pid, i64::MIN)).take_while(move |process| process.pid == pid)
+    opened_from((pid, i64::MIN), move |found| found == pid)
 }
 
 /// Returns all processes that have been opened now, in the order of their keys, likewise.
 pub(crate) fn opened() -> impl Iterator<Item = Arc<Process>> {
-    opened_from((Pid::MIN, i64::MIN))
+    opened_from((Pid::MIN, i64::MIN), |_| true)
 }
 
-/// The walk ends, whatever is opened in the meantime. No lock may be held.
-fn opened_from(mut from: Key) -> impl Iterator<Item = Arc<Process>> {
+/// Returns processes from a key on, as long as their pids are wanted. The walk ends, whatever is
+/// opened in the meantime. No lock may be held.
+fn opened_from(from: Key, is_wanted: impl Fn(Pid) -> bool) -> impl Iterator<Item = Arc<Process>> {
     let until = LAST_OPENING.load(Relaxed);
+    let mut next = Some(from);
     core::iter::from_fn(move || loop {
         let registry = REGISTRY.lock();
-        let first = registry.opened.as_ref()?.cursor_lower_bound(&from)?;
-        let process = first.current().1.clone();
-        drop(registry);
-        if process.opening < until {
-            from = (process.pid, process.opening + 1);
+        let found = registry
+            .opened
+            .as_ref()?
+            .cursor_lower_bound(&next.take()?)?;
+        let (&(pid, opening), process) = found.current();
+        if !is_wanted(pid) {
+            return None;
+        }
+        if opening < until {
+            let process = process.clone();
+            // One that is opened in the meantime is none of these.
+            next = found
+                .peek_next()
+                .map(|(key, _)| *key)
+                .filter(|key| is_wanted(key.0));
             return Some(process);
         }
+        drop(registry);
         // All that follow of its pid are later, too, since they are in the order of opening.
-        from = (process.pid.checked_add(1)?, i64::MIN);
+        next = Some((pid.checked_add(1)?, i64::MIN));
         sched::cond_resched();
     })
 }
