@@ -259,15 +259,17 @@ impl<'a> Play<'a> {
     /// A thread freezes or thaws a process, perhaps its own, or reads its frozen state. None is
     /// frozen or thawed twice: the C driver thaws without notice if the former fails, and notifies
     /// of the latter. In C, both queue node updates for nothing (`freeze::makes_nothing_readable`).
-    /// Confirmations before that queue the same updates in either driver.
+    /// Confirmations before that queue the same updates in either driver, if a thread can make them.
     fn freeze(&mut self) {
         let by = self.random.random_range(0..self.roles.len());
         let kind = self.random.random_range(0..6);
         let (process, _) = self.some_process();
         let confirmed = stream(|to| OBJECTS.iter().fold(to, |to, ptr| to.increfs_done(*ptr, ptr + 1)));
         // A thread with an unread error executes no command.
-        for role in self.roles.iter().filter(|role| role.process == process) {
-            role.port.raw(WriteReadOp::of(&confirmed));
+        let of_process = self.roles.iter().filter(|role| role.process == process);
+        let confirm = |role: &Role| role.port.raw(WriteReadOp::of(&confirmed)).write_consumed > 0;
+        if of_process.filter(|role| confirm(role)).count() == 0 {
+            return;
         }
         let of = &mut self.processes[process];
         let freezer = Freezer::by(self.roles[by].port.clone(), of.pid);
