@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `READ_ONCE` and `WRITE_ONCE` for atomics: relaxed loads and stores that are instructions. Those of
-//! the crate call a function in C.
+//! `READ_ONCE` and `WRITE_ONCE` for atomics: relaxed loads and stores that are instructions.
+//! Those of the crate call a function in C.
 
 use core::mem::size_of;
 use kernel::sync::atomic::{Atomic, AtomicType};
