@@ -5,8 +5,8 @@ A guest runs them one after the other. If a test leaves a disk that cannot be re
 """
 
 import collections
+import itertools
 import pathlib
-import shutil
 
 import parts
 from lab import guest, kernel, proc, say
@@ -83,7 +83,7 @@ def recorded(title):
 def write(title, found):
     """Write a table of {driver: {test: Outcome}}."""
     rows = []
-    for test in found["C"]:
+    for test in dict.fromkeys(itertools.chain(*found.values())):
         outcomes = [of_driver.get(test, Outcome("", 0, "")) for of_driver in found.values()]
         rows.append([test, *(outcome.result for outcome in outcomes), next(filter(None, (outcome.reason for outcome in outcomes)), "")])
     lines = ["# SPDX-License-Identifier: GPL-2.0", *map("\t".join, [["test", "C", "ours", "reason"], *rows])]
@@ -98,8 +98,9 @@ def _run(driver, files, words, tests):
     """{test: Outcome} of what the script /lab/suite does in a guest with these words, for each test. A complaint in the kernel's log is a failure of "kernel log"."""
     module = next(iter(driver))
     found, left, logs = {}, list(tests), BUILD / "log" / pathlib.Path(module).stem
-    shutil.rmtree(logs, ignore_errors=True)
-    logs.mkdir(parents=True)
+    logs.mkdir(parents=True, exist_ok=True)
+    for name in tests:
+        (logs / name.replace("/", "-")).unlink(missing_ok=True)
     while left:
         job = guest.Job(argv=["/bin/sh", "/lab/suite", module, str(_LIMIT), *words, *left], driver="none", files=files | driver, memory=2048,
                         timeout=_LIMIT * len(left), silence=_LIMIT + 60)

@@ -25,6 +25,8 @@ Caused by:
     No such file or directory (os error 2)
 panics: the write fails
 panics: the server has ended by signal 6
+panics: the write fails
+panics: the server has ended by signal 6
 thirty: 0 failed
 distant: 0 failed
 distant: much faster if all wait at a time

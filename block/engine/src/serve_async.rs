@@ -15,6 +15,11 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+/// The result of a command that has a request.
+const OK: i32 = sys::UBLK_IO_RES_OK as i32;
+/// How often tasks run before the ring has its turn.
+const TURNS: u32 = 256;
+
 impl Disk {
     /// As [`serve`](Self::serve), for a storage that waits. Its futures are polled by one thread, in smol's
     /// [`block_on`](smol::block_on); what wakes them may be of any runtime.
@@ -63,7 +68,8 @@ async fn serve_ring(
         or(of_ring, of_others).await?;
         Ok(false)
     };
-    let run = || while executor.try_tick() {};
+    // A task that is always ready must not keep the others from the ring.
+    let run = || (0..TURNS).take_while(|_| executor.try_tick()).for_each(drop);
     let reap = |_| {
         ublk_reap_io_events_with_update_queue(queue, false, None, |entry| {
             ublk_wake_task(entry.user_data(), entry);
@@ -74,16 +80,18 @@ async fn serve_ring(
 
 /// Serves the requests that have a tag, one after the other, until the disk ends.
 async fn serve_tag(queue: &UblkQueue<'_>, tag: u16, storage: &impl AsyncStorage) {
+    // The executor catches the panic of a task.
+    let _guard = AbortOnPanic;
     let mut buffer = IoBuf::new(LARGEST as usize);
     let prepared = BufDesc::Slice(buffer.as_slice());
     let mut came = queue.submit_io_prep_cmd(tag, prepared, 0, Some(&buffer)).await;
-    while came.is_ok() {
+    while let Ok(OK) = came {
         let request = Request::of(queue, tag);
         let result = result_of(carry_out(&request, storage, buffer.as_mut_slice()).await);
         came = queue.submit_io_commit_cmd(tag, BufDesc::Slice(buffer.as_slice()), result).await;
     }
-    if let Err(error @ (UblkError::IOError(_) | UblkError::UringIOError(_))) = came {
-        eprintln!("block-engine: request {tag} cannot be ended: {error}");
+    if !matches!(came, Err(UblkError::QueueIsDown)) {
+        panic!("request {tag} cannot be served: {came:?}");
     }
 }
 

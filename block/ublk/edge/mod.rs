@@ -39,6 +39,7 @@ pub(crate) use {
 /// As `Atomic::load`, relaxed, without a call of a helper.
 #[inline(always)]
 pub(crate) fn read_once<T: AtomicType>(atomic: &Atomic<T>) -> T {
+    const { assert!(size_of::<T>() <= size_of::<usize>(), "takes two accesses") };
     // SAFETY: The value is there, and may be read at any time.
     unsafe { atomic.as_ptr().read_volatile() }
 }
