@@ -101,11 +101,9 @@ fn opened_from(from: Key, is_wanted: impl Fn(Pid) -> bool) -> impl Iterator<Item
     let until = LAST_OPENING.load(Relaxed);
     let mut next = Some(from);
     core::iter::from_fn(move || loop {
+        let from = next.take()?;
         let registry = REGISTRY.lock();
-        let found = registry
-            .opened
-            .as_ref()?
-            .cursor_lower_bound(&next.take()?)?;
+        let found = registry.opened.as_ref()?.cursor_lower_bound(&from)?;
         let (&(pid, opening), process) = found.current();
         if !is_wanted(pid) {
             return None;
