@@ -53,9 +53,9 @@ SCATTERED = {
 # Bytes depend on where an object's pages begin and end, and on whose objects share its slabs: one driver built on two machines differed by
 # 7 % in the first row, and took 72 to 92 bytes for a reference. An object that takes one more allocation of 128 bytes is beyond these.
 MORE_BYTES, MORE_BYTES_OTHERWISE = {"process": 0.10, "process, 1 MiB mapped": 0.035, "node": 0.12, "reference": 0.15}, 0.08
-# Kernel threads end one object more or less between two switches: two builds of our driver differed by 10 % in the row of threads. Fewer
-# instructions of C are what kernel threads do anyway, more or less of it.
-MORE_WORK, NO_WORK = 0.15, 500
+# Kernel threads end one object more or less between two switches: two builds of our driver differed by 10 % in the row of threads. C's
+# instructions count as NO_WORK at least. Objects of NO_ENDS end without a kernel thread, or not with their maker, and threads do anything beside.
+MORE_WORK, NO_WORK, NO_ENDS = 0.15, 500, ("oneway call, unread", "oneway call of 4 KiB, unread", "epoll set that watches")
 # A line that moves once more in each call on two CPUs is more than this.
 MORE_LINES = 0.01
 # A figure that is exactly at its tolerance is within.
@@ -88,7 +88,7 @@ INSTRUCTIONS = Kind("ratios", "instructions ÷ C", lambda row, was: was * SCATTE
 LOCKED = Kind("locked", "locked operations of ours", lambda row, was: SCATTERED.get(row, (0, MORE_LOCKED))[1], "takes {now} locked operations, recorded are {was}", 2)
 MEMORY = Kind("memory", "bytes of kernel memory ÷ C", lambda row, was: was * MORE_BYTES.get(row, MORE_BYTES_OTHERWISE),
               "takes {now} times the C driver's kernel memory, recorded is {was}")
-WORK = Kind("work", "kernel threads' instructions at the end ÷ C", lambda row, was: was * MORE_WORK,
+WORK = Kind("work", "kernel threads' instructions at the end ÷ C", lambda row, was: was * MORE_WORK + (row in NO_ENDS),
             "takes kernel threads {now} times the C driver's instructions at its end, recorded is {was}")
 LINES = Kind("lines", "lines that move between CPUs", lambda row, was: was * MORE_LINES,
              "is {now}, recorded is {was} (build/bench/lines-2/rust.json has which lines move, and by which code)")
@@ -130,7 +130,7 @@ def figures(ours, base):
     return {"ratios": {row: count[0] / base["counts"][row][0] for row, count in ours["counts"].items()},
             "locked": {row: count[1] for row, count in ours["counts"].items()},
             "memory": {row: size / base["memory"][row] for row, size in ours["memory"].items() if row in base["memory"]},
-            "work": {row: count / base["ends"][row] for row, count in ours["ends"].items() if base["ends"].get(row, 0) > NO_WORK}}
+            "work": {row: count / max(base["ends"][row], NO_WORK) for row, count in ours["ends"].items() if row in base["ends"]}}
 
 
 def kept_too_much(base, ours):
