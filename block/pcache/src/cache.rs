@@ -123,10 +123,10 @@ impl<M: Medium> Cache<M> {
             is_free[slot] = false;
         }
         // The next writes have the numbers of those that had not ended. What is durable of these must not become valid by
-        // the numbers of the next.
+        // the numbers of the next, nor by what is stored here: 0 may be the block that an entry lacks.
         let end = first + entries.len() as u64;
         for number in end..first + layout.log as u64 {
-            let stored = medium.store(layout.entry(number), &[0; ENTRY]);
+            let stored = medium.store(layout.entry(number), &[u64::MAX; ENTRY]);
             let _ = medium.flush(stored);
         }
         medium.wait();

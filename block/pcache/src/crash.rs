@@ -205,6 +205,11 @@ fn crash_in_the_last<D: Design>(history: &[Step], found: &mut Found) {
     }
 }
 
+/// What all blocks have.
+fn reads<D: Design>(cache: &D, disk: &Disk) -> Vec<u64> {
+    BLOCKS.map(|block| cache.read(block, disk)).collect()
+}
+
 fn is_legal<D: Design>(
     image: Vec<u64>,
     disk: &Disk,
@@ -212,7 +217,6 @@ fn is_legal<D: Design>(
     under_way: &[(u64, u64)],
 ) -> bool {
     let Some(mut cache) = D::recover(Simulated::of(image)) else { return false };
-    let reads = |cache: &D, disk: &Disk| BLOCKS.map(|block| cache.read(block, disk)).collect::<Vec<_>>();
     let found = reads(&cache, disk);
     let expected = |block: u64, data: u64| {
         data == written.get(&block).copied().unwrap_or(0) || under_way.contains(&(block, data))
@@ -312,6 +316,19 @@ mod tests {
             }
             let Some(recovered) = D::recover(Simulated::of(images.image(number))) else { break };
             cache = recovered;
+            // A crash of the recovery leaves what it would have left.
+            let before = reads(&cache, &disk);
+            if let Some(words) = cache.medium().before_fences.pop().filter(|_| choose(2) == 0) {
+                let images = Images(&words);
+                let image = images.image(choose(images.count()));
+                let again = D::recover(Simulated::of(image));
+                let Some(again) = again.filter(|again| reads(again, &disk) == before) else {
+                    found.illegal += 1;
+                    found.example = Some((history, number));
+                    break;
+                };
+                cache = again;
+            }
             // A write that was under way may have happened, and does not vanish later.
             written.extend(BLOCKS.map(|block| (block, cache.read(block, &disk))));
         }
