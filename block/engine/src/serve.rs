@@ -51,19 +51,16 @@ impl Disk {
         storage: S,
         ready: impl FnOnce(&Path) + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        let (size, features) = (storage.size(), storage.features());
-        // There is one queue, and so one thread that takes it.
-        let storage = Arc::new(Mutex::new(storage));
-        let queue = move |number, device: &UblkDev| serve_queue(number, device, &storage);
-        self.run(size, features, queue, ready)
+        self.run(storage.size(), storage.features(), storage, serve_queue, ready)
     }
 
-    /// Makes a device, and runs a function for its queue.
-    pub(crate) fn run(
+    /// Makes a device, and serves its queue from a storage.
+    pub(crate) fn run<S: Send + 'static>(
         self,
         size: u64,
         features: Features,
-        queue: impl FnOnce(u16, &UblkDev) + Clone + Send + Sync + 'static,
+        storage: S,
+        serve_queue: fn(u16, &UblkDev, &mut S),
         ready: impl FnOnce(&Path) + Send + Sync + 'static,
     ) -> Result<(), Error> {
         if !self.block.is_power_of_two() || !(512..=4096).contains(&self.block) {
@@ -95,6 +92,12 @@ impl Disk {
             }
             Ok(())
         };
+        // There is one queue, and so one thread that takes it.
+        let storage = Arc::new(Mutex::new(storage));
+        let queue = move |number, device: &UblkDev| {
+            let _guard = AbortOnPanic;
+            serve_queue(number, device, &mut storage.lock().expect("nobody else has the storage"));
+        };
         let started = move |control: &UblkCtrl| ready(&PathBuf::from(control.get_bdev_path()));
         control.run_target(parameters, queue, started)?;
         Ok(())
@@ -119,16 +122,14 @@ impl Drop for AbortOnPanic {
     }
 }
 
-fn serve_queue<S: Storage>(number: u16, device: &UblkDev, storage: &Mutex<S>) {
-    let _guard = AbortOnPanic;
+fn serve_queue<S: Storage>(number: u16, device: &UblkDev, storage: &mut S) {
     let mut buffers = device.alloc_queue_io_bufs();
-    let mut storage = storage.lock().expect("nobody else has the storage");
     let fetched = UblkQueue::new(number, device)
         .and_then(|queue| queue.submit_fetch_commands_unified(BufDescList::Slices(Some(&buffers))));
     let queue = fetched.expect("the queue can be served");
     queue.wait_and_handle_io(|queue, tag, _| {
         let buffer = &mut buffers[usize::from(tag)];
-        let done = Request::of(queue, tag).carry_out(&mut *storage, buffer.as_mut_slice());
+        let done = Request::of(queue, tag).carry_out(storage, buffer.as_mut_slice());
         let result = result_of(done);
         let buffer = BufDesc::Slice(buffer.as_slice());
         if let Err(error) = queue.complete_io_cmd_unified(tag, buffer, Ok(UblkIORes::Result(result))) {

@@ -13,7 +13,6 @@ use smol::{Async, LocalExecutor};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 /// The result of a command that has a request.
 const OK: i32 = sys::UBLK_IO_RES_OK as i32;
@@ -28,16 +27,11 @@ impl Disk {
         storage: S,
         ready: impl FnOnce(&Path) + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        let (size, features) = (storage.size(), storage.features());
-        let storage = Arc::new(Mutex::new(storage));
-        let queue = move |number, device: &UblkDev| serve_queue(number, device, &storage);
-        self.run(size, features, queue, ready)
+        self.run(storage.size(), storage.features(), storage, serve_queue, ready)
     }
 }
 
-fn serve_queue<S: AsyncStorage>(number: u16, device: &UblkDev, storage: &Mutex<S>) {
-    let _guard = AbortOnPanic;
-    let storage = storage.lock().expect("nobody else has the storage");
+fn serve_queue<S: AsyncStorage>(number: u16, device: &UblkDev, storage: &mut S) {
     let queue = UblkQueue::new(number, device).expect("the queue can be served");
     let executor = LocalExecutor::new();
     let tasks: Vec<_> = (0..device.dev_info.queue_depth)
