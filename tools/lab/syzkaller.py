@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from . import contract, guest, kernel, kmsg, proc, programs, say
+from . import cache, contract, guest, kernel, kmsg, proc, programs, say
 from .versions import BUILD, PINNED, ROOT
 
 GUEST = "um-kcov"
@@ -51,17 +51,29 @@ def run(tally, driver, seconds, path, module=None):
     """Let syzkaller try a driver, or a module instead of ours, for so many seconds. Returns the kernels' complaints."""
     home, title = _programs(path), f"syzkaller {GUEST} {driver}" + (" with a fault" if module else "")
     machine = _Machine(title, kernel.build(GUEST), driver, module)
-    work = BUILD / "syzkaller" / (module.parent.name if module else driver)
+    # In the cache, for a later run goes on with the programs that were kept.
+    work = BUILD / "syzkaller" / module.parent.name if module else cache.root() / "syzkaller" / driver
+    begun = time.monotonic()
     with say.Step(title) as step, machine.serving() as address:
         said = _manage(step, home, work, address, seconds, machine)
     last = dict(_STATISTIC.findall(said.rpartition("candidates=")[2]))
     count = int(last.get("exec total", 0))
-    tally.tried = (f"{count} programs, {last.get('coverage', 0)} places of the driver, {last.get('corpus', 0)} programs kept, "
-                   f"{machine.boots} guests, {len(machine.complaints)} complaints")
+    total = _added(work / "total.json", runs=1, minutes=(time.monotonic() - begun) / 60, programs=count, guests=machine.boots,
+                   complaints=len(machine.complaints))
+    tally.tried = (f"{total['programs']} programs in {total['minutes']:.0f} minutes of {total['runs']} runs, {last.get('coverage', 0)} places of the driver, "
+                   f"{last.get('corpus', 0)} programs kept, {total['guests']} guests, {total['complaints']} complaints")
     say.note(f"  {tally.tried}; see {work}")
     if not machine.complaints and (not count or last.get("coverage", "0") == "0"):
         raise say.LabError(f"{title}: nothing was executed, see {work}/manager.log")
     return machine.complaints
+
+
+def _added(path, **run):
+    """The sums of this run and those before it, which a file keeps."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    total = {name: figure + before.get(name, 0) for name, figure in run.items()}
+    path.write_text(json.dumps(total) + "\n")
+    return total
 
 
 def _programs(path):
