@@ -86,9 +86,7 @@ impl<M: Medium> Cache<M> {
     /// Makes an empty cache. Only then may the medium be [recovered](Self::recover).
     pub fn create(mut medium: M, layout: Layout) -> Self {
         // Numbers begin at 1, so zeroed words are no entry and no header.
-        for place in 0..2 * HEADER + layout.log * ENTRY {
-            let _ = medium.write(place, &[0]);
-        }
+        let _ = medium.write(0, &vec![0; layout.data(0)]);
         let mut made = Self {
             medium,
             layout,
@@ -124,12 +122,13 @@ impl<M: Medium> Cache<M> {
         }
         // The next writes have the numbers of those that had not ended. What is durable of these must not become valid by
         // the numbers of the next, nor by what is stored here: 0 may be the block that an entry lacks.
-        let end = first + entries.len() as u64;
-        for number in end..first + layout.log as u64 {
-            let stored = medium.store(layout.entry(number), &[u64::MAX; ENTRY]);
-            let _ = medium.flush(stored);
-        }
-        medium.wait();
+        let (begin, count) = (layout.entry(first + entries.len() as u64), layout.log - entries.len());
+        let to_end = usize::min(count, (layout.data(0) - begin) / ENTRY);
+        let stored = medium.store(begin, &vec![u64::MAX; to_end * ENTRY]);
+        let flushed = medium.flush(stored);
+        let stored = medium.store(layout.entry(0), &vec![u64::MAX; (count - to_end) * ENTRY]);
+        let flushed = flushed.and(medium.flush(stored));
+        let _ = medium.fence([flushed]);
         let free = (0..layout.slots).filter(|slot| is_free[*slot]).collect();
         Some(Self { medium, layout, entries, first, newest, free, header: header + 1 })
     }
