@@ -33,16 +33,19 @@ class Device:
     server: str = ""
 
 
+def _null(title, module, block, queues):
+    """A disk with blocks of so many bytes, in memory."""
+    return Device(f"{title}, blocks of {block}", ("configfs", module), "nullb0",
+                  f"insmod /lab/{module}.ko gb=1 bs={block} memory_backed=1 irqmode=0 submit_queues={queues} no_sched=1")
+
+
 def null_blk(block, queues=1):
-    """null_blk, with blocks of so many bytes, in memory."""
-    return Device(f"null_blk, blocks of {block}", ("configfs", "null_blk"), "nullb0",
-                  f"insmod /lab/null_blk.ko gb=1 bs={block} memory_backed=1 irqmode=0 submit_queues={queues} no_sched=1")
+    return _null("null_blk", "null_blk", block, queues)
 
 
 def nullb(block, queues=1):
     """The same in Rust."""
-    settings = f"blocksize={block} size=1024 memory_backed=1 irqmode=0 submit_queues={queues} no_sched=1"
-    return Device(f"nullb, blocks of {block}", ("configfs", "nullb_rust"), "nullb0", f"insmod /lab/nullb_rust.ko; sh /lab/nullb nullb0 {settings}")
+    return _null("nullb", "nullb_rust", block, queues)
 
 
 BRD = Device("brd", ("brd",), "ram0", "insmod /lab/brd.ko rd_nr=1 rd_size=65536")

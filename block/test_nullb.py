@@ -6,6 +6,7 @@ from lab import guest, kernel
 
 # What the script `nullb/test` prints.
 _EXPECTED = """\
+at once: nullb0, 524288000
 irqmode=0: 0 failed
 irqmode=1 submit_queues=2 hw_queue_depth=4: 0 failed
 irqmode=2 completion_nsec=200000: 0 failed
@@ -48,6 +49,17 @@ max_sectors=7: Invalid argument
 cuts, blocks of 512: some are lost, some kept
 cuts, blocks of 4096: some are lost, some kept
 unloaded
+bs=768: Invalid argument
+nr_devices=-1: Invalid argument
+parameters: 2097152 2097152 4096, 0 failed
+taken: File exists
+nullb0: TAG_QUEUE_SHARED
+nullb1: TAG_QUEUE_SHARED
+nullb2: TAG_QUEUE_SHARED
+nullb02:
+own: TAG_HCTX_SHARED
+unloaded: 0 disks
+both: nullb0 nullb_rust0
 beside null_blk: 524288000 524288000
 null_blk has no write_log
 null_blk has no powercut

@@ -5,8 +5,9 @@
 use crate::{
     cache::Cache,
     device::{Completion, Data, Device, Failures, SECTOR_SHIFT},
-    edge::{has_subsystem, is_node, BadBlocks, Context, Disk, Pages, Shape, PAGE},
+    edge::{has_subsystem, is_node, BadBlocks, Context, Disk, Pages, Queues, Shape, Sharing, PAGE},
     log::Log,
+    module_parameters as parameters,
 };
 use core::ops::Range;
 use kernel::{
@@ -109,34 +110,30 @@ macro_rules! settings {
 settings! {
     0 badblocks_once: bool = false,
     1 badblocks_partial_io: bool = false,
-    /// Requests are handled where they may sleep.
-    2 blocking: bool = false,
+    2 blocking: bool = parameters::blocking.value(),
     /// In bytes.
-    3 blocksize: u32 = 512,
-    /// In MiB; 0 for none.
-    4 cache_size: u64 = 0,
-    /// For `irqmode` 2.
-    5 completion_nsec: u64 = 10_000,
-    6 discard: bool = false,
-    /// Writes can go through the cache.
-    7 fua: bool = true,
-    8 home_node: u32 = u32::MAX,
-    9 hw_queue_depth: u32 = 64,
-    /// 0: requests end in the caller; 1: as by an interrupt; 2: by a timer.
-    10 irqmode: u32 = 1,
-    /// Of a request, in sectors; 0 for the block layer's default.
-    11 max_sectors: u32 = 0,
-    12 memory_backed: bool = false,
-    /// The block layer gives the disk no I/O scheduler by itself.
-    13 no_sched: bool = false,
-    /// 2: a request queue. There is nothing else.
-    14 queue_mode: u32 = 2,
-    15 rotational: bool = false,
+    3 blocksize: u32 = parameters::bs.value(),
     /// In MiB.
-    16 size: u64 = 250 << 10,
-    17 submit_queues: u32 = 1,
+    4 cache_size: u64 = parameters::cache_size.value(),
+    5 completion_nsec: u64 = parameters::completion_nsec.value(),
+    6 discard: bool = parameters::discard.value(),
+    7 fua: bool = parameters::fua.value(),
+    // CAST: The bits of -1.
+    8 home_node: u32 = parameters::home_node.value() as u32,
+    9 hw_queue_depth: u32 = parameters::hw_queue_depth.value(),
+    10 irqmode: u32 = parameters::irqmode.value(),
+    11 max_sectors: u32 = parameters::max_sectors.value(),
+    12 memory_backed: bool = parameters::memory_backed.value(),
+    13 no_sched: bool = parameters::no_sched.value(),
+    14 queue_mode: u32 = parameters::queue_mode.value(),
+    15 rotational: bool = parameters::rotational.value(),
+    16 shared_tag_bitmap: bool = parameters::shared_tag_bitmap.value(),
+    17 shared_tags: bool = parameters::shared_tags.value(),
+    /// In MiB.
+    18 size: u64 = u64::from(parameters::gb.value()) << 10,
+    19 submit_queues: u32 = parameters::submit_queues.value(),
     /// Writes are logged, so that `replay` can go back.
-    18 write_log: bool = false,
+    20 write_log: bool = false,
 }
 
 /// A folder of a device.
@@ -144,6 +141,7 @@ settings! {
 pub(crate) struct Item {
     name: CString,
     bad: Arc<BadBlocks>,
+    sharing: Arc<Sharing>,
     #[pin]
     state: Mutex<State>,
 }
@@ -159,7 +157,7 @@ struct State {
 }
 
 impl Item {
-    fn new(name: &CStr) -> Result<impl PinInit<Self, Error>> {
+    fn new(name: &CStr, sharing: Arc<Sharing>) -> Result<impl PinInit<Self, Error>> {
         let state = State {
             settings: Settings::default(),
             pages: Arc::pin_init(Pages::new(), GFP_KERNEL)?,
@@ -170,6 +168,7 @@ impl Item {
         Ok(try_pin_init!(Self {
             name,
             bad,
+            sharing,
             state <- new_mutex!(state),
         }))
     }
@@ -193,7 +192,8 @@ impl Item {
             (true, None) => Some(Arc::pin_init(Log::new(), GFP_KERNEL)?),
         };
         let device = Arc::new(self.device(&state)?, GFP_KERNEL)?;
-        let disk = Disk::add(&state.settings.shape(&self.name), device.clone())?;
+        let sharing = state.settings.shared_tags.then_some(&*self.sharing);
+        let disk = Disk::add(&state.settings.shape(&self.name), device.clone(), sharing)?;
         state.disk = Some((disk, device));
         Ok(())
     }
@@ -261,11 +261,14 @@ impl Settings {
             sectors: self.size.saturating_mul(MIB) >> SECTOR_SHIFT,
             block_size: self.blocksize,
             most_sectors: self.max_sectors,
-            queues: self.submit_queues,
-            depth: self.hw_queue_depth,
-            node: self.node(),
-            may_sleep: self.blocking,
-            has_scheduler: !self.no_sched,
+            queues: Queues {
+                count: self.submit_queues,
+                depth: self.hw_queue_depth,
+                node: self.node(),
+                may_sleep: self.blocking,
+                have_scheduler: !self.no_sched,
+                have_common_tags: self.shared_tag_bitmap,
+            },
             is_rotational: self.rotational,
             may_discard: self.discard,
             has_cache: self.cache_size != 0,
@@ -380,14 +383,28 @@ impl Item {
 
 /// The folder of all devices.
 #[pin_data]
-pub(crate) struct Items {}
+pub(crate) struct Items {
+    name: &'static CStr,
+    sharing: Arc<Sharing>,
+}
 
 #[vtable]
 impl configfs::GroupOperations for Items {
     type Child = Item;
 
     fn make_group(&self, name: &CStr) -> Result<impl PinInit<Group<Item>, Error>> {
-        Ok(Group::new(name.try_into()?, item_type(), Item::new(name)?))
+        let number = name.to_bytes().strip_prefix(self.name.to_bytes());
+        let index = number.and_then(|number| u32::parse(number).ok());
+        if let Some(index) = index.filter(|index| *index < parameters::nr_devices.value()) {
+            if *name_of_disk(self.name, index)? == *name {
+                return Err(EEXIST);
+            }
+        }
+        Ok(Group::new(
+            name.try_into()?,
+            item_type(),
+            Item::new(name, self.sharing.clone())?,
+        ))
     }
 }
 
@@ -402,20 +419,50 @@ impl AttributeOperations<0> for Items {
     }
 }
 
-/// Makes the folder of devices: `nullb`, or `nullb_rust` beside the driver in C.
-pub(crate) fn register() -> Result<Pin<KBox<Subsystem<Items>>>> {
+/// Returns the name of the folder of devices, and what those of the module's disks begin with:
+/// `nullb`, or `nullb_rust` beside the driver in C. Sleeps.
+pub(crate) fn name() -> &'static CStr {
+    match has_subsystem(c"nullb") {
+        true => c"nullb_rust",
+        false => c"nullb",
+    }
+}
+
+/// Makes the disks that the module has by its parameters, and turns them on. Sleeps. Fails as
+/// [`Item::turn`] does.
+pub(crate) fn disks_of_module(
+    name: &CStr,
+    sharing: &Arc<Sharing>,
+) -> Result<KVec<Pin<KBox<Item>>>> {
+    let mut disks = KVec::new();
+    for index in 0..parameters::nr_devices.value() {
+        let disk = Item::new(&name_of_disk(name, index)?, sharing.clone())?;
+        let disk = KBox::pin_init(disk, GFP_KERNEL)?;
+        disk.turn(true)?;
+        disks.push(disk, GFP_KERNEL)?;
+    }
+    Ok(disks)
+}
+
+/// Returns the name of such a disk, in a module of this name.
+fn name_of_disk(name: &CStr, index: u32) -> Result<CString> {
+    CString::try_from_fmt(fmt!("{name}{index}"))
+}
+
+/// Makes the folder of devices. Sleeps.
+///
+/// The kernel's `Subsystem` does not survive a failure: its drop unregisters what is not registered
+/// (Linux 7.3.4). So the name has to be free.
+pub(crate) fn register(
+    name: &'static CStr,
+    sharing: Arc<Sharing>,
+) -> Result<Pin<KBox<Subsystem<Items>>>> {
     let of_all = configfs_attrs! {
         container: Subsystem<Items>,
         data: Items,
         child: Item,
         attributes: [features: 0],
     };
-    // The kernel's `Subsystem` does not survive a failure: its drop unregisters what is not
-    // registered (Linux 7.3.4).
-    let name = match has_subsystem(c"nullb") {
-        true => c"nullb_rust",
-        false => c"nullb",
-    };
-    let folder = Subsystem::new(name, of_all, try_pin_init!(Items {}));
+    let folder = Subsystem::new(name, of_all, try_pin_init!(Items { name, sharing }));
     KBox::pin_init(folder, GFP_KERNEL)
 }

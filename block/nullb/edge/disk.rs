@@ -14,9 +14,10 @@ use kernel::{
     error::{from_err_ptr, to_result},
     fmt::Write,
     module::this_module,
+    new_mutex,
     prelude::*,
     str::{CStr, NullTerminatedFormatter},
-    sync::{static_lock_class, Arc},
+    sync::{static_lock_class, Arc, Mutex},
     types::{ForeignOwnable, NotThreadSafe, Opaque, ScopeGuard},
 };
 
@@ -30,27 +31,67 @@ pub(crate) struct Shape<'a> {
     pub(crate) sectors: u64,
     pub(crate) block_size: u32,
     pub(crate) most_sectors: u32,
-    pub(crate) queues: u32,
-    pub(crate) depth: u32,
-    pub(crate) node: i32,
-    /// Requests are handled where they may sleep.
-    pub(crate) may_sleep: bool,
-    pub(crate) has_scheduler: bool,
+    pub(crate) queues: Queues,
     pub(crate) is_rotational: bool,
     pub(crate) may_discard: bool,
     pub(crate) has_cache: bool,
     pub(crate) has_fua: bool,
 }
 
-/// The tags of a disk's requests.
+/// The queues of a disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Queues {
+    pub(crate) count: u32,
+    /// Requests of a queue, or of all.
+    pub(crate) depth: u32,
+    pub(crate) node: i32,
+    /// Requests are handled where they may sleep.
+    pub(crate) may_sleep: bool,
+    pub(crate) have_scheduler: bool,
+    /// The queues have their tags in common.
+    pub(crate) have_common_tags: bool,
+}
+
+/// The tags of requests of a disk, or of many.
 ///
 /// # Invariants
 ///
 /// The set is allocated.
 #[pin_data(PinnedDrop)]
 struct Tags {
+    queues: Queues,
     #[pin]
     set: Opaque<bindings::blk_mq_tag_set>,
+}
+
+// SAFETY: Disks come and go in any thread. The block layer locks the set then.
+unsafe impl Send for Tags {}
+// SAFETY: As above.
+unsafe impl Sync for Tags {}
+
+/// The tags that disks share.
+#[pin_data]
+pub(crate) struct Sharing {
+    /// Those of the last disk that does.
+    #[pin]
+    last: Mutex<Option<Arc<Tags>>>,
+}
+
+impl Sharing {
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self { last <- new_mutex!(None) })
+    }
+
+    /// Returns the tags of the last disk if it has such queues, or new ones.
+    fn tags(&self, queues: Queues) -> Result<Arc<Tags>> {
+        let mut last = self.last.lock();
+        if let Some(tags) = last.as_ref().filter(|tags| tags.queues == queues) {
+            return Ok(tags.clone());
+        }
+        let tags = Tags::new(queues)?;
+        *last = Some(tags.clone());
+        Ok(tags)
+    }
 }
 
 const OPERATIONS: &bindings::blk_mq_ops = &bindings::blk_mq_ops {
@@ -67,35 +108,39 @@ const FILE: &bindings::block_device_operations = &bindings::block_device_operati
 };
 
 impl Tags {
-    fn new(shape: &Shape<'_>) -> Result<Pin<KBox<Self>>> {
+    fn new(queues: Queues) -> Result<Arc<Self>> {
         let mut set: bindings::blk_mq_tag_set = pin_init::zeroed();
         set.ops = OPERATIONS;
         set.nr_maps = 1;
-        set.nr_hw_queues = shape.queues;
-        set.queue_depth = shape.depth;
-        set.numa_node = shape.node;
+        set.nr_hw_queues = queues.count;
+        set.queue_depth = queues.depth;
+        set.numa_node = queues.node;
         set.cmd_size = size_of::<Pdu>() as u32;
-        if shape.may_sleep {
+        if queues.may_sleep {
             set.flags |= bindings::BLK_MQ_F_BLOCKING;
         }
-        if !shape.has_scheduler {
+        if !queues.have_scheduler {
             set.flags |= bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT;
         }
+        if queues.have_common_tags {
+            set.flags |= bindings::BLK_MQ_F_TAG_HCTX_SHARED;
+        }
         let init = try_pin_init!(Self {
+            queues,
             // SAFETY: The place is there. It does not move from now on.
             set <- Opaque::try_ffi_init(|place: *mut bindings::blk_mq_tag_set| unsafe {
                 place.write(set);
                 to_result(bindings::blk_mq_alloc_tag_set(place))
             }),
         });
-        KBox::pin_init(init, GFP_KERNEL)
+        Arc::pin_init(init, GFP_KERNEL)
     }
 }
 
 #[pinned_drop]
 impl PinnedDrop for Tags {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type's invariant. The disk is gone.
+        // SAFETY: By the type's invariant. The disks are gone.
         unsafe { bindings::blk_mq_free_tag_set(self.set.get()) };
     }
 }
@@ -109,19 +154,26 @@ impl PinnedDrop for Tags {
 pub(crate) struct Disk {
     disk: NonNull<bindings::gendisk>,
     device: NonNull<c_void>,
-    _tags: Pin<KBox<Tags>>,
+    _tags: Arc<Tags>,
 }
 
 // SAFETY: Every thread may end a disk.
 unsafe impl Send for Disk {}
 
 impl Disk {
-    /// Adds a disk whose requests a device handles. Sleeps.
+    /// Adds a disk whose requests a device handles, and which may share its tags. Sleeps.
     ///
     /// `ENAMETOOLONG`, `EEXIST` if another disk has the name, `EINVAL` if the block layer does not
     /// support the shape, `ENOMEM`.
-    pub(crate) fn add(shape: &Shape<'_>, device: Arc<Device>) -> Result<Self> {
-        let tags = Tags::new(shape)?;
+    pub(crate) fn add(
+        shape: &Shape<'_>,
+        device: Arc<Device>,
+        sharing: Option<&Sharing>,
+    ) -> Result<Self> {
+        let tags = match sharing {
+            Some(sharing) => sharing.tags(shape.queues)?,
+            None => Tags::new(shape.queues)?,
+        };
         let mut limits = limits_of(shape);
         let device = NonNull::new(device.into_foreign().cast()).ok_or(EINVAL)?;
         let device = ScopeGuard::new_with_data(device, |device: NonNull<c_void>| {

@@ -15,7 +15,7 @@ mod segments;
 
 pub(crate) use {
     badblocks::BadBlocks,
-    disk::{Disk, Shape},
+    disk::{Disk, Queues, Shape, Sharing},
     pages::{Context, Pages, PAGE},
     request::{Handled, Operation, Started, Status},
     segments::Segment,
