@@ -152,16 +152,15 @@ const _: () = assert!(size_of::<Buffer>() <= 32);
 
 impl Buffer {
     fn named(&mut self) -> Result<&mut BufferObjects, AllocError> {
-        let none = BufferObjects {
-            held: OneOrMany::None,
-            files: OneOrMany::None,
-            to_close: None,
-        };
-        let named = match self.named.take() {
-            Some(named) => named,
-            None => KBox::new(none, GFP_KERNEL)?,
-        };
-        Ok(self.named.insert(named))
+        if self.named.is_none() {
+            let none = BufferObjects {
+                held: OneOrMany::None,
+                files: OneOrMany::None,
+                to_close: None,
+            };
+            self.named = Some(KBox::new(none, GFP_KERNEL)?);
+        }
+        self.named.as_deref_mut().ok_or(AllocError)
     }
 
     /// Allocates room to record one more node or handle.
