@@ -31,3 +31,12 @@ pub(crate) fn write_once<T: AtomicType>(atomic: &Atomic<T>, value: T) {
     // SAFETY: As in `read_once`.
     unsafe { atomic.as_ptr().write_volatile(value) };
 }
+
+/// The same for 64 bits, which may be two words.
+#[inline(always)]
+pub(crate) fn write_once_u64(atomic: &Atomic<u64>, value: u64) {
+    #[cfg(CONFIG_64BIT)]
+    write_once(atomic, value);
+    #[cfg(not(CONFIG_64BIT))]
+    atomic.store(value, kernel::sync::atomic::Relaxed);
+}

@@ -12,7 +12,7 @@ use super::{
     KIND_MASK,
     ONLY_KIND, //
 };
-use crate::kernel_ext::once::read_once_u64;
+use crate::kernel_ext::once::{read_once_u64, write_once_u64};
 use core::{
     marker::PhantomData,
     mem::ManuallyDrop,
@@ -26,7 +26,6 @@ use kernel::{
         KBox, //
     },
     sync::{
-        atomic::Relaxed,
         Arc, //
     },
 };
@@ -253,7 +252,7 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         let user = number | kind;
         if is_sole {
             // It is free, and nothing else can claim it before this store.
-            self.link(new).user.store(user, Relaxed);
+            write_once_u64(&self.link(new).user, user);
         } else if !self.link(new).claim(user) {
             // SAFETY: Both were returned just now, and this is done once.
             return Err(unsafe { T::from_link(new, kind) });

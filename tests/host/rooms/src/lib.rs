@@ -53,6 +53,10 @@ mod kernel_ext {
         pub(crate) fn write_once<T: Copy>(atomic: &Atomic<T>, value: T) {
             atomic.store(value, Relaxed);
         }
+
+        pub(crate) fn write_once_u64(atomic: &Atomic<u64>, value: u64) {
+            write_once(atomic, value);
+        }
     }
 }
 
