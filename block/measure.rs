@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reads or writes a block device in windows that a plugin of QEMU counts (`tools/report/plugin.h`).
 //!
-//!     measure DEVICE read|write BYTES [THREADS]
+//!     measure DEVICE [rand]read|write|readwrite BYTES [THREADS]
 //!
-//! Each access waits for its end and bypasses the page cache. A window of `n` accesses takes
+//! Accesses are one behind the other, or at random places; each of `readwrite` reads or writes by
+//! chance. Each access waits for its end and bypasses the page cache. A window of `n` accesses takes
 //! `a + n·b` instructions, so two lengths of window give `b`. Threads are spread over the CPUs,
 //! and each has a part of the device for itself.
 
@@ -30,33 +31,77 @@ unsafe extern "C" {
     fn sched_setaffinity(pid: i32, size: usize, mask: *const u64) -> i32;
 }
 
+/// A way of accesses.
+#[derive(Clone, Copy)]
+struct Way {
+    reads: bool,
+    writes: bool,
+    is_random: bool,
+}
+
+impl Way {
+    fn of(word: &str) -> Option<Self> {
+        let in_order = word.strip_prefix("rand");
+        let (reads, writes) = match in_order.unwrap_or(word) {
+            "read" => (true, false),
+            "write" => (false, true),
+            "readwrite" => (true, true),
+            _ => return None,
+        };
+        let is_random = in_order.is_some();
+        Some(Self {
+            reads,
+            writes,
+            is_random,
+        })
+    }
+}
+
 struct Access {
     device: File,
-    writes: bool,
+    way: Way,
     buffer: &'static mut [u8],
     area: Range<u64>,
     next: u64,
+    chance: u64,
 }
 
 impl Access {
     fn once(&mut self) -> Result<()> {
-        match self.writes {
-            true => self.device.write_all_at(self.buffer, self.next)?,
-            false => self.device.read_exact_at(self.buffer, self.next)?,
+        // Xorshift, always: so all ways have it.
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        let size = self.buffer.len() as u64;
+        let place = match self.way.is_random {
+            true => self.area.start + self.chance % self.places() * size,
+            false => self.next,
+        };
+        match self.way.writes && (!self.way.reads || self.chance >> 63 == 0) {
+            true => self.device.write_all_at(self.buffer, place)?,
+            false => self.device.read_exact_at(self.buffer, place)?,
         }
-        self.next += self.buffer.len() as u64;
+        self.next += size;
         if self.next == self.area.end {
             self.next = self.area.start;
         }
         Ok(())
     }
 
+    fn places(&self) -> u64 {
+        (self.area.end - self.area.start) / self.buffer.len() as u64
+    }
+
     /// Memory behind the area exists from now on, and so do caches and free lists.
-    fn warm_up(&mut self, writes: bool) -> Result<()> {
-        self.writes = true;
-        (0..(self.area.end - self.area.start) / self.buffer.len() as u64)
-            .try_for_each(|_| self.once())?;
-        self.writes = writes;
+    fn warm_up(&mut self) -> Result<()> {
+        let way = Way {
+            reads: false,
+            writes: true,
+            is_random: false,
+        };
+        let way = std::mem::replace(&mut self.way, way);
+        (0..self.places()).try_for_each(|_| self.once())?;
+        self.way = way;
         (0..WARMUP).try_for_each(|_| self.once())
     }
 
@@ -99,8 +144,9 @@ fn memory(size: usize) -> &'static mut [u8] {
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [path, way, size, threads @ ..] = &words[..] else {
-        panic!("measure DEVICE read|write BYTES [THREADS]")
+        panic!("measure DEVICE [rand]read|write|readwrite BYTES [THREADS]")
     };
+    let way = Way::of(way).expect("a way");
     let size: usize = size.parse().expect("bytes");
     let threads = threads
         .first()
@@ -117,12 +163,13 @@ fn main() -> Result<()> {
         let start = thread as u64 * area;
         let mut access = Access {
             device,
-            writes: true,
+            way,
             buffer: memory(size),
             area: start..start + area,
             next: start,
+            chance: 88_172_645_463_325_252,
         };
-        access.warm_up(way == "write")?;
+        access.warm_up()?;
         Ok(access)
     };
     for number in 1..threads {
