@@ -290,6 +290,10 @@ impl Drop for NoIo {
 
 /// Is called for a request that takes long. Nothing can lose one: a timer or an interrupt will end
 /// it.
+///
+/// # Safety
+///
+/// None: it uses nothing.
 unsafe extern "C" fn timed_out(_: *mut bindings::request) -> bindings::blk_eh_timer_return {
     bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
 }

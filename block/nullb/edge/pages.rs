@@ -108,7 +108,7 @@ impl PinnedDrop for Pages {
 const PRESENT: bindings::xa_mark_t = 8;
 
 /// The state of a walk that has to begin at the top of the array.
-const RESTART: *mut bindings::xa_node = 3 as *mut bindings::xa_node;
+const RESTART: *mut bindings::xa_node = core::ptr::without_provenance_mut(3);
 
 /// A place in data, where an RCU read section begins.
 ///

@@ -33,7 +33,7 @@ impl Batch {
 
     /// Adds a request. Sends the batch before if that has another task.
     fn add(&mut self, sending: Sending<'_>, command: Command, request: Request) {
-        sending.is_sent();
+        sending.pass_on();
         let (request, word) = (request.into_raw(), command.into_word());
         // SAFETY: By the type's invariant. Nobody else uses the link of a request that is started, and
         // the commands are not completed.

@@ -250,6 +250,11 @@ impl Closed {
     }
 }
 
+/// A process opens the disk.
+///
+/// # Safety
+///
+/// The block layer calls this for a disk of this driver.
 unsafe extern "C" fn open(disk: *mut bindings::gendisk, _mode: bindings::blk_mode_t) -> c_int {
     // SAFETY: The block layer passes a disk that is added, and holds its lock.
     let (device, is_closed) = unsafe {
@@ -270,6 +275,11 @@ unsafe extern "C" fn open(disk: *mut bindings::gendisk, _mode: bindings::blk_mod
     }
 }
 
+/// Nobody uses the disk any more.
+///
+/// # Safety
+///
+/// The block layer calls this once for a disk of this driver.
 unsafe extern "C" fn free(disk: *mut bindings::gendisk) {
     // SAFETY: The block layer calls this once for a disk that was added, when nobody uses it any
     // more.
@@ -281,6 +291,10 @@ unsafe extern "C" fn free(disk: *mut bindings::gendisk) {
 }
 
 /// Gives a hardware context its queue.
+///
+/// # Safety
+///
+/// The block layer calls this for the tags of a device, before it has requests.
 unsafe extern "C" fn begin(
     context: *mut bindings::blk_mq_hw_ctx,
     queues: *mut c_void,
@@ -294,6 +308,10 @@ unsafe extern "C" fn begin(
 }
 
 /// Takes a request.
+///
+/// # Safety
+///
+/// The block layer calls this with a request of this driver.
 unsafe extern "C" fn queue(
     context: *mut bindings::blk_mq_hw_ctx,
     data: *const bindings::blk_mq_queue_data,
@@ -307,6 +325,10 @@ unsafe extern "C" fn queue(
 }
 
 /// A request takes long.
+///
+/// # Safety
+///
+/// The block layer calls this for a request of this driver.
 unsafe extern "C" fn timed_out(request: *mut bindings::request) -> bindings::blk_eh_timer_return {
     // SAFETY: The block layer passes a request of a disk that is added, whose context has a queue.
     unsafe {

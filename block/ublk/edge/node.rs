@@ -80,6 +80,11 @@ pub(super) unsafe fn device_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, D
     unsafe { Arc::<Device>::borrow((*file).private_data.cast()) }
 }
 
+/// A process opens the file of a device.
+///
+/// # Safety
+///
+/// The kernel calls this for a file of this kind.
 unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
     // SAFETY: The kernel passes a file of this kind that it opens.
     let device = unsafe {
@@ -93,12 +98,22 @@ unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file
     }
 }
 
+/// Nobody has the open file any more.
+///
+/// # Safety
+///
+/// The kernel calls this for a file of this kind.
 unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
     // SAFETY: The kernel passes an open file of this kind.
     unsafe { device_of(file) }.release();
     0
 }
 
+/// A process maps the descriptors of a queue.
+///
+/// # Safety
+///
+/// The kernel calls this for a file of this kind.
 unsafe extern "C" fn map(file: *mut bindings::file, vma: *mut bindings::vm_area_struct) -> c_int {
     // SAFETY: The kernel passes an open file of this kind, and an area that is being made.
     let (device, vma, page) = unsafe {
@@ -167,11 +182,21 @@ unsafe fn transfer(
     }
 }
 
+/// A server reads data of a request.
+///
+/// # Safety
+///
+/// The kernel calls this for a file of this kind.
 unsafe extern "C" fn read(call: *mut bindings::kiocb, iter: *mut bindings::iov_iter) -> isize {
     // SAFETY: The kernel passes an open file of this kind.
     unsafe { transfer(call, iter, Data::ToServer) }
 }
 
+/// A server writes data of a request.
+///
+/// # Safety
+///
+/// The kernel calls this for a file of this kind.
 unsafe extern "C" fn write(call: *mut bindings::kiocb, iter: *mut bindings::iov_iter) -> isize {
     // SAFETY: As above.
     unsafe { transfer(call, iter, Data::FromServer) }

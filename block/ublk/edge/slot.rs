@@ -253,13 +253,13 @@ pub(crate) struct Sending<'a>(&'a Slot);
 impl<'a> Sending<'a> {
     /// The right goes with the command.
     #[inline(always)]
-    pub(super) fn is_sent(self) {}
+    pub(super) fn pass_on(self) {}
 
     /// Continues where a command was sent.
     ///
     /// # Safety
     ///
-    /// [`Self::is_sent`] was called for the slot, and this is the only call for it.
+    /// [`Self::pass_on`] was called for the slot, and this is the only call for it.
     #[inline(always)]
     pub(super) unsafe fn resume(slot: &'a Slot) -> Self {
         Self(slot)

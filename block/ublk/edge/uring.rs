@@ -210,7 +210,7 @@ impl Command {
     /// Lets the command's task continue with a request.
     #[inline]
     pub(crate) fn send(self, sending: Sending<'_>, request: Request) {
-        sending.is_sent();
+        sending.pass_on();
         // SAFETY: By the type's invariant. `arrived` gets what is moved here.
         unsafe { send(self.into_word(), request.into_raw(), arrived) };
     }
