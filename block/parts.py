@@ -12,12 +12,12 @@ from lab.versions import BUILD, PINNED
 
 HERE = pathlib.Path(__file__).resolve().parent
 GUEST = stock.NAMES[0]
-# With block devices, io_uring and sanitizers, at native speed.
-SANITIZED = "um-block"
+# With block devices and io_uring, at native speed: with sanitizers and without.
+SANITIZED, PLAIN = "um-block", "um-block-plain"
 # fio's libraries of its own.
 _CEPH = f"usr/lib/{foreign.HERE.triple}/ceph"
-_UM = kernel.GUESTS["um"]
-kernel.GUESTS[SANITIZED] = dataclasses.replace(_UM, name=SANITIZED, fragments=(*_UM.fragments, HERE / "um"))
+for _name, _base in (SANITIZED, kernel.GUESTS["um"]), (PLAIN, kernel.GUESTS["um-plain"]):
+    kernel.GUESTS[_name] = dataclasses.replace(_base, name=_name, fragments=(*_base.fragments, HERE / "um"))
 _PINS = tomllib.loads((HERE / "versions.toml").read_text())
 # Below kernel/ in the package of modules.
 _MODULES = {name: f"{folder}/{name}.ko" for name, folder in (
@@ -60,7 +60,9 @@ def nullb(*arguments):
 
 def ublk(name=GUEST):
     """The driver of disks in user space in Rust, as a module for a guest."""
-    return {"/lab/ublk_rust.ko": module.build(kernel.build(name), HERE / "ublk", "block/ublk", "ublk_rust.ko", ("KRUSTFLAGS=-Dwarnings",))}
+    # The compiler for Debian's kernel has no Clippy.
+    checks = ("KRUSTFLAGS=-Dwarnings", *(["CLIPPY=1"] if name != GUEST else []))
+    return {"/lab/ublk_rust.ko": module.build(kernel.build(name), HERE / "ublk", "block/ublk", "ublk_rust.ko", checks)}
 
 
 def program(path):
