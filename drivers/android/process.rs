@@ -293,36 +293,20 @@ impl ProcessState {
         }
     }
 
-    /// Queues a completion, which is queued nowhere, for the calling thread. Returns the wake for
-    /// it.
-    #[inline]
-    pub(crate) fn push_completion<'a>(
-        &mut self,
-        thread: &'a Arc<Thread>,
-        completion: Work,
-        urgency: Urgency,
-    ) -> ThreadWake<'a> {
-        match urgency {
-            Urgency::Urgent => self.push_to_thread(thread, completion),
-            deferred => self.push_deferred(thread, completion, deferred),
-        }
-    }
-
-    /// The same for a completion that is deferred if it comes behind no other work (contract
-    /// TXN-33).
+    /// The same for a completion of the calling thread that is deferred if it comes behind no other
+    /// work (contract TXN-33).
     #[cold]
-    fn push_deferred<'a>(
+    pub(crate) fn push_deferred<'a>(
         &mut self,
         thread: &'a Arc<Thread>,
         completion: Work,
-        urgency: Urgency,
     ) -> ThreadWake<'a> {
         let state = thread.state.access_mut(self);
         // A node update is read together with the completion: its sender may drop the object then.
         let is_first = state.work.is_empty() || state.has_only_deferred();
         state.push(completion);
         state.urgency = match is_first {
-            true => urgency,
+            true => Urgency::Deferred,
             false => Urgency::Urgent,
         };
         // They look whether there is something to read, or the thread is available now.

@@ -22,7 +22,7 @@ use crate::{
     node::Node,
     process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
-        call_stack::{CallStack, Frame},
+        call_stack::CallStack,
         looper::Looper,
         priority_rules::SavedPriority, //
     },
@@ -122,12 +122,9 @@ pub(crate) enum WaitState {
 pub(crate) enum Urgency {
     /// Nothing in `work` ends a wait (contract LOOP-10).
     None,
-    /// `work` has only completions that their senders have deferred, at last that of a reply: the
-    /// thread can take the work of the process (contract TXN-33).
+    /// `work` has only completions of replies that their senders have deferred: the thread can take
+    /// the work of the process (contract TXN-33).
     Deferred,
-    /// The same, at last that of a oneway call. It ends a wait whose end nothing promises: the
-    /// program may have set the flag by accident, and wait for the completion.
-    DeferredOneway,
     /// Something in `work` ends a wait.
     Urgent,
 }
@@ -158,15 +155,13 @@ impl ThreadState {
 
     /// Returns whether its work consists of deferred completions.
     pub(crate) fn has_only_deferred(&self) -> bool {
-        matches!(self.urgency, Urgency::Deferred | Urgency::DeferredOneway)
+        self.urgency == Urgency::Deferred
     }
 
     /// Returns whether its own work ends a wait.
-    #[inline(always)] // It is mostly one comparison.
+    #[inline(always)] // It is one comparison.
     pub(crate) fn ends_wait(&self) -> bool {
-        let waits_for_reply = || matches!(self.stack.frames.last(), Some(Frame::Outgoing { .. }));
         self.urgency == Urgency::Urgent
-            || (self.urgency == Urgency::DeferredOneway && !waits_for_reply())
     }
 
     /// Takes the oldest work out of the thread's own queue.
@@ -261,22 +256,12 @@ impl Thread {
         Ok(())
     }
 
-    /// Queues the return code `answer` for the thread, in the place that the caller provides. It is
-    /// urgent if it has more to report than that a oneway call is on its way. To be called with no
-    /// lock held.
-    pub(crate) fn queue_return_code(
-        self: &Arc<Self>,
-        mut ticket: WorkTicket,
-        answer: Return,
-        mut urgency: Urgency,
-    ) {
+    /// Queues the return code `answer` for the thread, in the place that the caller provides. To be
+    /// called with no lock held.
+    pub(crate) fn queue_return_code(self: &Arc<Self>, mut ticket: WorkTicket, answer: Return) {
         *ticket = Code::Return(answer);
-        let code = Work::Code(ticket);
         let mut process = self.process.state.lock();
-        if process.as_delivered(answer) != Return::TransactionComplete {
-            urgency = Urgency::Urgent;
-        }
-        let wake = process.push_completion(self, code, urgency);
+        let wake = process.push_to_thread(self, Work::Code(ticket));
         wake.after(process, &self.process, WakeHint::Anywhere);
     }
 
@@ -314,11 +299,15 @@ impl Thread {
         self: &Arc<Self>,
         process: &mut ProcessState,
         mut ticket: WorkTicket,
-        urgency: Urgency,
+        is_deferred: bool,
     ) -> ThreadWake<'_> {
         self.state.access_mut(process).completions.unread += 1;
         *ticket = Code::Completion;
-        let wake = process.push_completion(self, Work::Code(ticket), urgency);
+        let completion = Work::Code(ticket);
+        let wake = match is_deferred {
+            false => process.push_to_thread(self, completion),
+            true => process.push_deferred(self, completion),
+        };
         // The thread is awake, so both are wakes for the tasks that poll, or for nobody.
         match self.queue_kept_outcome(process) {
             ThreadWake::Nobody => wake,
@@ -328,9 +317,9 @@ impl Thread {
 
     /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply
     /// that has failed stops the commands behind it like any command that fails (contract WR-2).
-    /// Otherwise the completion has this urgency. To be called with no lock held.
+    /// Otherwise the completion is deferred if `is_deferred`. To be called with no lock held.
     #[cold]
-    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, urgency: Urgency) {
+    pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, is_deferred: bool) {
         let mut process = self.process.state.lock();
         let mut ticket = None;
         if !has_failed {
@@ -343,7 +332,7 @@ impl Thread {
         }
         self.state.access_mut(&mut process).stack.end_reply();
         let wake = match ticket {
-            Some(ticket) => self.complete_reply(&mut process, ticket, urgency),
+            Some(ticket) => self.complete_reply(&mut process, ticket, is_deferred),
             None => {
                 let wake = self.queue_error(&mut process, Return::TransactionComplete);
                 // As above.

@@ -16,11 +16,11 @@ use crate::{
         netlink::{self, Party},
         transaction_log::{record, CallType}, //
     },
-    defs::{Command, Return, TransactionRequest, TF_DEFER_COMPLETE},
+    defs::{Command, Return, TransactionRequest},
     ffi,
-    kernel_ext::{files::Descriptors, once::read_once, sched::WakeHint},
+    kernel_ext::{files::Descriptors, sched::WakeHint},
     process::Process,
-    thread::{Thread, Urgency}, //
+    thread::Thread, //
 };
 use kernel::{
     cred::Credential,
@@ -44,15 +44,6 @@ pub(crate) struct Sender<'a> {
     pub(crate) at: u64,
     /// True if the thread reads once its commands have run, and has room for a completion and more.
     pub(crate) reads_then: bool,
-}
-
-/// Returns the urgency of the completion of a reply or a oneway call: `deferred` if its sender has
-/// requested that.
-fn urgency_of_completion(request: &TransactionRequest, deferred: Urgency) -> Urgency {
-    match request.flags & TF_DEFER_COMPLETE != 0 && read_once(&ffi::DEFER_COMPLETE) {
-        true => deferred,
-        false => Urgency::Urgent,
-    }
 }
 
 /// The completion of a reply that was the last command of its thread, for which no other work was

@@ -11,7 +11,6 @@ use crate::{
     calls::{
         tell,
         translate::{copy_in, Route},
-        urgency_of_completion,
         ReplySent,
         Sender, //
     },
@@ -20,14 +19,14 @@ use crate::{
         stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
-    defs::{no_error, TransactionRequest, TF_ACCEPT_FDS},
-    ffi::trace,
+    defs::{no_error, TransactionRequest, TF_ACCEPT_FDS, TF_DEFER_COMPLETE},
+    ffi::{self, trace},
     kernel_ext::{once::read_once, sched::WakeHint},
     node::NodeInUse,
     priority,
     pure::{call_stack::Frame, freeze_state::WakeFreezers},
     range_alloc::CallKind,
-    thread::{Thread, Urgency},
+    thread::Thread,
     transaction::{ended_at, Content, Transaction, TransactionBox},
     work::{ThreadWake, Wake}, //
 };
@@ -77,7 +76,9 @@ pub(crate) fn reply(
         }
         (ReplyCompletion::Queued, None) => {}
         (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
-        (ReplyCompletion::Later(urgency), _) => thread.end_reply(error.is_some(), urgency),
+        (ReplyCompletion::Later { is_deferred }, _) => {
+            thread.end_reply(error.is_some(), is_deferred);
+        }
     }
     let saved_priority = transaction.saved_priority;
     transaction.return_to_caller(error, sender.hint, |caller, guard| {
@@ -99,10 +100,10 @@ enum ReplyCompletion {
     Queued,
     /// The thread reads it when its command has run.
     ReadAtOnce,
-    /// It is queued later, with this urgency. Until then the thread stays
+    /// It is queued later, and deferred or not. Until then the thread stays
     /// [replying](crate::pure::call_stack::Frame::Replying), because no outcome of another call may
     /// be queued before the completion.
-    Later(Urgency),
+    Later { is_deferred: bool },
 }
 
 /// Takes the call that the thread serves off its stack. Returns the debug id of the reply; and the
@@ -137,11 +138,11 @@ fn begin_reply(
     };
     let surplus = state.stack.frames.take_surplus();
     let mut wakes_pollers = false;
-    let urgency = urgency_of_completion(request, Urgency::Deferred);
+    let is_deferred = request.flags & TF_DEFER_COMPLETE != 0 && read_once(&ffi::DEFER_COMPLETE);
     let completion = if !has_no_objects {
-        ReplyCompletion::Later(urgency)
+        ReplyCompletion::Later { is_deferred }
     } else if reads_then
-        && urgency == Urgency::Urgent
+        && !is_deferred
         && !needs_thread
         && state.work.is_empty()
         && !matches!(state.stack.frames.last(), Some(Frame::Ended(_)))
@@ -150,7 +151,7 @@ fn begin_reply(
         ReplyCompletion::ReadAtOnce
     } else {
         if let Some(ticket) = state.spare_ticket.take() {
-            let wake = thread.complete_reply(&mut process, ticket, urgency);
+            let wake = thread.complete_reply(&mut process, ticket, is_deferred);
             // It never names the thread, which is awake.
             wakes_pollers = matches!(wake, ThreadWake::Pollers);
         }

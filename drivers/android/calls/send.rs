@@ -11,7 +11,6 @@ use crate::{
         report,
         tell,
         translate::{copy_in, unwritable, Route},
-        urgency_of_completion,
         Sender, //
     },
     common::{
@@ -36,7 +35,7 @@ use crate::{
         priority_rules::Priority, //
     },
     range_alloc::CallKind,
-    thread::{Thread, ThreadState, Urgency, WaitState},
+    thread::{Thread, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{self, Code, CompletionRead, Work, WorkTicket}, //
 };
@@ -382,8 +381,7 @@ fn queue_oneway(
         answer = Return::TransactionPendingFrozen;
         report(sender, request, CallType::Oneway, to, answer);
     }
-    let urgency = urgency_of_completion(request, Urgency::DeferredOneway);
-    thread.queue_return_code(ticket, answer, urgency);
+    thread.queue_return_code(ticket, answer);
     Ok(())
 }
 

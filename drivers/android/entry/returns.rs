@@ -21,7 +21,7 @@ use crate::{
     priority,
     process::StateGuard,
     pure::priority_rules::Priority,
-    thread::{Thread, Urgency, WaitState},
+    thread::{Thread, WaitState},
     work::Wake, //
 };
 use kernel::{
@@ -214,7 +214,7 @@ fn stop_outside_of_pool(thread: &Thread) {
 fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
     let mut process = thread.process.state.lock();
     let ticket = thread.state.access_mut(&mut process).spare_ticket.take();
-    match ticket.map(|ticket| thread.complete_reply(&mut process, ticket, Urgency::Urgent)) {
+    match ticket.map(|ticket| thread.complete_reply(&mut process, ticket, false)) {
         Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
         None => drop(process),
     }

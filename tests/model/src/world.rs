@@ -30,7 +30,7 @@ state! {
     #[derive(Copy)] enum Level { Called { id: Id, is_completed: bool }, Serving { node: N, path: &'static [N] } }
     /// A call; `path` is the nodes that are called in the course of it.
     pub struct Transaction {
-        id: Id, node: N, path: &'static [N], is_oneway: bool, is_deferred: bool, is_served: bool, frame: FrameId, content: Content,
+        id: Id, node: N, path: &'static [N], is_oneway: bool, is_served: bool, frame: FrameId, content: Content,
     }
     /// The fields from `levels` on are the program's: completions of oneway calls and replies that it has not read, whether it waits for them,
     /// whether the call that it serves has made its own call, what it has to do next, and how far it is.
@@ -53,7 +53,7 @@ state! {
     /// What a task does next.
     pub enum Step {
         FindWaitingThread(Transaction, Waiter), ExpectReplyLate(Transaction, Option<Waiter>), Submit(Transaction, Option<Waiter>),
-        PushReserved(Transaction, T), GiveUpCall(FrameId, Error), QueueReturnCode(Urgency), EndReply { has_failed: bool }, ReturnToCaller(Transaction),
+        PushReserved(Transaction, T), GiveUpCall(FrameId, Error), QueueReturnCode, EndReply { has_failed: bool }, ReturnToCaller(Transaction),
         EndOneway(N), EndCall(N), EndTransaction(P), Read(Option<bool>, bool), Deliver(Transaction), DropPendingCall,
         EndThread(T), EndThreads(P), Orphan(N), PopWork(P), Lower(P, N), Register(K, Option<FreezeEvent>), Notify(K, Option<FreezeEvent>),
         Unregister(K), Clear(K), Cancel(K), Freeze(P), WaitForTransactions(P, Attempt, bool), AreIdle(P, Attempt), Complete(P, Attempt, bool), Thaw(P),
@@ -179,11 +179,11 @@ impl World {
         let p = own.process;
         own.at += usize::from(own.levels.is_empty() && op.is_some());
         match (own.levels.last().copied(), op) {
-            (Some(Level::Serving { path, .. }), _) if !path.is_empty() && !own.has_called => self.call(s, t, path, None),
+            (Some(Level::Serving { path, .. }), _) if !path.is_empty() && !own.has_called => self.call(s, t, path, false),
             (Some(Level::Serving { node, .. }), _) => self.reply(s, t, node),
             (Some(Level::Called { .. }), _) | (None, None) => self.read(s, t, None, false),
-            (None, Some(Op::Call(path))) => self.call(s, t, path, None),
-            (None, Some(Op::Oneway(path, is_deferred))) => self.call(s, t, path, Some(*is_deferred)),
+            (None, Some(Op::Call(path))) => self.call(s, t, path, false),
+            (None, Some(Op::Oneway(path))) => self.call(s, t, path, true),
             (None, Some(Op::Clear(k))) => self.then(t, [Unregister(*k), Clear(*k)]),
             (None, Some(Op::Drop(n))) => { self.processes[p].handles[*n] = false; self.then(t, self.drop_handle(p, *n)); }
             (None, Some(Op::Request(k))) => {
@@ -249,10 +249,7 @@ impl Thread {
         self.levels.is_empty() && !self.waits && !self.has_unread_error && self.to_free.is_none() && self.to_confirm.is_none()
     }
     fn is_available(&self) -> bool { self.stack.frames.last().is_none() && (self.work.is_empty() || self.urgency == Urgency::Deferred) }
-    fn ends_wait(&self) -> bool {
-        let waits_for_reply = matches!(self.stack.frames.last(), Some(Frame::Outgoing { .. }));
-        self.urgency == Urgency::Urgent || (self.urgency == Urgency::Deferred && !waits_for_reply)
-    }
+    fn ends_wait(&self) -> bool { self.urgency == Urgency::Urgent }
     fn pop_work(&mut self) -> Option<Work> {
         let popped = self.work.pop_front();
         if self.work.is_empty() { self.urgency = Urgency::None; }
@@ -311,9 +308,15 @@ impl World {
         let kept = if own.pending_calls == 0 { own.stack.pop_ended() } else { None };
         if let Some(outcome) = kept { self.push_to_thread(t, Work::Outcome(outcome)); }
     }
-    fn complete_reply(&mut self, t: T) {
-        self.threads[t].unread += 1;
-        self.push_to_thread(t, Work::Completion);
+    fn complete_reply(&mut self, s: &Setup, t: T) {
+        let own = &mut self.threads[t];
+        own.unread += 1;
+        if s.defers && (own.work.is_empty() || own.urgency == Urgency::Deferred) {
+            own.urgency = Urgency::Deferred;
+            own.push(Work::Completion);
+        } else {
+            self.push_to_thread(t, Work::Completion);
+        }
         self.queue_kept_outcome(t);
     }
     fn end_transaction(&mut self, p: P) { let wake = self.processes[p].freeze.end_transaction(); self.wake_freezers(p, wake); }

@@ -202,7 +202,7 @@ bitflags::bitflags! {
         const CLEAR_BUF = 0x20;
         /// Supersede an equal call that waits for a frozen process.
         const UPDATE_TXN = 0x40;
-        /// The completion of a reply or a oneway call alone ends no wait (Linux 7.4).
+        /// The completion of a reply ends no wait (Linux 7.4).
         const DEFER_COMPLETE = 0x80;
         const _ = !0;
     }

@@ -122,7 +122,7 @@ enum transaction_flags {
 	TF_ACCEPT_FDS	= 1 << 4,	/* the reply may carry open files */
 	TF_CLEAR_BUF	= 1 << 5,	/* zero the buffer when it is freed */
 	TF_UPDATE_TXN	= 1 << 6,	/* replace the same call, if queued */
-	TF_DEFER_COMPLETE = 1 << 7,	/* the completion alone ends no wait */
+	TF_DEFER_COMPLETE = 1 << 7,	/* a reply's completion ends no wait */
 };
 
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `TF_DEFER_COMPLETE` of Linux 7.4: the completion of a reply or a oneway call ends no wait.
+//! `TF_DEFER_COMPLETE` of Linux 7.4: the completion of a reply ends no wait.
 
 use super::limits::Limit;
 use super::*;
@@ -85,42 +85,25 @@ case!(oneway_by_accident_while_serving, ["TXN-33", "TXN-16"], |t| {
     manager.free(&manager.wait_call());
 });
 
-case!(oneway_by_accident_of_a_reader_that_cannot_wait, ["TXN-33", "WR-5"], pair, |_t, (server, client)| {
+case!(oneway_by_accident_before_a_call, ["TXN-33", "TXN-16"], pair, |_t, (server, client)| {
     client.send(|c| c.transaction(&flagged_oneway(&client)));
-    client.nonblocking(true);
-    assert_eq!(client.read_once(), [COMPLETE]);
+    client.start_transaction(&client.place(0, 0, &empty()));
+    assert_eq!(client.finish_read(), [COMPLETE, COMPLETE], "it does not wait for the reply");
     server.free(&server.wait_call());
+    server.free(&server.wait_call());
+    server.answer(&client, &empty());
 });
 
-case!(oneway_comes_with_the_outcome_of_a_call, ["TXN-33", "TXN-18"], pair, |t, (server, client)| {
-    client.send(|c| c.transaction(&flagged_oneway(&client)));
-    client.start_call(0, 0, &empty());
-    let waits = t.ours_alone(NO_FLAG, client.actor.is_blocked());
-    server.free(&server.wait_call());
-    server.free(&server.wait_call());
-    server.reply(&empty());
-    if waits {
-        let items = client.finish_read();
-        assert!(matches!(items[..], [COMPLETE, COMPLETE, Return::Reply(_)]), "{items:?}");
-    } else {
-        client.wait_reply();
-    }
-});
-
-case!(oneway_and_reply_of_one_write, ["TXN-33"], |t| {
+case!(reply_behind_a_oneway_call_is_not_deferred, ["TXN-33"], |t| {
     let (server, other, client) = (t.manager(), t.server(), t.client());
     let handle = give_in_a_call(&server, &other, FlatBinderObject::binder(0x10, 0x20));
     server.free(&client.call(&server, 0, 0, &empty()));
     let mut commands = stream(|c| c.transaction(&flagged(server.place_oneway(handle, 0, &empty()))));
     commands.reply(&flagged(server.place(0, 0, &empty())));
     server.start(&commands);
+    assert_eq!(server.finish_read(), [COMPLETE, COMPLETE]);
     client.wait_reply();
     other.free(&other.wait_call());
-    if t.ours_alone(NO_FLAG, server.actor.is_blocked()) {
-        client.start_blocking_call(0, 0, &empty());
-        server.free(&completions_and_call(&server.finish_read(), 2));
-        server.answer(&client, &empty());
-    }
 });
 
 case!(reply_during_a_call, ["TXN-33", "TXN-26"], |t| {

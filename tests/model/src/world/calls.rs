@@ -5,14 +5,14 @@
 use super::*;
 
 impl World {
-    pub(super) fn call(&mut self, s: &Setup, t: T, path: &'static [N], oneway: Option<bool>) {
+    pub(super) fn call(&mut self, s: &Setup, t: T, path: &'static [N], is_oneway: bool) {
         let (node, own) = (path[0], &mut self.threads[t]);
-        let (target, is_oneway, mut frame, mut caller) = (self.nodes[node].owner, oneway.is_some(), FrameId::NONE, None);
+        let (target, mut frame, mut caller) = (self.nodes[node].owner, FrameId::NONE, None);
         own.calls += 1;
         let id = (t, own.calls);
-        match oneway {
-            Some(is_deferred) => (own.owed, own.waits) = (own.owed + 1, !is_deferred),
-            None => own.levels.push(Level::Called { id, is_completed: false }),
+        match is_oneway {
+            true => (own.owed, own.waits) = (own.owed + 1, true),
+            false => own.levels.push(Level::Called { id, is_completed: false }),
         }
         if !self.processes[own.process].handles[node] { return self.queue_error(t, Error::Failed); }
         if self.processes[target].has_ended { return self.queue_error(t, Error::Dead); }
@@ -26,8 +26,8 @@ impl World {
         }
         let Some(buffers) = &mut self.processes[target].buffers else { return self.then(t, [GiveUpCall(frame, Error::Dead)]) };
         *buffers += 1;
-        let (path, is_deferred, content) = (&path[1..], oneway == Some(true), Content::Draft);
-        self.route(s, t, Transaction { id, node, path, is_oneway, is_deferred, is_served: false, frame, content }, caller);
+        let (path, content) = (&path[1..], Content::Draft);
+        self.route(s, t, Transaction { id, node, path, is_oneway, is_served: false, frame, content }, caller);
     }
 
     /// Goes on to look for the thread of the target that waits for the outcome of the chain of calls.
@@ -55,8 +55,7 @@ impl World {
         if let Some(error) = error { self.give_back_buffer(target); return self.then(t, [GiveUpCall(call.frame, error)]); }
         self.processes[target].freeze.outstanding += 1;
         if call.is_oneway {
-            let is_deferred = call.is_deferred && admission == Admission::Accepted;
-            self.then(t, [QueueReturnCode(if is_deferred { Urgency::Deferred } else { Urgency::Urgent })]);
+            self.then(t, [QueueReturnCode]);
             self.nodes[n].oneways += 1;
         }
         let awaits_turn = call.is_oneway && replace(&mut self.nodes[n].counts.is_busy, true);
@@ -76,12 +75,12 @@ impl World {
     pub(super) fn reply(&mut self, s: &Setup, t: T, node: N) {
         let own = &mut self.threads[t];
         own.levels.pop();
-        (own.owed, own.waits) = (own.owed + 1, true);
+        (own.owed, own.waits) = (own.owed + 1, !s.defers);
         let begun = if s.has_objects { own.stack.begin_reply() } else { own.stack.pop_incoming() };
         let Some(mut reply) = begun else { return self.check(LOST, false) };
-        let reads_at_once = !s.has_objects && own.work.is_empty() && !matches!(own.stack.frames.last(), Some(Frame::Ended(_)));
+        let reads_at_once = !s.has_objects && !s.defers && own.work.is_empty() && !matches!(own.stack.frames.last(), Some(Frame::Ended(_)));
         let (p, caller) = (own.process, reply.id.0);
-        if reads_at_once { self.was_told(t, None, None); } else if !s.has_objects { self.complete_reply(t); }
+        if reads_at_once { self.was_told(t, None, None); } else if !s.has_objects { self.complete_reply(s, t); }
         self.end_transaction(p);
         self.free_buffer(p, node);
         // `fill_reply`

@@ -93,15 +93,10 @@ impl World {
                 if own.stack.pop_outgoing(frame) { own.last = CompletionRead::Withdrawn; }
                 self.queue_error(t, error);
             }
-            QueueReturnCode(Urgency::Urgent) => self.push_to_thread(t, Work::Code),
-            QueueReturnCode(deferred) => {
-                let own = &mut self.threads[t];
-                own.urgency = if own.work.is_empty() || own.urgency == deferred { deferred } else { Urgency::Urgent };
-                own.push(Work::Code);
-            }
+            QueueReturnCode => self.push_to_thread(t, Work::Code),
             EndReply { has_failed } => {
                 self.threads[t].stack.end_reply();
-                if has_failed { self.queue_error(t, Error::Complete); self.queue_kept_outcome(t); } else { self.complete_reply(t); }
+                if has_failed { self.queue_error(t, Error::Complete); self.queue_kept_outcome(t); } else { self.complete_reply(s, t); }
             }
             ReturnToCaller(call) => self.return_to_caller(s, task, call),
             EndOneway(n) => self.begin_next_oneway(n),
