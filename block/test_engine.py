@@ -29,7 +29,7 @@ panics: the write fails
 panics: the server has ended by signal 6
 thirty: 0 failed
 distant: 0 failed
-distant: much faster if all wait at a time
+distant: many at a time
 """
 
 

@@ -1,35 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk whose data are far away: each access takes 20 ms, while others go on.
+//! A disk whose data are far away: each access takes 20 ms, or as many as are given, while others go on. Says how many
+//! are under way, whenever these are more than before.
 
 use block_engine::{AsyncStorage, Disk, Durability, Error};
 use smol::Timer;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Result;
 use std::time::Duration;
 
-const WAY: Duration = Duration::from_millis(20);
+struct Distant {
+    data: RefCell<Vec<u8>>,
+    way: Duration,
+    under_way: Cell<usize>,
+    most: Cell<usize>,
+}
 
-struct Distant(RefCell<Vec<u8>>);
+impl Distant {
+    async fn travel(&self) {
+        self.under_way.set(self.under_way.get() + 1);
+        if self.under_way > self.most {
+            self.most.set(self.under_way.get());
+            eprintln!("{}", self.most.get());
+        }
+        Timer::after(self.way).await;
+        self.under_way.set(self.under_way.get() - 1);
+    }
+}
 
 impl AsyncStorage for Distant {
     fn size(&self) -> u64 {
-        self.0.borrow().len() as u64
+        self.data.borrow().len() as u64
     }
 
     async fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        Timer::after(WAY).await;
-        into.copy_from_slice(&self.0.borrow()[at as usize..][..into.len()]);
+        self.travel().await;
+        into.copy_from_slice(&self.data.borrow()[at as usize..][..into.len()]);
         Ok(())
     }
 
     async fn write(&self, at: u64, from: &[u8], _: Durability) -> Result<()> {
-        Timer::after(WAY).await;
-        self.0.borrow_mut()[at as usize..][..from.len()].copy_from_slice(from);
+        self.travel().await;
+        self.data.borrow_mut()[at as usize..][..from.len()].copy_from_slice(from);
         Ok(())
     }
 }
 
 fn main() -> std::result::Result<(), Error> {
-    let distant = Distant(RefCell::new(vec![0; 64 << 20]));
+    let way = std::env::args().nth(1).map_or(20, |way| way.parse().expect("milliseconds"));
+    let distant = Distant {
+        data: RefCell::new(vec![0; 64 << 20]),
+        way: Duration::from_millis(way),
+        under_way: Cell::new(0),
+        most: Cell::new(0),
+    };
     Disk::default().serve_async(distant, |path| println!("{}", path.display()))
 }
