@@ -26,7 +26,7 @@ use crate::{
         node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},
         priority_rules::{NodeFlags, NodePriority}, //
     },
-    thread::{Thread, Urgency},
+    thread::Thread,
     transaction::{CallStage, Content, Transaction, TransactionBox},
     work::{Wake, Work}, //
 };
@@ -440,10 +440,6 @@ impl Node {
         // It wakes nobody: it waits until the thread reads something else (contract LOOP-10).
         let sender = sender.state.access_mut(owner);
         sender.push(Work::Node(self.clone()));
-        // A completion behind it is not deferred.
-        if sender.has_only_deferred() {
-            sender.urgency = Urgency::None;
-        }
     }
 
     /// Takes the node update out of whichever queue it is in, if it is in one. `next` is the thread

@@ -122,8 +122,8 @@ pub(crate) enum WaitState {
 pub(crate) enum Urgency {
     /// Nothing in `work` ends a wait (contract LOOP-10).
     None,
-    /// `work` has only completions of replies that their senders have deferred: the thread can take
-    /// the work of the process (contract TXN-33).
+    /// `work` begins with completions of replies that their senders have deferred, and nothing in it
+    /// ends a wait: the thread can take the work of the process (contract TXN-33).
     Deferred,
     /// Something in `work` ends a wait.
     Urgent,
@@ -153,7 +153,7 @@ impl ThreadState {
         self.stack.frames.last().is_none() && (self.work.is_empty() || self.has_only_deferred())
     }
 
-    /// Returns whether its work consists of deferred completions.
+    /// Returns whether its work begins with deferred completions, and nothing in it ends a wait.
     pub(crate) fn has_only_deferred(&self) -> bool {
         self.urgency == Urgency::Deferred
     }

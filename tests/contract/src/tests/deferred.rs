@@ -149,19 +149,6 @@ case!(node_update_is_read_with_its_completion, ["TXN-33", "NODE-7"], serving, |_
     client.wait_reply();
 });
 
-case!(node_update_behind_a_deferred_completion, ["TXN-33", "NODE-7"], |t| {
-    let (server, other, client) = (t.manager(), t.server(), t.client());
-    let handle = give_in_a_call(&server, &other, FlatBinderObject::binder(0x10, 0x20));
-    server.free(&client.call(&server, 0, 0, &empty()));
-    server.send(|c| c.transaction(&flagged(server.place_oneway(handle, 0, &empty()))));
-    let id = BinderPtrCookie { ptr: 0x30, cookie: 0x40 };
-    let data = object(FlatBinderObject::binder(id.ptr, id.cookie));
-    server.start(&stream(|c| c.reply(&flagged(server.place(0, 0, &data)))));
-    assert_eq!(server.finish_read(), [COMPLETE, Return::Increfs(id), Return::Acquire(id), COMPLETE]);
-    client.wait_reply();
-    other.free(&other.wait_call());
-});
-
 case!(frozen_receiver_is_not_deferred, ["TXN-33", "TXN-16"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     assert_eq!(freezer.freeze(0), Ok(()));
