@@ -122,8 +122,8 @@ pub(crate) enum WaitState {
 pub(crate) enum Urgency {
     /// Nothing in `work` ends a wait (contract LOOP-10).
     None,
-    /// `work` begins with completions of replies that their senders have deferred, and nothing in it
-    /// ends a wait: the thread can take the work of the process (contract TXN-33).
+    /// `work` begins with completions of replies that their senders have deferred, and has nothing
+    /// that ends a wait: the thread can take the work of the process (contract TXN-33).
     Deferred,
     /// Something in `work` ends a wait.
     Urgent,
