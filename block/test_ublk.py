@@ -48,9 +48,9 @@ def test_some_of_the_kernels():
 
 
 def kills(count, name=parts.GUEST):
-    """What is printed when so many servers are killed in a guest, as many of each kind."""
+    """What is printed when at least so many servers are killed in a guest, as many of each kind."""
     files = parts.with_liburing("kills", parts.HERE / "ublk/kills.c")
-    return _run(f"{count} killed servers", ["-c", f"insmod /lab/ublk_rust.ko && /lab/kills {count // _KINDS} && rmmod ublk_rust"], files, name)
+    return _run(f"{count} killed servers", ["-c", f"insmod /lab/ublk_rust.ko && /lab/kills {-(-count // _KINDS)} && rmmod ublk_rust"], files, name)
 
 
 def _run(title, words, files, name=parts.GUEST):
