@@ -31,28 +31,32 @@ unsafe extern "C" {
     fn sched_setaffinity(pid: i32, size: usize, mask: *const u64) -> i32;
 }
 
+#[derive(Clone, Copy)]
+enum Direction {
+    Read,
+    Write,
+    ByChance,
+}
+
 /// A way of accesses.
 #[derive(Clone, Copy)]
 struct Way {
-    reads: bool,
-    writes: bool,
+    direction: Direction,
     is_random: bool,
 }
 
 impl Way {
     fn of(word: &str) -> Option<Self> {
-        let in_order = word.strip_prefix("rand");
-        let (reads, writes) = match in_order.unwrap_or(word) {
-            "read" => (true, false),
-            "write" => (false, true),
-            "readwrite" => (true, true),
+        let behind = word.strip_prefix("rand");
+        let direction = match behind.unwrap_or(word) {
+            "read" => Direction::Read,
+            "write" => Direction::Write,
+            "readwrite" => Direction::ByChance,
             _ => return None,
         };
-        let is_random = in_order.is_some();
         Some(Self {
-            reads,
-            writes,
-            is_random,
+            direction,
+            is_random: behind.is_some(),
         })
     }
 }
@@ -77,7 +81,12 @@ impl Access {
             true => self.area.start + self.chance % self.places() * size,
             false => self.next,
         };
-        match self.way.writes && (!self.way.reads || self.chance >> 63 == 0) {
+        let writes = match self.way.direction {
+            Direction::Read => false,
+            Direction::Write => true,
+            Direction::ByChance => self.chance >> 63 == 0,
+        };
+        match writes {
             true => self.device.write_all_at(self.buffer, place)?,
             false => self.device.read_exact_at(self.buffer, place)?,
         }
@@ -95,8 +104,7 @@ impl Access {
     /// Memory behind the area exists from now on, and so do caches and free lists.
     fn warm_up(&mut self) -> Result<()> {
         let way = Way {
-            reads: false,
-            writes: true,
+            direction: Direction::Write,
             is_random: false,
         };
         let way = std::mem::replace(&mut self.way, way);
