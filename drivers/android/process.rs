@@ -40,7 +40,7 @@ use crate::{
     },
     thread::{Thread, Urgency, WaitState},
     transaction::TransactionBox,
-    work::{ThreadWake, Wake, Work, WorkQueue}, //
+    work::{ThreadWake, Wake, Work, WorkQueue, WorkTicket}, //
 };
 use core::mem;
 use kernel::{
@@ -153,6 +153,10 @@ pub(crate) struct ProcessState {
     /// Debug ids for the calls and replies that its threads make. A counter that all processes
     /// write would be a cache line that moves between the CPUs of all calls.
     pub(crate) debug_ids: NumberBlock,
+    /// A transaction for the next call of a thread, which then need not be allocated.
+    pub(crate) spare_transaction: Option<TransactionBox>,
+    /// A place in a queue for the next return code of a thread, for the same reason.
+    pub(crate) spare_ticket: Option<WorkTicket>,
     /// The nodes that the process offers, by the pointer in their name.
     pub(crate) nodes: LinkedTree<Node>,
     /// A node that the process has forgotten, and to which nothing else refers, for the next object
@@ -198,6 +202,8 @@ impl ProcessState {
             work: WorkQueue::numbered(),
             queued_calls: 0,
             debug_ids: NumberBlock::default(),
+            spare_transaction: None,
+            spare_ticket: None,
             nodes: LinkedTree::new(),
             spare_node: None,
             delivered_deaths: LinkedTree::new(),

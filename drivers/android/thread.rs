@@ -50,7 +50,6 @@ pub(crate) struct Thread {
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
-    /// Closed once the thread has ended.
     pub(crate) task: ThreadPid,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
@@ -95,10 +94,6 @@ pub(crate) struct ThreadState {
     /// takes that call.
     pub(crate) raised_from: SavedPriority,
     pub(crate) extended_error: ExtendedError,
-    /// A transaction for the next call, which then need not be allocated.
-    pub(crate) spare_transaction: Option<TransactionBox>,
-    /// A place in the queue for the next return code, for the same reason.
-    pub(crate) spare_ticket: Option<WorkTicket>,
 }
 
 /// The work that a thread waits for while it sleeps in the driver.
@@ -143,8 +138,6 @@ impl ThreadState {
             unread_error: Return::Ok,
             urgency: Urgency::None,
             extended_error: no_error(0),
-            spare_transaction: None,
-            spare_ticket: None,
         }
     }
 
@@ -315,15 +308,15 @@ impl Thread {
         }
     }
 
-    /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply). A reply
-    /// that has failed stops the commands behind it like any command that fails (contract WR-2).
+    /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply), or
+    /// whose completion was to be read at once. A reply that has failed stops the commands behind it like any command that fails (contract WR-2).
     /// Otherwise the completion is deferred if `is_deferred`. To be called with no lock held.
     #[cold]
     pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, is_deferred: bool) {
         let mut process = self.process.state.lock();
         let mut ticket = None;
         if !has_failed {
-            ticket = self.state.access_mut(&mut process).spare_ticket.take();
+            ticket = process.spare_ticket.take();
             if ticket.is_none() {
                 drop(process);
                 ticket = work::new_ticket().ok();

@@ -327,6 +327,22 @@ impl Transaction {
 }
 
 impl TransactionBox {
+    /// Makes it a transaction of this caller, if it is that of another thread of the process. It is
+    /// not in use. No lock may be held.
+    #[inline(always)] // Mostly the same thread makes one call after the other.
+    pub(crate) fn of_caller(mut self, caller: &Arc<Thread>) -> Self {
+        let is_callers = |of: &Arc<Thread>| Arc::ptr_eq(of, caller);
+        if !self.caller.as_ref().is_some_and(is_callers) {
+            self.set_caller(caller);
+        }
+        self
+    }
+
+    #[cold]
+    fn set_caller(&mut self, caller: &Arc<Thread>) {
+        self.caller = Some(caller.clone());
+    }
+
     /// Frees a oneway call whose place a newer one has taken.
     #[cold]
     pub(crate) fn supersede(mut self) {

@@ -19,12 +19,11 @@
 
 use super::{
     link::HasField,
-    pid::{current_address, ThreadPid}, //
+    pid::{current_number, ThreadPid}, //
 };
-use crate::kernel_ext::once::{read_once, write_once};
+use crate::kernel_ext::once::{read_once, read_once_u64, write_once, write_once_u64};
 use core::{
     cell::UnsafeCell,
-    ffi::c_void,
     marker::PhantomData,
     ptr, //
 };
@@ -49,19 +48,21 @@ const PLACES: usize = 4;
 ///
 /// # Invariants
 ///
-/// While no lock is held: `record` is there if `pid` is not null.
+/// While no lock is held: `record` is there if `task` is not [`FREE`].
 struct CallerSlot<R> {
-    /// The address of the `struct pid` of the task, only to be compared; null if the slot is free.
-    pid: Atomic<*mut c_void>,
+    /// The number of the task, or [`FREE`].
+    task: Atomic<u64>,
     record: UnsafeCell<Option<Arc<R>>>,
 }
+
+/// The number of no task, in a free slot.
+const FREE: u64 = 0;
 
 impl<R> CallerSlot<R> {
     /// Returns a free slot.
     const fn free() -> Self {
-        // INVARIANT: `pid` is null.
         Self {
-            pid: Atomic::new(ptr::null_mut()),
+            task: Atomic::new(FREE),
             record: UnsafeCell::new(None),
         }
     }
@@ -72,15 +73,12 @@ type Slots<R> = [CallerSlot<R>; SLOTS];
 
 /// The records of some of the tasks that call into a file, a field of its private data.
 ///
-/// A record has to keep the [`ThreadPid`] of its task until it is removed, or the file is released:
-/// otherwise another task might find it.
-///
 /// # Invariants
 ///
 /// - `slots` is null, or from a box, to which it is the pointer that counts.
 /// - The slots are made and written only under `changes`. The record of one that is not free is
-///   written only when no task whose `struct pid` is at that address has an [`Operation`] of which
-///   it has borrowed the record.
+///   written only when no task of that number has an [`Operation`] of which it has borrowed the
+///   record.
 /// - They are taken only when the file is released, or with exclusive access.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Records<R> {
@@ -120,17 +118,17 @@ impl<R> Records<R> {
         (!slots.is_null()).then(|| unsafe { KBox::from_raw(slots) })
     }
 
-    /// Returns a slot where the record of the task may be whose `struct pid` is at `task`: one of
-    /// this `pid`, which is the same, or null for a free slot.
+    /// Returns a slot where the record of `task` may be: one with this `number`, which is that of
+    /// the task, or [`FREE`].
     #[inline(always)]
-    fn find(&self, task: *mut c_void, pid: *mut c_void) -> Option<&CallerSlot<R>> {
+    fn find(&self, task: u64, number: u64) -> Option<&CallerSlot<R>> {
         // ORDERING: Pairs with `claim`. SAFETY: By the type invariants there are slots if this is
         // not null; `take_slots`, which ends them, is called when nobody has borrowed any.
         let slots = unsafe { self.slots.load(Acquire).as_ref() }?;
-        // Such structs lie at least as far apart as this.
-        let first = task.addr() >> 6;
+        // CAST: The lowest bits are enough.
+        let first = task as usize % SLOTS;
         let mut places = (0..PLACES).map(|next| &slots[(first + next) % SLOTS]);
-        places.find(|slot| read_once(&slot.pid) == pid)
+        places.find(|slot| read_once_u64(&slot.task) == number)
     }
 
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
@@ -147,9 +145,9 @@ impl<R> Records<R> {
                 self.slots.store(KBox::into_raw(slots), Release);
             }
         }
-        let pid = current_address();
-        let free = match self.find(pid, pid) {
-            None => self.find(pid, ptr::null_mut()),
+        let task = current_number();
+        let free = match self.find(task, task) {
+            None => self.find(task, FREE),
             Some(_) => None,
         };
         if let Some(slot) = free {
@@ -157,38 +155,32 @@ impl<R> Records<R> {
             unsafe { *slot.record.get() = Some(record) };
             // ORDERING: Without the lock the record is read by this task alone.
             // INVARIANT: The record is there.
-            write_once(&slot.pid, pid);
+            write_once_u64(&slot.task, task);
         }
         drop(changing);
         drop(spare);
     }
 
-    /// Removes the record of a task that does not exist any more; does nothing if it does. Returns
-    /// whether the task has no record here, so that its name may be closed. No lock may be held.
-    pub(crate) fn remove_gone(&self, task: &ThreadPid) -> bool {
-        if !task.is_gone() {
-            let _changing = self.changes.lock();
-            let pid = task.address();
-            return self.find(pid, pid).is_none();
+    /// Removes the record of a task that does not exist any more; does nothing if it does. No lock
+    /// may be held.
+    pub(crate) fn remove_gone(&self, task: &ThreadPid) {
+        if task.is_gone() {
+            // SAFETY: No other task gets the number, and this one has been in its last call.
+            drop(unsafe { self.remove(task.number()) });
         }
-        // SAFETY: As long as `task` is not closed no other task gets that `struct pid`, and this
-        // one has been in its last call.
-        drop(unsafe { self.remove(task.address()) });
-        true
     }
 
-    /// Removes the record of the task whose `struct pid` is at `pid`, and returns it.
+    /// Removes the record of the task of this number, and returns it.
     ///
     /// # Safety
     ///
-    /// No such task may have borrowed its record.
-    unsafe fn remove(&self, pid: *mut c_void) -> Option<Arc<R>> {
+    /// The task must not have borrowed its record.
+    unsafe fn remove(&self, task: u64) -> Option<Arc<R>> {
         let changing = self.changes.lock();
-        let slot = self.find(pid, pid)?;
-        // ORDERING: Before the record is dropped, and with it the `struct pid`, at whose address a
-        // later task may find its own: what frees and allocates memory passes that on. INVARIANT:
-        // The slot is free before the lock is released.
-        write_once(&slot.pid, ptr::null_mut());
+        let slot = self.find(task, task)?;
+        // ORDERING: No task compares the number later. INVARIANT: The slot is free before the lock
+        // is released.
+        write_once_u64(&slot.task, FREE);
         // SAFETY: The lock is held, and the caller promises that nobody has borrowed it.
         let record = unsafe { (*slot.record.get()).take() };
         drop(changing);
@@ -258,10 +250,10 @@ impl<'a, T> Operation<'a, T> {
     where
         T: HasField<Records<R>>,
     {
-        let pid = current_address();
-        let slot = self.opened.field().find(pid, pid)?;
+        let task = current_number();
+        let slot = self.opened.field().find(task, task)?;
         // SAFETY: The slot is that of the calling task. The task has put the record there itself,
-        // or a task that has ended has, whose `struct pid` it took over by executing a program.
+        // or a task that has ended has, whose number it took over by executing a program.
         // Nobody writes it as long as the result exists: the slot is not free; `give_up_record`
         // needs this operation for itself; the task exists; and so does this operation.
         unsafe { (*slot.record.get()).as_ref() }
@@ -274,6 +266,6 @@ impl<'a, T> Operation<'a, T> {
     {
         // SAFETY: By the type invariants the task has no other operation, and by the exclusive
         // borrow it has borrowed nothing of this one.
-        drop(unsafe { self.opened.field().remove(current_address()) });
+        drop(unsafe { self.opened.field().remove(current_number()) });
     }
 }

@@ -4,22 +4,22 @@
 //! namespaces.
 //!
 //! A reference to a `task_struct` keeps some KiB for as long as it is held, also after the task has
-//! exited. A reference to its `struct pid` keeps that alone, and the task can be found through it
-//! until it is freed. While it is held no other task has the same `struct pid`, however soon the
-//! number is reused: therefore comparing pointers identifies a task. (A thread that executes
-//! another program takes over the `struct pid` of the thread group's leader, and has that from then
-//! on, as everywhere in the kernel.)
+//! exited. A thread is named by a number that no other thread gets, which keeps nothing. Its task
+//! is found by that, or by a pointer while the thread [waits](ThreadPid::while_asleep). (A thread
+//! that executes another program takes over the number of the thread group's leader, and has that
+//! from then on, as everywhere in the kernel.)
 //!
-//! A `struct pid` keeps its pid namespace, and through that a user namespace and what its user may
-//! have. Therefore a name can be [closed](ThreadPid::close) before the object that has it is freed.
-//! After that it names nothing.
+//! A thread group is named by a reference to its `struct pid`. That keeps its pid namespace, and
+//! through that a user namespace and what its user may have. Therefore the name can be
+//! [closed](GroupPid::close) before the object that has it is freed. After that it names nothing.
 
 use super::{
-    once::read_once,
+    once::{read_once, write_once},
     sched::{self, WakeHint}, //
 };
 use core::ptr::{self, NonNull};
 use kernel::{
+    current,
     error::{to_result, Result},
     ffi::{c_int, c_void},
     sync::{
@@ -30,18 +30,19 @@ use kernel::{
 };
 
 // Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
-// of the calling task, compare pointers, or accept any number. They read the pointer in a
-// `CountedPid` (a `GroupPid` is one) once, in a section in which no grace period of RCU ends. So by
-// the invariants the pointer is null, or stays valid for as long as they use it. A `UserNamespace`
-// is valid by its invariants, and keeps its parent. All may be called in any context.
+// of the calling task, compare pointers, or accept any number. They read the pointer of a `GroupPid`
+// once, in a section in which no grace period of RCU ends. So by its invariants the pointer is
+// null, or stays valid for as long as they use it. A `UserNamespace` is valid by its invariants,
+// and keeps its parent. All may be called in any context.
 unsafe extern "C" {
     /// Finds out what [`WakeHint::Sync`] means to the scheduler. At the module's initialisation.
     #[link_name = "kernel_ext_wake_init"]
     pub(crate) safe fn init();
 
-    /// Returns the address of the `struct pid` of the calling thread, only to be compared.
-    #[link_name = "kernel_ext_pid_current"]
-    pub(crate) safe fn current_address() -> *mut c_void;
+    /// Returns a number of the calling thread, not 0, that no other thread gets as long as the
+    /// kernel runs.
+    #[link_name = "kernel_ext_thread_number"]
+    pub(crate) safe fn current_number() -> u64;
 
     /// Returns a number of the calling thread's group that no other group gets as long as the
     /// kernel runs.
@@ -64,13 +65,13 @@ unsafe extern "C" {
     pub(crate) safe fn number_for_current(group: &GroupPid) -> i32;
 
     safe fn kernel_ext_preempt_disable();
-    safe fn kernel_ext_pid_of_thread() -> *mut c_void;
+    safe fn kernel_ext_current() -> *mut c_void;
+    safe fn kernel_ext_thread_is_exiting(number: u64, nr: i32) -> bool;
+    safe fn kernel_ext_thread_is_gone(number: u64, nr: i32) -> bool;
+    safe fn kernel_ext_thread_task(number: u64, nr: i32) -> *mut c_void;
     safe fn kernel_ext_pid_of_group() -> *mut c_void;
     safe fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
-    safe fn kernel_ext_pid_is_exiting(place: &CountedPid) -> bool;
-    safe fn kernel_ext_pid_is_gone(place: &CountedPid) -> bool;
-    safe fn kernel_ext_pid_task(place: &CountedPid) -> *mut c_void;
-    safe fn kernel_ext_pid_may_signal(place: &CountedPid) -> c_int;
+    safe fn kernel_ext_pid_may_signal(group: &GroupPid) -> c_int;
     /// Returns the number of a user in the user namespace of the calling task, as
     /// [`Kuid`](kernel::task::Kuid) does, but at no cost in the first one.
     pub(crate) safe fn kernel_ext_uid_here(uid: u32) -> u32;
@@ -78,34 +79,125 @@ unsafe extern "C" {
 
     fn put_pid(pid: *mut c_void);
     fn kernel_ext_pid_put_later(pid: *mut c_void);
-    fn kernel_ext_pid_wake_and_enable(place: &CountedPid, is_sync: bool);
+    fn kernel_ext_wake_and_enable(sleeper: &Atomic<*mut c_void>, is_sync: bool);
     fn kernel_ext_user_ns_get(ns: *mut c_void);
     fn kernel_ext_user_ns_put(ns: *mut c_void);
 }
 
-/// A counted `struct pid`, until it is closed.
+/// The name of a thread.
+///
+/// # Invariants
+///
+/// `sleeper` is null, or a task that has written it and is in [`Self::while_asleep`].
+pub(crate) struct ThreadPid {
+    number: u64,
+    /// The number of the thread in the initial pid namespace, which others may get after it.
+    nr: i32,
+    sleeper: Atomic<*mut c_void>,
+}
+
+// SAFETY: Threads share numbers and an atomic pointer, to a task only as the invariants say.
+unsafe impl Send for ThreadPid {}
+// SAFETY: As above.
+unsafe impl Sync for ThreadPid {}
+
+impl ThreadPid {
+    /// Returns the name of the calling thread.
+    pub(crate) fn current() -> Self {
+        // INVARIANT: Null.
+        Self {
+            number: current_number(),
+            nr: current!().pid(),
+            sleeper: Atomic::new(ptr::null_mut()),
+        }
+    }
+
+    /// Returns the number, which no other thread gets.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns whether no thread has this name, now or later. All actions of the thread come before
+    /// a result of `true`.
+    pub(crate) fn is_gone(&self) -> bool {
+        kernel_ext_thread_is_gone(self.number, self.nr)
+    }
+
+    /// Returns whether this names the calling thread.
+    pub(crate) fn is_current(&self) -> bool {
+        self.number == current_number()
+    }
+
+    /// Returns whether the thread is exiting or gone: it is in no system call any more, and makes
+    /// no other. In any context.
+    pub(crate) fn is_exiting(&self) -> bool {
+        kernel_ext_thread_is_exiting(self.number, self.nr)
+    }
+
+    /// Returns the task of the thread, unless it is gone. In any context.
+    pub(crate) fn task(&self) -> Option<ARef<Task>> {
+        let task = NonNull::new(kernel_ext_thread_task(self.number, self.nr))?;
+        // SAFETY: The function has taken a reference, which the result owns; `Task` is transparent
+        // over `task_struct`.
+        Some(unsafe { ARef::from_raw(task.cast()) })
+    }
+
+    /// Runs `wait`, in which the calling thread, which has this name, sleeps. Others can
+    /// [wake](Self::wake_after) it meanwhile.
+    #[inline(always)]
+    pub(crate) fn while_asleep<T>(&self, wait: impl FnOnce() -> T) -> T {
+        // INVARIANT: The calling task is in this function.
+        write_once(&self.sleeper, kernel_ext_current());
+        let result = wait();
+        // INVARIANT: Null. If another task has written the pointer since, that one is not woken:
+        // then two have this name, and the type permits any of them to miss a wake-up.
+        write_once(&self.sleeper, ptr::null_mut());
+        result
+    }
+
+    /// Releases `locks`, and makes the thread runnable if it is in [`Self::while_asleep`], in
+    /// [`sched::sleep`] or interruptibly asleep elsewhere, where a wake-up without a cause has to
+    /// be expected; otherwise does nothing. The calling task is not preempted in between, see
+    /// [`unpreempted_if`](sched::unpreempted_if).
+    ///
+    /// Takes the scheduler's locks: the caller must hold no other lock of its own.
+    #[inline]
+    pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
+        // The counterpart is the last step of the function below.
+        kernel_ext_preempt_disable();
+        drop(locks);
+        sched::expect_unpreempted();
+        // SAFETY: Preemption is disabled as above. By the type invariants a task that the pointer
+        // names has not exited when it is read, and a task is freed after a grace period, which
+        // does not end in the section in which the function reads and uses the pointer.
+        unsafe { kernel_ext_wake_and_enable(&self.sleeper, hint == WakeHint::Sync) };
+    }
+}
+
+/// The name of a thread group: a process, as user space calls it; until it is closed.
 ///
 /// # Invariants
 ///
 /// `self.0` is null, or a valid `struct pid` to which this owns a reference. That reference is put
 /// when a grace period of RCU has ended since the pointer became null, or with `self`.
 #[repr(transparent)]
-struct CountedPid(Atomic<*mut c_void>);
+pub(crate) struct GroupPid(Atomic<*mut c_void>);
 
 // SAFETY: A `struct pid` is counted atomically, and may be used and put by any thread.
-unsafe impl Send for CountedPid {}
+unsafe impl Send for GroupPid {}
 // SAFETY: Threads share an atomic pointer and a `struct pid`, which any thread may use.
-unsafe impl Sync for CountedPid {}
+unsafe impl Sync for GroupPid {}
 
-impl CountedPid {
-    /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
-    #[inline(always)]
-    fn address(&self) -> *mut c_void {
-        read_once(&self.0)
+impl GroupPid {
+    /// Returns the name of the calling thread's group.
+    pub(crate) fn current() -> Self {
+        // INVARIANT: The calling thread's group has a `struct pid`; the result owns the reference.
+        Self(Atomic::new(kernel_ext_pid_of_group()))
     }
 
-    /// Puts the reference, after a grace period. Does nothing if that was done before.
-    fn close(&self) {
+    /// Ends the name, because nobody needs it any more: it names no group from now on, and keeps
+    /// nothing. Does nothing if that was done before. Sleeps; no lock may be held.
+    pub(crate) fn close(&self) {
         // ORDERING: The grace period orders the end of the `struct pid` behind all uses.
         // INVARIANT: Null.
         let pid = self.0.xchg(ptr::null_mut(), ordering::Relaxed);
@@ -115,113 +207,38 @@ impl CountedPid {
             unsafe { kernel_ext_pid_put_later(pid) };
         }
     }
-}
-
-impl Drop for CountedPid {
-    fn drop(&mut self) {
-        let pid = self.address();
-        if !pid.is_null() {
-            // SAFETY: By the type invariants `self` owns a reference to put.
-            unsafe { put_pid(pid) };
-        }
-    }
-}
-
-/// The name of a thread.
-pub(crate) struct ThreadPid(CountedPid);
-
-impl ThreadPid {
-    /// Returns the name of the calling thread.
-    pub(crate) fn current() -> Self {
-        // INVARIANT: The calling thread has a `struct pid`; the result owns the reference.
-        Self(CountedPid(Atomic::new(kernel_ext_pid_of_thread())))
-    }
 
     /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
-    pub(crate) fn address(&self) -> *mut c_void {
-        self.0.address()
-    }
-
-    /// Ends the name, because nobody needs it any more: it names no thread from now on, and keeps
-    /// nothing. Sleeps; no lock may be held.
-    pub(crate) fn close(&self) {
-        self.0.close();
-    }
-
-    /// Returns whether no thread has this name, now or later. All actions of the thread come before
-    /// a result of `true`.
-    pub(crate) fn is_gone(&self) -> bool {
-        kernel_ext_pid_is_gone(&self.0)
-    }
-
-    /// Returns whether this names the calling thread.
-    pub(crate) fn is_current(&self) -> bool {
-        self.address() == current_address()
-    }
-
-    /// Returns whether the thread is exiting or gone: it is in no system call any more, and makes
-    /// no other. In any context.
-    pub(crate) fn is_exiting(&self) -> bool {
-        kernel_ext_pid_is_exiting(&self.0)
-    }
-
-    /// Returns the task of the thread, unless it is gone. In any context.
-    pub(crate) fn task(&self) -> Option<ARef<Task>> {
-        let task = NonNull::new(kernel_ext_pid_task(&self.0))?;
-        // SAFETY: The function has taken a reference, which the result owns; `Task` is transparent
-        // over `task_struct`.
-        Some(unsafe { ARef::from_raw(task.cast()) })
-    }
-
-    /// Releases `locks`, and makes the thread runnable if it sleeps in
-    /// [`sched::sleep`], or interruptibly elsewhere by now, where a wake-up
-    /// without a cause has to be expected; otherwise does nothing. The calling task is not
-    /// preempted in between, see [`unpreempted_if`](sched::unpreempted_if).
-    ///
-    /// Takes the scheduler's locks: the caller must hold no other lock of its own.
-    #[inline]
-    pub(crate) fn wake_after(&self, locks: impl Sized, hint: WakeHint) {
-        // The counterpart is the last step of the function below.
-        kernel_ext_preempt_disable();
-        drop(locks);
-        sched::expect_unpreempted();
-        // SAFETY: Preemption is disabled as above.
-        unsafe { kernel_ext_pid_wake_and_enable(&self.0, hint == WakeHint::Sync) };
-    }
-}
-
-/// The name of a thread group: a process, as user space calls it.
-#[repr(transparent)]
-pub(crate) struct GroupPid(CountedPid);
-
-impl GroupPid {
-    /// Returns the name of the calling thread's group.
-    pub(crate) fn current() -> Self {
-        // INVARIANT: The calling thread's group has a `struct pid`; the result owns the reference.
-        Self(CountedPid(Atomic::new(kernel_ext_pid_of_group())))
-    }
-
-    /// Ends the name, as [`ThreadPid::close`] does.
-    pub(crate) fn close(&self) {
-        self.0.close();
+    fn address(&self) -> *mut c_void {
+        read_once(&self.0)
     }
 
     /// Returns whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
-        kernel_ext_pid_is_current_group(self.0.address())
+        kernel_ext_pid_is_current_group(self.address())
     }
 
     /// Returns whether `other` names the same group; `false` if either is closed.
     pub(crate) fn is_that_of(&self, other: &Self) -> bool {
-        let address = self.0.address();
-        !address.is_null() && address == other.0.address()
+        let address = self.address();
+        !address.is_null() && address == other.address()
     }
 
     /// Succeeds if the calling thread may signal the group. It may if it belongs to the group, has
     /// the same user as `kill(2)` compares them, or has `CAP_KILL` in the user namespace of the
     /// group. Fails with `EPERM`, or with `ESRCH` if the group is gone. In any context.
     pub(crate) fn may_signal(&self) -> Result {
-        to_result(kernel_ext_pid_may_signal(&self.0))
+        to_result(kernel_ext_pid_may_signal(self))
+    }
+}
+
+impl Drop for GroupPid {
+    fn drop(&mut self) {
+        let pid = self.address();
+        if !pid.is_null() {
+            // SAFETY: By the type invariants `self` owns a reference to put.
+            unsafe { put_pid(pid) };
+        }
     }
 }
 

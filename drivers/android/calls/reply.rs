@@ -121,9 +121,10 @@ fn begin_reply(
     let id = process.debug_ids.next(take_debug_ids);
     // If so, the completion is queued, and read as any other work: that requests the thread.
     let needs_thread = process.needs_thread(thread);
+    let has_ticket = process.spare_ticket.is_some();
     let state = thread.state.access_mut(&mut process);
     state.extended_error = no_error(id);
-    let has_no_objects = request.offsets_size == 0 && state.spare_ticket.is_some();
+    let has_no_objects = request.offsets_size == 0 && has_ticket;
     let transaction = if has_no_objects {
         state.stack.pop_incoming()
     } else {
@@ -150,7 +151,7 @@ fn begin_reply(
         wakes_pollers = state.looper.polls() && process.pollers_have_to_look();
         ReplyCompletion::ReadAtOnce
     } else {
-        if let Some(ticket) = state.spare_ticket.take() {
+        if let Some(ticket) = process.spare_ticket.take() {
             let wake = thread.complete_reply(&mut process, ticket, is_deferred);
             // It never names the thread, which is awake.
             wakes_pollers = matches!(wake, ThreadWake::Pollers);

@@ -147,12 +147,12 @@ fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Fail
 
 /// A call whose data is not copied yet.
 struct Begun {
-    /// The spare transaction of the thread, if it has one, so that none need be allocated.
+    /// The spare transaction of the process, if it has one, so that none need be allocated.
     spare: Option<TransactionBox>,
     /// The frame on the stack of the caller, if it has one already: then the completion of the call
     /// is queued.
     frame: Option<FrameId>,
-    /// A place for the completion, if the thread has one and does not use it yet.
+    /// A place for the completion, if the process had one and it is not used yet.
     ticket: Option<WorkTicket>,
     /// The thread of the target that waits for the outcome of this chain of calls, if one exists.
     route: Option<Waiter>,
@@ -192,14 +192,16 @@ fn begin_call(
         Some(Frame::Incoming(served)) => served.waiter(),
         Some(_) => return (id, Err(Failure::new(Reason::ReplyAwaited, EPROTO))),
     };
-    let spare = state.spare_transaction.take();
-    let mut ticket = state.spare_ticket.take();
+    let has_room = state.stack.frames.has_room();
+    let spare = process.spare_transaction.take();
+    let mut ticket = process.spare_ticket.take();
     let mut frame = None;
     // Node updates of nodes that the data names are queued before the completion of the call
     // (contract NODE-7). They are not known before the data is translated; a call without objects
     // has none.
-    if state.stack.frames.has_room() && request.offsets_size == 0 {
+    if has_room && request.offsets_size == 0 {
         if let Some(ticket) = ticket.take() {
+            let state = thread.state.access_mut(&mut process);
             frame = Some(expect_reply(state, ticket, target));
         }
     }
@@ -243,7 +245,7 @@ fn draft(
     kind: CallKind,
 ) -> Result<TransactionBox, Failure> {
     let mut transaction = match spare {
-        Some(spare) => spare,
+        Some(spare) => spare.of_caller(sender.thread),
         None => Transaction::new(sender.thread)?,
     };
     transaction.describe(id, request);
@@ -334,7 +336,7 @@ fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Nod
     let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state.access_mut(&mut process);
     state.extended_error = no_error(id);
-    let ticket = state.spare_ticket.take();
+    let ticket = process.spare_ticket.take();
     drop(process);
     if let Err(failure) = queue_oneway(sender, request, node, id, ticket) {
         let receiver = Some((&**node.owner(), None));

@@ -100,7 +100,7 @@ fn write_work<'a>(
     is_common: bool,
     output: &mut ReadBuffer<'_>,
 ) -> Result<Written<'a>> {
-    // The thread keeps the place of the work for the next one. A surplus place is dropped without
+    // The process keeps the place of the work for the next one. A surplus place is dropped without
     // the lock.
     let surplus = match work {
         Work::Call(call) => {
@@ -121,8 +121,10 @@ fn write_work<'a>(
                 // An outcome is one of the two.
                 other => other.free(),
             }
-            let spare = &mut thread.state.access_mut(&mut process).spare_transaction;
-            spare.replace(outcome).map(Work::Outcome)
+            process
+                .spare_transaction
+                .replace(outcome)
+                .map(Work::Outcome)
         }
         Work::Code(ticket) => {
             if let Code::Return(answer) = *ticket {
@@ -136,8 +138,7 @@ fn write_work<'a>(
                     write_once(&thread.has_unread_error, false);
                 }
             }
-            let spare = &mut thread.state.access_mut(&mut process).spare_ticket;
-            spare.replace(ticket).map(Work::Code)
+            process.spare_ticket.replace(ticket).map(Work::Code)
         }
         other => return Ok(write_other_work(thread, process, other, output)),
     };
@@ -375,9 +376,8 @@ fn deliver_reply<'a>(
         sender_euid: outcome.sender_euid,
         buffer,
     };
-    let own = thread.state.access_mut(&mut process);
-    let polls = own.looper.polls();
-    let surplus = own.spare_transaction.replace(outcome);
+    let polls = thread.state.access_mut(&mut process).looper.polls();
+    let surplus = process.spare_transaction.replace(outcome);
     let WakeFreezers(wakes_freezers) = process.freeze.end_transaction();
     let needs_thread = process.needs_thread(thread);
     if wakes_freezers || (polls && process.pollers_have_to_look()) {

@@ -115,7 +115,7 @@ pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RET
 /// lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    let written = begin(io).inspect_err(|_| queue_completion(thread, &sent))?;
+    let written = begin(io).inspect_err(|_| thread.end_reply(sent.has_failed, false))?;
     trace::wait_for_work(|| {
         let has_calls = thread.is_calling(&thread.process.state.lock());
         (false, has_calls, true)
@@ -184,10 +184,13 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         } else {
             own.wait_state = WaitState::ForOwnWork;
         }
-        process = sched::sleep(process);
-        while thread.state.access_mut(&mut process).wait_state == WaitState::Reserved {
-            thread.process.waiters.wait(&mut process);
-        }
+        process = thread.task.while_asleep(|| {
+            let mut process = sched::sleep(process);
+            while thread.state.access_mut(&mut process).wait_state == WaitState::Reserved {
+                thread.process.waiters.wait(&mut process);
+            }
+            process
+        });
         process.set_wait_state(thread, WaitState::Awake);
     }
 }
@@ -205,21 +208,6 @@ fn stop_outside_of_pool(thread: &Thread) {
         ffi::user_error_happened();
         // A signal ends the wait. The thread handles it when it waits for work.
         let _ = ffi::wait_while_stopped();
-    }
-}
-
-/// Queues the completion of a reply that was to be read at once, in the place that the thread has
-/// kept for it.
-#[cold]
-fn queue_completion(thread: &Arc<Thread>, sent: &ReplySent) {
-    let mut process = thread.process.state.lock();
-    let ticket = thread.state.access_mut(&mut process).spare_ticket.take();
-    match ticket.map(|ticket| thread.complete_reply(&mut process, ticket, false)) {
-        Some(wake) => wake.after(process, &thread.process, WakeHint::Anywhere),
-        None => drop(process),
-    }
-    if sent.has_failed {
-        thread.stop_until_completion();
     }
 }
 

@@ -16,6 +16,7 @@
 #include <linux/sched.h>
 #include <linux/sched/prio.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
@@ -72,17 +73,18 @@ bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
 
 /* The calling task: rust/kernel/pid.rs */
 
-struct pid *kernel_ext_pid_current(void)
+struct task_struct *kernel_ext_current(void)
 {
-	return task_pid(current);
+	return current;
 }
 
-/* Return a reference to the pid of the calling thread, or of its thread group. */
-struct pid *kernel_ext_pid_of_thread(void)
+/* That of the thread's pidfds. */
+u64 kernel_ext_thread_number(void)
 {
-	return get_pid(task_pid(current));
+	return task_pid(current)->ino;
 }
 
+/* Returns a reference to the pid of the calling thread's group. */
 struct pid *kernel_ext_pid_of_group(void)
 {
 	return get_pid(task_tgid(current));
@@ -163,30 +165,40 @@ void kernel_ext_pid_put_later(struct pid *pid)
 	call_rcu(&later->rcu, put_now);
 }
 
+/* Returns the thread of a number, which has or had the pid @nr, under RCU; NULL if it is gone. */
+static struct task_struct *thread_of(u64 number, pid_t nr)
+{
+	struct pid *pid = find_pid_ns(nr, &init_pid_ns);
+
+	if (!pid || pid->ino != number)
+		return NULL;
+	return pid_task(pid, PIDTYPE_PID);
+}
+
 /* Returns whether the thread is exiting, or gone. */
-bool kernel_ext_pid_is_exiting(struct pid *const *place)
+bool kernel_ext_thread_is_exiting(u64 number, pid_t nr)
 {
 	struct task_struct *task;
 	bool exiting;
 
 	rcu_read_lock();
-	task = pid_task(READ_ONCE(*place), PIDTYPE_PID);
+	task = thread_of(number, nr);
 	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
 	rcu_read_unlock();
 	return exiting;
 }
 
 /*
- * Returns whether no thread has the pid, now or later. The actions of the last one happened before.
- * A thread that executes a program takes over the pid of its group's leader in one step, so a pid
- * that has lost its thread gets no other.
+ * Returns whether no thread has the number, now or later. The actions of the last one happened
+ * before. A thread that executes a program takes over the pid of its group's leader in one step,
+ * so a pid that has lost its thread gets no other.
  */
-bool kernel_ext_pid_is_gone(struct pid *const *place)
+bool kernel_ext_thread_is_gone(u64 number, pid_t nr)
 {
 	bool gone;
 
 	rcu_read_lock();
-	gone = !pid_task(READ_ONCE(*place), PIDTYPE_PID);
+	gone = !thread_of(number, nr);
 	rcu_read_unlock();
 	if (!gone)
 		return false;
@@ -196,13 +208,15 @@ bool kernel_ext_pid_is_gone(struct pid *const *place)
 }
 
 /* Returns a reference to the thread; NULL if it is gone. */
-struct task_struct *kernel_ext_pid_task(struct pid *const *place)
+struct task_struct *kernel_ext_thread_task(u64 number, pid_t nr)
 {
 	struct task_struct *task;
 
-	rcu_read_lock_sched();
-	task = get_pid_task(READ_ONCE(*place), PIDTYPE_PID);
-	rcu_read_unlock_sched();
+	rcu_read_lock();
+	task = thread_of(number, nr);
+	if (task)
+		get_task_struct(task);
+	rcu_read_unlock();
 	return task;
 }
 
@@ -280,24 +294,24 @@ void kernel_ext_wake_init(void)
 }
 
 /*
- * Wakes the thread if it sleeps, and undoes kernel_ext_preempt_disable(). @is_sync: the calling
- * task is about to sleep. A section without preemption excludes the end of a grace period, and is
- * cheaper than rcu_read_lock() in a kernel that preempts RCU.
+ * Wakes the task at a place, if there is one and it sleeps, and undoes
+ * kernel_ext_preempt_disable(). @is_sync: the calling task is about to sleep. A section without
+ * preemption excludes the end of a grace period, and is cheaper than rcu_read_lock() in a kernel
+ * that preempts RCU.
  */
-void kernel_ext_pid_wake_and_enable(struct pid *const *place, bool is_sync)
+void kernel_ext_wake_and_enable(struct task_struct *const *sleeper, bool is_sync)
 {
 	struct wait_queue_entry entry;
 	struct task_struct *task;
-	struct pid *pid;
 
 	/* Under PREEMPT_RT the section begins here. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_disable();
-	pid = READ_ONCE(*place);
-	do_each_pid_task(pid, PIDTYPE_PID, task) {
+	task = READ_ONCE(*sleeper);
+	if (task) {
 		init_waitqueue_entry(&entry, task);
 		default_wake_function(&entry, TASK_INTERRUPTIBLE, is_sync ? sync_flags : 0, NULL);
-	} while_each_pid_task(pid, PIDTYPE_PID, task);
+	}
 	preempt_enable();
 }
 

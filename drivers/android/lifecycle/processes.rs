@@ -148,6 +148,8 @@ pub(crate) fn end_process(process: &Arc<Process>) {
         state.delivered_deaths.take_all(),
         state.spare_death.take(),
         state.spare_node.take(),
+        state.spare_transaction.take(),
+        state.spare_ticket.take(),
     );
     drop(state);
     drop(rest);

@@ -171,10 +171,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
     drop(process);
     drop(stack);
     while pass_on_work(thread) {}
-    // A call that the thread has made may keep the record for long, and a name keeps namespaces.
-    if thread.process.callers.remove_gone(&thread.task) {
-        thread.task.close();
-    }
+    thread.process.callers.remove_gone(&thread.task);
 }
 
 /// Restores the priority that a thread had before a call that it will not serve any more. Another
@@ -201,9 +198,13 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     write_once(&thread.has_ended, true);
     thread.counts.give_to_process();
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
+    // It would keep the record of the thread until another one makes a call.
+    let is_own = |spare: &mut TransactionBox| {
+        let caller = spare.caller.as_deref();
+        caller.is_some_and(|caller| core::ptr::eq(caller, thread))
+    };
+    let spare = process.spare_transaction.take_if(is_own);
     let state = thread.state.access_mut(&mut process);
-    // A call that the thread has made may keep its record for long.
-    let spare = (state.spare_transaction.take(), state.spare_ticket.take());
     let raised_from = state.raised_from.take();
     let wake = match state.looper.polls() && process.pollers_have_to_look() {
         true => ThreadWake::Pollers,

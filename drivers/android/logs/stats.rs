@@ -78,8 +78,8 @@ impl Sums {
                 sums.threads += 1;
                 sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
                 sums.completions += thread.completions.unread;
-                sums.spare_transactions += u32::from(thread.spare_transaction.is_some());
             });
+            sums.spare_transactions = state.spare_transaction.is_some().into();
             drop(state);
         }
         sums.codes = codes_of(process, &mut threads);
