@@ -373,7 +373,7 @@ impl Process {
         }
         let node = match delivered.node {
             Some(node) if delivered.is_oneway => {
-                node.end_oneway_use();
+                node.end_oneway_use(self);
                 None
             }
             node => node.map(NodeInUse),

@@ -246,10 +246,14 @@ fn step_as_holder(
     }
 }
 
-/// Notifies the holders of all death notifications of a node whose owner is dead, one by one
+/// Notifies the holders of all death notifications of a node of `owner`, which is dead, one by one
 /// (lesson R01). The first is `next`, which was taken out already; its flag is true if another one
 /// is left. Nothing can be registered any more. To be called with no lock held.
-pub(crate) fn notify_all(node: &Node, mut next: Option<(Arc<DeathNotification>, bool)>) {
+pub(crate) fn notify_all(
+    owner: &Process,
+    node: &Node,
+    mut next: Option<(Arc<DeathNotification>, bool)>,
+) {
     while let Some((notification, is_another_left)) = next {
         notification.notify(());
         if !is_another_left {
@@ -257,6 +261,6 @@ pub(crate) fn notify_all(node: &Node, mut next: Option<(Arc<DeathNotification>, 
         }
         // The number of holders is limited only by memory.
         sched::cond_resched();
-        next = node.pop_death_registration(&mut node.owner().state.lock());
+        next = node.pop_death_registration(&mut owner.state.lock());
     }
 }

@@ -152,8 +152,11 @@ impl FreezeNotification {
     /// notification is not registered. The reference that is dropped is not the last one, because
     /// the caller has one.
     fn unregister(self: &Arc<Self>, node: &Node) -> Option<RegistrationPlace> {
-        let mut owner = node.owner().state.lock();
-        let removed = owner.freeze_registrations.remove_node(&self.key(node))?;
+        let mut owner = node.state.lock();
+        let removed = owner
+            .of_owner()?
+            .freeze_registrations
+            .remove_node(&self.key(node))?;
         Some(removed.into_reservation())
     }
 
@@ -186,7 +189,9 @@ pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Resul
         return Err(EINVAL);
     }
     reference.freeze = Some(notification.clone());
-    let owner = reference.node.owner().clone();
+    let Some(owner) = reference.node.owner().get() else {
+        return Ok(());
+    };
     let mut state = owner.state.lock();
     // An owner that is dead will not be frozen any more.
     if read_once(&owner.has_ended) {

@@ -264,11 +264,8 @@ impl Process {
         let node = self
             .node_of_handle(handle, Strength::Strong)
             .ok_or(EINVAL)?;
-        let (strong_count, weak_count) = node
-            .state
-            .access(&node.owner().state.lock())
-            .counts
-            .totals();
+        let counts = node.counts();
+        let (strong_count, weak_count) = counts.totals();
         Ok(NodeInfoForRef {
             handle,
             strong_count,

@@ -6,7 +6,7 @@
 //! A node is in its owner's tree from the first time that the owner sends it until no reference to
 //! it exists and the owner has read so. Other processes hold it through the handles of
 //! [`crate::handles`]; an `Arc<Node>` alone keeps the memory, not the object. The state is guarded
-//! by the owner's state lock, also after the owner's death.
+//! by the owner's state lock and, once the owner has ended, by a lock in the owner's name.
 
 use crate::{
     common::{
@@ -17,10 +17,11 @@ use crate::{
     defs::{NodeDebugInfo, NodeName},
     kernel_ext::{
         link::{has_field, Branches, Keyed, Link, LinkedQueue, Unplaced},
-        owned_by::OwnedBy,
+        once::read_once,
+        owned_by::{Locked, OwnedBy, Severable},
         sched::{self, WakeHint}, //
     },
-    process::{Process, ProcessState},
+    process::{Pid, Process, ProcessName, ProcessState},
     pure::{
         freeze_state::WakeFreezers,
         node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},
@@ -52,8 +53,11 @@ pub(crate) struct Node {
     /// Its place in the owner's tree, in which no other node has its name.
     place: Branches,
     /// The state that changes, and the process that offers the node.
-    pub(crate) state: OwnedBy<NodeState, Process, ProcessState>,
+    pub(crate) state: OwnedBy<NodeState, ProcessName, Process, ProcessState>,
 }
+
+/// The lock that guards the state of a node, held.
+pub(crate) type LockedNode<'a> = Locked<'a, Process, ProcessState>;
 
 has_field!(impl for Node, link: Link);
 has_field!(impl for Node, place: Branches);
@@ -106,9 +110,8 @@ pub(crate) struct NodeInUse(pub(crate) Arc<Node>);
 impl NodeInUse {
     /// Ends the use. No lock may be held.
     pub(crate) fn end(self) {
-        let mut owner = self.0.owner().state.lock();
-        let wake = self.0.end_use_locked(&mut owner);
-        wake.after(owner, self.0.owner(), WakeHint::Anywhere);
+        self.0
+            .lower(Fell::Use, |counts| counts.drop_local(Strength::Strong));
     }
 }
 
@@ -129,15 +132,32 @@ impl Node {
             counted: Some(Counted::new(Kind::Node)),
             link: Link::new(),
             place: Branches::new(),
-            state: OwnedBy::new(owner.clone(), state),
+            state: OwnedBy::new(owner.name.clone(), state),
         });
         Ok(Unplaced::new(UniqueArc::init(node, GFP_KERNEL)?))
     }
 
-    /// Returns the process that offers it.
-    #[inline(always)] // It is a field.
-    pub(crate) fn owner(&self) -> &Arc<Process> {
+    /// Returns the reference to the process that offers it.
+    #[inline(always)]
+    pub(crate) fn owner(&self) -> &Severable<Process> {
         self.state.owner()
+    }
+
+    /// Returns whether that process has ended, or is ending.
+    pub(crate) fn is_dead(&self) -> bool {
+        let has_ended = |owner: Option<&Process>| owner.is_none_or(|it| read_once(&it.has_ended));
+        self.owner().with(has_ended)
+    }
+
+    /// Returns the pid of the process that offers it, or did.
+    pub(crate) fn pid_of_owner(&self) -> Pid {
+        self.state.name().pid
+    }
+
+    /// Returns the counts at this time. No lock may be held.
+    pub(crate) fn counts(&self) -> NodeCounts {
+        let mut locked = self.state.lock();
+        self.state.in_lock(&mut locked).counts.clone()
     }
 
     /// Removes a [pin](NodeCounts::pin).
@@ -151,8 +171,8 @@ impl Node {
     /// Fails if the handle by which the sender names the node was dropped in the meantime, and the
     /// owner may have read that.
     pub(crate) fn add_local(&self, strength: Strength) -> Result<(), Uncounted> {
-        let mut owner = self.owner().state.lock();
-        self.state.access_mut(&mut owner).counts.add_local(strength)
+        let mut owner = self.state.lock();
+        self.state.in_lock(&mut owner).counts.add_local(strength)
     }
 
     /// Removes a local count: a buffer of the owner no longer names the node in its data.
@@ -163,11 +183,14 @@ impl Node {
     /// Ends a call for this node whose buffer was not delivered: removes its local count, and
     /// stops counting it for the owner. To be called with no lock held.
     pub(crate) fn end_call(self: &Arc<Self>) {
-        let mut owner = self.owner().state.lock();
+        let mut locked = self.state.lock();
+        let Some(owner) = locked.of_owner() else {
+            // Nothing is counted for it any more.
+            return;
+        };
         let WakeFreezers(wakes_freezers) = owner.freeze.end_transaction();
-        let wake = self.end_use_locked(&mut owner);
-        let process = self.owner();
-        process.unlock_and_wake(owner, &wake, WakeHint::Anywhere, wakes_freezers);
+        let wake = self.end_use_locked(owner);
+        after_change(locked, &wake, wakes_freezers);
     }
 
     /// Counts a handle for the node: as a new ref, as a strong one, or both.
@@ -181,8 +204,8 @@ impl Node {
         strength: Strength,
         sender: Option<&Arc<Thread>>,
     ) -> Result<(), Uncounted> {
-        let mut owner = self.owner().state.lock();
-        let state = self.state.access_mut(&mut owner);
+        let mut locked = self.state.lock();
+        let state = self.state.in_lock(&mut locked);
         let strong = strength == Strength::Strong;
         let is_unused = strong && sender.is_none() && !state.counts.has_strong();
         if state.counts.life == Life::Forgotten || is_unused {
@@ -190,7 +213,9 @@ impl Node {
         }
         state.counts.raise(is_new, strong)?;
         if let (Some(sender), true) = (sender, state.counts.life == Life::Known) {
-            self.queue_for_sender(&mut owner, sender, strong);
+            if let Some(owner) = locked.of_owner() {
+                self.queue_for_sender(owner, sender, strong);
+            }
         }
         Ok(())
     }
@@ -255,8 +280,8 @@ impl Node {
     /// Registers a death notification, whose place is free. Returns `false` if the node is dead
     /// already.
     pub(crate) fn add_death_registration(&self, notification: &Arc<DeathNotification>) -> bool {
-        let mut owner = self.owner().state.lock();
-        let state = self.state.access_mut(&mut owner);
+        let mut locked = self.state.lock();
+        let state = self.state.in_lock(&mut locked);
         if state.counts.life == Life::Orphaned {
             return false;
         }
@@ -271,9 +296,9 @@ impl Node {
         &self,
         notification: &DeathNotification,
     ) -> Option<Arc<DeathNotification>> {
-        let mut owner = self.owner().state.lock();
+        let mut locked = self.state.lock();
         self.state
-            .access_mut(&mut owner)
+            .in_lock(&mut locked)
             .death_registrations
             .take(notification)
     }
@@ -324,22 +349,25 @@ impl Node {
     /// Ends the oneway call that the node is busy with, and queues the next one for the owner. To
     /// be called with no lock held.
     pub(crate) fn end_oneway(&self) {
-        let mut owner = self.owner().state.lock();
-        let wake = self.begin_next_oneway(&mut owner);
-        wake.after(owner, self.owner(), WakeHint::Anywhere);
+        let mut locked = self.state.lock();
+        // Those that wait for an owner that has ended are dropped.
+        if let Some(owner) = locked.of_owner() {
+            let wake = self.begin_next_oneway(owner);
+            after_change(locked, &wake, false);
+        }
     }
 
-    /// The same, and then ends the use of the node by that call, whose buffer is freed. To be
-    /// called with no lock held.
+    /// The same, and then ends the use of the node by that call, whose buffer is freed by `process`,
+    /// the owner. To be called with no lock held.
     #[inline(never)] // All commands would have its stack frame.
-    pub(crate) fn end_oneway_use(self: &Arc<Self>) {
-        let mut owner = self.owner().state.lock();
+    pub(crate) fn end_oneway_use(self: &Arc<Self>, process: &Process) {
+        let mut owner = process.state.lock();
         let wake = self.begin_next_oneway(&mut owner);
         let update = self.end_use_locked(&mut owner);
         sched::unpreempted_if(wake.is_needed() || update.is_needed(), || {
             drop(owner);
-            wake.now(self.owner(), WakeHint::Anywhere);
-            update.now(self.owner(), WakeHint::Anywhere);
+            wake.now(process, WakeHint::Anywhere);
+            update.now(process, WakeHint::Anywhere);
         });
     }
 
@@ -362,9 +390,13 @@ impl Node {
     /// Applies `change`, which lowers counts in the way of `fell`, and does what follows from it.
     /// To be called with no lock held.
     fn lower(self: &Arc<Self>, fell: Fell, change: impl FnOnce(&mut NodeCounts)) {
-        let mut owner = self.owner().state.lock();
-        let wake = self.lower_locked(&mut owner, fell, change);
-        wake.after(owner, self.owner(), WakeHint::Anywhere);
+        let mut locked = self.state.lock();
+        let Some(owner) = locked.of_owner() else {
+            // No owner reads of it.
+            return change(&mut self.state.in_lock(&mut locked).counts);
+        };
+        let wake = self.lower_locked(owner, fell, change);
+        after_change(locked, &wake, false);
     }
 
     /// The same with the owner's state lock held. Returns the wake for what follows.
@@ -453,6 +485,21 @@ impl Node {
             None if self.link.is_used() => drop(owner.work.take(self)),
             None => {}
         }
+    }
+}
+
+/// Releases the lock of a node's owner and wakes what `wake` names, and the tasks that wait to
+/// freeze the owner if `wakes_freezers`.
+#[inline]
+fn after_change(locked: LockedNode<'_>, wake: &Wake, wakes_freezers: bool) {
+    let owner = match wake {
+        Wake::Pollers => locked.owner(),
+        _ if wakes_freezers => locked.owner(),
+        _ => None,
+    };
+    match owner {
+        None => wake.after_without_pollers(locked),
+        Some(owner) => owner.unlock_and_wake(locked, wake, WakeHint::Anywhere, wakes_freezers),
     }
 }
 

@@ -21,10 +21,10 @@ use crate::{
     handles::Handles,
     kernel_ext::{
         callers::Records,
-        closable::Closable,
         files::OpenFile,
         link::{has_field, LinkedTree},
         once::read_once,
+        owned_by::{After, Severable},
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
@@ -65,6 +65,37 @@ pub(crate) type Pid = i32;
 /// The state lock of a process, held.
 pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
 
+/// The name of a process: all that nodes and calls keep of it. They may exist long after its end,
+/// and so may what their holders need.
+#[pin_data]
+pub(crate) struct ProcessName {
+    /// The process, until it has ended.
+    pub(crate) process: Severable<Process>,
+    /// Its pid.
+    pub(crate) pid: Pid,
+    /// The lock of its nodes after that.
+    #[pin]
+    after: SpinLock<After>,
+}
+
+has_field!(impl for ProcessName, process: Severable<Process>);
+has_field!(impl for ProcessName, after: SpinLock<After>);
+
+// With its reference count as large as the kernel's allocator has room for before the next size.
+#[cfg(not(CONFIG_DEBUG_LOCK_ALLOC))]
+const _: () = assert!(size_of::<ProcessName>() <= 24);
+
+impl ProcessName {
+    fn new(pid: Pid) -> Result<Arc<Self>> {
+        let name = pin_init!(Self {
+            process: Severable::new(),
+            pid,
+            after <- new_spinlock!(After::new(), "ProcessName::after"),
+        });
+        Arc::pin_init(name, GFP_KERNEL)
+    }
+}
+
 /// An open file of a device.
 ///
 /// The state comes first, next to the reference count: see [`ProcessState`].
@@ -74,13 +105,15 @@ pub(crate) struct Process {
     /// The state of the process, its threads and its nodes, whose own state is bound to this lock.
     #[pin]
     pub(crate) state: SpinLock<ProcessState>,
+    /// What others keep of it.
+    pub(crate) name: Arc<ProcessName>,
     /// The device that was opened.
     pub(crate) context: Arc<Context>,
     /// The log of what is sent through that device.
     pub(crate) log: Arc<TransactionLog>,
     /// The file that it was opened as.
     pub(crate) file: OpenFile,
-    /// The thread group that opened it. Closed once the process has ended.
+    /// The thread group that opened it.
     pub(crate) group: GroupPid,
     /// The priority of its threads while they wait for a call: that of the task that opened the
     /// device.
@@ -88,11 +121,10 @@ pub(crate) struct Process {
     /// Unique among open files of devices, and ascending in the order of opening.
     pub(crate) opening: i64,
     /// The rights with which the device was opened. Security hooks are called with these, whichever
-    /// task makes a call later. Closed once the process has ended; a task that uses them at that
-    /// time keeps them until it is done.
-    pub(crate) credential: Closable<ARef<Credential>>,
-    /// Its counters of codes, apart from those of its threads. Closed once the process has ended.
-    pub(crate) code_counts: Closable<Arc<ProcessCounts>>,
+    /// task makes a call later.
+    pub(crate) credential: ARef<Credential>,
+    /// Its counters of codes, apart from those of its threads.
+    pub(crate) code_counts: Arc<ProcessCounts>,
     /// Its number among the processes that have ended, whose counters are added up, from 1 on; 0
     /// before.
     pub(crate) ended: Atomic<u64>,
@@ -416,19 +448,21 @@ impl Process {
         let buffers = Buffers::new(task.tgid())?;
         let code_counts = ProcessCounts::new()?;
         let log = context.log()?;
+        let name = ProcessName::new(task.tgid())?;
         let pages = PageRange::new(mm, pool, buffers.clone());
         let pages = Arc::pin_init(pages, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
                 log,
+                name,
                 context: context.clone(),
                 file: OpenFile::new(),
                 pid: task.tgid(),
                 group: GroupPid::current(),
                 default_priority: Priority(sched::of(None)),
                 opening,
-                credential: Closable::new(ARef::from(credential)),
-                code_counts: Closable::new(code_counts),
+                credential: ARef::from(credential),
+                code_counts,
                 ended: Atomic::new(0),
                 state <- new_spinlock!(ProcessState::new(), "Process::state"),
                 callers <- Records::new(),
@@ -472,16 +506,16 @@ impl Process {
     #[inline]
     pub(crate) fn unlock_and_wake(
         &self,
-        state: StateGuard<'_>,
+        locks: impl Sized,
         wake: &Wake,
         hint: WakeHint,
         wakes_waiters: bool,
     ) {
         if !wakes_waiters {
-            return wake.after(state, self, hint);
+            return wake.after(locks, self, hint);
         }
         sched::unpreempted_if(true, || {
-            drop(state);
+            drop(locks);
             wake.now(self, hint);
             sched::expect_unpreempted();
             self.waiters.notify_all();

@@ -460,8 +460,7 @@ void rust_binderfs_unregister(void)
 	/*
 	 * The last mount is gone, but a path walk under RCU may still read one
 	 * of its inodes, and our operations through that. Inodes are freed by
-	 * RCU: after all of those callbacks have run, no such walk is left. So
-	 * are the pids of processes that have ended, by callbacks of our own.
+	 * RCU: after all of those callbacks have run, no such walk is left.
 	 */
 	rcu_barrier();
 	unregister_chrdev_region(rust_binderfs_region, BINDERFS_MINORS);

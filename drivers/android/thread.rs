@@ -16,11 +16,12 @@ use crate::{
     kernel_ext::{
         link::{has_field, Link},
         once::{read_once, write_once},
-        pid::ThreadPid, //
-        sched::WakeHint,
+        owned_by::OwnedBy,
+        pid::ThreadPid,
+        sched::WakeHint, //
     },
     node::Node,
-    process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
+    process::{IdlePlace, Pid, Process, ProcessName, ProcessState, StateGuard},
     pure::{
         call_stack::CallStack,
         looper::Looper,
@@ -38,6 +39,48 @@ use kernel::{
     }, //
 };
 
+/// The name of a thread: all that a call keeps of its caller, which may exit long before the call
+/// ends.
+pub(crate) struct ThreadName {
+    /// The thread, from the time when its process has it until it has ended.
+    pub(crate) thread: OwnedBy<Option<Arc<Thread>>, ProcessName, Process, ProcessState>,
+    /// The kernel's number for it, in the initial pid namespace.
+    id: Pid,
+    /// Nothing can be queued for the thread any more. Set under the state lock.
+    has_ended: Atomic<bool>,
+}
+
+// With its reference count as large as the kernel's allocator has room for before the next size.
+const _: () = assert!(size_of::<ThreadName>() <= 24);
+
+impl ThreadName {
+    /// Returns the thread, unless it has ended. Takes the state lock of its process; no other one
+    /// may be held.
+    pub(crate) fn thread(&self) -> Option<Arc<Thread>> {
+        self.thread.in_lock(&mut self.thread.lock()).clone()
+    }
+
+    /// Returns the name of its process.
+    pub(crate) fn process(&self) -> &Arc<ProcessName> {
+        self.thread.name()
+    }
+
+    /// Returns whether nothing can be queued for the thread any more.
+    #[inline(always)]
+    pub(crate) fn has_ended(&self) -> bool {
+        read_once(&self.has_ended)
+    }
+
+    /// Names the thread, in the initial pid namespace.
+    #[inline(always)]
+    pub(crate) fn party(&self) -> Party {
+        Party {
+            pid: self.process().pid,
+            tid: self.id,
+        }
+    }
+}
+
 /// A thread of a process.
 ///
 /// The fields that others change when they queue work come first: one cache line holds them
@@ -49,6 +92,8 @@ pub(crate) struct Thread {
     pub(crate) state: LockedBy<ThreadState, ProcessState>,
     /// The process that it belongs to.
     pub(crate) process: Arc<Process>,
+    /// What the calls that it makes keep of it.
+    pub(crate) name: Arc<ThreadName>,
     /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
     pub(crate) task: ThreadPid,
     /// Its counters of codes.
@@ -57,8 +102,6 @@ pub(crate) struct Thread {
     error_place: Link,
     /// The kernel's number for it, in the initial pid namespace.
     pub(crate) id: Pid,
-    /// Nothing can be queued for the thread any more. Set under the state lock.
-    pub(crate) has_ended: Atomic<bool>,
     /// A flush requires the thread to return to user space, whatever it waits for.
     pub(crate) must_return: Atomic<bool>,
     /// A command that failed stops those behind it until the thread has read the error. Only the
@@ -199,13 +242,19 @@ impl Thread {
     /// Allocates the record of the calling task.
     pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
         let state = ThreadState::new();
-        let counts = process.code_counts.open().ok_or(ESRCH)?.clone();
+        let counts = process.code_counts.clone();
+        let id = current!().pid();
+        let name = ThreadName {
+            thread: OwnedBy::new(process.name.clone(), None),
+            id,
+            has_ended: Atomic::new(false),
+        };
         let thread = Self {
-            id: current!().pid(),
+            id,
+            name: Arc::new(name, GFP_KERNEL)?,
             process: process.clone(),
             task: ThreadPid::current(),
             state: LockedBy::new(&process.state, state),
-            has_ended: Atomic::new(false),
             must_return: Atomic::new(false),
             has_unread_error: Atomic::new(false),
             counts: ThreadCounts::new(counts)?,
@@ -222,6 +271,13 @@ impl Thread {
             pid: self.process.pid,
             tid: self.id,
         }
+    }
+
+    /// Records that nothing can be queued for the thread any more. Returns its reference to itself,
+    /// to be dropped without the lock; nothing if it has ended before.
+    pub(crate) fn close(&self, process: &mut ProcessState) -> Option<Arc<Self>> {
+        write_once(&self.name.has_ended, true);
+        self.name.thread.access_mut(process).take()
     }
 
     /// Returns whether the thread makes or serves a call.
@@ -370,7 +426,7 @@ impl Thread {
     /// behind it do not run before it has been read, so the place is free. Nobody reads it if the
     /// thread has ended.
     fn queue_error(self: &Arc<Self>, process: &mut ProcessState, answer: Return) -> ThreadWake<'_> {
-        if read_once(&self.has_ended) || self.error_place.is_used() {
+        if self.name.has_ended() || self.error_place.is_used() {
             return ThreadWake::Nobody;
         }
         write_once(&self.has_unread_error, true);

@@ -42,7 +42,7 @@ use crate::{
         node_counts::{Strength, Uncounted},
         priority_rules::Priority, //
     },
-    thread::Thread,
+    thread::{Thread, ThreadName},
     work::Work, //
 };
 use kernel::{
@@ -67,7 +67,7 @@ pub(crate) struct Transaction {
     pub(crate) sender_euid: Kuid,
     /// The thread that made the call. None of a oneway call that is queued: nobody waits for its
     /// outcome, and it keeps nothing of a sender that ends.
-    pub(crate) caller: Option<Arc<Thread>>,
+    pub(crate) caller: Option<Arc<ThreadName>>,
     /// The time when the call or its reply was sent.
     pub(crate) start: Ticks,
     /// The priority of the caller when it made the call.
@@ -131,8 +131,8 @@ pub(crate) enum CallStage {
 
 /// A thread that waited for the outcome of a call when it was looked up, and the frame in which it
 /// waits.
-pub(crate) struct Waiter {
-    pub(crate) thread: Arc<Thread>,
+pub(crate) struct Waiter<T> {
+    pub(crate) thread: T,
     pub(crate) frame: FrameId,
 }
 
@@ -153,7 +153,7 @@ impl Transaction {
             code: 0,
             flags: 0,
             sender_euid: Kuid::current_euid(),
-            caller: Some(caller.clone()),
+            caller: Some(caller.name.clone()),
             start: Ticks::now(),
             caller_priority: Priority::default(),
             saved_priority: Priority::default(),
@@ -187,7 +187,7 @@ impl Transaction {
     }
 
     /// Returns the thread that waits for the outcome, and its frame.
-    pub(crate) fn waiter(&self) -> Option<Waiter> {
+    pub(crate) fn waiter(&self) -> Option<Waiter<Arc<ThreadName>>> {
         Some(Waiter {
             thread: self.caller.clone()?,
             frame: self.frame,
@@ -213,17 +213,20 @@ impl Transaction {
     /// thawed, and whether it waits until the oneway call before it has ended.
     pub(crate) fn admit(
         &mut self,
-        node: &Node,
+        process: &Process,
         target: &mut ProcessState,
         route: Option<&Arc<Thread>>,
     ) -> Result<(bool, bool), Failure> {
+        let Content::Call { node, stage, .. } = &mut self.content else {
+            return Err(Failure::new(Reason::DriverFault, EINVAL));
+        };
         let is_oneway = self.flags & TF_ONE_WAY != 0;
         let admission = target.freeze.admit(is_oneway);
         if admission == Admission::Rejected {
             return Err(Failure::without_errno(Reason::ReceiverFrozen));
         }
-        let is_route_gone = route.is_some_and(|thread| read_once(&thread.has_ended));
-        if read_once(&node.owner().has_ended) || is_route_gone {
+        let is_route_gone = route.is_some_and(|thread| thread.name.has_ended());
+        if read_once(&process.has_ended) || is_route_gone {
             return Err(Failure::without_errno(Reason::ReceiverEnded));
         }
         // Fails if the last strong handle was dropped in the meantime, and the owner may have read
@@ -232,17 +235,13 @@ impl Transaction {
         let counted = counts.add_local(Strength::Strong);
         counted.map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
         target.freeze.outstanding += 1;
-        let mut awaits_turn = false;
-        let mut stage = CallStage::Queued;
+        let awaits_turn = is_oneway && !node.take_turn(target);
+        *stage = match is_oneway && !awaits_turn {
+            true => CallStage::HasTurn,
+            false => CallStage::Queued,
+        };
         if is_oneway {
             self.leave_sender();
-            awaits_turn = !node.take_turn(target);
-            if !awaits_turn {
-                stage = CallStage::HasTurn;
-            }
-        }
-        if let Content::Call { stage: of_call, .. } = &mut self.content {
-            *of_call = stage;
         }
         Ok((admission == Admission::Pending, awaits_turn))
     }
@@ -251,7 +250,7 @@ impl Transaction {
     fn leave_sender(&mut self) {
         // CAST: The bits are kept.
         self.frame.place = self.sender().tid as u32;
-        // Not the last reference: the thread is in an operation, which has another.
+        // Not the last reference: the thread has another.
         self.caller = None;
         self.frame.serial = match self.may_supersede() {
             true => pid::current_group_number(),
@@ -265,12 +264,12 @@ impl Transaction {
     }
 
     /// The same for a call that is not queued, because something fails.
-    pub(crate) fn ended_as_draft(&self, target: &Process) -> Ended {
+    pub(crate) fn ended_as_draft(&self, to: Pid) -> Ended {
         let from = match self.flags & TF_ONE_WAY != 0 {
             true => Party::default(),
             false => self.sender(),
         };
-        let (to, code, flags) = (target.pid, self.code, self.flags);
+        let (code, flags) = (self.code, self.flags);
         (self.id, from.pid, from.tid, to, 0, code, flags)
     }
 
@@ -310,15 +309,19 @@ impl Transaction {
                 if stage != CallStage::Draft {
                     node.end_call();
                 }
-                node.owner().give_back_buffer(buffer);
+                // The space of a process that has ended is gone.
+                if let Some(owner) = node.owner().get() {
+                    owner.give_back_buffer(buffer);
+                }
             }
             Content::Reply {
                 buffer, is_queued, ..
             } => {
-                if let Some(caller) = &self.caller {
-                    caller.process.give_back_buffer(buffer);
+                let caller = self.caller.as_ref();
+                if let Some(process) = caller.and_then(|caller| caller.process().process.get()) {
+                    process.give_back_buffer(buffer);
                     if is_queued {
-                        caller.process.end_transaction();
+                        process.end_transaction();
                     }
                 }
             }
@@ -330,8 +333,8 @@ impl TransactionBox {
     /// Makes it a transaction of this caller, if it is that of another thread of the process. It is
     /// not in use. No lock may be held.
     #[inline(always)] // Mostly the same thread makes one call after the other.
-    pub(crate) fn of_caller(mut self, caller: &Arc<Thread>) -> Self {
-        let is_callers = |of: &Arc<Thread>| Arc::ptr_eq(of, caller);
+    pub(crate) fn of_caller(mut self, caller: &Thread) -> Self {
+        let is_callers = |of: &Arc<ThreadName>| Arc::ptr_eq(of, &caller.name);
         if !self.caller.as_ref().is_some_and(is_callers) {
             self.set_caller(caller);
         }
@@ -339,8 +342,8 @@ impl TransactionBox {
     }
 
     #[cold]
-    fn set_caller(&mut self, caller: &Arc<Thread>) {
-        self.caller = Some(caller.clone());
+    fn set_caller(&mut self, caller: &Thread) {
+        self.caller = Some(caller.name.clone());
     }
 
     /// Frees a oneway call whose place a newer one has taken.
@@ -357,29 +360,30 @@ impl TransactionBox {
     pub(crate) fn fail(mut self, error: Failure) {
         self.release_content();
         self.content = Content::Failed(error);
-        self.return_to_caller(None, WakeHint::Anywhere, |_, _| {});
+        let caller = self.caller.as_ref().and_then(|caller| caller.thread());
+        self.return_to_caller(caller, None, WakeHint::Anywhere, |_, _| {});
     }
 
     /// Returns the transaction, with a reply or a transaction error in it, to the thread that made
-    /// the call. Releases its content if that thread does not wait for it any more. No lock may be
-    /// held.
+    /// the call: to `caller`, if it had not ended before. Releases its content if that thread does
+    /// not wait for it any more. No lock may be held.
     ///
     /// `error` is recorded as the caller's extended error, unless it has an unread one. `and` is
     /// called with the caller, under its lock.
     pub(crate) fn return_to_caller(
         mut self,
+        caller: Option<Arc<Thread>>,
         error: Option<(u32, Failure)>,
         hint: WakeHint,
         and: impl FnOnce(&Thread, &StateGuard<'_>),
     ) {
-        let Some(caller) = self.caller.clone() else {
-            return;
+        let Some(caller) = caller else {
+            return self.drop_unwanted();
         };
         let mut process = caller.process.state.lock();
         and(&caller, &process);
         let state = caller.state.access_mut(&mut process);
-        // Also for a caller that waits for something else first, or that has ended and does not
-        // read it.
+        // Also for a caller that waits for something else first, or that ends and does not read it.
         if let Some((id, error)) = error {
             // It keeps one that it has not read.
             if state.extended_error.command == Return::Ok.code() {
@@ -387,7 +391,7 @@ impl TransactionBox {
             }
         }
         // It has to reply to a call that is queued for it, or about to be, before it may read this.
-        let is_innermost = !read_once(&caller.has_ended)
+        let is_innermost = !caller.name.has_ended()
             && state.pending_calls == 0
             && state.stack.pop_outgoing(self.frame);
         // A reply is outstanding for the process until the thread has it, or it is released.
@@ -411,25 +415,31 @@ impl TransactionBox {
         let frame = self.frame;
         // A thread that has ended removes its frames, and looks only into those of calls that it
         // serves.
-        let kept = match read_once(&caller.has_ended) {
+        let kept = match caller.name.has_ended() {
             false => stack.keep_outcome(frame, self),
             true => Err(self),
         };
-        let Err(unwanted) = kept else {
+        drop(process);
+        if let Err(unwanted) = kept {
+            unwanted.drop_unwanted();
+        }
+    }
+
+    /// Drops the transaction, for which no thread waits any more.
+    #[cold]
+    fn drop_unwanted(self) {
+        let Some(caller) = &self.caller else {
             return;
         };
-        drop(process);
+        let Party { pid, tid } = caller.party();
         binder_debug!(
             DeadTransaction,
-            "nobody waits for the reply to call {}: thread {} of process {} has ended, or its call has",
-            unwanted.id,
-            caller.id,
-            caller.process.pid
+            "nobody waits for the reply to call {}: thread {tid} of process {pid} has ended, or its call has",
+            self.id
         );
-        if let Some(buffer) = unwanted.buffer() {
-            trace::transaction_failed_buffer_release(|| buffer.traced(unwanted.id));
+        if let Some(buffer) = self.buffer() {
+            trace::transaction_failed_buffer_release(|| buffer.traced(self.id));
         }
-        drop(unwanted);
     }
 }
 
@@ -444,12 +454,12 @@ impl Drop for Transaction {
                 ..
             } => {
                 trace::transaction_failed_buffer_release(|| buffer.traced(self.id));
-                let to = node.owner().clone();
+                let to = node.pid_of_owner();
                 self.release_content();
-                trace::txn_latency_free(|| self.ended_as_draft(&to));
+                trace::txn_latency_free(|| self.ended_as_draft(to));
             }
             Content::Call { node, .. } => {
-                trace::txn_latency_free(|| self.ended_at(node.owner().pid, 0));
+                trace::txn_latency_free(|| self.ended_at(node.pid_of_owner(), 0));
                 self.release_content();
             }
             Content::Reply { .. } => {

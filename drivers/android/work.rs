@@ -154,6 +154,16 @@ impl<T: Deref<Target = Thread>> Wake<T> {
         sched::expect_unlocked();
     }
 
+    /// The same if no tasks that poll are to be woken, on any CPU.
+    #[inline(always)] // Mostly there is nothing to wake.
+    pub(crate) fn after_without_pollers(&self, locks: impl Sized) {
+        match self {
+            Self::Thread(thread) => thread.task.wake_after(locks, WakeHint::Anywhere),
+            Self::Nobody | Self::Pollers => drop(locks),
+        }
+        sched::expect_unlocked();
+    }
+
     /// Wakes it in a step of [`sched::unpreempted_if`] in which the locks are released already.
     #[inline(always)] // Mostly there is nothing to wake.
     pub(crate) fn now(&self, process: &Process, hint: WakeHint) {

@@ -20,5 +20,6 @@ pub(crate) mod owned_by;
 pub(crate) mod page_range;
 pub(crate) mod pid;
 pub(crate) mod poll_queue;
+pub(crate) mod rcu;
 pub(crate) mod sched;
 pub(crate) mod user;

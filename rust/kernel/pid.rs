@@ -10,11 +10,11 @@
 //! from then on, as everywhere in the kernel.)
 //!
 //! A thread group is named by a reference to its `struct pid`. That keeps its pid namespace, and
-//! through that a user namespace and what its user may have. Therefore the name can be
-//! [closed](GroupPid::close) before the object that has it is freed. After that it names nothing.
+//! through that a user namespace and what its user may have. So no object has such a name that
+//! others keep after the end of the group.
 
 use super::{
-    once::{read_once, write_once},
+    once::write_once,
     sched::{self, WakeHint}, //
 };
 use core::ptr::{self, NonNull};
@@ -24,16 +24,14 @@ use kernel::{
     ffi::{c_int, c_void},
     sync::{
         aref::ARef,
-        atomic::{ordering, Atomic}, //
+        atomic::Atomic, //
     },
     task::Task, //
 };
 
 // Why most are safe to call: `helpers/tasks.c` defines them with these arguments. They read fields
-// of the calling task, compare pointers, or accept any number. They read the pointer of a `GroupPid`
-// once, in a section in which no grace period of RCU ends. So by its invariants the pointer is
-// null, or stays valid for as long as they use it. A `UserNamespace` is valid by its invariants,
-// and keeps its parent. All may be called in any context.
+// of the calling task, compare pointers, or accept any number. A `GroupPid` and a `UserNamespace`
+// are valid by their invariants, and the latter keeps its parent. All may be called in any context.
 unsafe extern "C" {
     /// Finds out what [`WakeHint::Sync`] means to the scheduler. At the module's initialisation.
     #[link_name = "kernel_ext_wake_init"]
@@ -69,8 +67,8 @@ unsafe extern "C" {
     safe fn kernel_ext_thread_is_exiting(number: u64, nr: i32) -> bool;
     safe fn kernel_ext_thread_is_gone(number: u64, nr: i32) -> bool;
     safe fn kernel_ext_thread_task(number: u64, nr: i32) -> *mut c_void;
-    safe fn kernel_ext_pid_of_group() -> *mut c_void;
-    safe fn kernel_ext_pid_is_current_group(pid: *const c_void) -> bool;
+    safe fn kernel_ext_pid_of_group() -> NonNull<c_void>;
+    safe fn kernel_ext_pid_is_current_group(group: &GroupPid) -> bool;
     safe fn kernel_ext_pid_may_signal(group: &GroupPid) -> c_int;
     /// Returns the number of a user in the user namespace of the calling task, as
     /// [`Kuid`](kernel::task::Kuid) does, but at no cost in the first one.
@@ -78,7 +76,6 @@ unsafe extern "C" {
     safe fn kernel_ext_user_ns_contains(outer: &UserNamespace, inner: &UserNamespace) -> bool;
 
     fn put_pid(pid: *mut c_void);
-    fn kernel_ext_pid_put_later(pid: *mut c_void);
     fn kernel_ext_wake_and_enable(sleeper: &Atomic<*mut c_void>, is_sync: bool);
     fn kernel_ext_user_ns_get(ns: *mut c_void);
     fn kernel_ext_user_ns_put(ns: *mut c_void);
@@ -96,7 +93,7 @@ pub(crate) struct ThreadPid {
     sleeper: Atomic<*mut c_void>,
 }
 
-// SAFETY: Threads share numbers and an atomic pointer, to a task only as the invariants say.
+// SAFETY: Threads share numbers and an atomic pointer, whose task exists by the invariants.
 unsafe impl Send for ThreadPid {}
 // SAFETY: As above.
 unsafe impl Sync for ThreadPid {}
@@ -142,8 +139,8 @@ impl ThreadPid {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Runs `wait`, in which the calling thread, which has this name, sleeps. Others can
-    /// [wake](Self::wake_after) it meanwhile.
+    /// Runs `wait`, in which the calling thread, which has this name, sleeps, and others can
+    /// [wake](Self::wake_after) it.
     #[inline(always)]
     pub(crate) fn while_asleep<T>(&self, wait: impl FnOnce() -> T) -> T {
         // INVARIANT: The calling task is in this function.
@@ -174,54 +171,34 @@ impl ThreadPid {
     }
 }
 
-/// The name of a thread group: a process, as user space calls it; until it is closed.
+/// The name of a thread group: a process, as user space calls it.
 ///
 /// # Invariants
 ///
-/// `self.0` is null, or a valid `struct pid` to which this owns a reference. That reference is put
-/// when a grace period of RCU has ended since the pointer became null, or with `self`.
+/// `self.0` is a valid `struct pid`, to which this owns a reference.
 #[repr(transparent)]
-pub(crate) struct GroupPid(Atomic<*mut c_void>);
+pub(crate) struct GroupPid(NonNull<c_void>);
 
 // SAFETY: A `struct pid` is counted atomically, and may be used and put by any thread.
 unsafe impl Send for GroupPid {}
-// SAFETY: Threads share an atomic pointer and a `struct pid`, which any thread may use.
+// SAFETY: As above.
 unsafe impl Sync for GroupPid {}
 
 impl GroupPid {
     /// Returns the name of the calling thread's group.
     pub(crate) fn current() -> Self {
         // INVARIANT: The calling thread's group has a `struct pid`; the result owns the reference.
-        Self(Atomic::new(kernel_ext_pid_of_group()))
-    }
-
-    /// Ends the name, because nobody needs it any more: it names no group from now on, and keeps
-    /// nothing. Does nothing if that was done before. Sleeps; no lock may be held.
-    pub(crate) fn close(&self) {
-        // ORDERING: The grace period orders the end of the `struct pid` behind all uses.
-        // INVARIANT: Null.
-        let pid = self.0.xchg(ptr::null_mut(), ordering::Relaxed);
-        if !pid.is_null() {
-            // SAFETY: By the type invariants there was a reference, which is put by whoever makes
-            // the pointer null: this call.
-            unsafe { kernel_ext_pid_put_later(pid) };
-        }
-    }
-
-    /// Returns the address of the `struct pid`, only to be compared; null if it is closed.
-    fn address(&self) -> *mut c_void {
-        read_once(&self.0)
+        Self(kernel_ext_pid_of_group())
     }
 
     /// Returns whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
-        kernel_ext_pid_is_current_group(self.address())
+        kernel_ext_pid_is_current_group(self)
     }
 
-    /// Returns whether `other` names the same group; `false` if either is closed.
+    /// Returns whether `other` names the same group.
     pub(crate) fn is_that_of(&self, other: &Self) -> bool {
-        let address = self.address();
-        !address.is_null() && address == other.address()
+        self.0 == other.0
     }
 
     /// Succeeds if the calling thread may signal the group. It may if it belongs to the group, has
@@ -234,11 +211,8 @@ impl GroupPid {
 
 impl Drop for GroupPid {
     fn drop(&mut self) {
-        let pid = self.address();
-        if !pid.is_null() {
-            // SAFETY: By the type invariants `self` owns a reference to put.
-            unsafe { put_pid(pid) };
-        }
+        // SAFETY: By the type invariants `self` owns a reference to put.
+        unsafe { put_pid(self.0.as_ptr()) };
     }
 }
 

@@ -170,7 +170,8 @@ impl Worker {
     ///
     /// # Safety
     ///
-    /// To be called while no other `Worker` exists and nothing calls [`run_later`].
+    /// To be called while no other `Worker` exists and nothing calls [`run_later`] or
+    /// [`drop_later`](super::rcu::drop_later).
     pub(crate) unsafe fn begin(name: &CStr) -> Result<Self> {
         // What is queued frees memory, so it must not wait for memory.
         let flags = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM;
@@ -187,11 +188,26 @@ impl Worker {
     ///
     /// # Safety
     ///
-    /// Nothing may call [`run_later`] during or after this call.
+    /// Nothing may call [`run_later`] or [`drop_later`](super::rcu::drop_later) during this call, but
+    /// for what was queued before; and after it, nothing the former.
     pub(crate) unsafe fn end(self) {
-        // SAFETY: Guaranteed by the caller; the queue exists as long as `self`.
-        unsafe { bindings::destroy_workqueue(read_once(&QUEUE)) };
+        let queue = queue();
+        // Work that is queued may drop references later.
+        // SAFETY: The queue exists as long as `self`.
+        unsafe { bindings::__flush_workqueue(queue) };
+        write_once(&QUEUE, ptr::null_mut());
+        // SAFETY: What waits for a grace period is queued then; nothing else is queued any more, as
+        // guaranteed by the caller.
+        unsafe {
+            bindings::rcu_barrier();
+            bindings::destroy_workqueue(queue);
+        }
     }
+}
+
+/// Returns the queue of the `Worker`; null if there is none.
+pub(super) fn queue() -> *mut bindings::workqueue_struct {
+    read_once(&QUEUE)
 }
 
 /// Runs `work` with `on` in a thread of the kernel, because others wait for its end and the calling
@@ -205,7 +221,7 @@ impl Worker {
 pub(crate) unsafe fn run_later<T: Clone + Send + 'static>(on: T, work: fn(&T)) {
     // SAFETY: By the requirements of this function the queue exists during this call. Its end waits
     // for the work.
-    let queue = unsafe { Queue::from_raw(read_once(&QUEUE).cast_const()) };
+    let queue = unsafe { Queue::from_raw(queue().cast_const()) };
     let for_queue = on.clone();
     let queued = queue.try_spawn(GFP_KERNEL, move || work(&for_queue));
     if queued.is_err() {

@@ -15,7 +15,7 @@
 //! A device of Binder itself is the exception (lesson S11). A process may be sent its own device
 //! and exit without reading the call. If the call held the device open, the process would never
 //! end. It lives as long as its file is open, and a call in its queue would hold the file. So a
-//! call refers to the process behind the device instead. The device stays open only as long as
+//! call has the name of the process behind the device instead. The device stays open only as long as
 //! another reference exists: a descriptor or a mapping in any process, or another receiver that has
 //! read it. If all of those are gone when the call is read, the call cannot be delivered, as if the
 //! receiver had no number left.
@@ -26,7 +26,7 @@
 use super::{Buffer, BufferObjects};
 use crate::{
     ffi::trace,
-    process::Process,
+    process::{Process, ProcessName},
     pure::one_or_many::OneOrMany, //
 };
 use kernel::{
@@ -56,8 +56,27 @@ pub(super) type FileSlots = OneOrMany<FileSlot, 8>;
 pub(crate) enum PassedFile {
     /// A file, which is held.
     Other(ARef<File>),
-    /// A device of this driver, by the process that it was opened as.
-    Device(Arc<Process>),
+    /// A device of this driver, by the name of the process that it was opened as.
+    Device(Arc<ProcessName>),
+}
+
+impl PassedFile {
+    #[cold]
+    pub(crate) fn of_device(process: Arc<Process>) -> Self {
+        Self::Device(process.name.clone())
+    }
+}
+
+/// Installs a device under its number: out of line, because few files are devices.
+#[cold]
+fn install_device(
+    _: Arc<ProcessName>,
+    number: FileDescriptorReservation,
+    device: Option<ARef<File>>,
+) {
+    if let Some(device) = device {
+        number.fd_install(device);
+    }
 }
 
 /// Numbers in the calling task's file descriptor table for all files of a buffer; released when
@@ -106,6 +125,7 @@ impl BufferObjects {
         let mut devices = OneOrMany::None;
         for slot in slots {
             if let PassedFile::Device(device) = &slot.file {
+                let device = device.process.get().ok_or(EBADF)?;
                 devices.push(device.file.get().ok_or(EBADF)?)?;
             }
             let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
@@ -154,12 +174,9 @@ impl BufferObjects {
         // There are as many numbers as slots, and as many devices as slots of devices, in the same
         // order.
         for (number, slot) in numbers.into_items().zip(slots.into_items()) {
-            let file = match slot.file {
-                PassedFile::Other(file) => Some(file),
-                PassedFile::Device(_) => devices.next(),
-            };
-            if let Some(file) = file {
-                number.fd_install(file);
+            match slot.file {
+                PassedFile::Other(file) => number.fd_install(file),
+                PassedFile::Device(name) => install_device(name, number, devices.next()),
             }
         }
         self.to_close = to_close;

@@ -59,7 +59,9 @@ pub(crate) fn reply(
         thread.queue_transaction_error(id, failure);
         return None;
     };
-    let error = match fill_reply(&mut transaction, sender, request, id) {
+    let caller = transaction.caller.as_ref();
+    let caller = caller.and_then(|caller| caller.thread());
+    let error = match fill_reply(&mut transaction, caller.as_deref(), sender, request, id) {
         Ok(()) => None,
         Err(failure) => {
             transaction.put_content(Content::Failed(failure));
@@ -81,7 +83,7 @@ pub(crate) fn reply(
         }
     }
     let saved_priority = transaction.saved_priority;
-    transaction.return_to_caller(error, sender.hint, |caller, guard| {
+    transaction.return_to_caller(caller, error, sender.hint, |caller, guard| {
         if error.is_none() {
             let (from, to) = (thread.party(), caller.party());
             let sent = record(CallType::Reply, request, from, to, 0);
@@ -174,18 +176,16 @@ fn begin_reply(
 /// the thread has served, owns the buffer afterwards. Reports a failure.
 fn fill_reply(
     transaction: &mut Transaction,
+    caller: Option<&Thread>,
     sender: &Sender<'_>,
     request: &TransactionRequest,
     id: u32,
 ) -> Result<(), Failure> {
     let thread = sender.thread;
-    let caller = match &transaction.caller {
-        Some(caller) if !read_once(&caller.has_ended) => caller,
-        _ => {
-            let failure = Failure::without_errno(Reason::CallerEnded);
-            tell(sender, request, CallType::Reply, (id, 0), None, failure);
-            return Err(failure);
-        }
+    let Some(caller) = caller else {
+        let failure = Failure::without_errno(Reason::CallerEnded);
+        tell(sender, request, CallType::Reply, (id, 0), None, failure);
+        return Err(failure);
     };
     let receiver = &caller.process;
     trace::transaction(|| {

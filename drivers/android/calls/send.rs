@@ -32,10 +32,10 @@ use crate::{
     pure::{
         call_stack::{Frame, FrameId},
         node_counts::Strength,
-        priority_rules::Priority, //
+        priority_rules::{NodePriority, Priority}, //
     },
     range_alloc::CallKind,
-    thread::{Thread, ThreadState, WaitState},
+    thread::{Thread, ThreadName, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{self, Code, CompletionRead, Work, WorkTicket}, //
 };
@@ -51,17 +51,18 @@ use kernel::{
 /// fails (contract TXN-1). No lock may be held.
 pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     let thread = sender.thread;
-    let node = match find_target(sender, request.handle) {
-        Ok(node) => node,
+    let (node, target) = match find_target(sender, request.handle) {
+        Ok(found) => found,
         Err((node, failure)) => {
             let id = thread.process.state.lock().debug_ids.next(take_debug_ids);
             return fail(sender, request, (id, node), None, failure);
         }
     };
     if request.flags & TF_ONE_WAY != 0 {
-        return call_oneway(sender, request, &node);
+        return call_oneway(sender, request, node, &target);
     }
-    let (id, begun) = begin_call(thread, &node, request);
+    let node_id = node.debug_id;
+    let (id, begun) = begin_call(thread, &target, request);
     let Begun {
         spare,
         mut frame,
@@ -70,30 +71,30 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
     } = match begun {
         Ok(begun) => begun,
         // Of the receiver, not more is known than the node.
-        Err(failure) => return fail(sender, request, (id, node.debug_id), None, failure),
+        Err(failure) => return fail(sender, request, (id, node_id), None, failure),
     };
     let route = route.as_ref();
     trace::transaction(|| {
         let thread = route.map_or(0, |waiter| waiter.thread.id);
-        let (process, code, flags) = (node.owner().pid, request.code, request.flags);
-        (id, node.debug_id, process, thread, false, code, flags)
+        let TransactionRequest { code, flags, .. } = *request;
+        (id, node_id, target.pid, thread, false, code, flags)
     });
-    let drafted = draft(sender, request, &node, id, spare, CallKind::Sync);
+    let drafted = draft(sender, request, (node, &target), id, spare, CallKind::Sync);
     let queued = drafted.and_then(|mut transaction| {
         transaction.caller_priority = Priority(sched::of(None));
         transaction.frame = match frame {
             Some(frame) => frame,
-            None => *frame.insert(expect_reply_late(thread, ticket, &node)?),
+            None => *frame.insert(expect_reply_late(thread, ticket, &target)?),
         };
-        submit(transaction, thread, request, &node, route, sender.hint)
+        submit(transaction, thread, request, &target, route, sender.hint)
     });
     if let Err(failure) = queued {
         if let Some(frame) = frame {
             stop_expecting_reply(thread, frame);
         }
         let route = route.map(|waiter| &*waiter.thread);
-        let receiver = Some((&**node.owner(), route));
-        fail(sender, request, (id, node.debug_id), receiver, failure);
+        let receiver = Some((&*target, route));
+        fail(sender, request, (id, node_id), receiver, failure);
     }
 }
 
@@ -112,7 +113,7 @@ fn fail(
     sender.thread.queue_transaction_error(id, failure);
 }
 
-/// Returns the node that a call through `handle` is for.
+/// Returns the node that a call through `handle` is for, and its owner.
 ///
 /// Fails when the handle names no node, or when the owner of the node has ended, or, for handle 0,
 /// is a process of the same task. Also fails when the security modules deny the call. The error has
@@ -121,28 +122,27 @@ fn fail(
 /// No process has a handle on its own node. Handles come from counts on handle 0, which the manager
 /// may not take, and with messages, in which a node of the receiver stays a node. And a process
 /// sends its nodes to others alone, because it can call only through handles.
-fn find_target(sender: &Sender<'_>, handle: u32) -> Result<Arc<Node>, (u32, Failure)> {
+fn find_target(
+    sender: &Sender<'_>,
+    handle: u32,
+) -> Result<(Arc<Node>, Arc<Process>), (u32, Failure)> {
     let caller = &sender.thread.process;
     let node = if handle == 0 {
         let manager = caller.context.manager();
-        let manager = manager.ok_or_else(|| (0, Failure::new(Reason::NoManager, EINVAL)))?;
-        if manager.owner().group.is_that_of(&caller.group) {
-            return Err((0, Failure::new(Reason::OwnManager, EINVAL)));
-        }
-        manager
+        manager.ok_or_else(|| (0, Failure::new(Reason::NoManager, EINVAL)))?
     } else {
         let node = caller.node_of_handle(handle, Strength::Strong);
         node.ok_or_else(|| (0, Failure::new(Reason::NoHandle, EINVAL)))?
     };
-    if read_once(&node.owner().has_ended) {
-        return Err((0, Failure::new(Reason::OwnerEnded, EINVAL)));
+    let owner = node.owner().get();
+    let owner = owner.filter(|owner| !read_once(&owner.has_ended));
+    let owner = owner.ok_or_else(|| (0, Failure::new(Reason::OwnerEnded, EINVAL)))?;
+    if handle == 0 && owner.group.is_that_of(&caller.group) {
+        return Err((0, Failure::new(Reason::OwnManager, EINVAL)));
     }
-    let owner = node.owner().credential.open();
-    let owner = owner.ok_or_else(|| (0, Failure::without_errno(Reason::ReceiverEnded)))?;
-    security::binder_transaction(sender.credential, &owner)
+    security::binder_transaction(sender.credential, &owner.credential)
         .map_err(|_| (node.debug_id, Failure::new(Reason::CallDenied, EPERM)))?;
-    drop(owner);
-    Ok(node)
+    Ok((node, owner))
 }
 
 /// A call whose data is not copied yet.
@@ -155,20 +155,19 @@ struct Begun {
     /// A place for the completion, if the process had one and it is not used yet.
     ticket: Option<WorkTicket>,
     /// The thread of the target that waits for the outcome of this chain of calls, if one exists.
-    route: Option<Waiter>,
+    route: Option<Waiter<Arc<Thread>>>,
 }
 
-/// Checks that the thread may call `node` now (contract TXN-10), and finds the thread of the target
+/// Checks that the thread may call `target` now (contract TXN-10), and finds the thread of the target
 /// that waits for the outcome of this chain of calls (TXN-11). Returns the debug id of the call as
 /// well. No lock may be held.
 ///
 /// Fails with `EPROTO` when the thread waits for a reply, or has a call or a reply to read first.
 fn begin_call(
     thread: &Arc<Thread>,
-    node: &Node,
+    target: &Arc<Process>,
     request: &TransactionRequest,
 ) -> (u32, Result<Begun, Failure>) {
-    let target = node.owner();
     let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
     let state = thread.state.access_mut(&mut process);
@@ -216,21 +215,29 @@ fn begin_call(
 }
 
 /// Follows a chain of calls up, from a caller to the thread whose call it serves, until it reaches
-/// a thread of `target`. Returns that thread, with the frame in which it waits, unless the thread
-/// has ended.
+/// a thread of `target`. Returns that thread, with the frame in which it waits, unless a thread of
+/// the chain has ended.
 ///
 /// Each step takes and releases one state lock. Therefore the outcome of the thread's call may
 /// arrive before this call is queued for it: [`submit`] checks again.
-fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Waiter> {
-    while !Arc::ptr_eq(&caller.thread.process, target) {
-        let mut process = caller.thread.process.state.lock();
-        let stack = &caller.thread.state.access_mut(&mut process).stack;
+fn find_waiting_thread(
+    mut caller: Waiter<Arc<ThreadName>>,
+    target: &Process,
+) -> Option<Waiter<Arc<Thread>>> {
+    while !caller.thread.process().process.is(target) {
+        let name = &caller.thread.thread;
+        let mut process = name.lock();
+        let thread = name.in_lock(&mut process).clone()?;
+        let stack = &thread.state.access_mut(process.of_owner()?).stack;
         // The thread that waits for a reply to what this one served when it made the call.
         let next = stack.served_during(caller.frame)?.waiter()?;
         drop(process);
         caller = next;
     }
-    (!read_once(&caller.thread.has_ended)).then_some(caller)
+    Some(Waiter {
+        thread: caller.thread.thread()?,
+        frame: caller.frame,
+    })
 }
 
 /// Makes a draft of call `id` to `node`, in `spare` if there is one. Reserves a buffer in the space
@@ -239,7 +246,7 @@ fn find_waiting_thread(mut caller: Waiter, target: &Arc<Process>) -> Option<Wait
 fn draft(
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    node: &Arc<Node>,
+    (node, receiver): (Arc<Node>, &Arc<Process>),
     id: u32,
     spare: Option<TransactionBox>,
     kind: CallKind,
@@ -249,7 +256,6 @@ fn draft(
         None => Transaction::new(sender.thread)?,
     };
     transaction.describe(id, request);
-    let receiver = node.owner();
     let context = if node.priority.flags.has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
         Some(context.map_err(|error| Failure::new(Reason::NoContext, error))?)
@@ -259,7 +265,7 @@ fn draft(
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
     let mut buffer = receiver
         .reserve_buffer(id, request, context.len(), kind)
-        .inspect_err(|_| trace::txn_latency_free(|| transaction.ended_as_draft(receiver)))?;
+        .inspect_err(|_| trace::txn_latency_free(|| transaction.ended_as_draft(receiver.pid)))?;
     trace::transaction_alloc_buf(|| buffer.traced(id));
     let route = Route {
         id,
@@ -276,7 +282,7 @@ fn draft(
     let copied = copied.map_err(|error| receiver.dead_or(error));
     // It owns the buffer even if the copy fails.
     transaction.put_content(Content::Call {
-        node: node.clone(),
+        node,
         buffer,
         from: sender.thread.process.pid,
         stage: CallStage::Draft,
@@ -295,12 +301,12 @@ fn expect_reply(state: &mut ThreadState, mut ticket: WorkTicket, target: &Proces
     state.stack.push_outgoing(target.pid)
 }
 
-/// The same for a call to `node` that is drafted, in place of `ticket` if there is one: allocates
+/// The same for a call to `target` that is drafted, in place of `ticket` if there is one: allocates
 /// that and room on the stack, if need be. No lock may be held.
 fn expect_reply_late(
     thread: &Thread,
     ticket: Option<WorkTicket>,
-    node: &Node,
+    target: &Process,
 ) -> Result<FrameId, Failure> {
     let ticket = match ticket {
         Some(spare) => spare,
@@ -316,7 +322,7 @@ fn expect_reply_late(
     Ok(expect_reply(
         thread.state.access_mut(&mut process),
         ticket,
-        node.owner(),
+        target,
     ))
 }
 
@@ -330,7 +336,12 @@ fn stop_expecting_reply(thread: &Thread, frame: FrameId) {
 
 /// Makes a oneway call. A thread may make it at any time, and any available thread of the target
 /// may serve it. The sender reads only that the call is queued (contract TXN-16).
-fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Node>) {
+fn call_oneway(
+    sender: &Sender<'_>,
+    request: &TransactionRequest,
+    node: Arc<Node>,
+    target: &Arc<Process>,
+) {
     let thread = sender.thread;
     let mut process = thread.process.state.lock();
     let id = process.debug_ids.next(take_debug_ids);
@@ -338,17 +349,18 @@ fn call_oneway(sender: &Sender<'_>, request: &TransactionRequest, node: &Arc<Nod
     state.extended_error = no_error(id);
     let ticket = process.spare_ticket.take();
     drop(process);
-    if let Err(failure) = queue_oneway(sender, request, node, id, ticket) {
-        let receiver = Some((&**node.owner(), None));
-        fail(sender, request, (id, node.debug_id), receiver, failure);
+    let node_id = node.debug_id;
+    if let Err(failure) = queue_oneway(sender, request, (node, target), id, ticket) {
+        let receiver = Some((&**target, None));
+        fail(sender, request, (id, node_id), receiver, failure);
     }
 }
 
-/// Queues oneway call `id` at the owner of `node`, and what the sender reads of that.
+/// Queues oneway call `id` at the owner of a node, and what the sender reads of that.
 fn queue_oneway(
     sender: &Sender<'_>,
     request: &TransactionRequest,
-    node: &Arc<Node>,
+    (node, target): (Arc<Node>, &Arc<Process>),
     id: u32,
     ticket: Option<WorkTicket>,
 ) -> Result<(), Failure> {
@@ -363,12 +375,12 @@ fn queue_oneway(
         quota: limits().oneway_quota(),
     };
     trace::transaction(|| {
-        let (process, code, flags) = (node.owner().pid, request.code, request.flags);
-        (id, node.debug_id, process, 0, false, code, flags)
+        let TransactionRequest { code, flags, .. } = *request;
+        (id, node.debug_id, target.pid, 0, false, code, flags)
     });
-    let transaction = draft(sender, request, node, id, spare, kind)?;
+    let transaction = draft(sender, request, (node, target), id, spare, kind)?;
     let to = Party {
-        pid: node.owner().pid,
+        pid: target.pid,
         tid: 0,
     };
     let mut answer = match transaction.buffer() {
@@ -379,7 +391,14 @@ fn queue_oneway(
     if answer == Return::OnewaySpamSuspect {
         report(sender, request, CallType::Oneway, to, answer);
     }
-    if submit(transaction, thread, request, node, None, WakeHint::Anywhere)? {
+    if submit(
+        transaction,
+        thread,
+        request,
+        target,
+        None,
+        WakeHint::Anywhere,
+    )? {
         answer = Return::TransactionPendingFrozen;
         report(sender, request, CallType::Oneway, to, answer);
     }
@@ -387,7 +406,7 @@ fn queue_oneway(
     Ok(())
 }
 
-/// Queues a draft at the owner of `node`: for the thread that `route` names, or else for any thread
+/// Queues a draft at `target`: for the thread that `route` names, or else for any thread
 /// of the pool, which is woken. Logs it first. Returns whether the call may have to wait until its
 /// target is thawed. Fails with the transaction error, and drops the draft, if the target does not
 /// admit it. No lock may be held.
@@ -396,40 +415,42 @@ fn submit(
     mut transaction: TransactionBox,
     caller: &Thread,
     request: &TransactionRequest,
-    node: &Node,
-    route: Option<&Waiter>,
+    target: &Process,
+    route: Option<&Waiter<Arc<Thread>>>,
     hint: WakeHint,
 ) -> Result<bool, Failure> {
-    let target = node.owner();
+    let Content::Call { node, .. } = &transaction.content else {
+        return Err(Failure::new(Reason::DriverFault, EINVAL));
+    };
+    let (node_id, node_priority) = (node.debug_id, node.priority);
     let mut state = target.state.lock();
     let to = Party {
         pid: target.pid,
         tid: route.map_or(0, |waiter| waiter.thread.id),
     };
     let call_type = CallType::of_call(request.flags);
-    let queued = record(call_type, request, caller.party(), to, node.debug_id);
+    let queued = record(call_type, request, caller.party(), to, node_id);
     target.log.queued.push(&state, transaction.id, queued);
     // A thread between the two in the chain may have ended since the waiting thread was found. Then
     // the waiting thread has read the outcome of its call, or is about to, and does not take this
     // call.
     let route = route
         .filter(|Waiter { thread, frame }| {
-            read_once(&thread.has_ended)
-                || thread.state.access_mut(&mut state).stack.waits_for(*frame)
+            thread.name.has_ended() || thread.state.access_mut(&mut state).stack.waits_for(*frame)
         })
         .map(|waiter| &waiter.thread);
     // If it fails, the draft is dropped after the lock is released.
-    let (is_pending, awaits_turn) = transaction.admit(node, &mut state, route)?;
+    let (is_pending, awaits_turn) = transaction.admit(target, &mut state, route)?;
     if awaits_turn {
-        queue_behind(transaction, node, state, is_pending);
+        queue_behind(transaction, state, is_pending);
         return Ok(is_pending);
     }
     let caller = (transaction.flags & TF_ONE_WAY == 0).then_some(transaction.caller_priority);
     // A call that is served while sharing the CPU with other threads (not at a real-time priority)
     // raises no priority, because such priorities differ by little.
     let mut reserved_for = None;
-    if !node.priority.is_served_as_sharing(caller) {
-        (state, reserved_for) = raise_server(caller, node, state, route);
+    if !node_priority.is_served_as_sharing(caller) {
+        (state, reserved_for) = raise_server(caller, (&node_priority, target), state, route);
     }
     let wake = match reserved_for.as_ref().or(route) {
         None if caller.is_none() => state.push_to_process(Work::Call(transaction)),
@@ -442,14 +463,14 @@ fn submit(
     Ok(is_pending)
 }
 
-/// Queues an admitted oneway call behind the one that `node` is busy with, in place of the waiting
+/// Queues an admitted oneway call behind the one that its node is busy with, in place of the waiting
 /// one that it supersedes, if any: only if it `is_pending`. Releases the state lock.
-fn queue_behind(
-    transaction: TransactionBox,
-    node: &Node,
-    mut state: StateGuard<'_>,
-    is_pending: bool,
-) {
+fn queue_behind(transaction: TransactionBox, mut state: StateGuard<'_>, is_pending: bool) {
+    let Content::Call { node, .. } = &transaction.content else {
+        return;
+    };
+    // The transaction, which has the other reference, goes into a queue of the node.
+    let node = node.clone();
     let mut superseded = None;
     if is_pending {
         superseded = node.take_superseded(&mut state, &transaction);
@@ -461,14 +482,14 @@ fn queue_behind(
     }
 }
 
-/// [Reserves](WaitState::Reserved) a call to `node`, of `caller` or oneway, for the sleeping thread
-/// that is going to serve it, if one exists. Raises the priority of that thread as far as the call
-/// requires. The reservation has ended when this returns: the call is queued without the lock being
+/// [Reserves](WaitState::Reserved) a call of `caller` or oneway to a node with priority `node` for
+/// the sleeping thread that is going to serve it, if one exists. Raises the priority of that thread
+/// as far as the call requires. The reservation has ended when this returns: the call is queued without the lock being
 /// released in between. Returns the locked state, which is released in between, and the thread.
 #[cold]
 fn raise_server<'a>(
     caller: Option<Priority>,
-    node: &'a Node,
+    (node, target): (&NodePriority, &'a Process),
     mut state: StateGuard<'a>,
     route: Option<&Arc<Thread>>,
 ) -> (StateGuard<'a>, Option<Arc<Thread>>) {
@@ -484,8 +505,8 @@ fn raise_server<'a>(
     server.state.access_mut(&mut state).pending_calls += 1;
     drop(state);
     let task = server.task.task();
-    let raised_from = task.and_then(|task| priority::raise_sleeper(&task, caller, &node.priority));
-    let mut state = node.owner().state.lock();
+    let raised_from = task.and_then(|task| priority::raise_sleeper(&task, caller, node));
+    let mut state = target.state.lock();
     let own = server.state.access_mut(&mut state);
     own.pending_calls -= 1;
     own.wait_state = WaitState::ForOwnWork;

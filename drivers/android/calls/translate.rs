@@ -118,11 +118,9 @@ fn copy_objects(
         size: layout.data_size as usize,
         source: data,
     };
-    let credential = route.receiver.credential.open();
-    let credential = credential.ok_or_else(|| unwritable(ESRCH))?;
     let mut translation = Translation {
         route,
-        receiver_credential: &credential,
+        receiver_credential: &route.receiver.credential,
         pointers: PointerArea::new(layout.pointers_at() as usize, layout.context_at as usize),
         buffer,
     };
@@ -351,7 +349,7 @@ impl Translation<'_> {
             .node_of_handle(handle, strength)
             .ok_or_else(|| Failure::new(Reason::BadHandle, EINVAL))?;
         self.may_transfer_node().map_err(error_of_handle)?;
-        if Arc::ptr_eq(node.owner(), receiver) {
+        if node.owner().is(receiver) {
             node.add_local(strength)
                 .map_err(|_| Failure::new(Reason::BadHandle, EINVAL))?;
             let name = node.name;
@@ -443,7 +441,7 @@ impl Translation<'_> {
         security::binder_transfer_file(from, to, &file)
             .map_err(|_| Failure::new(Reason::FileDenied, EPERM))?;
         Ok(match descriptors.opened_as(&file) {
-            Some(process) => PassedFile::Device(process),
+            Some(process) => PassedFile::of_device(process),
             None => PassedFile::Other(file),
         })
     }

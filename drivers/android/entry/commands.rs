@@ -312,7 +312,7 @@ fn add_count(
         _ => None,
     };
     if let Some(node) = manager {
-        if Arc::ptr_eq(node.owner(), process) {
+        if node.owner().is(process) {
             input.refuse(
                 command,
                 fmt!("handle 0 is the context manager's own node; it needs no count"),

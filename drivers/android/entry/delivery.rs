@@ -15,7 +15,7 @@ use crate::{
     entry::read_buffer::{count_return, ReadBuffer, PIECE},
     ffi::trace,
     kernel_ext::{
-        once::{read_once, write_once},
+        once::write_once,
         pid,
         sched::WakeHint,
         user::Plain, //
@@ -270,9 +270,10 @@ fn push_call(
 ) -> Return {
     // 0 also if the reader cannot see the process of the caller (contract TXN-5).
     let sender_pid = match &transaction.caller {
-        Some(caller) if !read_once(&caller.has_ended) => {
-            pid::number_for_current(&caller.process.group)
-        }
+        Some(caller) if !caller.has_ended() => caller
+            .process()
+            .process
+            .with(|process| process.map_or(0, |process| pid::number_for_current(&process.group))),
         _ => 0,
     };
     let sent = (transaction.code, transaction.flags, transaction.sender_euid);

@@ -182,7 +182,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
     let found;
     let thread = match opened.operation.record() {
         // One whose task has become another one by executing a program may have ended.
-        Some(thread) if !read_once(&thread.has_ended) => thread,
+        Some(thread) if !thread.name.has_ended() => thread,
         _ => {
             found = current_thread(opened.operation.opened())?;
             &found
@@ -279,7 +279,7 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         return Err(EINVAL);
     }
     let manager = process.context.manager();
-    if !manager.is_some_and(|node| core::ptr::eq(&**node.owner(), process)) {
+    if !manager.is_some_and(|node| node.owner().is(process)) {
         return Err(EPERM);
     }
     let found = process.node_info(info.handle).inspect_err(|_| {

@@ -21,6 +21,7 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <uapi/linux/sched/types.h>
 
 /* Sleeping and preemption: rust/kernel/sched.rs */
@@ -71,6 +72,56 @@ bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
 	return is_empty;
 }
 
+/* RCU: rust/kernel/rcu.rs */
+
+/* Under PREEMPT_RT a lock that sleeps may be taken in such a section. */
+void kernel_ext_begin_reading(void)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_lock();
+	else
+		preempt_disable();
+}
+
+void kernel_ext_end_reading(void)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_unlock();
+	else
+		preempt_enable();
+}
+
+struct later_drop {
+	struct rcu_work work;
+	void (*drop)(const void *object);
+	const void *object;
+};
+
+static void drop_now(struct work_struct *work)
+{
+	struct later_drop *later = container_of(to_rcu_work(work), struct later_drop, work);
+
+	later->drop(later->object);
+	kfree(later);
+}
+
+/* Calls @drop when a grace period has ended: on @queue, or here if that is NULL. */
+void kernel_ext_drop_later(struct workqueue_struct *queue, const void *object,
+			   void (*drop)(const void *object))
+{
+	struct later_drop *later = queue ? kmalloc_obj(*later) : NULL;
+
+	if (!later) {
+		synchronize_rcu();
+		drop(object);
+		return;
+	}
+	INIT_RCU_WORK(&later->work, drop_now);
+	later->drop = drop;
+	later->object = object;
+	queue_rcu_work(queue, &later->work);
+}
+
 /* The calling task: rust/kernel/pid.rs */
 
 struct task_struct *kernel_ext_current(void)
@@ -90,10 +141,9 @@ struct pid *kernel_ext_pid_of_group(void)
 	return get_pid(task_tgid(current));
 }
 
-/* Returns whether @pid is that of the calling thread's group. */
-bool kernel_ext_pid_is_current_group(const struct pid *pid)
+bool kernel_ext_pid_is_current_group(struct pid *const *group)
 {
-	return task_tgid(current) == pid;
+	return task_tgid(current) == *group;
 }
 
 /* That of the group's pidfds. */
@@ -132,38 +182,6 @@ pid_t kernel_ext_pid_initial_nr(pid_t nr)
 }
 
 /* Names of tasks: rust/kernel/pid.rs */
-
-/* A reference to a pid that is dropped after a grace period. */
-struct later_put {
-	struct rcu_head rcu;
-	struct pid *pid;
-};
-
-static void put_now(struct rcu_head *rcu)
-{
-	struct later_put *later = container_of(rcu, struct later_put, rcu);
-
-	put_pid(later->pid);
-	kfree(later);
-}
-
-/*
- * Drops a reference to the pid that was at a place, after a grace period. The functions below
- * take such a place, where the pid or NULL is, and use the pid until the grace period ends. May
- * sleep. The module's code has to stay until rcu_barrier() has returned.
- */
-void kernel_ext_pid_put_later(struct pid *pid)
-{
-	struct later_put *later = kmalloc_obj(*later);
-
-	if (!later) {
-		synchronize_rcu();
-		put_pid(pid);
-		return;
-	}
-	later->pid = pid;
-	call_rcu(&later->rcu, put_now);
-}
 
 /* Returns the thread of a number, which has or had the pid @nr, under RCU; NULL if it is gone. */
 static struct task_struct *thread_of(u64 number, pid_t nr)
@@ -224,17 +242,9 @@ struct task_struct *kernel_ext_thread_task(u64 number, pid_t nr)
  * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has
  * none there, or is gone.
  */
-pid_t kernel_ext_pid_group_nr(struct pid *const *place)
+pid_t kernel_ext_pid_group_nr(struct pid *const *group)
 {
-	struct pid *pid;
-	pid_t nr = 0;
-
-	rcu_read_lock_sched();
-	pid = READ_ONCE(*place);
-	if (pid && pid_has_task(pid, PIDTYPE_TGID))
-		nr = pid_vnr(pid);
-	rcu_read_unlock_sched();
-	return nr;
+	return pid_has_task(*group, PIDTYPE_TGID) ? pid_vnr(*group) : 0;
 }
 
 /*
@@ -252,16 +262,14 @@ static bool may_signal(const struct task_struct *task)
 }
 
 /* Returns 0 if the calling task may signal a thread group, else -EPERM, or -ESRCH if it is gone. */
-int kernel_ext_pid_may_signal(struct pid *const *place)
+int kernel_ext_pid_may_signal(struct pid *const *group)
 {
 	struct task_struct *leader;
-	struct pid *group;
 	int ret = -ESRCH;
 
 	rcu_read_lock();
-	group = READ_ONCE(*place);
-	leader = pid_task(group, PIDTYPE_TGID);
-	if (task_tgid(current) == group || (leader && may_signal(leader)))
+	leader = pid_task(*group, PIDTYPE_TGID);
+	if (task_tgid(current) == *group || (leader && may_signal(leader)))
 		ret = 0;
 	else if (leader)
 		ret = -EPERM;

@@ -57,6 +57,7 @@ pub(crate) fn open(context: Arc<Context>, credential: &Credential) -> Result<Arc
     let opening = LAST_OPENING.fetch_add(1, Relaxed);
     let process = Process::new(context, credential, opening)?;
     let node = RBTreeNode::new(key(&process), process.clone(), GFP_KERNEL)?;
+    process.name.process.set(process.clone());
     let mut registry = REGISTRY.lock();
     let opened = registry.opened.get_or_insert_with(RBTree::new);
     opened.insert(node);
@@ -75,9 +76,7 @@ fn remove(process: &Process) {
     let mut registry = REGISTRY.lock();
     registry.ended += 1;
     process.ended.store(registry.ended, Relaxed);
-    if let Some(counts) = process.code_counts.open() {
-        counts.add_to(&mut registry.ended_codes);
-    }
+    process.code_counts.add_to(&mut registry.ended_codes);
     let opened = registry.opened.as_mut();
     let node = opened.and_then(|opened| opened.remove_node(&key(process)));
     drop(registry);
@@ -155,12 +154,9 @@ pub(crate) fn end_process(process: &Arc<Process>) {
     drop(rest);
     // Last: when a lookup no longer finds the process, all notifications of its end have been sent.
     remove(process);
-    // The thread group's name keeps namespaces. The rest of the process stays for its nodes, as
-    // long as others hold those.
     process.pages.close();
-    process.credential.close();
-    process.code_counts.close();
-    process.group.close();
+    // Its nodes and calls, which others hold, keep its name from now on.
+    process.name.process.sever();
 }
 
 /// Closes a process, when the last descriptor of its file is closed. Sets `has_ended`, so that the
@@ -182,7 +178,7 @@ pub(crate) fn close_process(process: &Process) {
     process.unlock_and_wake_freezers(state, freezers);
     process
         .context
-        .forget_manager(|node| core::ptr::eq(&**node.owner(), process));
+        .forget_manager(|node| node.owner().is(process));
 }
 
 fn any_thread(process: &Process) -> Option<Arc<Thread>> {
@@ -207,7 +203,7 @@ fn orphan_nodes(process: &Process) {
                 process.pid
             );
         }
-        notify_all(&node, notification);
+        notify_all(process, &node, notification);
         // The number of nodes is limited only by memory.
         sched::cond_resched();
     }

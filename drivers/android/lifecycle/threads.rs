@@ -87,6 +87,7 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     loop {
         let mut state = process.state.lock();
         if limits().threads.has_room(state.threads.len()) {
+            *thread.name.thread.access_mut(&mut state) = Some(thread.clone());
             state.threads.insert(node);
             drop(state);
             process.callers.claim(thread.clone());
@@ -192,18 +193,9 @@ fn end_service(thread: &Thread, saved: Priority) {
 /// is available. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let mut process = thread.process.state.lock();
-    if read_once(&thread.has_ended) {
-        return None;
-    }
-    write_once(&thread.has_ended, true);
+    let itself = thread.close(&mut process)?;
     thread.counts.give_to_process();
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
-    // It would keep the record of the thread until another one makes a call.
-    let is_own = |spare: &mut TransactionBox| {
-        let caller = spare.caller.as_deref();
-        caller.is_some_and(|caller| core::ptr::eq(caller, thread))
-    };
-    let spare = process.spare_transaction.take_if(is_own);
     let state = thread.state.access_mut(&mut process);
     let raised_from = state.raised_from.take();
     let wake = match state.looper.polls() && process.pollers_have_to_look() {
@@ -211,7 +203,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
         false => ThreadWake::Nobody,
     };
     wake.after(process, &thread.process, WakeHint::Anywhere);
-    Some(((record, spare), raised_from))
+    Some(((record, itself), raised_from))
 }
 
 /// Takes the innermost frame off the call stack. A call that the thread serves is not outstanding

@@ -21,7 +21,7 @@ use crate::{
         user, //
     },
     node::Node,
-    process::{Pid, Process, ProcessState},
+    process::{Pid, Process},
     pure::{log_lines::write_escaped, node_counts::NodeCounts},
     transaction::{Content, Transaction}, //
 };
@@ -88,12 +88,12 @@ pub(super) struct LineOfNode {
 }
 
 impl LineOfNode {
-    /// Returns the line of a node. The caller holds the owner's state lock.
-    pub(super) fn of(node: &Node, owner: &ProcessState) -> Self {
+    /// Returns the line of a node with these counts.
+    pub(super) fn of(node: &Node, counts: NodeCounts) -> Self {
         Self {
             key: key_of(node),
             name: node.name,
-            counts: node.state.access(owner).counts.clone(),
+            counts,
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     node::Node,
     process::{Pid, Process, ProcessState},
     pure::{handle_table::LEAF, log_lines},
-    thread::Thread, //
+    thread::ThreadName, //
 };
 use core::cmp::Reverse;
 use kernel::{
@@ -120,8 +120,8 @@ impl Reader {
 /// made while a log is copied may have the number or the address of another, but not both.
 type NodeKey = (u32, usize);
 
-/// Names a call: the address of the record of its thread, and the number of its frame.
-/// The thread is among the callers while a log is copied: no other one gets its address.
+/// Names a call: the address of the name of its thread, and the number of its frame.
+/// The name is among the callers while a log is copied: no other one gets its address.
 type CallKey = (usize, u64);
 
 /// The contents of a log, as they were when its reading began.
@@ -138,8 +138,8 @@ struct Snapshot {
     processes: KVVec<Arc<Process>>,
     /// The calls that are queued or served, with the places of their lines.
     calls: KVVec<(CallKey, usize)>,
-    /// The threads whose addresses the calls have.
-    callers: KVVec<Arc<Thread>>,
+    /// The names whose addresses the calls have.
+    callers: KVVec<Arc<ThreadName>>,
     /// The dead nodes that the processes hold.
     dead: KVVec<Arc<Node>>,
     /// The holders of each node, in the order of the nodes.

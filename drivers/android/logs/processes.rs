@@ -25,7 +25,7 @@ use crate::{
         notification_state::{DeathState, Message}, //
     },
     range_alloc::State,
-    thread::{Thread, WaitState},
+    thread::{Thread, ThreadName, WaitState},
     transaction::{Content, Transaction, TransactionBox},
     work::{Code, Work}, //
 };
@@ -127,7 +127,7 @@ impl Snapshot {
             if self.head.len() == 1 {
                 self.head.push(Line::Fixed("", "dead nodes:"), FLAGS)?;
             }
-            let line = LineOfNode::of(node, &node.owner().state.lock());
+            let line = LineOfNode::of(node, node.counts());
             self.head.push(Line::Node(line), FLAGS)?;
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Snapshot {
         match frame {
             Some(Frame::Outgoing { serial, target, .. }) => {
                 let line = Line::Outgoing {
-                    call: self.key_of_call(thread, *serial),
+                    call: self.key_of_call(&thread.name, *serial),
                     from: own,
                     target: *target,
                 };
@@ -210,7 +210,7 @@ impl Snapshot {
             let node = state.nodes.first_from(*from)?;
             let own = node.state.access(state);
             if copy.is_complete || own.counts.is_busy {
-                copy.push(Line::Node(LineOfNode::of(&node, state)));
+                copy.push(Line::Node(LineOfNode::of(&node, own.counts.clone())));
                 let prefixes = ("    ", "    pending async transaction");
                 copy.queue(own.waiting.iter(), state, whole(process), prefixes);
             }
@@ -282,7 +282,7 @@ impl Snapshot {
     }
 
     /// Returns the name of a call, and keeps its caller. A line has one call at most.
-    fn key_of_call(&mut self, caller: &Arc<Thread>, serial: u64) -> CallKey {
+    fn key_of_call(&mut self, caller: &Arc<ThreadName>, serial: u64) -> CallKey {
         // There is room.
         let _ = self.callers.push_within_capacity(caller.clone());
         (Arc::as_ptr(caller).addr(), serial)
@@ -297,7 +297,7 @@ impl Snapshot {
             let handles = process.handles.lock();
             next = handles.table.visit_leaf(from, |handle, reference| {
                 let node = &reference.node;
-                let is_dead = read_once(&node.owner().has_ended);
+                let is_dead = node.is_dead();
                 let death = reference.death.as_ref();
                 self.push(Line::Ref {
                     id: handles.debug_id(reference),

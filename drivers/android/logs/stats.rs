@@ -92,15 +92,13 @@ impl Sums {
 fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
     loop {
         // Of a thread that is removed here, the process has the counters when its lock is taken.
-        threads.retain(|thread| !read_once(&thread.has_ended));
+        threads.retain(|thread| !thread.name.has_ended());
         let state = process.state.lock();
         let mut codes = CodeSum::new();
-        if let Some(counts) = process.code_counts.open() {
-            counts.add_to(&mut codes);
-        }
+        process.code_counts.add_to(&mut codes);
         drop(state);
         // Each turn has fewer threads than the one before.
-        if !threads.iter().any(|thread| read_once(&thread.has_ended)) {
+        if !threads.iter().any(|thread| thread.name.has_ended()) {
             for thread in &*threads {
                 thread.counts.add_to(&mut codes);
             }

@@ -221,6 +221,7 @@ impl NodeFlags {
 }
 
 /// The priority settings of a node, which are fixed with its flags.
+#[derive(Clone, Copy)]
 pub(crate) struct NodePriority {
     /// The flags that the owner sent when the node became known.
     pub(crate) flags: NodeFlags,
@@ -276,7 +277,7 @@ impl NodePriority {
     }
 
     /// Returns the change that lets a thread serve a call whose caller waits.
-    pub(crate) fn to_serve_call(&self, caller: Priority, own: Priority) -> Option<Priority> {
+    pub(crate) fn to_serve_call(self, caller: Priority, own: Priority) -> Option<Priority> {
         let caller = if caller.is_real_time() && !self.flags.has(NodeFlags::INHERIT_RT) {
             Priority(policy::NORMAL).with_nice(0)
         } else {
@@ -291,7 +292,7 @@ impl NodePriority {
 
     /// Returns the change that lets a thread serve a oneway call: only the node can make it more
     /// urgent.
-    pub(crate) fn to_serve_oneway(&self, own: Priority) -> Option<Priority> {
+    pub(crate) fn to_serve_oneway(self, own: Priority) -> Option<Priority> {
         let minimum = Self::minimum(self.flags)?;
         let is_raised = minimum.is_more_urgent_than(own);
         is_raised

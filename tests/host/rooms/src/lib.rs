@@ -37,6 +37,7 @@ mod owned_by;
 /// Names by which macros and others find things.
 mod kernel_ext {
     pub(crate) use super::link;
+    pub(crate) use kernel::sync::rcu;
 
     /// Accesses by threads that take turns.
     pub(crate) mod once {
