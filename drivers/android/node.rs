@@ -357,8 +357,8 @@ impl Node {
         }
     }
 
-    /// The same, and then ends the use of the node by that call, whose buffer is freed by `process`,
-    /// the owner. To be called with no lock held.
+    /// The same, and then ends the use of the node by that call, whose buffer is freed by the
+    /// owner, `process`. To be called with no lock held.
     #[inline(never)] // All commands would have its stack frame.
     pub(crate) fn end_oneway_use(self: &Arc<Self>, process: &Process) {
         let mut owner = process.state.lock();

@@ -365,8 +365,9 @@ impl Thread {
     }
 
     /// Ends a reply that has been [begun](crate::pure::call_stack::CallStack::begin_reply), or
-    /// whose completion was to be read at once. A reply that has failed stops the commands behind it like any command that fails (contract WR-2).
-    /// Otherwise the completion is deferred if `is_deferred`. To be called with no lock held.
+    /// whose completion was to be read at once. A reply that has failed stops the commands behind
+    /// it like any command that fails (contract WR-2). Otherwise the completion is deferred if
+    /// `is_deferred`. To be called with no lock held.
     #[cold]
     pub(crate) fn end_reply(self: &Arc<Self>, has_failed: bool, is_deferred: bool) {
         let mut process = self.process.state.lock();

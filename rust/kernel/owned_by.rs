@@ -20,7 +20,7 @@
 
 use super::link::HasField;
 use crate::kernel_ext::{
-    once::read_once,
+    once::{read_once, write_once},
     rcu, //
 };
 use core::{cell::UnsafeCell, marker::PhantomData, mem::size_of, ptr};
@@ -119,10 +119,14 @@ impl<O> Severable<O> {
         };
         let pointer = ptr::from_ref(&*object);
         let guard = object.field().lock();
-        // ORDERING: Pairs with `lock` of an owner that has ended. INVARIANT: Under the lock.
-        let severed = self.0.cmpxchg(pointer, Self::ENDED, Release);
+        let is_severed = self.is(&object);
+        if is_severed {
+            // ORDERING: The lock orders what precedes this before `has_ended`. INVARIANT: Under the
+            // lock.
+            write_once(&self.0, Self::ENDED);
+        }
         drop(guard);
-        if let Ok(pointer) = severed {
+        if is_severed {
             // SAFETY: By the type invariants there was a count, and who severs drops it.
             rcu::drop_later(unsafe { Arc::from_raw(pointer) });
         }
@@ -250,7 +254,7 @@ where
     /// Returns whether the owner is severed. If so, what others have done with the data under its
     /// lock comes before.
     fn has_ended(&self) -> bool {
-        // ORDERING: Pairs with `sever`.
+        // ORDERING: Pairs with `sever` and its lock.
         ptr::eq(self.owner().0.load(Acquire), Severable::ENDED)
     }
 

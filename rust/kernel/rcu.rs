@@ -45,8 +45,8 @@ impl Drop for Reading {
 }
 
 /// Drops a reference when a grace period has ended, in a thread of the kernel. Without a
-/// [`Worker`](super::sched::Worker) or memory the calling task waits for that. May sleep; no lock may
-/// be held.
+/// [`Worker`](super::sched::Worker) or memory the calling task waits for that. May sleep; no lock
+/// may be held.
 pub(crate) fn drop_later<T: Send + Sync + 'static>(object: Arc<T>) {
     /// Drops the reference.
     ///

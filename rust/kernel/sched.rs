@@ -188,8 +188,8 @@ impl Worker {
     ///
     /// # Safety
     ///
-    /// Nothing may call [`run_later`] or [`drop_later`](super::rcu::drop_later) during this call, but
-    /// for what was queued before; and after it, nothing the former.
+    /// Nothing may call [`run_later`] or [`drop_later`](super::rcu::drop_later) during this call,
+    /// but for what was queued before; and after it, nothing the former.
     pub(crate) unsafe fn end(self) {
         let queue = queue();
         // Work that is queued may drop references later.

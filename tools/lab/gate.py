@@ -28,13 +28,9 @@ _SCRIPT = ("$b run --count $words --output /out/count.json"
            f" && $b retention --steps {_STEPS} --endings {_ENDINGS} $words --output /out/kept.json")
 # Upstream's driver names its events otherwise.
 _SCRIPT_OF_TRACED = f" && /lab/traced -e '{_TRACED}' $b throughput --count --sizes 0 --pairs 1 $words --output /out/traced.json"
-# The bytes that ours may keep of an ended object, more than C. Of a process of which others hold nodes: its record, by whose lock those are
-# guarded. Of a thread: its struct pid, the buffers ready for its next call, and its record while a call of it lasts.
-KEPT = {"process": 1024, "device": 640, "thread": 320}
-KEPT_OTHERWISE = 64
-# The references that ours may keep more than C: the record of a thread that exits without BINDER_THREAD_EXIT names its task by a struct pid, C's by a
-# number. And the fraction of one that counts as none: the kernel frees some ended objects a little later.
-KEPT_REFERENCES, NO_REFERENCE = {("thread", "pid"): 1}, 0.25
+# The bytes that ours may keep of an ended object, more than C, beside the doubt of both figures. And the fraction of a reference that counts as none:
+# the kernel frees some ended objects a little later.
+KEPT, NO_REFERENCE = 64, 0.25
 # The figures of an ending that a driver lacks: Debian's C driver has no binderfs.
 _NOTHING = 0, 0, {}
 # A share of a ratio of instructions. Locked operations are whole ones, but for those of a tick.
@@ -138,12 +134,10 @@ def kept_too_much(base, ours):
     found = []
     for ending, (size, doubt, references) in ours.items():
         of_base, doubt_of_base, references_of_base = base.get(ending, _NOTHING)
-        kind = ending.split(" ")[0]
-        allowed = KEPT.get(kind, KEPT_OTHERWISE)
-        if size > of_base + allowed + math.hypot(doubt, doubt_of_base):
-            found.append(f"{ending}: {size:.0f} bytes stay, which is more than C's {of_base:.0f} and {allowed}")
+        if size > of_base + KEPT + math.hypot(doubt, doubt_of_base):
+            found.append(f"{ending}: {size:.0f} bytes stay, which is more than C's {of_base:.0f} and {KEPT}")
         for slab, count in references.items():
-            more = count - references_of_base.get(slab, 0) - KEPT_REFERENCES.get((kind, slab), 0)
+            more = count - references_of_base.get(slab, 0)
             found += [f"{ending}: {count:.2f} of {slab} stay, {more:.2f} too many next to C"] if more > NO_REFERENCE else []
     return found
 
@@ -155,10 +149,9 @@ def retention(only="", into_docs=False):
         script = f"$b retention --steps 16 {only and f'--endings {only}'} $words --output /out/kept.json"
         files = bench.good(bench.Boot(f"what {driver} keeps", driver, script, timeout=1500).run())
         found[driver] = kept(json.loads(files["kept.json"])["cells"])
-    rows = [[ending, *(cell for driver in bench.DRIVERS for cell in _kept_cells(found[driver].get(ending))),
-             str(KEPT.get(ending.split(" ")[0], KEPT_OTHERWISE))] for ending in found["rust"]]
+    rows = [[ending, *(cell for driver in bench.DRIVERS for cell in _kept_cells(found[driver].get(ending)))] for ending in found["rust"]]
     heads = (cell for driver in bench.DRIVERS for cell in (f"{data.NAMES[driver]}, bytes", "references"))
-    table = page.Table(("end of", *heads, "may be more than C by"), rows, (0, 2, 4, 6))
+    table = page.Table(("end of", *heads), rows, (0, 2, 4))
     print("\n".join(page.plain(table)))
     if into_docs:
         reports.put("retention", "Kernel memory kept of an object that has ended", bench.about(bench.COUNTED), table)

@@ -15,10 +15,10 @@
 //! A device of Binder itself is the exception (lesson S11). A process may be sent its own device
 //! and exit without reading the call. If the call held the device open, the process would never
 //! end. It lives as long as its file is open, and a call in its queue would hold the file. So a
-//! call has the name of the process behind the device instead. The device stays open only as long as
-//! another reference exists: a descriptor or a mapping in any process, or another receiver that has
-//! read it. If all of those are gone when the call is read, the call cannot be delivered, as if the
-//! receiver had no number left.
+//! call has the name of the process behind the device instead. The device stays open only as long
+//! as another reference exists: a descriptor or a mapping in any process, or another receiver that
+//! has read it. If all of those are gone when the call is read, the call cannot be delivered, as if
+//! the receiver had no number left.
 //!
 //! The places of the numbers, and the numbers to be closed again, are recorded here and in the
 //! buffer's descriptor. They are never read from memory that the receiver maps (lesson R04).

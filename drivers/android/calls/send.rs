@@ -158,9 +158,9 @@ struct Begun {
     route: Option<Waiter<Arc<Thread>>>,
 }
 
-/// Checks that the thread may call `target` now (contract TXN-10), and finds the thread of the target
-/// that waits for the outcome of this chain of calls (TXN-11). Returns the debug id of the call as
-/// well. No lock may be held.
+/// Checks that the thread may call `target` now (contract TXN-10), and finds the thread of the
+/// target that waits for the outcome of this chain of calls (TXN-11). Returns the debug id of the
+/// call as well. No lock may be held.
 ///
 /// Fails with `EPROTO` when the thread waits for a reply, or has a call or a reply to read first.
 fn begin_call(
@@ -463,8 +463,8 @@ fn submit(
     Ok(is_pending)
 }
 
-/// Queues an admitted oneway call behind the one that its node is busy with, in place of the waiting
-/// one that it supersedes, if any: only if it `is_pending`. Releases the state lock.
+/// Queues an admitted oneway call behind the one that its node is busy with, in place of the
+/// waiting one that it supersedes, if any: only if it `is_pending`. Releases the state lock.
 fn queue_behind(transaction: TransactionBox, mut state: StateGuard<'_>, is_pending: bool) {
     let Content::Call { node, .. } = &transaction.content else {
         return;
@@ -484,8 +484,9 @@ fn queue_behind(transaction: TransactionBox, mut state: StateGuard<'_>, is_pendi
 
 /// [Reserves](WaitState::Reserved) a call of `caller` or oneway to a node with priority `node` for
 /// the sleeping thread that is going to serve it, if one exists. Raises the priority of that thread
-/// as far as the call requires. The reservation has ended when this returns: the call is queued without the lock being
-/// released in between. Returns the locked state, which is released in between, and the thread.
+/// as far as the call requires. The reservation has ended when this returns: the call is queued
+/// without the lock being released in between. Returns the locked state, which is released in
+/// between, and the thread.
 #[cold]
 fn raise_server<'a>(
     caller: Option<Priority>,
