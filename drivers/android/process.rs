@@ -82,7 +82,7 @@ has_field!(impl for ProcessName, process: Severable<Process>);
 has_field!(impl for ProcessName, after: SpinLock<After>);
 
 // With its reference count as large as the kernel's allocator has room for before the next size.
-#[cfg(not(CONFIG_DEBUG_LOCK_ALLOC))]
+#[cfg(not(any(CONFIG_DEBUG_SPINLOCK, CONFIG_PREEMPT_RT)))]
 const _: () = assert!(size_of::<ProcessName>() <= 24);
 
 impl ProcessName {
@@ -156,9 +156,9 @@ pub(crate) struct Process {
     _counted: Counted,
 }
 
-// With its reference count no more than the kernel's allocator gives for 512 bytes; lock checks
-// make locks larger.
-#[cfg(not(CONFIG_DEBUG_LOCK_ALLOC))]
+// With its reference count no more than the kernel's allocator gives for 512 bytes. Lock checks and
+// `PREEMPT_RT` make locks larger.
+#[cfg(not(any(CONFIG_DEBUG_SPINLOCK, CONFIG_PREEMPT_RT)))]
 const _: () = assert!(size_of::<Process>() <= 504);
 
 has_field!(impl for Process, state: SpinLock<ProcessState>);

@@ -187,10 +187,13 @@ pid_t kernel_ext_pid_initial_nr(pid_t nr)
 static struct task_struct *thread_of(u64 number, pid_t nr)
 {
 	struct pid *pid = find_pid_ns(nr, &init_pid_ns);
+	struct task_struct *task = pid_task(pid, PIDTYPE_PID);
 
-	if (!pid || pid->ino != number)
+	if (!task)
 		return NULL;
-	return pid_task(pid, PIDTYPE_PID);
+	/* Pairs with attach_pid(): a new pid has its number before it has a task. */
+	smp_rmb();
+	return READ_ONCE(pid->ino) == number ? task : NULL;
 }
 
 /* Returns whether the thread is exiting, or gone. */
