@@ -24,12 +24,12 @@ use crate::{
         files::OpenFile,
         link::{has_field, LinkedTree},
         once::read_once,
-        owned_by::{After, Severable},
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
         sched::{self, WakeHint}, //
     },
+    names::ProcessName,
     node::Node,
     pure::{
         counted_tree::CountedTree,
@@ -64,37 +64,6 @@ pub(crate) type Pid = i32;
 
 /// The state lock of a process, held.
 pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
-
-/// The name of a process: all that nodes and calls keep of it. They may exist long after its end,
-/// and so may what their holders need.
-#[pin_data]
-pub(crate) struct ProcessName {
-    /// The process, until it has ended.
-    pub(crate) process: Severable<Process>,
-    /// Its pid.
-    pub(crate) pid: Pid,
-    /// The lock of its nodes after that.
-    #[pin]
-    after: SpinLock<After>,
-}
-
-has_field!(impl for ProcessName, process: Severable<Process>);
-has_field!(impl for ProcessName, after: SpinLock<After>);
-
-// With its reference count as large as the kernel's allocator has room for before the next size.
-#[cfg(not(any(CONFIG_DEBUG_SPINLOCK, CONFIG_PREEMPT_RT)))]
-const _: () = assert!(size_of::<ProcessName>() <= 24);
-
-impl ProcessName {
-    fn new(pid: Pid) -> Result<Arc<Self>> {
-        let name = pin_init!(Self {
-            process: Severable::new(),
-            pid,
-            after <- new_spinlock!(After::new(), "ProcessName::after"),
-        });
-        Arc::pin_init(name, GFP_KERNEL)
-    }
-}
 
 /// An open file of a device.
 ///

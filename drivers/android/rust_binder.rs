@@ -64,7 +64,9 @@ mod lifecycle {
     pub(crate) mod threads;
 }
 mod logs;
+mod names;
 mod node;
+mod nodes;
 mod priority;
 mod process;
 mod pure;

@@ -15,13 +15,13 @@ use crate::{
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
         link::{has_field, Link},
-        once::{read_once, write_once},
-        owned_by::OwnedBy,
+        once::write_once,
         pid::ThreadPid,
         sched::WakeHint, //
     },
+    names::ThreadName,
     node::Node,
-    process::{IdlePlace, Pid, Process, ProcessName, ProcessState, StateGuard},
+    process::{IdlePlace, Pid, Process, ProcessState, StateGuard},
     pure::{
         call_stack::CallStack,
         looper::Looper,
@@ -38,48 +38,6 @@ use kernel::{
         LockedBy, //
     }, //
 };
-
-/// The name of a thread: all that a call keeps of its caller, which may exit long before the call
-/// ends.
-pub(crate) struct ThreadName {
-    /// The thread, from the time when its process has it until it has ended.
-    pub(crate) thread: OwnedBy<Option<Arc<Thread>>, ProcessName, Process, ProcessState>,
-    /// The kernel's number for it, in the initial pid namespace.
-    id: Pid,
-    /// Nothing can be queued for the thread any more. Set under the state lock.
-    has_ended: Atomic<bool>,
-}
-
-// With its reference count as large as the kernel's allocator has room for before the next size.
-const _: () = assert!(size_of::<ThreadName>() <= 24);
-
-impl ThreadName {
-    /// Returns the thread, unless it has ended. Takes the state lock of its process; no other one
-    /// may be held.
-    pub(crate) fn thread(&self) -> Option<Arc<Thread>> {
-        self.thread.in_lock(&mut self.thread.lock()).clone()
-    }
-
-    /// Returns the name of its process.
-    pub(crate) fn process(&self) -> &Arc<ProcessName> {
-        self.thread.name()
-    }
-
-    /// Returns whether nothing can be queued for the thread any more.
-    #[inline(always)]
-    pub(crate) fn has_ended(&self) -> bool {
-        read_once(&self.has_ended)
-    }
-
-    /// Names the thread, in the initial pid namespace.
-    #[inline(always)]
-    pub(crate) fn party(&self) -> Party {
-        Party {
-            pid: self.process().pid,
-            tid: self.id,
-        }
-    }
-}
 
 /// A thread of a process.
 ///
@@ -244,14 +202,9 @@ impl Thread {
         let state = ThreadState::new();
         let counts = process.code_counts.clone();
         let id = current!().pid();
-        let name = ThreadName {
-            thread: OwnedBy::new(process.name.clone(), None),
-            id,
-            has_ended: Atomic::new(false),
-        };
         let thread = Self {
             id,
-            name: Arc::new(name, GFP_KERNEL)?,
+            name: ThreadName::new(&process.name, id)?,
             process: process.clone(),
             task: ThreadPid::current(),
             state: LockedBy::new(&process.state, state),
@@ -271,13 +224,6 @@ impl Thread {
             pid: self.process.pid,
             tid: self.id,
         }
-    }
-
-    /// Records that nothing can be queued for the thread any more. Returns its reference to itself,
-    /// to be dropped without the lock; nothing if it has ended before.
-    pub(crate) fn close(&self, process: &mut ProcessState) -> Option<Arc<Self>> {
-        write_once(&self.name.has_ended, true);
-        self.name.thread.access_mut(process).take()
     }
 
     /// Returns whether the thread makes or serves a call.

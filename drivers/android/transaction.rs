@@ -34,6 +34,7 @@ use crate::{
         pid,
         sched::WakeHint, //
     },
+    names::ThreadName,
     node::Node,
     process::{Pid, Process, ProcessState, StateGuard},
     pure::{
@@ -42,7 +43,7 @@ use crate::{
         node_counts::{Strength, Uncounted},
         priority_rules::Priority, //
     },
-    thread::{Thread, ThreadName},
+    thread::Thread,
     work::Work, //
 };
 use kernel::{
@@ -65,8 +66,8 @@ pub(crate) struct Transaction {
     pub(crate) flags: u32,
     /// Effective user of the task that sent the data in the buffer.
     pub(crate) sender_euid: Kuid,
-    /// The thread that made the call. None of a oneway call that is queued: nobody waits for its
-    /// outcome, and it keeps nothing of a sender that ends.
+    /// The thread that made the call. None of a oneway call: nobody waits for its outcome, and it
+    /// keeps nothing of a sender that ends.
     pub(crate) caller: Option<Arc<ThreadName>>,
     /// The time when the call or its reply was sent.
     pub(crate) start: Ticks,
@@ -76,9 +77,9 @@ pub(crate) struct Transaction {
     pub(crate) saved_priority: Priority,
     /// The objects that it holds at its stage.
     pub(crate) content: Content,
-    /// The frame of a call on its caller's stack. Of a oneway call that is queued: as `serial` the
-    /// number of its sender's [group](pid::current_group_number), if another call may supersede it,
-    /// and as `place` that of the thread.
+    /// The frame of a call on its caller's stack. Of a oneway call: as `serial` the number of its
+    /// sender's [group](pid::current_group_number), if another call may supersede it, and as `place`
+    /// that of the thread.
     pub(crate) frame: FrameId,
     _counted: Counted,
 }
@@ -146,19 +147,38 @@ pub(crate) struct ArrivedReply {
 }
 
 impl Transaction {
-    /// Allocates a transaction for calls of this thread.
-    pub(crate) fn new(caller: &Arc<Thread>) -> Result<TransactionBox, AllocError> {
+    /// Allocates a transaction for calls of this thread that are not oneway.
+    pub(crate) fn new(caller: &Thread) -> Result<TransactionBox, AllocError> {
+        Self::allocate(Some(caller.name.clone()), FrameId::NONE)
+    }
+
+    /// Allocates a transaction for a oneway call of this thread with these flags.
+    pub(crate) fn new_oneway(sender: &Thread, flags: u32) -> Result<TransactionBox, AllocError> {
+        let serial = match flags & TF_UPDATE_TXN {
+            0 => FrameId::NONE.serial,
+            _ => pid::current_group_number(),
+        };
+        // CAST: The bits are kept.
+        let place = sender.id as u32;
+        Self::allocate(None, FrameId { place, serial })
+    }
+
+    #[inline]
+    fn allocate(
+        caller: Option<Arc<ThreadName>>,
+        frame: FrameId,
+    ) -> Result<TransactionBox, AllocError> {
         let transaction = || Self {
             id: 0,
             code: 0,
             flags: 0,
             sender_euid: Kuid::current_euid(),
-            caller: Some(caller.name.clone()),
+            caller,
             start: Ticks::now(),
             caller_priority: Priority::default(),
             saved_priority: Priority::default(),
             content: Content::Empty,
-            frame: FrameId::NONE,
+            frame,
             _counted: Counted::new(Kind::Transaction),
         };
         Placed::new(transaction, GFP_KERNEL)
@@ -179,7 +199,7 @@ impl Transaction {
             (Some(caller), _) => caller.party(),
             (None, Content::Call { from, .. }) => Party {
                 pid: *from,
-                // CAST: It was stored from a `Pid`, by `Self::leave_sender`.
+                // CAST: It was stored from a `Pid`, by `Self::new_oneway`.
                 tid: self.frame.place as Pid,
             },
             (None, _) => Party::default(),
@@ -240,22 +260,7 @@ impl Transaction {
             true => CallStage::HasTurn,
             false => CallStage::Queued,
         };
-        if is_oneway {
-            self.leave_sender();
-        }
         Ok((admission == Admission::Pending, awaits_turn))
-    }
-
-    /// Replaces the calling thread, which sends this oneway call, by its number.
-    fn leave_sender(&mut self) {
-        // CAST: The bits are kept.
-        self.frame.place = self.sender().tid as u32;
-        // Not the last reference: the thread has another.
-        self.caller = None;
-        self.frame.serial = match self.may_supersede() {
-            true => pid::current_group_number(),
-            false => FrameId::NONE.serial,
-        };
     }
 
     /// Returns the fields of trace events about its end; see the [function](ended_at).

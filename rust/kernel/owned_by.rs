@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that belongs to an object, by the object's name, and that is guarded by a lock in that
-//! object; or, after the object has ended, by a lock in the name.
+//! Data that belongs to an object, and that is guarded by a lock in that object. After the object
+//! has ended, a lock in its name guards the data.
 //!
 //! ```text
-//!                        ┌────────────┐          before the end      ┌─────────────┐
-//!   data ──► its name ──►│ Severable  ├─────────────────────────────►│ the owner   │
-//!            (counted)   ├────────────┤                              │  with lock  │
-//!                        │ After lock │ guards the data after that   └─────────────┘
-//!                        └────────────┘
+//!   data ──► name: Severable ──► owner, with the lock     until the owner ends
+//!                  After lock                             from then on
 //! ```
 //!
 //! So what is left of an owner that has ended is its name, however long the data stays.
 //!
-//! A user of the data takes the owner's lock under RCU and then looks whether the owner was severed
+//! A user of the data takes the owner's lock under RCU. Then it looks whether the owner was severed
 //! in between: [`Severable::sever`] holds that lock, and drops the owner after a grace period.
 //!
 //! The kernel's `LockedBy` stores a pointer to the lock, and the owner would have to stay.
@@ -181,9 +178,10 @@ impl<O, G: Unpin> Locked<'_, O, G> {
 ///
 /// # Invariants
 ///
-/// `data` is accessed only by who shows what the lock of the owner guards, for as long as that is
-/// borrowed; once the owner is severed from its name, by who shows what the lock of that guards.
-/// `name` does not change as long as this is shared.
+/// - `data` is accessed only by who shows what the lock of the owner guards, for as long as that is
+///   borrowed.
+/// - Once the owner is severed from its name, it is what the lock of the name guards.
+/// - `name` does not change as long as this is shared.
 pub(crate) struct OwnedBy<T, N, O, G> {
     name: Arc<N>,
     data: UnsafeCell<T>,
@@ -323,8 +321,8 @@ where
 
 /// Panics if `guarded` is not what this lock guards.
 ///
-/// It is that value if it lies in the memory of the lock: a value of the type is in that memory
-/// once, as it is no part of itself; and of the rest of a lock nobody has references. If the lock
+/// It is that value if it lies in the memory of the lock. A value of the type is in that memory
+/// once, as it is no part of itself, and nobody has references to the rest of a lock. If the lock
 /// does not exist, no value is there.
 #[inline]
 fn check<G>(lock: *const SpinLock<G>, guarded: *const G) {

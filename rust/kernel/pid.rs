@@ -152,10 +152,9 @@ impl ThreadPid {
         result
     }
 
-    /// Releases `locks`, and makes the thread runnable if it is in [`Self::while_asleep`], in
-    /// [`sched::sleep`] or interruptibly asleep elsewhere, where a wake-up without a cause has to
-    /// be expected; otherwise does nothing. The calling task is not preempted in between, see
-    /// [`unpreempted_if`](sched::unpreempted_if).
+    /// Releases `locks`, and makes the thread runnable if it sleeps interruptibly in
+    /// [`Self::while_asleep`], where it has to expect a wake-up without a cause. The calling task is
+    /// not preempted in between, see [`unpreempted_if`](sched::unpreempted_if).
     ///
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.
     #[inline]

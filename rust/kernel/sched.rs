@@ -196,8 +196,8 @@ impl Worker {
         // SAFETY: The queue exists as long as `self`.
         unsafe { bindings::__flush_workqueue(queue) };
         write_once(&QUEUE, ptr::null_mut());
-        // SAFETY: What waits for a grace period is queued then; nothing else is queued any more, as
-        // guaranteed by the caller.
+        // SAFETY: The first call queues all that waits for a grace period. The caller guarantees
+        // that nothing else is queued any more.
         unsafe {
             bindings::rcu_barrier();
             bindings::destroy_workqueue(queue);

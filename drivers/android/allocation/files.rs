@@ -26,7 +26,8 @@
 use super::{Buffer, BufferObjects};
 use crate::{
     ffi::trace,
-    process::{Process, ProcessName},
+    names::ProcessName,
+    process::Process,
     pure::one_or_many::OneOrMany, //
 };
 use kernel::{

@@ -26,6 +26,7 @@ use crate::{
         once::read_once,
         sched::{self, WakeHint},
     },
+    names::ThreadName,
     node::Node,
     priority,
     process::{Process, StateGuard},
@@ -35,7 +36,7 @@ use crate::{
         priority_rules::{NodePriority, Priority}, //
     },
     range_alloc::CallKind,
-    thread::{Thread, ThreadName, ThreadState, WaitState},
+    thread::{Thread, ThreadState, WaitState},
     transaction::{CallStage, Content, Transaction, TransactionBox, Waiter},
     work::{self, Code, CompletionRead, Work, WorkTicket}, //
 };
@@ -79,7 +80,19 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
         let TransactionRequest { code, flags, .. } = *request;
         (id, node_id, target.pid, thread, false, code, flags)
     });
-    let drafted = draft(sender, request, (node, &target), id, spare, CallKind::Sync);
+    let transaction = match spare {
+        Some(spare) => Ok(spare.of_caller(thread)),
+        None => Transaction::new(thread).map_err(Failure::from),
+    };
+    let drafted = transaction.and_then(|unused| {
+        draft(
+            sender,
+            request,
+            (node, &target),
+            (id, unused),
+            CallKind::Sync,
+        )
+    });
     let queued = drafted.and_then(|mut transaction| {
         transaction.caller_priority = Priority(sched::of(None));
         transaction.frame = match frame {
@@ -225,10 +238,9 @@ fn find_waiting_thread(
     target: &Process,
 ) -> Option<Waiter<Arc<Thread>>> {
     while !caller.thread.process().process.is(target) {
-        let name = &caller.thread.thread;
-        let mut process = name.lock();
-        let thread = name.in_lock(&mut process).clone()?;
-        let stack = &thread.state.access_mut(process.of_owner()?).stack;
+        let thread = caller.thread.thread()?;
+        let mut process = thread.process.state.lock();
+        let stack = &thread.state.access_mut(&mut process).stack;
         // The thread that waits for a reply to what this one served when it made the call.
         let next = stack.served_during(caller.frame)?.waiter()?;
         drop(process);
@@ -240,21 +252,16 @@ fn find_waiting_thread(
     })
 }
 
-/// Makes a draft of call `id` to `node`, in `spare` if there is one. Reserves a buffer in the space
+/// Makes a draft of call `id` to `node` of an unused transaction. Reserves a buffer in the space
 /// of the node's owner, and copies the data into it. No lock may be held.
 #[inline]
 fn draft(
     sender: &Sender<'_>,
     request: &TransactionRequest,
     (node, receiver): (Arc<Node>, &Arc<Process>),
-    id: u32,
-    spare: Option<TransactionBox>,
+    (id, mut transaction): (u32, TransactionBox),
     kind: CallKind,
 ) -> Result<TransactionBox, Failure> {
-    let mut transaction = match spare {
-        Some(spare) => spare.of_caller(sender.thread),
-        None => Transaction::new(sender.thread)?,
-    };
     transaction.describe(id, request);
     let context = if node.priority.flags.has(TXN_SECURITY_CTX) {
         let context = SecurityCtx::from_secid(sender.credential.get_secid());
@@ -369,7 +376,7 @@ fn queue_oneway(
         Some(spare) => spare,
         None => work::new_ticket()?,
     };
-    let spare = Some(Transaction::new(thread)?);
+    let unused = Transaction::new_oneway(thread, request.flags)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid,
         quota: limits().oneway_quota(),
@@ -378,7 +385,7 @@ fn queue_oneway(
         let TransactionRequest { code, flags, .. } = *request;
         (id, node.debug_id, target.pid, 0, false, code, flags)
     });
-    let transaction = draft(sender, request, (node, target), id, spare, kind)?;
+    let transaction = draft(sender, request, (node, target), (id, unused), kind)?;
     let to = Party {
         pid: target.pid,
         tid: 0,

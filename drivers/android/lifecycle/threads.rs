@@ -87,7 +87,7 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     loop {
         let mut state = process.state.lock();
         if limits().threads.has_room(state.threads.len()) {
-            *thread.name.thread.access_mut(&mut state) = Some(thread.clone());
+            thread.name.begin(&mut state, thread.clone());
             state.threads.insert(node);
             drop(state);
             process.callers.claim(thread.clone());
@@ -193,7 +193,7 @@ fn end_service(thread: &Thread, saved: Priority) {
 /// is available. Returns `None` if the thread has ended before. Takes the state lock.
 fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let mut process = thread.process.state.lock();
-    let itself = thread.close(&mut process)?;
+    let itself = thread.name.end(&mut process)?;
     thread.counts.give_to_process();
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state.access_mut(&mut process);

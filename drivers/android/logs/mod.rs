@@ -18,10 +18,10 @@ use crate::{
     common::transaction_log::{self, Entry, TransactionLog},
     kernel_ext::{clocks::Cycles, cpu_rings::RECORDS, sched},
     lifecycle::processes::{opened, opened_by},
+    names::ThreadName,
     node::Node,
     process::{Pid, Process, ProcessState},
     pure::{handle_table::LEAF, log_lines},
-    thread::ThreadName, //
 };
 use core::cmp::Reverse;
 use kernel::{

@@ -18,6 +18,7 @@ use crate::{
     defs::Return,
     kernel_ext::{link::View, once::read_once},
     lifecycle::processes::{opened, opened_by},
+    names::ThreadName,
     node::Node,
     process::{Pid, Process, ProcessState},
     pure::{
@@ -25,7 +26,7 @@ use crate::{
         notification_state::{DeathState, Message}, //
     },
     range_alloc::State,
-    thread::{Thread, ThreadName, WaitState},
+    thread::{Thread, WaitState},
     transaction::{Content, Transaction, TransactionBox},
     work::{Code, Work}, //
 };
