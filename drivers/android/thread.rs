@@ -16,7 +16,7 @@ use crate::{
     kernel_ext::{
         link::{has_field, Link},
         once::write_once,
-        pid::ThreadPid,
+        pid::TaskId,
         sched::WakeHint, //
     },
     names::ThreadName,
@@ -52,8 +52,8 @@ pub(crate) struct Thread {
     pub(crate) process: Arc<Process>,
     /// What the calls that it makes keep of it.
     pub(crate) name: Arc<ThreadName>,
-    /// Names the task, and does not keep it alive: a thread may exit without notifying the driver.
-    pub(crate) task: ThreadPid,
+    /// Identifies the task, and does not keep it: a thread may exit without notifying the driver.
+    pub(crate) task: TaskId,
     /// Its counters of codes.
     pub(crate) counts: KBox<ThreadCounts>,
     /// The place of an error in its queue, because queueing one must not fail for lack of memory.
@@ -206,7 +206,7 @@ impl Thread {
             id,
             name: ThreadName::new(&process.name, id)?,
             process: process.clone(),
-            task: ThreadPid::current(),
+            task: TaskId::current(),
             state: LockedBy::new(&process.state, state),
             must_return: Atomic::new(false),
             has_unread_error: Atomic::new(false),

@@ -19,7 +19,7 @@
 
 use super::{
     link::HasField,
-    pid::{current_number, ThreadPid}, //
+    pid::{current_number, TaskId}, //
 };
 use crate::kernel_ext::once::{read_once, read_once_u64, write_once, write_once_u64};
 use core::{
@@ -163,7 +163,7 @@ impl<R> Records<R> {
 
     /// Removes the record of a task that does not exist any more; does nothing if it does. No lock
     /// may be held.
-    pub(crate) fn remove_gone(&self, task: &ThreadPid) {
+    pub(crate) fn remove_gone(&self, task: &TaskId) {
         if task.is_gone() {
             // SAFETY: No other task gets the number, and this one has been in its last call.
             drop(unsafe { self.remove(task.number()) });

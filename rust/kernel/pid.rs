@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Names of threads, and of thread groups (processes), which do not keep the task; and user
-//! namespaces.
+//! Identities of tasks (threads) and of thread groups (processes), which do not keep the task; and
+//! user namespaces.
 //!
 //! A reference to a `task_struct` keeps some KiB for as long as it is held, also after the task has
-//! exited. A thread is named by a number that no other thread gets, which keeps nothing. Its task
-//! is found by that, or by a pointer while the thread [waits](ThreadPid::while_asleep). (A thread
+//! exited. A thread is identified by a number that no other thread gets, which keeps nothing. Its
+//! task is found by that, or by a pointer while the thread [waits](TaskId::while_asleep). (A thread
 //! that executes another program takes over the number of the thread group's leader, and has that
 //! from then on, as everywhere in the kernel.)
 //!
-//! A thread group is named by a reference to its `struct pid`. That keeps its pid namespace, and
-//! through that a user namespace and what its user may have. So no object has such a name that
-//! others keep after the end of the group.
+//! A thread group is identified by a reference to its `struct pid`. That keeps its pid namespace,
+//! and through that a user namespace and what its user may have. So no object that others keep
+//! after the end of the group has such a reference.
 
 use super::{
     once::write_once,
@@ -63,7 +63,6 @@ unsafe extern "C" {
     pub(crate) safe fn number_for_current(group: &GroupPid) -> i32;
 
     safe fn kernel_ext_preempt_disable();
-    safe fn kernel_ext_current() -> *mut c_void;
     safe fn kernel_ext_thread_is_exiting(number: u64, nr: i32) -> bool;
     safe fn kernel_ext_thread_is_gone(number: u64, nr: i32) -> bool;
     safe fn kernel_ext_thread_task(number: u64, nr: i32) -> *mut c_void;
@@ -81,12 +80,12 @@ unsafe extern "C" {
     fn kernel_ext_user_ns_put(ns: *mut c_void);
 }
 
-/// The name of a thread.
+/// The identity of a thread.
 ///
 /// # Invariants
 ///
 /// `sleeper` is null, or a task that has written it and is in [`Self::while_asleep`].
-pub(crate) struct ThreadPid {
+pub(crate) struct TaskId {
     number: u64,
     /// The number of the thread in the initial pid namespace, which others may get after it.
     nr: i32,
@@ -94,12 +93,12 @@ pub(crate) struct ThreadPid {
 }
 
 // SAFETY: Threads share numbers and an atomic pointer, whose task exists by the invariants.
-unsafe impl Send for ThreadPid {}
+unsafe impl Send for TaskId {}
 // SAFETY: As above.
-unsafe impl Sync for ThreadPid {}
+unsafe impl Sync for TaskId {}
 
-impl ThreadPid {
-    /// Returns the name of the calling thread.
+impl TaskId {
+    /// Returns the identity of the calling thread.
     pub(crate) fn current() -> Self {
         // INVARIANT: Null.
         Self {
@@ -114,13 +113,13 @@ impl ThreadPid {
         self.number
     }
 
-    /// Returns whether no thread has this name, now or later. All actions of the thread come before
+    /// Returns whether no thread has this identity, now or later. All actions of the thread come before
     /// a result of `true`.
     pub(crate) fn is_gone(&self) -> bool {
         kernel_ext_thread_is_gone(self.number, self.nr)
     }
 
-    /// Returns whether this names the calling thread.
+    /// Returns whether this is the calling thread.
     pub(crate) fn is_current(&self) -> bool {
         self.number == current_number()
     }
@@ -139,15 +138,15 @@ impl ThreadPid {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Runs `wait`, in which the calling thread, which has this name, sleeps, and others can
+    /// Runs `wait`, in which the calling thread, which has this identity, sleeps, and others can
     /// [wake](Self::wake_after) it.
     #[inline(always)]
     pub(crate) fn while_asleep<T>(&self, wait: impl FnOnce() -> T) -> T {
         // INVARIANT: The calling task is in this function.
-        write_once(&self.sleeper, kernel_ext_current());
+        write_once(&self.sleeper, current!().as_ptr().cast());
         let result = wait();
         // INVARIANT: Null. If another task has written the pointer since, that one is not woken:
-        // then two have this name, and the type permits any of them to miss a wake-up.
+        // then two have this identity, and the type permits any of them to miss a wake-up.
         write_once(&self.sleeper, ptr::null_mut());
         result
     }
@@ -170,7 +169,7 @@ impl ThreadPid {
     }
 }
 
-/// The name of a thread group: a process, as user space calls it.
+/// The identity of a thread group: a process, as user space calls it.
 ///
 /// # Invariants
 ///
@@ -184,7 +183,7 @@ unsafe impl Send for GroupPid {}
 unsafe impl Sync for GroupPid {}
 
 impl GroupPid {
-    /// Returns the name of the calling thread's group.
+    /// Returns the identity of the calling thread's group.
     pub(crate) fn current() -> Self {
         // INVARIANT: The calling thread's group has a `struct pid`; the result owns the reference.
         Self(kernel_ext_pid_of_group())
@@ -195,7 +194,7 @@ impl GroupPid {
         kernel_ext_pid_is_current_group(self)
     }
 
-    /// Returns whether `other` names the same group.
+    /// Returns whether `other` is the same group.
     pub(crate) fn is_that_of(&self, other: &Self) -> bool {
         self.0 == other.0
     }

@@ -124,11 +124,6 @@ void kernel_ext_drop_later(struct workqueue_struct *queue, const void *object,
 
 /* The calling task: rust/kernel/pid.rs */
 
-struct task_struct *kernel_ext_current(void)
-{
-	return current;
-}
-
 /* That of the thread's pidfds. */
 u64 kernel_ext_thread_number(void)
 {
@@ -181,7 +176,7 @@ pid_t kernel_ext_pid_initial_nr(pid_t nr)
 	return initial;
 }
 
-/* Names of tasks: rust/kernel/pid.rs */
+/* Identities of tasks: rust/kernel/pid.rs */
 
 /* Returns the thread of a number, which has or had the pid @nr, under RCU; NULL if it is gone. */
 static struct task_struct *thread_of(u64 number, pid_t nr)
