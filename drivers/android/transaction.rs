@@ -78,8 +78,8 @@ pub(crate) struct Transaction {
     /// The objects that it holds at its stage.
     pub(crate) content: Content,
     /// The frame of a call on its caller's stack. Of a oneway call: as `serial` the number of its
-    /// sender's [group](pid::current_group_number), if another call may supersede it, and as `place`
-    /// that of the thread.
+    /// sender's [group](pid::current_group_number), if another call may supersede it, and as
+    /// `place` that of the thread.
     pub(crate) frame: FrameId,
     _counted: Counted,
 }

@@ -113,8 +113,8 @@ impl TaskId {
         self.number
     }
 
-    /// Returns whether no thread has this identity, now or later. All actions of the thread come before
-    /// a result of `true`.
+    /// Returns whether no thread has this identity, now or later. All actions of the thread come
+    /// before a result of `true`.
     pub(crate) fn is_gone(&self) -> bool {
         kernel_ext_thread_is_gone(self.number, self.nr)
     }
@@ -152,8 +152,8 @@ impl TaskId {
     }
 
     /// Releases `locks`, and makes the thread runnable if it sleeps interruptibly in
-    /// [`Self::while_asleep`], where it has to expect a wake-up without a cause. The calling task is
-    /// not preempted in between, see [`unpreempted_if`](sched::unpreempted_if).
+    /// [`Self::while_asleep`], where it has to expect a wake-up without a cause. The calling task
+    /// is not preempted in between, see [`unpreempted_if`](sched::unpreempted_if).
     ///
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.
     #[inline]
