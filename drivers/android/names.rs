@@ -5,9 +5,13 @@
 //!
 //! A name leads to its process or thread until that has ended. Other CPUs read it in each call, so
 //! it has a cache line for itself: what shared that would be slowed down, or slow the call down.
+//! The counters of a thread, which changes them in each call, too, are in the rest of the line.
 
 use crate::{
-    common::netlink::Party,
+    common::{
+        netlink::Party,
+        stats::ThreadCounts, //
+    },
     kernel_ext::{
         link::has_field,
         once::{read_once, write_once},
@@ -63,7 +67,8 @@ pub(crate) struct ThreadName {
     id: Pid,
     /// Nothing can be queued for the thread any more. Set under the state lock.
     has_ended: Atomic<bool>,
-    _rest_of_line: [u64; 4],
+    /// Its counters of codes.
+    pub(crate) counts: ThreadCounts,
 }
 
 // With its reference count a cache line, which the kernel's allocator aligns.
@@ -77,7 +82,7 @@ impl ThreadName {
             thread: OwnedBy::new(process.clone(), None),
             id,
             has_ended: Atomic::new(false),
-            _rest_of_line: [0; 4],
+            counts: ThreadCounts::new(),
         };
         Ok(Arc::new(name, GFP_KERNEL)?)
     }

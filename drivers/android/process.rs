@@ -93,7 +93,7 @@ pub(crate) struct Process {
     /// task makes a call later.
     pub(crate) credential: ARef<Credential>,
     /// Its counters of codes, apart from those of its threads.
-    pub(crate) code_counts: Arc<ProcessCounts>,
+    pub(crate) code_counts: KBox<ProcessCounts>,
     /// Its number among the processes that have ended, whose counters are added up, from 1 on; 0
     /// before.
     pub(crate) ended: Atomic<u64>,

@@ -10,7 +10,7 @@ use crate::{
     common::{
         failure::Failure,
         netlink::Party,
-        stats::{Counted, Kind, ThreadCounts}, //
+        stats::{Counted, Counter, Kind}, //
     },
     defs::{no_error, ExtendedError, Return},
     kernel_ext::{
@@ -54,8 +54,6 @@ pub(crate) struct Thread {
     pub(crate) name: Arc<ThreadName>,
     /// Identifies the task, and does not keep it: a thread may exit without notifying the driver.
     pub(crate) task: TaskId,
-    /// Its counters of codes.
-    pub(crate) counts: KBox<ThreadCounts>,
     /// The place of an error in its queue, because queueing one must not fail for lack of memory.
     error_place: Link,
     /// The kernel's number for it, in the initial pid namespace.
@@ -200,7 +198,6 @@ impl Thread {
     /// Allocates the record of the calling task.
     pub(crate) fn new(process: &Arc<Process>) -> Result<Arc<Self>> {
         let state = ThreadState::new();
-        let counts = process.code_counts.clone();
         let id = current!().pid();
         let thread = Self {
             id,
@@ -210,11 +207,16 @@ impl Thread {
             state: LockedBy::new(&process.state, state),
             must_return: Atomic::new(false),
             has_unread_error: Atomic::new(false),
-            counts: ThreadCounts::new(counts)?,
             error_place: Link::new(),
             _counted: Counted::new(Kind::Thread),
         };
         Ok(Arc::new(thread, GFP_KERNEL)?)
+    }
+
+    /// Counts a code of the thread, which is the calling one.
+    #[inline(always)]
+    pub(crate) fn count(&self, counter: Counter) {
+        self.name.counts.count(&self.process, counter);
     }
 
     /// Names the thread, in the initial pid namespace.

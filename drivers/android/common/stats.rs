@@ -6,10 +6,9 @@
 //! and unloading the module can report what was never freed. Objects are allocated and freed rarely
 //! (a steady stream of calls reuses them), so the counters cost the transaction path nothing.
 //!
-//! The most frequent commands (`BC_*`) and return codes (`BR_*`) are counted for the thread, the
-//! others for the process, whose counters each thread refers to. Only the thread itself writes its
-//! own counters, so it needs no atomic addition for them and shares no cache line. When a thread
-//! ends, its counters are added to those of the process.
+//! The commands (`BC_*`) and return codes (`BR_*`) of calls are counted for the thread, the others
+//! for the process. Only the thread itself writes its own counters, so it needs no atomic addition
+//! for them. When a thread ends, its counters are added to those of the process.
 //!
 //! The counters of codes count what the C driver counts. A command counts before it runs, also one
 //! that is cut off, or does not exist if another one has its running number. A return code counts
@@ -20,14 +19,12 @@
 use crate::{
     defs::{Command, Return},
     kernel_ext::once::{read_once, write_once},
+    process::Process,
     pure::numbers::{take_numbers, FIRST_COUNT, FIRST_DEBUG_ID}, //
 };
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{Acquire, Atomic, Relaxed, Release},
-        Arc, //
-    }, //
+    sync::atomic::{Acquire, Atomic, Relaxed, Release}, //
 };
 
 /// The kinds of objects that are counted.
@@ -130,31 +127,22 @@ pub(crate) fn next_debug_id() -> u32 {
 const COUNTERS: usize = Command::NUMBERS + Return::NUMBERS;
 
 /// The commands that a thread counts by itself.
-const FREQUENT_COMMANDS: [Command; 9] = [
+const FREQUENT_COMMANDS: [Command; 5] = [
     Command::Transaction,
     Command::Reply,
     Command::FreeBuffer,
-    Command::Acquire,
-    Command::Release,
-    Command::IncRefsDone,
-    Command::AcquireDone,
     Command::TransactionSg,
     Command::ReplySg,
 ];
 
 /// The return codes that a thread counts by itself.
-const FREQUENT_RETURNS: [Return; 5] = [
+const FREQUENT_RETURNS: [Return; 3] = [
     Return::Transaction,
     Return::Reply,
     Return::TransactionComplete,
-    Return::IncRefs,
-    Return::Acquire,
 ];
 
 const FREQUENT: usize = FREQUENT_COMMANDS.len() + FREQUENT_RETURNS.len();
-
-// A cache line, and a size that the kernel's allocator has.
-const _: () = assert!(size_of::<ThreadCounts>() == 64);
 
 /// The code that each counter of a thread counts.
 const COUNTED_BY_THREAD: [Counter; FREQUENT] = {
@@ -208,37 +196,33 @@ impl Counter {
 }
 
 /// The counters of a thread.
-pub(crate) struct ThreadCounts {
-    own: [Atomic<u32>; FREQUENT],
-    process: Arc<ProcessCounts>,
-}
+pub(crate) struct ThreadCounts([Atomic<u32>; FREQUENT]);
 
 impl ThreadCounts {
-    /// Makes the counters of a thread, with those of its process.
-    pub(crate) fn new(process: Arc<ProcessCounts>) -> Result<KBox<Self>> {
-        let own = [const { Atomic::new(0) }; FREQUENT];
-        Ok(KBox::new(Self { own, process }, GFP_KERNEL)?)
+    /// Makes the counters of a thread.
+    pub(crate) const fn new() -> Self {
+        Self([const { Atomic::new(0) }; FREQUENT])
     }
 
-    /// Counts a code of the thread, which is the calling one.
+    /// Counts a code of the thread, which is the calling one, and belongs to `process`.
     #[inline(always)]
-    pub(crate) fn count(&self, counter: Counter) {
-        match self.own.get(usize::from(PLACES[counter.0])) {
+    pub(crate) fn count(&self, process: &Process, counter: Counter) {
+        match self.0.get(usize::from(PLACES[counter.0])) {
             Some(own) => write_once(own, read_once(own).wrapping_add(1)),
-            None => self.process.0[counter.0].add(1, Relaxed),
+            None => process.code_counts.0[counter.0].add(1, Relaxed),
         }
     }
 
     /// Adds the counters to those of the process. The thread has ended, and counts no more.
-    pub(crate) fn give_to_process(&self) {
-        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
-            self.process.0[counter.0].add(read_once(own), Relaxed);
+    pub(crate) fn give_to(&self, process: &Process) {
+        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.0) {
+            process.code_counts.0[counter.0].add(read_once(own), Relaxed);
         }
     }
 
     /// Adds the counters to `sum`.
     pub(crate) fn add_to(&self, sum: &mut CodeSum) {
-        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.own) {
+        for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.0) {
             let sum = &mut sum.0[counter.0];
             *sum = sum.wrapping_add(read_once(own));
         }
@@ -250,9 +234,9 @@ impl ThreadCounts {
 pub(crate) struct ProcessCounts([Atomic<u32>; COUNTERS]);
 
 impl ProcessCounts {
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    pub(crate) fn new() -> Result<KBox<Self>> {
         let counters = [const { Atomic::new(0) }; COUNTERS];
-        Ok(Arc::new(Self(counters), GFP_KERNEL)?)
+        Ok(KBox::new(Self(counters), GFP_KERNEL)?)
     }
 
     /// Adds the counters to `sum`.

@@ -68,7 +68,7 @@ const PIECE: usize = 128;
 /// [`execute_other`], so that they cost these calls nothing.
 pub(crate) fn run(sender: &mut Sender<'_>, io: &mut WriteRead) -> Result<Option<ReplySent>> {
     let thread = sender.thread;
-    let count = |command| thread.counts.count(Counter::of_command(command));
+    let count = |command| thread.count(Counter::of_command(command));
     // Addresses wrap around, as in the C driver: a buffer that would end beyond the last address
     // has no commands (contract WR-2).
     let end = io.write_buffer.wrapping_add(io.write_size);
@@ -154,7 +154,7 @@ impl WriteBuffer<'_> {
     fn malformed(&self, thread: &Thread, error: Error) {
         let code = self.piece.value::<0, u32>();
         if let Some(counter) = code.and_then(Counter::of_refused) {
-            thread.counts.count(counter);
+            thread.count(counter);
         }
         let at = self.io.write_consumed;
         match code {

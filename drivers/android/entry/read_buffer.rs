@@ -98,7 +98,7 @@ pub(super) fn begin(io: &WriteRead) -> Result<u64> {
 /// Counts and traces a code that user space has, or is about to have.
 #[inline(always)]
 pub(super) fn count_return(reader: &Thread, code: Return) {
-    reader.counts.count(Counter::of_return(code));
+    reader.count(Counter::of_return(code));
     trace::return_code(code.code());
 }
 

@@ -100,7 +100,7 @@ fn codes_of(process: &Process, threads: &mut KVVec<Arc<Thread>>) -> CodeSum {
         // Each turn has fewer threads than the one before.
         if !threads.iter().any(|thread| thread.name.has_ended()) {
             for thread in &*threads {
-                thread.counts.add_to(&mut codes);
+                thread.name.counts.add_to(&mut codes);
             }
             return codes;
         }
