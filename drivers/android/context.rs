@@ -7,7 +7,7 @@ use crate::{
         stats::{Counted, Kind},
         transaction_log::{Published, TransactionLog}, //
     },
-    kernel_ext::{closable::Closable, pid::UserNamespace},
+    kernel_ext::pid::UserNamespace,
     node::Node, //
 };
 use kernel::{
@@ -42,9 +42,8 @@ pub(crate) struct Context {
     /// made.
     #[pin]
     log: Mutex<Option<Published>>,
-    /// The user namespace that owns the device: that of its mount. Closed with the device, because
-    /// dead processes keep the context.
-    pub(crate) owner: Closable<UserNamespace>,
+    /// The user namespace that owns the device: that of its mount.
+    owner: UserNamespace,
     _counted: Counted,
 }
 
@@ -58,7 +57,7 @@ impl Context {
                 manager <- new_spinlock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
                 log <- new_mutex!(None, "Context::log"),
-                owner: Closable::new(owner),
+                owner,
                 _counted: Counted::new(Kind::Context),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -72,15 +71,9 @@ impl Context {
 
     /// Returns whether a request through this device may name the processes that have `other` open.
     /// The user namespace that owns this device must own the other device, too, or be an ancestor
-    /// of its owner. A device that is gone reaches none, and none reaches it.
+    /// of its owner.
     pub(crate) fn reaches(&self, other: &Self) -> bool {
-        if core::ptr::eq(self, other) {
-            return true;
-        }
-        match (self.owner.open(), other.owner.open()) {
-            (Some(own), Some(others)) => own.contains(&others),
-            _ => false,
-        }
+        self.owner.contains(&other.owner)
     }
 
     /// Returns the log of what is sent, for a process that opens the device. `ENOMEM`.

@@ -148,9 +148,7 @@ unsafe extern "C" fn rust_binder_context_create(
 #[no_mangle]
 unsafe extern "C" fn rust_binder_context_release(context: *mut c_void) {
     // SAFETY: Guaranteed by the caller.
-    let context = unsafe { Arc::<Context>::from_foreign(context) };
-    // The device is gone. It is open nowhere.
-    context.owner.close();
+    drop(unsafe { Arc::<Context>::from_foreign(context) });
 }
 
 /// The file operations of all devices, for the C files.
