@@ -57,6 +57,8 @@ pub(crate) unsafe trait Plain: Copy {
     }
 }
 
+// SAFETY: It has no bytes.
+unsafe impl Plain for () {}
 // SAFETY: Integers have no padding, and each bit pattern is one of them.
 unsafe impl Plain for u32 {}
 // SAFETY: Integers have no padding, and each bit pattern is one of them.
@@ -178,17 +180,21 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
     }
 
-    /// Appends `bytes`. `ENOSPC` if the buffer has no room for all of them.
-    #[inline]
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result {
-        let end = self.len + bytes.len();
-        let place = self.bytes.get_mut(self.len..end).ok_or(ENOSPC)?;
-        for (to, from) in place.iter_mut().zip(bytes) {
-            to.write(*from);
+    /// Appends a value. `ENOSPC` if the buffer has no room for all of it.
+    #[inline(always)] // It is a few moves, because the size is known.
+    pub(crate) fn push<T: Plain>(&mut self, value: T) -> Result {
+        if self.len > const { SIZE - size_of::<T>() } {
+            return Err(ENOSPC);
         }
-        // INVARIANT: The bytes up to the old `len` were initialised, those up to `end` are now, and
-        // `get_mut` has checked that `end` is within the array.
-        self.len = end;
+        // SAFETY: The place is within the array, as was checked. A `MaybeUninit<u8>` has no
+        // alignment.
+        unsafe {
+            let end = self.bytes.as_mut_ptr().add(self.len);
+            end.cast::<T>().write_unaligned(value);
+        }
+        // INVARIANT: The bytes up to the old `len` were initialised, and by the contract of `Plain`
+        // those of the value are.
+        self.len += size_of::<T>();
         Ok(())
     }
 

@@ -17,8 +17,7 @@ use crate::{
     kernel_ext::{
         once::write_once,
         pid,
-        sched::WakeHint,
-        user::Plain, //
+        sched::WakeHint, //
     },
     node::Node,
     priority,
@@ -34,11 +33,8 @@ use crate::{
     work::{Code, CompletionRead, Work}, //
 };
 use kernel::{
-    ioctl::_IOC_SIZE,
     prelude::*,
-    sync::{
-        Arc, //
-    },
+    sync::Arc,
     task::Kuid,
     uapi::binder_transaction_data, //
 };
@@ -117,7 +113,7 @@ fn write_work<'a>(
                 Content::Reply { buffer, .. } => {
                     return deliver_reply(thread, process, outcome, buffer, output);
                 }
-                Content::Failed(error) => output.put(error.return_code(), &[]),
+                Content::Failed(error) => output.put(error.return_code(), ()),
                 // An outcome is one of the two.
                 other => other.free(),
             }
@@ -128,11 +124,11 @@ fn write_work<'a>(
         }
         Work::Code(ticket) => {
             if let Code::Return(answer) = *ticket {
-                output.put(process.as_delivered(answer), &[]);
+                output.put(process.as_delivered(answer), ());
             } else {
                 let completion = thread.state.access_mut(&mut process).completions.read();
                 if completion != CompletionRead::Withdrawn {
-                    output.put(Return::TransactionComplete, &[]);
+                    output.put(Return::TransactionComplete, ());
                 }
                 if completion == CompletionRead::StopsCommands {
                     write_once(&thread.has_unread_error, false);
@@ -162,7 +158,7 @@ fn write_other_work<'a>(
         // Written by `write_work`.
         Work::Call(_) | Work::Outcome(_) | Work::Code(_) => return Written::More(process),
         Work::Error(own) => {
-            output.put(thread.state.access_mut(&mut process).unread_error, &[]);
+            output.put(thread.state.access_mut(&mut process).unread_error, ());
             write_once(&thread.has_unread_error, false);
             // Not the last reference: the caller has another.
             drop(own);
@@ -280,11 +276,11 @@ fn push_call(
     let (data, address) = transaction_data(thread, sent, buffer, (node.name, sender_pid));
     let layout = buffer.layout;
     if layout.context_at == layout.total {
-        output.push(Return::Transaction, data.as_bytes());
+        output.push(Return::Transaction, data);
         Return::Transaction
     } else {
         let data = data.with_context(address + u64::from(layout.context_at));
-        output.push(Return::TransactionSecCtx, data.as_bytes());
+        output.push(Return::TransactionSecCtx, data);
         Return::TransactionSecCtx
     }
 }
@@ -395,13 +391,13 @@ fn deliver_reply<'a>(
         // The call has ended nevertheless, and its caller must be notified of that (lesson R19).
         trace::transaction_buffer_release(|| reply.buffer.traced(reply.id));
         release_reply(thread, reply);
-        output.put(Return::FailedReply, &[]);
+        output.put(Return::FailedReply, ());
         output.flush()?;
         return Ok(Written::Reply { needs_thread });
     };
     let sent = (reply.code, reply.flags, reply.sender_euid);
     let (data, _) = transaction_data(thread, sent, &reply.buffer, (NodeName::default(), 0));
-    output.push(Return::Reply, data.as_bytes());
+    output.push(Return::Reply, data);
     if let Err(error) = output.flush() {
         drop(numbers);
         release_reply(thread, reply);
@@ -472,7 +468,7 @@ fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadB
     ];
     for (is_set, message) in messages {
         if is_set {
-            output.put(message, node.name.as_bytes());
+            output.put(message, node.name);
         }
     }
     forget
@@ -488,7 +484,10 @@ fn write_notification(
     let Some((code, notice)) = message else {
         return false;
     };
-    output.put(code, &notice.as_bytes()[.._IOC_SIZE(code.code())]);
+    match code {
+        Return::FrozenBinder => output.put(code, notice),
+        _ => output.put(code, notice.cookie),
+    }
     matches!(code, Return::DeadBinder | Return::FrozenBinder)
 }
 

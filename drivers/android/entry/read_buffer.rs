@@ -9,7 +9,7 @@ use crate::{
     common::stats::Counter,
     defs::{Return, WriteRead, LARGEST_RETURN},
     ffi::trace,
-    kernel_ext::user::{self, StackBytes},
+    kernel_ext::user::{self, Plain, StackBytes},
     thread::Thread, //
 };
 use kernel::{prelude::*, uaccess::UserPtr};
@@ -44,17 +44,18 @@ impl ReadBuffer<'_> {
 
     /// Adds an item, and counts it. The piece must have room for it.
     #[inline(always)]
-    pub(super) fn put(&mut self, code: Return, payload: &[u8]) {
+    pub(super) fn put(&mut self, code: Return, payload: impl Plain) {
         self.push(code, payload);
         count_return(self.reader, code);
     }
 
     /// Adds a call or a reply, which is counted once user space has it. The piece must have room
     /// for it.
-    pub(super) fn push(&mut self, code: Return, payload: &[u8]) {
-        let _ = self.piece.push(&code.code().to_ne_bytes());
+    #[inline(always)] // The code and the size of the payload are known in most places.
+    pub(super) fn push<T: Plain>(&mut self, code: Return, payload: T) {
+        let _ = self.piece.push(code.code());
         let _ = self.piece.push(payload);
-        self.written += SIZE_OF_CODE + payload.len() as u64;
+        self.written += const { SIZE_OF_CODE + size_of::<T>() as u64 };
     }
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.

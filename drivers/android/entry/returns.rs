@@ -56,7 +56,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     };
     if io.read_consumed == 0 {
         // It is written once more with what comes behind it: whole words are copied faster.
-        output.push(Return::Noop, &[]);
+        output.push(Return::Noop, ());
     }
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
