@@ -183,19 +183,25 @@ impl<const SIZE: usize> StackBytes<SIZE> {
     /// Appends a value. `ENOSPC` if the buffer has no room for all of it.
     #[inline(always)] // It is a few moves, because the size is known.
     pub(crate) fn push<T: Plain>(&mut self, value: T) -> Result {
-        if self.len > const { SIZE - size_of::<T>() } {
+        let len = self.len;
+        if len > const { SIZE - size_of::<T>() } {
             return Err(ENOSPC);
         }
-        // SAFETY: The place is within the array, as was checked. A `MaybeUninit<u8>` has no
-        // alignment.
+        // SAFETY: The place is within the array, as was checked.
         unsafe {
-            let end = self.bytes.as_mut_ptr().add(self.len);
-            end.cast::<T>().write_unaligned(value);
+            let place = self.bytes.as_mut_ptr().add(len);
+            place.cast::<T>().write_unaligned(value);
         }
         // INVARIANT: The bytes up to the old `len` were initialised, and by the contract of `Plain`
         // those of the value are.
-        self.len += size_of::<T>();
+        self.len = len + size_of::<T>();
         Ok(())
+    }
+
+    /// Returns how many bytes have been written.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// Writes the contents to the memory of the calling process, and empties the buffer. `EFAULT`

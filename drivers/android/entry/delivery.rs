@@ -63,7 +63,7 @@ pub(super) fn write_all_work<'a>(
     takes_common_work: bool,
 ) -> Result<Written<'a>> {
     while output.has_room() {
-        if output.written - output.flushed > (PIECE - LARGEST_RETURN) as u64 {
+        if output.piece.len() > PIECE - LARGEST_RETURN {
             drop(process);
             output.flush()?;
             process = thread.process.state.lock();

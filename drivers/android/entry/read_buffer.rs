@@ -25,21 +25,33 @@ pub(super) const SIZE_OF_CODE: u64 = size_of::<u32>() as u64;
 /// The read buffer of the calling process.
 pub(super) struct ReadBuffer<'a> {
     /// The thread that reads it.
-    pub(super) reader: &'a Thread,
-    pub(super) address: u64,
-    pub(super) size: u64,
-    /// The number of bytes of the buffer that are used, including those in `piece`.
-    pub(super) written: u64,
+    reader: &'a Thread,
+    address: u64,
     /// The number of bytes that have been written to user space.
     pub(super) flushed: u64,
-    /// The rest of them.
+    /// The number of those that there is room for behind them.
+    room: u64,
+    /// Those that are still to be written.
     pub(super) piece: StackBytes<PIECE>,
 }
 
-impl ReadBuffer<'_> {
+impl<'a> ReadBuffer<'a> {
+    /// Returns the read buffer that `io` describes, for this thread to read.
+    #[inline(always)]
+    pub(super) fn new(reader: &'a Thread, io: &WriteRead) -> Self {
+        Self {
+            reader,
+            address: io.read_buffer,
+            flushed: io.read_consumed,
+            room: io.read_size.saturating_sub(io.read_consumed),
+            piece: StackBytes::new(),
+        }
+    }
+
     /// Returns true if the buffer has room for another item of any size (contract WR-8).
+    #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
-        self.size.saturating_sub(self.written) >= LARGEST_RETURN as u64
+        (self.piece.len() + LARGEST_RETURN) as u64 <= self.room
     }
 
     /// Adds an item, and counts it. The piece must have room for it.
@@ -55,7 +67,6 @@ impl ReadBuffer<'_> {
     pub(super) fn push<T: Plain>(&mut self, code: Return, payload: T) {
         let _ = self.piece.push(code.code());
         let _ = self.piece.push(payload);
-        self.written += const { SIZE_OF_CODE + size_of::<T>() as u64 };
     }
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
@@ -73,12 +84,20 @@ impl ReadBuffer<'_> {
     }
 
     /// Writes the gathered items to user space. Fails with `EFAULT`, and keeps them then.
+    #[inline(always)]
     pub(super) fn flush(&mut self) -> Result {
-        if self.flushed != self.written {
-            let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
-            self.piece.flush(place(address)?)?;
-            self.flushed = self.written;
+        match self.piece.len() {
+            0 => Ok(()),
+            _ => self.flush_piece(),
         }
+    }
+
+    fn flush_piece(&mut self) -> Result {
+        let len = self.piece.len() as u64;
+        let address = self.address.checked_add(self.flushed).ok_or(EFAULT)?;
+        self.piece.flush(place(address)?)?;
+        self.flushed += len;
+        self.room = self.room.saturating_sub(len);
         Ok(())
     }
 }

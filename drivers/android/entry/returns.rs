@@ -16,7 +16,7 @@ use crate::{
     kernel_ext::{
         once::read_once,
         sched::{self, WakeHint},
-        user::{self, StackBytes}, //
+        user, //
     },
     priority,
     process::StateGuard,
@@ -46,14 +46,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         return read_without_room(thread, may_wait);
     }
     begin(io)?;
-    let mut output = ReadBuffer {
-        reader: thread,
-        address: io.read_buffer,
-        size: io.read_size,
-        written: io.read_consumed,
-        flushed: io.read_consumed,
-        piece: StackBytes::new(),
-    };
+    let mut output = ReadBuffer::new(thread, io);
     if io.read_consumed == 0 {
         // It is written once more with what comes behind it: whole words are copied faster.
         output.push(Return::Noop, ());
@@ -69,7 +62,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             Written::Reply { needs_thread: true } => thread.process.state.lock(),
             Written::More(process) | Written::Last(process) => process,
         };
-        let is_only_noop = output.written == SIZE_OF_CODE;
+        let is_only_noop = output.flushed + output.piece.len() as u64 == SIZE_OF_CODE;
         if is_only_noop && output.has_room() && !read_once(&thread.must_return) {
             continue;
         }
