@@ -31,7 +31,7 @@ use kernel::{
     new_spinlock,
     prelude::*,
     sync::{
-        atomic::{Acquire, Atomic, Release},
+        atomic::{Atomic, Release},
         Arc,
         ArcBorrow,
         SpinLock, //
@@ -122,9 +122,10 @@ impl<R> Records<R> {
     /// the task, or [`FREE`].
     #[inline(always)]
     fn find(&self, task: u64, number: u64) -> Option<&CallerSlot<R>> {
-        // ORDERING: Pairs with `claim`. SAFETY: By the type invariants there are slots if this is
-        // not null; `take_slots`, which ends them, is called when nobody has borrowed any.
-        let slots = unsafe { self.slots.load(Acquire).as_ref() }?;
+        // ORDERING: Pairs with `claim`: the slots are read through the pointer. SAFETY: By the type
+        // invariants there are slots if this is not null; `take_slots`, which ends them, is called
+        // when nobody has borrowed any.
+        let slots = unsafe { read_once(&self.slots).as_ref() }?;
         // CAST: The lowest bits are enough.
         let first = task as usize % SLOTS;
         let mut places = (0..PLACES).map(|next| &slots[(first + next) % SLOTS]);

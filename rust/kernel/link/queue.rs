@@ -9,6 +9,7 @@ use super::{
     HasField,
     Kind,
     Link,
+    FREE,
     KIND_MASK,
     ONLY_KIND, //
 };
@@ -80,12 +81,14 @@ impl<T> DerefMut for Placed<T> {
 ///
 /// - [`Self::into_link`] returns the link of an object, whose memory is not freed before
 ///   [`Self::from_link`] has been called for it, and the result of that has been dropped.
-/// - If `into_link` returns `true`, the link is free then, and nothing else can claim it before
-///   `from_link` has been called for it.
+/// - If [`Self::is_sole`] returns `true` for its kind, the link is free when `into_link` returns,
+///   and nothing else can claim it before `from_link` has been called for it.
 pub(crate) unsafe trait Queued: Sized {
-    /// Gives the reference up for the link of its object. Returns that, and whether the object has
-    /// one owner.
-    fn into_link(self) -> (NonNull<Link>, Kind, bool);
+    /// Gives the reference up for the link of its object. Returns that.
+    fn into_link(self) -> (NonNull<Link>, Kind);
+
+    /// Returns whether objects of this kind have one owner.
+    fn is_sole(kind: Kind) -> bool;
 
     /// Makes a reference again of what [`Self::into_link`] returned.
     ///
@@ -100,8 +103,13 @@ pub(crate) unsafe trait Queued: Sized {
 // is made again. The link of a `Placed` is free, and there is one `Placed` of a cell.
 unsafe impl<T> Queued for Placed<T> {
     #[inline(always)]
-    fn into_link(self) -> (NonNull<Link>, Kind, bool) {
-        (NonNull::from(KBox::leak(self.0)).cast(), ONLY_KIND, true)
+    fn into_link(self) -> (NonNull<Link>, Kind) {
+        (NonNull::from(KBox::leak(self.0)).cast(), ONLY_KIND)
+    }
+
+    #[inline(always)]
+    fn is_sole(_kind: Kind) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -115,8 +123,13 @@ unsafe impl<T> Queued for Placed<T> {
 // SAFETY: The link is that of the object, which the reference that is given up keeps.
 unsafe impl<O: HasField<Link>> Queued for Arc<O> {
     #[inline]
-    fn into_link(self) -> (NonNull<Link>, Kind, bool) {
-        (into_field(self), ONLY_KIND, false)
+    fn into_link(self) -> (NonNull<Link>, Kind) {
+        (into_field(self), ONLY_KIND)
+    }
+
+    #[inline(always)]
+    fn is_sole(_kind: Kind) -> bool {
+        false
     }
 
     #[inline]
@@ -143,13 +156,21 @@ macro_rules! queued {
             // that variant again.
             unsafe impl Queued for $type {
                 #[inline]
-                fn into_link(self) -> (NonNull<Link>, Kind, bool) {
+                fn into_link(self) -> (NonNull<Link>, Kind) {
                     match self {
                         $(Self::$variant(reference) => {
-                            let (link, _, is_sole) = Queued::into_link(reference);
-                            (link, const { link::kind(Number::$variant as u64) }, is_sole)
+                            let (link, _) = Queued::into_link(reference);
+                            (link, const { link::kind(Number::$variant as u64) })
                         })*
                     }
+                }
+
+                #[inline(always)]
+                fn is_sole(kind: Kind) -> bool {
+                    $(if kind == const { link::kind(Number::$variant as u64) } {
+                        return <$reference as Queued>::is_sole(kind);
+                    })*
+                    false
                 }
 
                 #[inline]
@@ -243,14 +264,14 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
     /// somewhere already.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
-        let (new, kind, is_sole) = value.into_link();
+        let (new, kind) = value.into_link();
         let number = match (self.first, self.own_number.first()) {
             (Some(first), _) => read_once_u64(&self.link(first).user) & !KIND_MASK,
             (None, Some(number)) => *number,
             (None, None) => new_number(),
         };
         let user = number | kind;
-        if is_sole {
+        if T::is_sole(kind) {
             // It is free, and nothing else can claim it before this store.
             write_once_u64(&self.link(new).user, user);
         } else if !self.link(new).claim(user) {
@@ -350,7 +371,12 @@ impl<T: Queued, const NUMBERS: usize> LinkedQueue<T, NUMBERS> {
         if let Some(next) = behind.or(self.first) {
             self.link(next).ends.before.set(before);
         }
-        self.link(at).release();
+        if T::is_sole(kind) {
+            // Nothing else can claim it before its owner is made again.
+            write_once_u64(&self.link(at).user, FREE);
+        } else {
+            self.link(at).release();
+        }
         // SAFETY: By the type invariants both come from `into_link`. The link was in one queue, and
         // has left that, so this is done once.
         unsafe { T::from_link(at, kind) }
