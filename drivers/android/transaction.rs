@@ -113,9 +113,35 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Drops the content.
+    /// Takes the node and the buffer of a call. [`None`] if it is no call.
+    #[inline(always)] // Otherwise the buffer would be copied, here and below.
+    pub(crate) fn take_call(&mut self) -> Option<(Arc<Node>, Buffer)> {
+        if !matches!(self, Self::Call { .. }) {
+            return None;
+        }
+        match core::mem::take(self) {
+            Self::Call { node, buffer, .. } => Some((node, buffer)),
+            other => other.free(),
+        }
+    }
+
+    /// Takes the buffer of a reply. [`None`] if it is no reply.
+    #[inline(always)]
+    pub(crate) fn take_reply(&mut self) -> Option<Buffer> {
+        if !matches!(self, Self::Reply { .. }) {
+            return None;
+        }
+        match core::mem::take(self) {
+            Self::Reply { buffer, .. } => Some(buffer),
+            other => other.free(),
+        }
+    }
+
+    /// Drops the content, and returns nothing instead of it.
     #[cold]
-    pub(crate) fn free(self) {}
+    pub(crate) fn free<T>(self) -> Option<T> {
+        None
+    }
 }
 
 /// The stage of a call that is not delivered.
@@ -286,7 +312,7 @@ impl Transaction {
             // and copies the content for it.
             core::mem::forget(core::mem::replace(&mut self.content, content));
         } else {
-            core::mem::replace(&mut self.content, content).free();
+            let _: Option<()> = core::mem::replace(&mut self.content, content).free();
         }
     }
 

@@ -109,13 +109,13 @@ fn write_work<'a>(
             return deliver_call(thread, call, raised_from, has_room, output);
         }
         Work::Outcome(mut outcome) => {
-            match core::mem::take(&mut outcome.content) {
-                Content::Reply { buffer, .. } => {
-                    return deliver_reply(thread, process, outcome, buffer, output);
-                }
-                Content::Failed(error) => output.put(error.return_code(), ()),
-                // An outcome is one of the two.
-                other => other.free(),
+            if let Some(buffer) = outcome.content.take_reply() {
+                return deliver_reply(thread, process, outcome, buffer, output);
+            }
+            // An outcome is a reply or a failure.
+            if let Content::Failed(error) = outcome.content {
+                outcome.content = Content::Empty;
+                output.put(error.return_code(), ());
             }
             process
                 .spare_transaction
@@ -229,10 +229,7 @@ fn deliver_call<'a>(
     }
     trace::transaction_received(transaction.id);
     count_return(thread, code);
-    if let Content::Call {
-        node, mut buffer, ..
-    } = core::mem::take(&mut transaction.content)
-    {
+    if let Some((node, mut buffer)) = transaction.content.take_call() {
         if let (Some(named), Some(numbers)) = (&mut buffer.named, numbers) {
             named.install_files(numbers);
         }
