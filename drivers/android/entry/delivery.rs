@@ -30,7 +30,7 @@ use crate::{
     },
     thread::Thread,
     transaction::{ended_at, ArrivedReply, Content, Transaction, TransactionBox},
-    work::{Code, CompletionRead, Work}, //
+    work::{Code, CompletionRead, Work, WorkTicket}, //
 };
 use kernel::{
     prelude::*,
@@ -78,7 +78,27 @@ pub(super) fn write_all_work<'a>(
         let Some(work) = next else {
             break;
         };
-        match write_work(thread, process, work, is_common, output)? {
+        let written = match work {
+            Work::Call(call) => {
+                process.queued_calls -= u32::from(is_common);
+                let own = thread.state.access_mut(&mut process);
+                own.pending_calls += u32::from(is_common);
+                let raised_from = own.raised_from.take();
+                let has_room = own.stack.frames.has_room();
+                drop(process);
+                deliver_call(thread, call, raised_from, has_room, output)?
+            }
+            Work::Outcome(mut outcome) => match outcome.content.take_reply() {
+                Some(buffer) => deliver_reply(thread, process, outcome, buffer, output)?,
+                None => Written::More(write_failure(thread, process, outcome, output)),
+            },
+            Work::Code(ticket) => {
+                process = write_code(thread, process, ticket, output);
+                continue;
+            }
+            other => write_other_work(thread, process, other, output),
+        };
+        match written {
             Written::More(locked) => process = locked,
             last => return Ok(last),
         }
@@ -86,67 +106,62 @@ pub(super) fn write_all_work<'a>(
     Ok(Written::Last(process))
 }
 
-/// Writes work that was taken out of a queue: that of the process if `is_common`, or else that of
-/// the thread.
-#[inline(always)] // It has one caller.
-fn write_work<'a>(
-    thread: &'a Arc<Thread>,
+/// Writes the failure of a call, which is its outcome. The process keeps the transaction for the
+/// next call. Returns the locked state, which it may release in between.
+#[cold]
+fn write_failure<'a>(
+    thread: &'a Thread,
     mut process: StateGuard<'a>,
-    work: Work,
-    is_common: bool,
+    mut outcome: TransactionBox,
     output: &mut ReadBuffer<'_>,
-) -> Result<Written<'a>> {
-    // The process keeps the place of the work for the next one. A surplus place is dropped without
-    // the lock.
-    let surplus = match work {
-        Work::Call(call) => {
-            process.queued_calls -= u32::from(is_common);
-            let own = thread.state.access_mut(&mut process);
-            own.pending_calls += u32::from(is_common);
-            let raised_from = own.raised_from.take();
-            let has_room = own.stack.frames.has_room();
-            drop(process);
-            return deliver_call(thread, call, raised_from, has_room, output);
-        }
-        Work::Outcome(mut outcome) => {
-            if let Some(buffer) = outcome.content.take_reply() {
-                return deliver_reply(thread, process, outcome, buffer, output);
-            }
-            // An outcome is a reply or a failure.
-            if let Content::Failed(error) = outcome.content {
-                outcome.content = Content::Empty;
-                output.put(error.return_code(), ());
-            }
-            process
-                .spare_transaction
-                .replace(outcome)
-                .map(Work::Outcome)
-        }
-        Work::Code(ticket) => {
-            if let Code::Return(answer) = *ticket {
-                output.put(process.as_delivered(answer), ());
-            } else {
-                let completion = thread.state.access_mut(&mut process).completions.read();
-                if completion != CompletionRead::Withdrawn {
-                    output.put(Return::TransactionComplete, ());
-                }
-                if completion == CompletionRead::StopsCommands {
-                    write_once(&thread.has_unread_error, false);
-                }
-            }
-            process.spare_ticket.replace(ticket).map(Work::Code)
-        }
-        other => return Ok(write_other_work(thread, process, other, output)),
-    };
-    if surplus.is_some() {
-        drop(process);
-        drop(surplus);
-        process = thread.process.state.lock();
+) -> StateGuard<'a> {
+    if let Content::Failed(error) = core::mem::take(&mut outcome.content) {
+        output.put(error.return_code(), ());
     }
-    Ok(Written::More(process))
+    let surplus = process.spare_transaction.replace(outcome);
+    without_lock(thread, process, surplus)
 }
 
-/// Writes one kind of work that [`write_work`] does not write itself.
+/// Writes a return code, or a completion. The process keeps its place for the next one. Returns the
+/// locked state, which it may release in between.
+#[inline(always)] // It has one caller.
+fn write_code<'a>(
+    thread: &'a Thread,
+    mut process: StateGuard<'a>,
+    ticket: WorkTicket,
+    output: &mut ReadBuffer<'_>,
+) -> StateGuard<'a> {
+    if let Code::Return(answer) = *ticket {
+        output.put(process.as_delivered(answer), ());
+    } else {
+        let completion = thread.state.access_mut(&mut process).completions.read();
+        if completion != CompletionRead::Withdrawn {
+            output.put(Return::TransactionComplete, ());
+        }
+        if completion == CompletionRead::StopsCommands {
+            write_once(&thread.has_unread_error, false);
+        }
+    }
+    let surplus = process.spare_ticket.replace(ticket);
+    without_lock(thread, process, surplus)
+}
+
+/// Drops a surplus without the lock, if there is one. Returns the locked state.
+#[inline(always)]
+fn without_lock<'a, T>(
+    thread: &'a Thread,
+    process: StateGuard<'a>,
+    surplus: Option<T>,
+) -> StateGuard<'a> {
+    let Some(surplus) = surplus else {
+        return process;
+    };
+    drop(process);
+    drop(surplus);
+    thread.process.state.lock()
+}
+
+/// Writes one kind of work that [`write_all_work`] does not write itself.
 #[inline(never)] // Calls would have its code among theirs.
 fn write_other_work<'a>(
     thread: &'a Thread,
@@ -155,7 +170,7 @@ fn write_other_work<'a>(
     output: &mut ReadBuffer<'_>,
 ) -> Written<'a> {
     match work {
-        // Written by `write_work`.
+        // Written by `write_all_work`.
         Work::Call(_) | Work::Outcome(_) | Work::Code(_) => return Written::More(process),
         Work::Error(own) => {
             output.put(thread.state.access_mut(&mut process).unread_error, ());
