@@ -268,6 +268,7 @@ impl ProcessState {
     /// Queues a call whose caller waits for the reply. It is queued for the thread that became idle
     /// last, which the caller wakes and hands the CPU to. If no thread is idle, it is queued for
     /// the first available thread that reads.
+    #[inline(always)] // It has one caller.
     pub(crate) fn push_call(&mut self, call: TransactionBox) -> Wake {
         let call = Work::Call(call);
         let Some(thread) = self.pop_idle() else {
@@ -326,7 +327,7 @@ impl ProcessState {
     /// Records that a sleeping thread is about to be woken, or that a call is reserved for it.
     /// Returns `false`, and changes nothing, if it is awake, or if a call is reserved for it
     /// already: then the sender of that call wakes it.
-    #[inline]
+    #[inline(always)] // Mostly it is awake.
     pub(crate) fn set_wait_state(&mut self, thread: &Arc<Thread>, wait_state: WaitState) -> bool {
         let state = thread.state.access_mut(self);
         let before = state.wait_state;
@@ -364,6 +365,7 @@ impl ProcessState {
     }
 
     /// Takes out a thread, which must be in the list.
+    #[cold]
     fn remove_idle(&mut self, thread: &Arc<Thread>) {
         let IdlePlace { newer, older } = mem::take(&mut thread.state.access_mut(self).idle_place);
         if let Some(older) = &older {

@@ -257,6 +257,7 @@ impl Transaction {
     /// Turns a draft into a call that is outstanding for its target and counts for its node, if the
     /// target is alive and takes it. Returns whether it may have to wait until the target is
     /// thawed, and whether it waits until the oneway call before it has ended.
+    #[inline(always)] // It has one caller.
     pub(crate) fn admit(
         &mut self,
         process: &Process,

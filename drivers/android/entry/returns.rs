@@ -42,10 +42,12 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         0 => SIZE_OF_CODE,
         consumed => consumed,
     };
-    if io.read_size < needed {
-        return read_without_room(thread, may_wait);
+    // False if the buffer is smaller than the first item, or than what the caller gives as consumed.
+    // The C driver, too, waits before it checks that. The work stays for the next read.
+    let has_room = io.read_size >= needed;
+    if has_room {
+        begin(io)?;
     }
-    begin(io)?;
     let mut output = ReadBuffer::new(thread, io);
     if io.read_consumed == 0 {
         // It is written once more with what comes behind it: whole words are copied faster.
@@ -53,6 +55,11 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     }
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
+        if !has_room {
+            drop(process);
+            wake_others(thread);
+            return Err(EFAULT);
+        }
         let written = write_all_work(thread, process, &mut output, takes_common_work)
             .inspect_err(|_| wake_others(thread))?;
         let mut process = match written {
@@ -86,16 +93,6 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     output.flush()?;
     io.read_consumed = output.flushed;
     Ok(())
-}
-
-/// Waits for work, and fails with `EFAULT`: the buffer is smaller than the first item of a read, or
-/// than the number of bytes that the caller gives as consumed. The C driver, too, waits before it
-/// checks these numbers. The work stays for the next read. No lock may be held.
-#[cold]
-fn read_without_room(thread: &Arc<Thread>, may_wait: bool) -> Result {
-    drop(wait(thread, may_wait)?);
-    wake_others(thread);
-    Err(EFAULT)
 }
 
 /// The room that a read buffer needs for the completion of a reply, with the code that a read
@@ -136,6 +133,7 @@ fn wake_others(thread: &Thread) {
 ///
 /// Fails with `EAGAIN` instead of waiting when `may_wait` is not set, and with `EINTR` on a signal.
 /// No lock may be held.
+#[inline(always)] // It has one caller.
 fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> {
     if ffi::may_stop() {
         stop_outside_of_pool(thread);
