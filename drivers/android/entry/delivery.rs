@@ -45,12 +45,10 @@ pub(super) enum Written<'a> {
     More(StateGuard<'a>),
     /// The last work of this read, or all that there is, or has room.
     Last(StateGuard<'a>),
-    /// A reply, which is the last work. A thread that reads one was not woken for the work of the
-    /// process, so no idle thread has to be.
-    Reply {
-        /// True if the pool [needed](ProcessState::needs_thread) one more thread.
-        needs_thread: bool,
-    },
+    /// A reply, which is the last work, and the pool [needs](ProcessState::needs_thread) no thread.
+    /// A thread that reads one was not woken for the work of the process, so no idle thread has to
+    /// be.
+    Reply,
 }
 
 /// Writes the queued work until none is left, the buffer is full, or the last work of this read was
@@ -405,7 +403,7 @@ fn deliver_reply<'a>(
         release_reply(thread, reply);
         output.put(Return::FailedReply, ());
         output.flush()?;
-        return Ok(Written::Reply { needs_thread });
+        return Ok(reply_written(thread, needs_thread));
     };
     let sent = (reply.code, reply.flags, reply.sender_euid);
     let (data, _) = transaction_data(thread, sent, &reply.buffer, (NodeName::default(), 0));
@@ -422,7 +420,16 @@ fn deliver_reply<'a>(
         named.install_files(numbers);
     }
     thread.process.deliver_buffer(reply.buffer, None, false);
-    Ok(Written::Reply { needs_thread })
+    Ok(reply_written(thread, needs_thread))
+}
+
+/// Returns what follows a reply when the pool needs a thread, or not.
+#[inline(always)]
+fn reply_written(thread: &Thread, needs_thread: bool) -> Written<'_> {
+    match needs_thread {
+        false => Written::Reply,
+        true => Written::Last(thread.process.state.lock()),
+    }
 }
 
 /// Releases a reply that cannot be delivered to the calling thread. No lock may be held.

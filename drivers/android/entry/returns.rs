@@ -63,10 +63,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         let written = write_all_work(thread, process, &mut output, takes_common_work)
             .inspect_err(|_| wake_others(thread))?;
         let mut process = match written {
-            Written::Reply {
-                needs_thread: false,
-            } => break None,
-            Written::Reply { needs_thread: true } => thread.process.state.lock(),
+            Written::Reply => break None,
             Written::More(process) | Written::Last(process) => process,
         };
         let is_only_noop = output.flushed + output.piece.len() as u64 == SIZE_OF_CODE;
