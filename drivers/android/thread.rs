@@ -216,7 +216,7 @@ impl Thread {
     /// Counts a code of the thread, which is the calling one.
     #[inline(always)]
     pub(crate) fn count(&self, counter: Counter) {
-        self.name.counts.count(&self.process, counter);
+        self.name.counts.count(&self.process.code_counts, counter);
     }
 
     /// Names the thread, in the initial pid namespace.

@@ -19,7 +19,6 @@
 use crate::{
     defs::{Command, Return},
     kernel_ext::once::{read_once, write_once},
-    process::Process,
     pure::numbers::{take_numbers, FIRST_COUNT, FIRST_DEBUG_ID}, //
 };
 use kernel::{
@@ -204,19 +203,19 @@ impl ThreadCounts {
         Self([const { Atomic::new(0) }; FREQUENT])
     }
 
-    /// Counts a code of the thread, which is the calling one, and belongs to `process`.
+    /// Counts a code of the thread, which is the calling one, and belongs to this process.
     #[inline(always)]
-    pub(crate) fn count(&self, process: &Process, counter: Counter) {
+    pub(crate) fn count(&self, process: &ProcessCounts, counter: Counter) {
         match self.0.get(usize::from(PLACES[counter.0])) {
             Some(own) => write_once(own, read_once(own).wrapping_add(1)),
-            None => process.code_counts.0[counter.0].add(1, Relaxed),
+            None => process.0[counter.0].add(1, Relaxed),
         }
     }
 
     /// Adds the counters to those of the process. The thread has ended, and counts no more.
-    pub(crate) fn give_to(&self, process: &Process) {
+    pub(crate) fn give_to(&self, process: &ProcessCounts) {
         for (counter, own) in COUNTED_BY_THREAD.iter().zip(&self.0) {
-            process.code_counts.0[counter.0].add(read_once(own), Relaxed);
+            process.0[counter.0].add(read_once(own), Relaxed);
         }
     }
 

@@ -194,7 +194,7 @@ fn end_service(thread: &Thread, saved: Priority) {
 fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let mut process = thread.process.state.lock();
     let itself = thread.name.end(&mut process)?;
-    thread.name.counts.give_to(&thread.process);
+    thread.name.counts.give_to(&thread.process.code_counts);
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state.access_mut(&mut process);
     let raised_from = state.raised_from.take();
