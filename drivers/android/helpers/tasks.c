@@ -8,6 +8,7 @@
 
 #include <linux/cache.h>
 #include <linux/capability.h>
+#include <linux/cleanup.h>
 #include <linux/cred.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
@@ -63,13 +64,8 @@ void kernel_ext_cond_resched(void)
 /* Returns whether nothing waits on @queue, and tasks that have left it have released its lock. */
 bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
 {
-	unsigned long flags;
-	bool is_empty;
-
-	spin_lock_irqsave(&queue->lock, flags);
-	is_empty = list_empty(&queue->head);
-	spin_unlock_irqrestore(&queue->lock, flags);
-	return is_empty;
+	guard(spinlock_irqsave)(&queue->lock);
+	return list_empty(&queue->head);
 }
 
 /* RCU: rust/kernel/rcu.rs */
@@ -165,15 +161,11 @@ u32 kernel_ext_uid_here(u32 uid)
 
 pid_t kernel_ext_pid_initial_nr(pid_t nr)
 {
-	pid_t initial;
-
 	/* The first one has each number as it is. */
 	if (task_active_pid_ns(current) == &init_pid_ns)
 		return nr;
-	rcu_read_lock();
-	initial = pid_nr(find_vpid(nr));
-	rcu_read_unlock();
-	return initial;
+	guard(rcu)();
+	return pid_nr(find_vpid(nr));
 }
 
 /* Identities of tasks: rust/kernel/pid.rs */
@@ -195,13 +187,10 @@ static struct task_struct *thread_of(u64 number, pid_t nr)
 bool kernel_ext_thread_is_exiting(u64 number, pid_t nr)
 {
 	struct task_struct *task;
-	bool exiting;
 
-	rcu_read_lock();
+	guard(rcu)();
 	task = thread_of(number, nr);
-	exiting = !task || READ_ONCE(task->flags) & PF_EXITING;
-	rcu_read_unlock();
-	return exiting;
+	return !task || READ_ONCE(task->flags) & PF_EXITING;
 }
 
 /*
@@ -211,13 +200,10 @@ bool kernel_ext_thread_is_exiting(u64 number, pid_t nr)
  */
 bool kernel_ext_thread_is_gone(u64 number, pid_t nr)
 {
-	bool gone;
-
-	rcu_read_lock();
-	gone = !thread_of(number, nr);
-	rcu_read_unlock();
-	if (!gone)
-		return false;
+	scoped_guard(rcu) {
+		if (thread_of(number, nr))
+			return false;
+	}
 	/* Pairs with the full barrier in exit_mm(): what the thread did is before what follows. */
 	smp_acquire__after_ctrl_dep();
 	return true;
@@ -228,12 +214,9 @@ struct task_struct *kernel_ext_thread_task(u64 number, pid_t nr)
 {
 	struct task_struct *task;
 
-	rcu_read_lock();
+	guard(rcu)();
 	task = thread_of(number, nr);
-	if (task)
-		get_task_struct(task);
-	rcu_read_unlock();
-	return task;
+	return task ? get_task_struct(task) : NULL;
 }
 
 /*
@@ -263,16 +246,12 @@ static bool may_signal(const struct task_struct *task)
 int kernel_ext_pid_may_signal(struct pid *const *group)
 {
 	struct task_struct *leader;
-	int ret = -ESRCH;
 
-	rcu_read_lock();
+	guard(rcu)();
 	leader = pid_task(*group, PIDTYPE_TGID);
 	if (task_tgid(current) == *group || (leader && may_signal(leader)))
-		ret = 0;
-	else if (leader)
-		ret = -EPERM;
-	rcu_read_unlock();
-	return ret;
+		return 0;
+	return leader ? -EPERM : -ESRCH;
 }
 
 /* Wake-ups: rust/kernel/pid.rs */
@@ -420,15 +399,13 @@ u32 kernel_ext_sched_set(struct task_struct *task, u32 wanted)
  */
 static bool may_nice(struct task_struct *task)
 {
-	bool may;
+	const struct cred *cred;
 
 	if (task == current)
 		return ns_capable_noaudit(&init_user_ns, CAP_SYS_NICE);
-	rcu_read_lock();
-	may = __task_cred(task)->user_ns == &init_user_ns &&
-	      cap_raised(__task_cred(task)->cap_effective, CAP_SYS_NICE);
-	rcu_read_unlock();
-	return may;
+	guard(rcu)();
+	cred = __task_cred(task);
+	return cred->user_ns == &init_user_ns && cap_raised(cred->cap_effective, CAP_SYS_NICE);
 }
 
 u32 kernel_ext_sched_limits(struct task_struct *task)
