@@ -13,7 +13,7 @@ pub(crate) mod space;
 
 use crate::{
     common::{
-        debug::space_debug,
+        debug::binder_debug,
         failure::{Failure, Reason},
     },
     defs::{TransactionRequest, TF_CLEAR_BUF},
@@ -30,9 +30,7 @@ use kernel::{
     mm::virt::VmaNew,
     prelude::*,
     sizes::SZ_4M,
-    sync::{
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 /// The size of the largest space, however much a process maps (contract MMAP-4).
@@ -229,7 +227,7 @@ impl Process {
         // Initialised in place: it is too large for the stack.
         let ranges = KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) });
         let size = self.pages.register(vma, LARGEST_SPACE)?;
-        space_debug!(OpenClose, "maps {size} bytes of {}", self.context.name());
+        binder_debug!(SpaceMapped, "maps {size} bytes of {}", self.context.name());
         self.buffers.set_space(ranges, size);
         Ok(())
     }

@@ -11,7 +11,7 @@ mod translate;
 
 use crate::{
     common::{
-        debug::{self, DebugSubject, SpaceSubject},
+        debug::{self, DebugSubject},
         failure::Failure,
         netlink::{self, Party},
         transaction_log::{record, CallType}, //
@@ -26,9 +26,7 @@ use kernel::{
     cred::Credential,
     fmt,
     prelude::*,
-    sync::{
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 /// The calling thread, which sends a call or a reply.
@@ -75,7 +73,7 @@ fn tell(
     });
     let is_wanted = debug::is_wanted(DebugSubject::FailedTransaction)
         || (reason.is_user_error() && debug::is_wanted(DebugSubject::UserError))
-        || (reason.is_about_space() && debug::is_wanted_of_space(SpaceSubject::UserError));
+        || (reason.is_about_space() && debug::is_wanted(DebugSubject::SpaceError));
     if is_wanted {
         let receiver = receiver.map(|(process, _)| process);
         print_failure(sender, request, call_type, id, (to, receiver), failure);

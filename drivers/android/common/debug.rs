@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Messages that user space can cause, behind `debug_mask` and `alloc_debug_mask`, and a rate limit
-//! (lesson R24); and `stop_on_user_error`.
+//! (lesson R24).
 //!
 //! The subjects and their bits are those of the C driver (contract PARAM-3, PARAM-4), as far as
 //! this driver has messages about them. The steps of each call that succeeds have trace events
@@ -9,13 +9,11 @@
 //!
 //! A message is printed while no lock is held. Nothing is formatted unless it is printed.
 
-pub(crate) use crate::ffi::user_error_happened;
-
-use crate::ffi;
-use crate::kernel_ext::once::read_once;
+use crate::{ffi, kernel_ext::once::read_once};
 use kernel::{fmt, prelude::*};
 
-/// The subject of a message; the number is its bit in `debug_mask`.
+/// The subject of a message. The number is its bit in `debug_mask`; from 32 on, in
+/// `alloc_debug_mask`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum DebugSubject {
@@ -33,19 +31,13 @@ pub(crate) enum DebugSubject {
     DeathNotification = 5,
     /// A thread joins the pool or ends.
     Threads = 8,
-}
-
-/// The subject of a message about a process's space; the number is its bit in `alloc_debug_mask`.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(crate) enum SpaceSubject {
-    /// There is no room for a request, or a space cannot be mapped.
-    UserError = 0,
+    /// A process's space has no room for a request, or cannot be mapped.
+    SpaceError = 32,
     /// A space is mapped.
-    OpenClose = 1,
+    SpaceMapped = 33,
 }
 
-/// Prints a message about a subject, of the calling task, if `debug_mask` has its bit:
+/// Prints a message about a subject, of the calling task, if the mask has its bit:
 /// `binder_debug!(OpenClose, "opens device {name}")`.
 macro_rules! binder_debug {
     ($subject:ident, $($message:tt)*) => {
@@ -56,24 +48,13 @@ macro_rules! binder_debug {
 }
 pub(crate) use binder_debug;
 
-/// Prints a message about a space in the same form, if `alloc_debug_mask` has the bit.
-macro_rules! space_debug {
-    ($subject:ident, $($message:tt)*) => {
-        if $crate::common::debug::is_wanted_of_space($crate::common::debug::SpaceSubject::$subject) {
-            $crate::common::debug::print(::kernel::prelude::fmt!($($message)*));
-        }
-    };
-}
-pub(crate) use space_debug;
-
-/// Returns whether `debug_mask` has the subject's bit.
+/// Returns whether the mask has the subject's bit.
 pub(crate) fn is_wanted(subject: DebugSubject) -> bool {
-    read_once(&ffi::DEBUG_MASK) & (1 << subject as u32) != 0
-}
-
-/// Returns whether `alloc_debug_mask` has the subject's bit.
-pub(crate) fn is_wanted_of_space(subject: SpaceSubject) -> bool {
-    read_once(&ffi::ALLOC_DEBUG_MASK) & (1 << subject as u32) != 0
+    let mask = match subject as u32 / 32 {
+        0 => &ffi::DEBUG_MASK,
+        _ => &ffi::ALLOC_DEBUG_MASK,
+    };
+    read_once(mask) & (1 << (subject as u32 % 32)) != 0
 }
 
 /// Prints a message of the calling task, unless the rate limit is exceeded.
@@ -83,16 +64,6 @@ pub(crate) fn print(message: fmt::Arguments<'_>) {
     if ffi::may_log() {
         pr_info!("{}:{} {}\n", task.tgid(), task.pid(), message);
     }
-}
-
-/// Prints a message about an error of user space, if `debug_mask` has its bit. Stops the users of
-/// the devices, if `stop_on_user_error` is not 0.
-#[cold]
-pub(crate) fn user_error(message: fmt::Arguments<'_>) {
-    if is_wanted(DebugSubject::UserError) {
-        print(message);
-    }
-    user_error_happened();
 }
 
 /// Returns the name of an errno that user space can cause.

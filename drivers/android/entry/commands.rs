@@ -17,7 +17,7 @@ use crate::{
         Sender, //
     },
     common::{
-        debug::{self, binder_debug, errno_name},
+        debug::{binder_debug, errno_name},
         stats::Counter, //
     },
     death_notification,
@@ -31,7 +31,7 @@ use crate::{
         TransactionRequest,
         WriteRead, //
     },
-    ffi::trace,
+    ffi::{self, trace},
     freeze_notification,
     kernel_ext::{
         once::{read_once, write_once},
@@ -46,9 +46,7 @@ use kernel::{
     fmt,
     ioctl::{_IOC_NR, _IOC_SIZE},
     prelude::*,
-    sync::{
-        Arc, //
-    },
+    sync::Arc,
     uaccess::UserPtr, //
 };
 
@@ -170,13 +168,17 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Logs of the next command, which is `command`, that it has no effect, and why. No lock may be
-    /// held.
+    /// Logs of the next command, which is `command`, that it has no effect, and why. Stops the users
+    /// of the devices, if `stop_on_user_error` is not 0. No lock may be held.
     #[cold]
     fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
         let at = self.io.write_consumed;
         let name = command.name();
-        debug::user_error(fmt!("{name} at offset {at} of the write buffer: {why}"));
+        binder_debug!(
+            UserError,
+            "{name} at offset {at} of the write buffer: {why}"
+        );
+        ffi::user_error_happened();
     }
 
     /// Returns the payload of the next command.

@@ -9,7 +9,7 @@
 use crate::{
     allocation::space,
     common::{
-        debug::{errno_name, space_debug},
+        debug::{binder_debug, errno_name},
         stats,
         transaction_log, //
     },
@@ -334,8 +334,8 @@ unsafe extern "C" fn binder_mmap(
         };
         Process::mmap(&process, vma).inspect_err(|error| {
             let errno = error.to_errno();
-            space_debug!(
-                UserError,
+            binder_debug!(
+                SpaceError,
                 "mmap of {} bytes of {} fails with {} ({errno})",
                 vma.end() - vma.start(),
                 process.context.name(),
