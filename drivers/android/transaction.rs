@@ -49,9 +49,7 @@ use crate::{
 use kernel::{
     alloc::AllocError,
     prelude::*,
-    sync::{
-        Arc, //
-    },
+    sync::Arc,
     task::Kuid, //
 };
 

@@ -32,9 +32,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 /// Replies to the call that the thread serves: `BC_REPLY`. No lock may be held.

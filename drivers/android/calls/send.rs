@@ -43,9 +43,7 @@ use crate::{
 use kernel::{
     prelude::*,
     security::{self, SecurityCtx},
-    sync::{
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 /// Makes a call: `BC_TRANSACTION`. Queues a transaction error for the calling thread if the call

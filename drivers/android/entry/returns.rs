@@ -24,12 +24,7 @@ use crate::{
     thread::{Thread, WaitState},
     work::Wake, //
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        Arc, //
-    },
-};
+use kernel::{prelude::*, sync::Arc};
 
 /// Writes the work of the thread to user space. Waits for work if none is queued and `may_wait` is
 /// set.

@@ -32,9 +32,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 /// The number of items of a queue that are copied, under one lock. A queue cannot be left in its

@@ -23,9 +23,7 @@ use kernel::{
     prelude::*,
     seq_file::SeqFile,
     seq_print,
-    sync::{
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 /// The sums over the threads of one process, or of all processes.

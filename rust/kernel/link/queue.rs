@@ -26,9 +26,7 @@ use kernel::{
         Flags,
         KBox, //
     },
-    sync::{
-        Arc, //
-    },
+    sync::Arc,
 };
 
 /// A value in one allocation with its place in a queue. It has one owner at any time, which is this
