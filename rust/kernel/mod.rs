@@ -16,7 +16,7 @@ pub(crate) mod layouts;
 pub(crate) mod link;
 pub(crate) mod once;
 pub(crate) mod owned_by;
-#[allow(dead_code, unreachable_pub)] // Written for more users than one.
+#[allow(unreachable_pub)] // Written for more users than one.
 pub(crate) mod page_range;
 pub(crate) mod pid;
 pub(crate) mod poll_queue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading and writing the pages of a range. An access fails with `EFAULT` if its pages are not
+//! Writing to the pages of a range. An access fails with `EFAULT` if its pages are not
 //! [populated](PageRange::populate), or do not exist any more.
 //!
 //! All accesses are made while the range's space is open. Opening it does not wait: reclaim skips a
@@ -146,26 +146,6 @@ impl PageRange {
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result {
         self.open_pages()?.write(offset, bytes)
-    }
-
-    /// Copies into `bytes` from the offset `offset`.
-    ///
-    /// The bytes may be anything that was ever written there: in this respect the result is like
-    /// data from user space.
-    #[inline]
-    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result {
-        let len = bytes.len();
-        self.open_pages()?.for_each_part(offset, len, |page, part| {
-            part.with_pointer(page, |from| {
-                // SAFETY: As in `write`, in the other direction. All bit patterns are valid for
-                // bytes.
-                unsafe {
-                    let to = bytes.as_mut_ptr().add(part.done);
-                    bindings::memcpy(to.cast(), from, part.len);
-                }
-            });
-            true
-        })
     }
 
     /// Writes zeroes to the offsets `offset..offset + len`.

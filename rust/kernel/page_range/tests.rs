@@ -301,11 +301,9 @@ mod suite {
         ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
 
         let edge = PAGE_SIZE - 3;
-        let mut bytes = [0; 6];
         range.write(edge, b"border")?;
-        range.read(edge, &mut bytes)?;
+        ensure_eq!(seen(scene.address() + edge), Ok(*b"border"));
         range.zero(edge + 1, 4)?;
-        ensure_eq!(bytes, *b"border");
         ensure_eq!(seen(scene.address() + edge), Ok(*b"b\0\0\0\0r"));
         for beyond in [5 * PAGE_SIZE - 2, 8 * PAGE_SIZE - 2, usize::MAX] {
             ensure_eq!(range.write(beyond, b"end"), Err(EFAULT));
@@ -558,7 +556,6 @@ mod suite {
             ensure_eq!(range.populate(0, 1), Err(ESRCH));
             for refused in [
                 range.write(0, b"x"),
-                range.read(0, &mut [0]),
                 range.zero(0, 1),
                 range.copy_from_user(0, UserPtr::from_addr(PAGE_SIZE), 1),
             ] {
