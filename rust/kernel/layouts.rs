@@ -33,86 +33,54 @@ extern "C" {
     static kernel_ext_layouts_count: usize;
 }
 
+/// Returns the rows of some structs: for each its size, or the offset of a field.
+macro_rules! rows {
+    ($($of:ident: $($($part:ident).+),+;)+) => { &[$($(row!($of, $($part).+),)+)+] };
+}
+
+macro_rules! row {
+    ($of:ident, size) => {
+        size_of::<$of>()
+    };
+    ($of:ident, $($field:ident).+) => {
+        offset_of!($of, $($field).+)
+    };
+}
+
 /// The rows of the C side, in its order.
-const OF_RUST: &[usize] = &[
-    size_of::<callback_head>(),
-    offset_of!(cred, euid.val),
-    offset_of!(file, f_cred),
-    offset_of!(file, f_flags),
-    offset_of!(file, f_op),
-    offset_of!(file, private_data),
-    size_of::<file_operations>(),
-    offset_of!(file_operations, compat_ioctl),
-    offset_of!(file_operations, flush),
-    offset_of!(file_operations, mmap),
-    offset_of!(file_operations, open),
-    offset_of!(file_operations, owner),
-    offset_of!(file_operations, poll),
-    offset_of!(file_operations, release),
-    offset_of!(file_operations, unlocked_ioctl),
-    offset_of!(genl_family, mcgrps),
-    offset_of!(genl_family, module),
-    offset_of!(genl_family, n_mcgrps),
-    offset_of!(genl_family, name),
-    offset_of!(genl_family, version),
-    offset_of!(genl_multicast_group, name),
-    offset_of!(kernel_param, __bindgen_anon_1.arg),
-    offset_of!(kernel_param, flags),
-    offset_of!(kernel_param, level),
-    offset_of!(kernel_param, mod_),
-    offset_of!(kernel_param, name),
-    offset_of!(kernel_param, ops),
-    offset_of!(kernel_param, perm),
-    offset_of!(kernel_param_ops, flags),
-    offset_of!(kernel_param_ops, free),
-    offset_of!(kernel_param_ops, get),
-    offset_of!(kernel_param_ops, set),
-    size_of::<kmem_cache_args>(),
-    size_of::<list_head>(),
-    offset_of!(list_head, next),
-    offset_of!(list_head, prev),
-    size_of::<list_lru>(),
-    offset_of!(list_lru_one, lock),
-    size_of::<lock_class_key>(),
-    offset_of!(lsm_context, context),
-    offset_of!(lsm_context, len),
-    size_of::<mutex>(),
-    size_of::<page>(),
-    size_of::<poll_table_struct>(),
-    size_of::<rb_node>(),
-    offset_of!(rb_node, rb_left),
-    offset_of!(rb_node, rb_right),
-    offset_of!(rb_root, rb_node),
-    size_of::<shrink_control>(),
-    offset_of!(shrink_control, memcg),
-    offset_of!(shrink_control, nid),
-    offset_of!(shrink_control, nr_scanned),
-    offset_of!(shrink_control, nr_to_scan),
-    offset_of!(shrinker, count_objects),
-    offset_of!(shrinker, private_data),
-    offset_of!(shrinker, scan_objects),
-    size_of::<spinlock>(),
-    offset_of!(task_struct, group_leader),
-    offset_of!(task_struct, mm),
-    offset_of!(task_struct, pid),
-    offset_of!(task_struct, tgid),
-    offset_of!(tracepoint, key),
-    offset_of!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1.vm_end),
-    offset_of!(vm_area_struct, __bindgen_anon_2.vm_flags),
-    offset_of!(vm_area_struct, vm_mm),
-    offset_of!(vm_area_struct, vm_ops),
-    offset_of!(vm_area_struct, vm_pgoff),
-    offset_of!(vm_area_struct, vm_private_data),
-    offset_of!(vm_area_struct, __bindgen_anon_1.__bindgen_anon_1.vm_start),
-    offset_of!(vm_fault, __bindgen_anon_1.address),
-    offset_of!(vm_fault, __bindgen_anon_1.vma),
-    size_of::<vm_operations_struct>(),
-    offset_of!(vm_operations_struct, close),
-    offset_of!(vm_operations_struct, fault),
-    offset_of!(vm_operations_struct, open),
-    size_of::<wait_queue_entry>(),
-    size_of::<wait_queue_head>(),
-];
+const OF_RUST: &[usize] = rows! {
+    callback_head: size;
+    cred: euid.val;
+    file: f_cred, f_flags, f_op, private_data;
+    file_operations: size, compat_ioctl, flush, mmap, open, owner, poll, release, unlocked_ioctl;
+    genl_family: mcgrps, module, n_mcgrps, name, version;
+    genl_multicast_group: name;
+    kernel_param: __bindgen_anon_1.arg, flags, level, mod_, name, ops, perm;
+    kernel_param_ops: flags, free, get, set;
+    kmem_cache_args: size;
+    list_head: size, next, prev;
+    list_lru: size;
+    list_lru_one: lock;
+    lock_class_key: size;
+    lsm_context: context, len;
+    mutex: size;
+    page: size;
+    poll_table_struct: size;
+    rb_node: size, rb_left, rb_right;
+    rb_root: rb_node;
+    shrink_control: size, memcg, nid, nr_scanned, nr_to_scan;
+    shrinker: count_objects, private_data, scan_objects;
+    spinlock: size;
+    task_struct: group_leader, mm, pid, tgid;
+    tracepoint: key;
+    vm_area_struct:
+        __bindgen_anon_1.__bindgen_anon_1.vm_end, __bindgen_anon_2.vm_flags, vm_mm, vm_ops,
+        vm_pgoff, vm_private_data, __bindgen_anon_1.__bindgen_anon_1.vm_start;
+    vm_fault: __bindgen_anon_1.address, __bindgen_anon_1.vma;
+    vm_operations_struct: size, close, fault, open;
+    wait_queue_entry: size;
+    wait_queue_head: size;
+};
 
 /// Compares all rows. To be called before anything else. `ENOEXEC` if Rust would read or write a
 /// struct of this kernel in the wrong place; prints the first such row.
