@@ -27,6 +27,7 @@
 #include <linux/string.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
+#include <linux/workqueue.h>
 
 #include "binderfs/rust_binderfs.h"
 
@@ -366,7 +367,7 @@ static void binderfs_kill_sb(struct super_block *sb)
 	struct binderfs_mount *mount = binderfs_mount(sb);
 
 	if (mount)
-		rust_binder_log_dir_flush(&mount->processes);
+		flush_work(&mount->processes.work);
 	/* Evicts all inodes, which needs the mount. */
 	kill_anon_super(sb);
 	if (!mount)

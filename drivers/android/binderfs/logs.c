@@ -259,11 +259,6 @@ void rust_binder_log_dir_init(struct binder_log_dir *dir)
 	INIT_WORK(&dir->work, binder_log_dir_work);
 }
 
-void rust_binder_log_dir_flush(struct binder_log_dir *dir)
-{
-	flush_work(&dir->work);
-}
-
 /* binder_logs/ of a mount */
 
 int rust_binderfs_add_logs(struct super_block *sb)
@@ -291,7 +286,7 @@ void rust_binder_debugfs_init(void)
 
 void rust_binder_debugfs_exit(void)
 {
-	rust_binder_log_dir_flush(&binder_debugfs_processes);
+	flush_work(&binder_debugfs_processes.work);
 	debugfs_remove(binder_debugfs);
 }
 

@@ -259,9 +259,6 @@ struct dentry *rust_binderfs_add_file(struct dentry *parent, const char *name,
 
 void rust_binder_log_dir_init(struct binder_log_dir *dir);
 
-/* Waits until the files of closed devices are removed. */
-void rust_binder_log_dir_flush(struct binder_log_dir *dir);
-
 /* Adds binder_logs/ to a new mount. */
 int rust_binderfs_add_logs(struct super_block *sb);
 
