@@ -15,17 +15,8 @@
 //! make its thread more urgent. A real-time caller counts as real-time only for nodes that inherit
 //! it; for other nodes it counts as nice 0, as on Android's kernels.
 
-/// The scheduling of a task, in one word, so that two priorities are compared at once:
-///
-/// ```text
-///   31       24 23          16 15        9      8       7       0
-///  ┌───────────┬──────────────┬───────────┬───────────┬──────────┐
-///  │ real-time │ nice + 20    │     0     │ reset     │ policy   │
-///  │ priority  │              │           │ on fork   │          │
-///  └───────────┴──────────────┴───────────┴───────────┴──────────┘
-/// ```
-///
-/// The same word as in `rust/kernel/sched.rs`. The real-time priority is 1 to 99 for the policies
+/// The scheduling of a task, in the word that `rust/kernel/sched.rs` draws, so that two priorities
+/// are compared at once. The real-time priority is 1 to 99 for the policies
 /// [`FIFO`](policy::FIFO) and [`ROUND_ROBIN`](policy::ROUND_ROBIN), and 0 for all others. The word
 /// that is read from a task lacks the flag; the word of a change has it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
