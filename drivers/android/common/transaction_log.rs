@@ -13,7 +13,7 @@ use crate::{
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
         clocks::Cycles,
-        cpu_rings::Rings, //
+        cpu_rings::{Record, Rings}, //
     }, //
 };
 use kernel::{
@@ -101,8 +101,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns the entry of call `id` that has this record, and why it failed.
-    fn new(id: u32, words: LogRecord, failure: [u32; FAILURE_WORDS], is_complete: bool) -> Self {
+    /// Returns the entry of a record, which has these words about what is sent, and why it failed.
+    fn new<const N: usize>(
+        record: &Record<N>,
+        words: LogRecord,
+        failure: [u32; FAILURE_WORDS],
+    ) -> Self {
         let [at_low, at_high, call_type, from_pid, from_tid, to_pid, to_tid, node, handle, data_size, offsets_size] =
             words;
         let [return_code, param, line] = failure;
@@ -112,7 +116,7 @@ impl Entry {
             tid: tid as i32,
         };
         Self {
-            id,
+            id: record.number,
             at: Cycles::of_halves([at_low, at_high]),
             call_type: match call_type {
                 0 => CallType::Call,
@@ -128,7 +132,7 @@ impl Entry {
             return_code,
             param: param as i32,
             line,
-            is_complete,
+            is_complete: record.is_complete,
         }
     }
 }
@@ -186,13 +190,7 @@ impl TransactionLog {
     /// particular order.
     pub(crate) fn queued(&self, mut each: impl FnMut(Entry)) {
         self.queued.read(|record| {
-            let no_failure = [0; FAILURE_WORDS];
-            each(Entry::new(
-                record.number,
-                record.words,
-                no_failure,
-                record.is_complete,
-            ));
+            each(Entry::new(&record, record.words, [0; FAILURE_WORDS]));
         });
     }
 
@@ -200,13 +198,7 @@ impl TransactionLog {
     pub(crate) fn failed(&self, mut each: impl FnMut(Entry)) {
         self.failed.read(|record| {
             let [words @ .., return_code, param, line] = record.words;
-            let failure = [return_code, param, line];
-            each(Entry::new(
-                record.number,
-                words,
-                failure,
-                record.is_complete,
-            ));
+            each(Entry::new(&record, words, [return_code, param, line]));
         });
     }
 }
