@@ -11,6 +11,7 @@ use crate::{
     common::{
         failure::{Failure, Reason},
         limits::limits,
+        netlink::Party,
         stats::{Counted, Kind, ProcessCounts},
         transaction_log::TransactionLog, //
     },
@@ -465,6 +466,12 @@ impl Process {
     /// (contract FORK-1).
     pub(crate) fn is_callers(&self) -> bool {
         self.group.is_current()
+    }
+
+    /// Names a thread of the process, in the initial pid namespace; 0 is any of them.
+    #[inline(always)]
+    pub(crate) fn party(&self, tid: Pid) -> Party {
+        Party { pid: self.pid, tid }
     }
 
     /// Returns the node that the process names by this pointer.

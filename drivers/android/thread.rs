@@ -222,10 +222,7 @@ impl Thread {
     /// Names the thread, in the initial pid namespace.
     #[inline(always)]
     pub(crate) fn party(&self) -> Party {
-        Party {
-            pid: self.process.pid,
-            tid: self.id,
-        }
+        self.process.party(self.id)
     }
 
     /// Returns whether the thread makes or serves a call.

@@ -289,8 +289,8 @@ impl Transaction {
     }
 
     /// Returns the fields of trace events about its end; see the [function](ended_at).
-    pub(crate) fn ended_at(&self, pid: Pid, tid: Pid) -> Ended {
-        ended_at(self.id, self.code, self.flags, Party { pid, tid })
+    pub(crate) fn ended_at(&self, to: Party) -> Ended {
+        ended_at(self.id, self.code, self.flags, to)
     }
 
     /// The same for a call that is not queued, because something fails.
@@ -489,12 +489,12 @@ impl Drop for Transaction {
                 trace::txn_latency_free(|| self.ended_as_draft(to));
             }
             Content::Call { node, .. } => {
-                trace::txn_latency_free(|| self.ended_at(node.pid_of_owner(), 0));
+                let pid = node.pid_of_owner();
+                trace::txn_latency_free(|| self.ended_at(Party { pid, tid: 0 }));
                 self.release_content();
             }
             Content::Reply { .. } => {
-                let Party { pid, tid } = self.sender();
-                trace::txn_latency_free(|| self.ended_at(pid, tid));
+                trace::txn_latency_free(|| self.ended_at(self.sender()));
                 self.release_content();
             }
         }

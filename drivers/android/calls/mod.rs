@@ -67,9 +67,8 @@ fn tell(
     failure: Failure,
 ) {
     let reason = failure.reason;
-    let to = receiver.map_or(Party::default(), |(process, thread)| Party {
-        pid: process.pid,
-        tid: thread.map_or(0, |thread| thread.id),
+    let to = receiver.map_or(Party::default(), |(process, thread)| {
+        process.party(thread.map_or(0, |thread| thread.id))
     });
     let is_wanted = debug::is_wanted(DebugSubject::FailedTransaction)
         || (reason.is_user_error() && debug::is_wanted(DebugSubject::UserError))
@@ -108,10 +107,8 @@ fn print_failure(
     let say = |why: fmt::Arguments<'_>| {
         debug::print(fmt!(
             "{command} at offset {at} of the write buffer: {outcome}, {} ({errno}): {why} \
-             [{id} on {context} to {}:{} handle {} code {} flags {:#x} size {}-{}-{} line {}]",
+             [{id} on {context} to {to} handle {} code {} flags {:#x} size {}-{}-{} line {}]",
             debug::errno_name(errno),
-            to.pid,
-            to.tid,
             request.handle,
             request.code,
             request.flags,

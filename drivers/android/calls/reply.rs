@@ -63,7 +63,7 @@ pub(crate) fn reply(
         Ok(()) => None,
         Err(failure) => {
             transaction.put_content(Content::Failed(failure));
-            trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, thread.id));
+            trace::txn_latency_free(|| transaction.ended_at(thread.party()));
             Some((id, failure))
         }
     };
@@ -217,7 +217,7 @@ fn fill_reply(
         from: (thread.process.pid, thread.id),
         is_queued: false,
     });
-    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, thread.id));
+    trace::txn_latency_free(|| transaction.ended_at(thread.party()));
     transaction.describe(id, request);
     Ok(())
 }

@@ -16,7 +16,6 @@ use crate::{
     common::{
         failure::{Failure, Reason},
         limits::limits,
-        netlink::Party,
         stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
@@ -384,10 +383,7 @@ fn queue_oneway(
         (id, node.debug_id, target.pid, 0, false, code, flags)
     });
     let transaction = draft(sender, request, (node, target), (id, unused), kind)?;
-    let to = Party {
-        pid: target.pid,
-        tid: 0,
-    };
+    let to = target.party(0);
     let mut answer = match transaction.buffer() {
         Some(buffer) if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
         _ => Return::TransactionComplete,
@@ -429,10 +425,7 @@ fn submit(
     };
     let (node_id, node_priority) = (node.debug_id, node.priority);
     let mut state = target.state.lock();
-    let to = Party {
-        pid: target.pid,
-        tid: route.map_or(0, |waiter| waiter.thread.id),
-    };
+    let to = target.party(route.map_or(0, |waiter| waiter.thread.id));
     let call_type = CallType::of_call(request.flags);
     let queued = record(call_type, request, caller.party(), to, node_id);
     target.log.queued.push(&state, transaction.id, queued);

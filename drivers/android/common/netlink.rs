@@ -14,6 +14,7 @@ use crate::{
 };
 use kernel::{
     ffi::c_int,
+    fmt,
     net::netlink::{GenlMsg, NetlinkSkBuff, GENLMSG_DEFAULT_SIZE},
     prelude::*,
     uapi, //
@@ -25,6 +26,12 @@ pub(crate) struct Party {
     pub(crate) pid: i32,
     /// 0 if any thread of the process is meant.
     pub(crate) tid: i32,
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.pid, self.tid)
+    }
 }
 
 /// Reports a call or a reply, of which its sender reads `outcome`, to the listeners. `context` is

@@ -304,7 +304,7 @@ fn serve_oneway_call(
     raised_from: Option<Priority>,
     (node, buffer): (Arc<Node>, Buffer),
 ) -> StateGuard<'_> {
-    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.party(0)));
     let flag_is_lent = priority::begin_oneway_service(&node.priority, raised_from);
     thread.process.deliver_buffer(buffer, Some(node), true);
     drop(transaction);
@@ -333,14 +333,13 @@ fn fail_delivery(
     if let Some(error) = unwritable {
         binder_debug!(
             FailedTransaction,
-            "call {} of {}:{} cannot be written to the read buffer of its receiver: {}; it fails",
+            "call {} of {} cannot be written to the read buffer of its receiver: {}; it fails",
             transaction.id,
-            transaction.sender().pid,
-            transaction.sender().tid,
+            transaction.sender(),
             debug::errno_name(error.to_errno())
         );
     }
-    trace::txn_latency_free(|| transaction.ended_at(thread.process.pid, 0));
+    trace::txn_latency_free(|| transaction.ended_at(thread.process.party(0)));
     if let Some(buffer) = transaction.buffer() {
         trace::transaction_buffer_release(|| buffer.traced(transaction.id));
     }

@@ -17,7 +17,8 @@ use crate::{
     common::{
         debug::binder_debug,
         failure::{Failure, Reason},
-        limits::limits, //
+        limits::limits,
+        netlink::Party, //
     },
     ffi::trace,
     kernel_ext::{
@@ -152,14 +153,13 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
         if let Frame::Incoming(transaction) = frame {
             binder_debug!(
                 DeadTransaction,
-                "call {} of {}:{} loses thread {}, which serves it and ends; it fails",
+                "call {} of {} loses thread {}, which serves it and ends; it fails",
                 transaction.id,
-                transaction.sender().pid,
-                transaction.sender().tid,
+                transaction.sender(),
                 thread.id
             );
             end_service(thread, transaction.saved_priority);
-            trace::txn_latency_free(|| transaction.ended_at(0, 0));
+            trace::txn_latency_free(|| transaction.ended_at(Party::default()));
             transaction.fail(Failure::without_errno(Reason::ReceiverEnded));
         }
         // The number of frames is limited only by memory.
@@ -259,13 +259,12 @@ pub(super) fn end_work(process: &Process, work: Work) {
     if let Work::Call(call) = work {
         binder_debug!(
             DeadTransaction,
-            "call {} of {}:{} ends unread with its target {}; it fails",
+            "call {} of {} ends unread with its target {}; it fails",
             call.id,
-            call.sender().pid,
-            call.sender().tid,
+            call.sender(),
             process.pid
         );
-        trace::txn_latency_free(|| call.ended_at(process.pid, 0));
+        trace::txn_latency_free(|| call.ended_at(process.party(0)));
         call.fail(Failure::without_errno(Reason::ReceiverEnded));
     }
 }

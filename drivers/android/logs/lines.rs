@@ -250,9 +250,7 @@ impl Snapshot {
             // All that is known of it is that its thread waits.
             None => seq_print!(
                 out,
-                "    outgoing transaction 0: 0000000000000000 from {}:{} to 0:0 code 0 flags 0 pri 0 a0 r0 elapsed 0ms",
-                from.pid,
-                from.tid
+                "    outgoing transaction 0: 0000000000000000 from {from} to 0:0 code 0 flags 0 pri 0 a0 r0 elapsed 0ms"
             ),
         }
         seq_print!(out, "\n");
@@ -315,12 +313,10 @@ impl Snapshot {
 fn write_start(line: &LineOfTransaction, prefix: &str, out: &SeqFile) {
     seq_print!(
         out,
-        "{prefix} {}: 0000000000000000 from {}:{} to {}:{} code {:x} flags {:x} pri {} a{} r{} elapsed {}ms",
+        "{prefix} {}: 0000000000000000 from {} to {} code {:x} flags {:x} pri {} a{} r{} elapsed {}ms",
         line.id as i32,
-        line.from.pid,
-        line.from.tid,
-        line.to.pid,
-        line.to.tid,
+        line.from,
+        line.to,
         line.code,
         line.flags,
         line.nice,
@@ -376,12 +372,10 @@ fn write_sent(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
     // CAST: All numbers are shown as signed ones, as the C driver does.
     seq_print!(
         out,
-        "{}: {call_type} from {}:{} to {}:{} context {} node {} handle {} size {}:{} ret {}/{} l={}{}\n",
+        "{}: {call_type} from {} to {} context {} node {} handle {} size {}:{} ret {}/{} l={}{}\n",
         entry.id as i32,
-        entry.from.pid,
-        entry.from.tid,
-        entry.to.pid,
-        entry.to.tid,
+        entry.from,
+        entry.to,
         DeviceName(device.device.to_bytes()),
         entry.node as i32,
         entry.handle as i32,
@@ -390,7 +384,11 @@ fn write_sent(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
         entry.return_code,
         entry.param,
         entry.line,
-        if entry.is_complete { "" } else { " (incomplete)" }
+        if entry.is_complete {
+            ""
+        } else {
+            " (incomplete)"
+        }
     );
 }
 

@@ -42,9 +42,6 @@ const MOST_QUEUED: usize = 1024;
 /// The lines of one item at most: of a queue, its end, what it belongs to, and what is delivered.
 pub(super) const MOST_OF_ITEM: usize = MOST_QUEUED + 4;
 
-/// The line in place of the items of a queue that are not copied.
-const CUT: &str = "more than 1024";
-
 pub(super) fn key_of(node: &Node) -> NodeKey {
     (node.debug_id, core::ptr::from_ref(node).addr())
 }
@@ -190,7 +187,7 @@ impl Snapshot {
     fn work(&mut self, process: &Process) -> Result {
         self.copy_items(process, (), |copy, state, ()| {
             let prefixes = ("  ", "  pending transaction");
-            copy.queue(state.work.iter(), state, whole(process), prefixes);
+            copy.queue(state.work.iter(), state, process.party(0), prefixes);
             if !state.delivered_deaths.is_empty() {
                 copy.push(Line::Fixed("  ", "has delivered dead binder"));
             }
@@ -211,7 +208,7 @@ impl Snapshot {
             if copy.is_complete || own.counts.is_busy {
                 copy.push(Line::Node(LineOfNode::of(&node, own.counts.clone())));
                 let prefixes = ("    ", "    pending async transaction");
-                copy.queue(own.waiting.iter(), state, whole(process), prefixes);
+                copy.queue(own.waiting.iter(), state, process.party(0), prefixes);
             }
             node.name.ptr.checked_add(1)
         })
@@ -233,7 +230,8 @@ impl Snapshot {
         let fixed = |text| Line::Fixed(prefix, text);
         for (number, work) in works.enumerate() {
             if number == MOST_QUEUED {
-                self.push(fixed(CUT));
+                // In place of those that are not copied.
+                self.push(fixed("more than 1024"));
                 return;
             }
             let line = match &*work {
@@ -380,14 +378,6 @@ impl Snapshot {
             }
         }
         are_found
-    }
-}
-
-/// Returns what the work of a process is for that is for any of its threads.
-fn whole(process: &Process) -> Party {
-    Party {
-        pid: process.pid,
-        tid: 0,
     }
 }
 
