@@ -6,6 +6,7 @@
  */
 
 #include <linux/build_bug.h>
+#include <linux/cleanup.h>
 #include <linux/compiler.h>
 #include <linux/ctype.h>
 #include <linux/errno.h>
@@ -227,8 +228,8 @@ static bool binder_misc_exists(const char *name)
 
 static int binder_misc_add(const char *name)
 {
-	struct binder_misc *device;
-	int ret = -ENOMEM;
+	struct binder_misc *device __free(kfree) = NULL;
+	int ret;
 
 	/* sysfs would detect this, too, but with a stack trace. */
 	if (binder_misc_exists(name))
@@ -236,28 +237,23 @@ static int binder_misc_add(const char *name)
 
 	device = kzalloc_obj(*device);
 	if (!device)
-		return ret;
+		return -ENOMEM;
 
 	device->context = rust_binder_context_create(name, &init_user_ns);
 	if (!device->context)
-		goto free_device;
+		return -ENOMEM;
 
 	strscpy(device->name, name);
 	device->misc.minor = MISC_DYNAMIC_MINOR;
 	device->misc.name = device->name;
 	device->misc.fops = &rust_binder_fops;
 	ret = misc_register(&device->misc);
-	if (ret)
-		goto release_context;
-
-	list_add(&device->link, &binder_misc_devices);
+	if (ret) {
+		rust_binder_context_release(device->context);
+		return ret;
+	}
+	list_add(&no_free_ptr(device)->link, &binder_misc_devices);
 	return 0;
-
-release_context:
-	rust_binder_context_release(device->context);
-free_device:
-	kfree(device);
-	return ret;
 }
 
 static void binder_misc_remove_all(void)
