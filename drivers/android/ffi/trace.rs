@@ -229,8 +229,5 @@ pub(crate) fn are_pages_on() -> bool {
 /// Returns an errno as C functions do: 0 or negative.
 #[inline]
 pub(crate) fn errno(result: &Result) -> c_int {
-    match result {
-        Ok(()) => 0,
-        Err(error) => error.to_errno(),
-    }
+    result.err().map_or(0, |error| error.to_errno())
 }
