@@ -248,11 +248,7 @@ impl ProcessState {
             return Wake::Nobody;
         }
         let Some(thread) = self.pop_idle() else {
-            return if self.has_pollers {
-                Wake::Pollers
-            } else {
-                Wake::Nobody
-            };
+            return Wake::pollers_if(self.has_pollers);
         };
         thread.state.access_mut(self).wait_state = WaitState::Awake;
         Wake::Thread(thread)
@@ -295,10 +291,8 @@ impl ProcessState {
         let polls = state.looper.polls();
         if self.set_wait_state(thread, WaitState::Awake) {
             ThreadWake::Thread(thread)
-        } else if polls && self.has_pollers {
-            ThreadWake::Pollers
         } else {
-            ThreadWake::Nobody
+            ThreadWake::pollers_if(polls && self.has_pollers)
         }
     }
 
@@ -319,10 +313,7 @@ impl ProcessState {
             false => Urgency::Urgent,
         };
         // They look whether there is something to read, or the thread is available now.
-        match state.looper.polls() && self.has_pollers {
-            true => ThreadWake::Pollers,
-            false => ThreadWake::Nobody,
-        }
+        ThreadWake::pollers_if(state.looper.polls() && self.has_pollers)
     }
 
     /// Records that a sleeping thread is about to be woken, or that a call is reserved for it.

@@ -141,6 +141,15 @@ impl ThreadWake<'_> {
 }
 
 impl<T: Deref<Target = Thread>> Wake<T> {
+    /// Returns the wake of the tasks that poll the device, if they have to look.
+    #[inline(always)]
+    pub(crate) fn pollers_if(they_have_to: bool) -> Self {
+        match they_have_to {
+            true => Self::Pollers,
+            false => Self::Nobody,
+        }
+    }
+
     /// Returns whether anything has to be woken.
     pub(crate) fn is_needed(&self) -> bool {
         !matches!(self, Self::Nobody)

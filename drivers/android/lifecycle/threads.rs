@@ -198,10 +198,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
     let state = thread.state.access_mut(&mut process);
     let raised_from = state.raised_from.take();
-    let wake = match state.looper.polls() && process.pollers_have_to_look() {
-        true => ThreadWake::Pollers,
-        false => ThreadWake::Nobody,
-    };
+    let wake = ThreadWake::pollers_if(state.looper.polls() && process.pollers_have_to_look());
     wake.after(process, &thread.process, WakeHint::Anywhere);
     Some(((record, itself), raised_from))
 }
