@@ -9,7 +9,7 @@
 
 use crate::{
     common::{
-        limits::limits,
+        limits::LIMITS,
         stats::{next_debug_id, Counted, Kind}, //
     },
     death_notification::DeathNotification,
@@ -186,7 +186,7 @@ impl Process {
                 let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
                 return reference.raise(strength, sender).map(|()| handle);
             }
-            limits().refs.check(handles.table.len as usize)?;
+            LIMITS.refs.check(handles.table.len as usize)?;
             let Some(lowest) = new.as_ref().map(|(_, lowest)| *lowest) else {
                 let kept = handles.spare_place.take();
                 drop(handles);

@@ -5,7 +5,7 @@
 
 use crate::{
     common::{
-        limits::limits,
+        limits::LIMITS,
         stats::{next_debug_id, Counted, Kind}, //
     },
     defs::{NodeDebugInfo, NodeName},
@@ -66,7 +66,7 @@ impl Process {
             let mut state = self.state.lock();
             let known = state.nodes.get(name.ptr).map(Arc::from);
             if known.is_none() {
-                limits().nodes.check(state.nodes.len())?;
+                LIMITS.nodes.check(state.nodes.len())?;
             }
             let made = || {
                 let node = new.take().or_else(|| state.take_spare_node(name, flags))?;

@@ -10,7 +10,7 @@ use crate::{
     allocation::space::{self, Buffers},
     common::{
         failure::{Failure, Reason},
-        limits::limits,
+        limits::LIMITS,
         netlink::Party,
         stats::{Counted, Kind, ProcessCounts},
         transaction_log::TransactionLog, //
@@ -384,8 +384,7 @@ impl ProcessState {
     /// Returns whether `thread` is one of the pool, and the limit of threads permits one more.
     #[cold]
     fn pool_may_grow(&self, thread: &Thread) -> bool {
-        thread.state.access(self).looper.is_in_pool()
-            && limits().threads.has_room(self.threads.len())
+        thread.state.access(self).looper.is_in_pool() && LIMITS.threads.has_room(self.threads.len())
     }
 
     /// Records the request for one more thread, if the pool [needs one](Self::needs_thread), and

@@ -15,7 +15,7 @@ use crate::{
     },
     common::{
         failure::{Failure, Reason},
-        limits::limits,
+        limits::LIMITS,
         stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
@@ -376,7 +376,7 @@ fn queue_oneway(
     let unused = Transaction::new_oneway(thread, request.flags)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid,
-        quota: limits().oneway_quota(),
+        quota: LIMITS.oneway_quota(),
     };
     trace::transaction(|| {
         let TransactionRequest { code, flags, .. } = *request;

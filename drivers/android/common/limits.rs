@@ -12,21 +12,17 @@ use kernel::{
     sync::atomic::Atomic, //
 };
 
-/// The current values of the parameters. `binderfs/module.c` declares them and the layout of this
-/// struct; each setter writes one field, by one store.
+/// The limits of one process, which are the current values of the module's parameters.
+/// `binderfs/module.c` declares them and the layout of this struct; each setter writes one field, by
+/// one store.
 #[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
-#[no_mangle]
-static rust_binder_limits: ProcessLimits = ProcessLimits {
+#[export_name = "rust_binder_limits"]
+pub(crate) static LIMITS: ProcessLimits = ProcessLimits {
     nodes: Limit(Atomic::new(0)),
     refs: Limit(Atomic::new(0)),
     threads: Limit(Atomic::new(0)),
     oneway_quota: Atomic::new(0),
 };
-
-/// Returns the limits of one process, which are the current values of the module's parameters.
-pub(crate) fn limits() -> &'static ProcessLimits {
-    &rust_binder_limits
-}
 
 /// All limits of one process.
 #[repr(C)]
@@ -57,11 +53,7 @@ impl Limit {
     /// Fails with `ENOMEM`, as if memory had run out, if none may be added to `count`.
     #[inline]
     pub(crate) fn check(&self, count: usize) -> Result {
-        if self.has_room(count) {
-            Ok(())
-        } else {
-            Err(ENOMEM)
-        }
+        self.has_room(count).then_some(()).ok_or(ENOMEM)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     common::{
         debug::binder_debug,
         failure::{Failure, Reason},
-        limits::limits,
+        limits::LIMITS,
         netlink::Party, //
     },
     ffi::trace,
@@ -87,7 +87,7 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
     loop {
         let mut state = process.state.lock();
-        if limits().threads.has_room(state.threads.len()) {
+        if LIMITS.threads.has_room(state.threads.len()) {
             thread.name.begin(&mut state, thread.clone());
             state.threads.insert(node);
             drop(state);
