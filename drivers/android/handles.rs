@@ -155,10 +155,8 @@ impl Process {
     /// Returns the debug id of the ref behind a handle.
     pub(crate) fn debug_id_of_handle(&self, handle: u32) -> Option<u32> {
         let handles = self.handles.lock();
-        handles
-            .table
-            .get(handle)
-            .map(|reference| handles.debug_id(reference))
+        let reference = handles.table.get(handle)?;
+        Some(handles.debug_id(reference))
     }
 
     /// Adds a count on `node`, through the handle that the process has on it or a new one. Returns

@@ -9,9 +9,7 @@
 //! by the owner's state lock and, once the owner has ended, by a lock in the owner's name.
 
 use crate::{
-    common::{
-        stats::{next_debug_id, Counted, Kind}, //
-    },
+    common::stats::{next_debug_id, Counted, Kind},
     death_notification::DeathNotification,
     defs::NodeName,
     kernel_ext::{

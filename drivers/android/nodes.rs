@@ -105,9 +105,8 @@ impl Process {
         let state = self.state.lock();
         let next = ptr
             .checked_add(1)
-            .and_then(|next| state.nodes.first_from(next))
-            .map(Arc::from);
-        let info = next.as_ref().map_or(NodeDebugInfo::default(), |node| {
+            .and_then(|next| state.nodes.first_from(next));
+        next.map_or(NodeDebugInfo::default(), |node| {
             let (has_strong, has_weak) = node.state.access(&state).counts.owner_refs();
             NodeDebugInfo {
                 ptr: node.name.ptr,
@@ -115,9 +114,6 @@ impl Process {
                 has_strong_ref: has_strong.into(),
                 has_weak_ref: has_weak.into(),
             }
-        });
-        // Either the tree still has the node, or `next` is freed here, after the lock is released.
-        drop(state);
-        info
+        })
     }
 }

@@ -487,12 +487,10 @@ fn as_handle(handle: u32, object: FlatObject) -> (FlatObject, HeldObject) {
 
 /// Returns the transaction error for a handle that could not be added to the receiver.
 fn error_of_handle(error: Error) -> Failure {
-    if error == ESRCH {
-        Failure::without_errno(Reason::ReceiverEnded)
-    } else if error == EPERM {
-        Failure::new(Reason::NodeDenied, error)
-    } else {
-        Failure::new(Reason::BadNode, error)
+    match error {
+        ESRCH => Failure::without_errno(Reason::ReceiverEnded),
+        EPERM => Failure::new(Reason::NodeDenied, error),
+        _ => Failure::new(Reason::BadNode, error),
     }
 }
 

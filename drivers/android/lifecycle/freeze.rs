@@ -72,15 +72,12 @@ pub(crate) fn freeze_or_thaw(caller: &Process, request: FreezeRequest) -> Result
 /// Freezes all processes or none of them.
 fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
     let changing = CHANGING.lock();
-    for FreezeTarget {
-        process, attempt, ..
-    } in &mut *targets
-    {
-        let mut state = process.state.lock();
+    for target in &mut *targets {
+        let mut state = target.process.state.lock();
         // From now on the process takes no calls that wait for a reply. One that has ended takes no
         // calls at all.
-        if !read_once(&process.has_ended) {
-            *attempt = Some(state.freeze.begin());
+        if !read_once(&target.process.has_ended) {
+            target.attempt = Some(state.freeze.begin());
         }
     }
     drop(changing);
