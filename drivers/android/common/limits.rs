@@ -13,8 +13,8 @@ use kernel::{
 };
 
 /// The limits of one process, which are the current values of the module's parameters.
-/// `binderfs/module.c` declares them and the layout of this struct; each setter writes one field, by
-/// one store.
+/// `binderfs/module.c` declares them and the layout of this struct; each setter writes one field,
+/// by one store.
 #[allow(unsafe_code)] // For the symbol name alone, by which C finds it.
 #[export_name = "rust_binder_limits"]
 pub(crate) static LIMITS: ProcessLimits = ProcessLimits {

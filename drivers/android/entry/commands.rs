@@ -168,8 +168,8 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Logs of the next command, which is `command`, that it has no effect, and why. Stops the users
-    /// of the devices, if `stop_on_user_error` is not 0. No lock may be held.
+    /// Logs of the next command, which is `command`, that it has no effect, and why. Stops the
+    /// users of the devices, if `stop_on_user_error` is not 0. No lock may be held.
     #[cold]
     fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
         let at = self.io.write_consumed;
