@@ -128,12 +128,9 @@ impl Blocks {
         }
         let Some(process) = self.processes.last_mut() else { return Err(reason(scan)) };
         let strict = !scan.lenient;
-        let mut at = |part: Part| match part < self.part && strict {
-            true => Err(OUT_OF_ORDER),
-            false => {
-                self.part = part;
-                Ok(())
-            }
+        let mut at = |part: Part| {
+            let before = std::mem::replace(&mut self.part, part);
+            (before <= part || !strict).then_some(()).ok_or(OUT_OF_ORDER)
         };
         let (threads, nodes) = (&mut process.threads, &mut process.nodes);
         if scan.has("    ") {
