@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line, and which command it means.
 
-use std::fs;
-use std::path::PathBuf;
-
-use clap::{CommandFactory, Parser, Subcommand};
-
 use crate::checks::seen::Limits;
 use crate::commands::{devices, doctor, explain, graph, list, top, trace, watch};
 use crate::error::{Error, Result};
 use crate::options::Options;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::fs;
+use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
 Exit codes:

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Detects the kernel's Binder driver.
 
+use crate::error::{self, Error};
+use serde::Serialize;
 use std::fs;
 use std::path::Path;
-
-use serde::Serialize;
-
-use crate::error::{self, Error};
 
 /// A driver that this program supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

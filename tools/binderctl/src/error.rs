@@ -2,11 +2,10 @@
 //! An error that ends a command early: a line with the failed operation and its cause, often a second line with the
 //! next step, and an exit code for scripts.
 
-use std::io;
-use std::path::Path;
-
 use nix::errno::Errno;
 use serde::Serialize;
+use std::io;
+use std::path::Path;
 
 /// The kind of failure. The numbers are the exit codes that `--help` and the documentation list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

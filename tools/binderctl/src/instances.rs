@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The mounted instances of binderfs, and their devices.
 
+use crate::driver::{self, Driver};
+use crate::error::{Error, Kind, Result};
+use crate::options::Options;
+use binder_sys::fs::CONTROL;
+use serde::Serialize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-
-use binder_sys::fs::CONTROL;
-use serde::Serialize;
-
-use crate::driver::{self, Driver};
-use crate::error::{Error, Kind, Result};
-use crate::options::Options;
 
 /// The usual mount point of binderfs.
 pub const USUAL: &str = "/dev/binderfs";

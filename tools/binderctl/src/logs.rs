@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver's log files: those of `binder_logs` in a mounted binderfs, or of `binder` in debugfs. Both show all devices.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
-use binder_logs::{Log, Mode, State, Stats, TransactionLog, UnknownLine};
-
 use crate::error::{reason, Error, Kind, Result};
 use crate::options::Options;
 use crate::{driver, instances};
+use binder_logs::{Log, Mode, State, Stats, TransactionLog, UnknownLine};
+use std::io;
+use std::path::{Path, PathBuf};
 
 const DEBUGFS: &str = "/sys/kernel/debug/binder";
 

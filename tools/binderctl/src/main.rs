@@ -8,9 +8,8 @@
 
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
 use clap::Parser;
+use std::process::ExitCode;
 
 mod causes;
 mod checks;
@@ -35,6 +34,7 @@ mod netlink;
 mod options;
 mod output;
 mod pause;
+mod prelude;
 mod tasks;
 mod trace;
 mod waiting;

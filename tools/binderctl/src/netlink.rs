@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reports of the driver over generic netlink: family `binder`, group `report`.
 
+use crate::error::{Error, Kind, Result};
 use binder_logs::{Kind as Type, LogEntry};
 use binder_sys::netlink::{messages, number, removes, text, Listener, Message};
 use binder_sys::{Errno, TransactionFlags};
-
-use crate::error::{Error, Kind, Result};
 
 const FAMILY: &str = "binder";
 const GROUP: &str = "report";

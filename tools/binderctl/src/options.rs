@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Options that every command has.
 
-use std::path::PathBuf;
-
 use clap::Args;
+use std::path::PathBuf;
 
 /// Options of every command.
 #[derive(Args, Clone, Debug, Default)]

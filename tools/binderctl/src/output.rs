@@ -4,13 +4,11 @@
 //! Text is put together as lines of a [`Page`], which escapes them ([`crate::escape`]). So no escape sequences reach a
 //! terminal, whatever is printed.
 
-use std::io::{ErrorKind, Write};
-
-use serde::Serialize;
-
 use crate::error::{Error, Kind, Result};
 use crate::escape;
 use crate::options::Options;
+use serde::Serialize;
+use std::io::{ErrorKind, Write};
 
 /// The result of a command.
 pub trait Report: Serialize {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The time between two looks of a command that watches something.
 
-use std::io;
-use std::os::fd::AsFd;
-
+use crate::error::{Error, Kind, Result};
 use nix::poll::{poll, PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-
-use crate::error::{Error, Kind, Result};
+use std::io;
+use std::os::fd::AsFd;
 
 /// Ends a command that runs until a signal or until its output is closed. The command then removes its tracing
 /// instance.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Processes and threads in `/proc`: their names and their activity.
 
-use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde::Serialize;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// A thread and its process; 0 where that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

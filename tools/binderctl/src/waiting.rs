@@ -7,14 +7,12 @@
 //! device may wait for a reply on another. A pool is of one opened device: a process may open devices of the same name
 //! several times, such as those of two instances of binderfs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-use binder_logs::{Looper, Role, State, Stats, Thread, Transaction, Work};
-use serde::Serialize;
-
 use crate::error::Result;
 use crate::logs::Logs;
 use crate::tasks::{self, Task};
+use binder_logs::{Looper, Role, State, Stats, Thread, Transaction, Work};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A call whose reply a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

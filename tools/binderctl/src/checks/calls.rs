@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Checks for calls that no thread will serve soon: a busy pool, a slow call, a cycle, or a frozen process.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use binder_logs::State;
-use binder_sys::BinderFrozenStatusInfo;
-
 use crate::checks::seen::{Answer, Finding, Seen};
 use crate::output::count;
 use crate::tasks::{self, Names, Task};
 use crate::waiting::{Call, End, Pool, Waiting};
+use binder_logs::State;
+use binder_sys::BinderFrozenStatusInfo;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Looks at each process that has a call waiting for any of its threads. A pool that is busy for a moment is no fault, so only
 /// calls count that still wait when `again` reads the log.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Checks for nearly full oneway space, and for processes that hold objects of ended processes.
 
-use std::collections::{BTreeMap, HashMap};
-
-use binder_logs::{Kind, Process, ProcessStats, State, Stats, TransactionLog};
-use nix::unistd::{sysconf, SysconfVar};
-
 use crate::checks::seen::{Answer, Finding};
 use crate::output::count;
 use crate::tasks::Names;
+use binder_logs::{Kind, Process, ProcessStats, State, Stats, TransactionLog};
+use nix::unistd::{sysconf, SysconfVar};
+use std::collections::{BTreeMap, HashMap};
 
 /// Looks at each process's free space, as `stats` has it.
 pub fn space(

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Checks that driver, mounts, devices and log files exist and can be used.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
 use crate::checks::seen::{Answer, Finding, Seen};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Kind};
 use crate::instances::{self, Device, DEV};
 use crate::output::count;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The next step if rights are missing and no other cause is found.
 const AS_ROOT: &str = "look at it as root";

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The input of the checks, and their results.
 
+use crate::driver::{self, Driver};
+use crate::instances::{self, Place};
+use crate::prelude::*;
+use crate::tasks;
+use crate::waiting::{Call, Waiting};
+use binder_logs::{State, Stats, TransactionLog};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
-
-use binder_logs::{State, Stats, TransactionLog};
-use clap::Args;
-use serde::Serialize;
-
-use crate::driver::{self, Driver};
-use crate::error::Result;
-use crate::instances::{self, Place};
-use crate::logs::Logs;
-use crate::options::Options;
-use crate::tasks;
-use crate::waiting::{Call, Waiting};
 
 /// The time between two readings of a log.
 pub const LATER: Duration = Duration::from_millis(100);

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl add` and `rm`: the devices of an instance of binderfs.
 
+use crate::instances::{self, Device, Instance, DEV};
+use crate::prelude::*;
+use binder_sys::fs::CONTROL;
+use binder_sys::Errno;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-
-use binder_sys::fs::CONTROL;
-use binder_sys::Errno;
-use clap::Args;
-use serde::Serialize;
-
-use crate::error::{Error, Kind, Result};
-use crate::instances::{self, Device, Instance, DEV};
-use crate::options::Options;
-use crate::output::{Page, Report};
 
 /// The longest name, in bytes.
 const LONGEST: usize = 255;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl doctor`: is everything there, is anything wrong, and what is the next step for each finding.
 
-use serde::Serialize;
-
 use crate::checks::seen::{Finding, Limits, Seen};
 use crate::checks::CHECKS;
 use crate::driver::Driver;
-use crate::error::Result;
-use crate::options::Options;
-use crate::output::{count, Page, Report};
-use crate::tasks::Names;
+use crate::prelude::*;
 
 #[derive(Serialize)]
 struct Diagnosis {

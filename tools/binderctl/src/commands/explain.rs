@@ -4,17 +4,10 @@
 //! A thread can only read its own last error (`BINDER_GET_EXTENDED_ERROR`). So this command reads the driver's log of
 //! failed transactions and its reports over netlink.
 
-use binder_logs::LogEntry;
-use clap::Args;
-use serde::Serialize;
-
 use crate::causes;
-use crate::error::{Error, Kind, Result};
-use crate::logs::Logs;
 use crate::netlink;
-use crate::options::Options;
-use crate::output::{Page, Report};
-use crate::tasks::Names;
+use crate::prelude::*;
+use binder_logs::LogEntry;
 
 /// The arguments of `explain`.
 #[derive(Args, Clone, Debug)]

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl graph`: calls and references between processes, as nodes and arrows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
+use crate::error;
+use crate::prelude::*;
 use binder_logs::{Kind, State, Task, TransactionLog};
-use clap::Args;
-use serde::Serialize;
-
-use crate::error::{self, Error, Result};
-use crate::logs::Logs;
-use crate::options::Options;
-use crate::output::{count, Page, Report};
-use crate::tasks::Names;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The arguments of `graph`.
 #[derive(Args, Clone, Debug)]

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl list`: the driver, the mounted instances of binderfs and their devices.
 
+use crate::driver::{self, Driver};
+use crate::instances::{self, Device, Instance};
+use crate::prelude::*;
+use binder_logs::{Node, State};
+use nix::sys::stat::{major, minor};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-
-use binder_logs::{Node, State};
-use nix::sys::stat::{major, minor};
-use serde::Serialize;
-
-use crate::driver::{self, Driver};
-use crate::error::Result;
-use crate::instances::{self, Device, Instance};
-use crate::logs::Logs;
-use crate::options::Options;
-use crate::output::{Page, Report};
-use crate::tasks::Names;
 
 #[derive(Serialize)]
 struct Listing {

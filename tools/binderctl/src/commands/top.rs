@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl top`: a table of processes again and again, from the log files and the trace events.
 
-use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
-
-use binder_logs::{Looper, State, Stats};
-use clap::Args;
-use hdrhistogram::Histogram;
-use serde::Serialize;
-
-use crate::error::{Kind, Result};
-use crate::logs::Logs;
-use crate::options::Options;
-use crate::output::{Page, Report};
-use crate::pause::Pause;
-use crate::tasks::Names;
+use crate::prelude::*;
 use crate::trace::calls::{Call, End};
 use crate::trace::event::Pid;
 use crate::trace::live::Live;
 use crate::trace::record::duration;
+use binder_logs::{Looper, State, Stats};
+use hdrhistogram::Histogram;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 /// The interval of checks for signals and trace events, in milliseconds.
 const TICK: u16 = 50;

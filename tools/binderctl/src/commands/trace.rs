@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl trace`: calls as they end, from the driver's trace events.
 
-use std::time::{Duration, Instant};
-
-use clap::Args;
-
-use crate::error::{Error, Kind, Result};
-use crate::options::{positive, Options};
-use crate::pause::Pause;
-use crate::tasks::Names;
+use crate::options::positive;
+use crate::prelude::*;
 use crate::trace::calls::{Call, Calls};
 use crate::trace::event::{Event, Id, Pid, What};
 use crate::trace::record::{Record, Summary, HEADING};
 use crate::trace::source::{self, Source};
+use std::time::{Duration, Instant};
 
 /// The interval of reading the rings, in milliseconds.
 const INTERVAL: u16 = 50;

@@ -4,23 +4,15 @@
 //! The log files are read again and again: they have who waits for whom, over all devices. Calls that end between two
 //! readings are in the trace events, where there are some.
 
-use std::time::{Duration, Instant};
-
-use clap::Args;
-use serde::Serialize;
-
 use crate::checks::calls::{cycles, long, Wanted};
 use crate::checks::seen::{Answer, Finding, LATER};
-use crate::error::Result;
-use crate::logs::Logs;
-use crate::options::{positive, Options};
-use crate::output::{Page, Report};
-use crate::pause::Pause;
-use crate::tasks::Names;
+use crate::options::positive;
+use crate::prelude::*;
 use crate::trace::live::Live;
 use crate::trace::record::{Record, HEADING};
 use crate::trace::source;
 use crate::waiting::Waiting;
+use std::time::{Duration, Instant};
 
 /// The interval of checks for signals and trace events, in milliseconds.
 const TICK: u16 = 50;

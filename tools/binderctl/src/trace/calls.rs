@@ -6,13 +6,11 @@
 //! serves another one is nested in that one. Calls that began before the trace are counted and left out. If events are
 //! missing, the end of the calls that were open is unknown; they are dropped and counted, too.
 
-use std::collections::hash_map::Entry;
-use std::collections::HashMap;
-
-use serde::Serialize;
-
 use super::event::{Event, Id, Pid, Sent, Size, What};
 use crate::tasks::Task;
+use serde::Serialize;
+use std::collections::hash_map::Entry;
+use std::collections::HashMap;
 
 /// As many calls may be open. More are so many that the oldest will hardly end: their processes may be gone.
 const OPEN_MAX: usize = 1 << 16;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A call as it is shown: a line of text or of JSON.
 
-use binder_sys::codes::return_name;
-use binder_sys::TransactionFlags;
-use serde::Serialize;
-
 use super::calls::{Call, End, Gaps, ONEWAY};
 use super::event::{Id, Pid, Size};
 use crate::output::{Page, Report};
 use crate::tasks::{Names, Task};
+use binder_sys::codes::return_name;
+use binder_sys::TransactionFlags;
+use serde::Serialize;
 
 /// The line above the calls.
 pub const HEADING: &str = "      TIME   TOTAL  QUEUED  SERVED  CALL";

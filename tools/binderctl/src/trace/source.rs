@@ -7,20 +7,18 @@
 //!
 //! They are recorded in a tracing instance of our own, whose rings and switches no other trace shares.
 
+use super::event::{Decoder, Event, Wanted, What, FAILURES, OF_DRIVER, OF_SCHEDULER, RETURNS};
+use super::ring::Layout;
+use crate::driver;
+use crate::error::{Error, Kind, Result};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::time::{clock_gettime, ClockId};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::time::{clock_gettime, ClockId};
-
-use super::event::{Decoder, Event, Wanted, What, FAILURES, OF_DRIVER, OF_SCHEDULER, RETURNS};
-use super::ring::Layout;
-use crate::driver;
-use crate::error::{Error, Kind, Result};
 
 /// A page of a ring has at most so many bytes.
 const PAGE_MAX: usize = 1 << 16;

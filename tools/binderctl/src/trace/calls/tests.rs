@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calls out of events, each thread of which is a process with ten times its number.
 
-use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY};
-
 use super::*;
+use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY};
 
 /// Calls, the time, and what has ended.
 #[derive(Default)]
