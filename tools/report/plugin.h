@@ -207,34 +207,26 @@ struct at_marks {
 /* For each block of user space. */
 static void watch_marks(struct qemu_plugin_tb *tb, const struct at_marks *at)
 {
+	const struct {
+		int32_t mark;
+		executed_cb cb;
+		uintptr_t data;
+	} all[] = {
+		{ MARK_START, at->starts, 0 },
+		{ MARK_END, at->ends, 0 },
+		{ MARK_SHORT_WINDOW, at->window_starts, SHORT },
+		{ MARK_LONG_WINDOW, at->window_starts, LONG },
+		{ MARK_WINDOWS_END, at->windows_end, 0 },
+	};
 	size_t count = qemu_plugin_tb_n_insns(tb);
 
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		executed_cb cb = NULL;
-		uintptr_t data = 0;
+		int32_t here = mark(insn);
 
-		switch (mark(insn)) {
-		case MARK_START:
-			cb = at->starts;
-			break;
-		case MARK_END:
-			cb = at->ends;
-			break;
-		case MARK_SHORT_WINDOW:
-			cb = at->window_starts;
-			data = SHORT;
-			break;
-		case MARK_LONG_WINDOW:
-			cb = at->window_starts;
-			data = LONG;
-			break;
-		case MARK_WINDOWS_END:
-			cb = at->windows_end;
-			break;
-		}
-		if (cb)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, cb, CB_NO_REGS, (void *)data);
+		for (size_t row = 0; row < sizeof(all) / sizeof(*all); row++)
+			if (all[row].mark == here && all[row].cb)
+				qemu_plugin_register_vcpu_insn_exec_cb(insn, all[row].cb, CB_NO_REGS, (void *)all[row].data);
 	}
 }
 
