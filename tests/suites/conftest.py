@@ -17,7 +17,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from lab import bench, reports, say  # noqa: E402
+from lab import bench, proc, reports, say  # noqa: E402
 from lab.run import Tally  # noqa: E402
 from lab.versions import BUILD  # noqa: E402
 from report import page  # noqa: E402
@@ -156,8 +156,7 @@ class Reporter:
         self.over.set()
         if self.config.getoption("collectonly") or not self.rows:
             return
-        TIMES.parent.mkdir(parents=True, exist_ok=True)
-        TIMES.write_text(json.dumps(self.spans, indent=1) + "\n")
+        proc.write(TIMES, json.dumps(self.spans, indent=1) + "\n")
         if self.skipped:
             print("\n" + textwrap.fill(self.skipped, 100, initial_indent="  ", subsequent_indent="  "))
         print("\n  what took most: CPU and wall-clock seconds")
@@ -222,8 +221,7 @@ def record_torture(spans):
     sections = [page.Section(name, found.title, found.about, [], page.Table(found.headers, found.rows, (0, 1, 2, 3)))
                 for name in ("torture", "coverage") for found in [reports.read(name)]]
     path = BUILD / "report/torture.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page.render(sections, [], [], "Long runs"))
+    proc.write(path, page.render(sections, [], [], "Long runs"))
     say.note(f"the page is {path}")
 
 

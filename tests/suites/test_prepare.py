@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from lab.proc import write
 from lab.versions import ROOT
 
 RELEASE = "7.3.4+deb13-amd64"
@@ -69,12 +70,6 @@ class Machine:
         kept = (self.root / f"{STATE}/{release}.problem").read_text()
         assert kept in done.stderr
         return kept
-
-
-def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 @pytest.fixture

@@ -161,8 +161,7 @@ def _exec(arguments):
     result = guest.run(built, job, _echo)
     for name, content in result.files.items():
         path = BUILD / "out" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        proc.write(path, content)
         say.note(f"from the guest: {path}")
     return _report(result)
 

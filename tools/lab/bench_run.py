@@ -7,7 +7,7 @@
 import os
 import platform
 
-from . import aosp, bench, code, emulator, gate, guest, kernel, moves, packages, paired, programs, reports, say
+from . import aosp, bench, code, emulator, gate, guest, kernel, moves, packages, paired, proc, programs, reports, say
 from .versions import BUILD
 from report import charts, data, page
 
@@ -47,8 +47,7 @@ def run(parts=("count",), again=False, into_docs=False):
     if into_docs:
         _put(tables)
     drawn = BUILD / "report/index.html"
-    drawn.parent.mkdir(parents=True, exist_ok=True)
-    drawn.write_text(page.render(sections(tables, found, latency), headline(ours, base), _facts("time" in parts)))
+    proc.write(drawn, page.render(sections(tables, found, latency), headline(ours, base), _facts("time" in parts)))
     following = [f"{'next' if not index else '':<9} {text}" for index, text in enumerate(NEXT)]
     print("\n" + "\n".join([*headline(ours, base), f"open      {drawn}", *following]))
     return 0

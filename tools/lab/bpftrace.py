@@ -41,8 +41,7 @@ def job(driver):
         load = load.replace("DRIVER", driver)
         script += f"load='{load}'\n{commands}" + examples.marked(number, f"cat {_OUTPUT}\n")
     path = BUILD / "examples" / f"{driver}-bpftrace.sh"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script)
+    proc.write(path, script)
     files = foreign.files(foreign.root(PINNED["readers"]["bpftrace"]), "bpftrace")
     files |= _headers() | {"/lab/contract": programs.build("tests/contract"), "/lab/oneliners.sh": path}
     return guest.Job(argv=["/bin/sh", "/lab/oneliners.sh"], driver=driver, files=files, memory=MEMORY, timeout=300)

@@ -254,8 +254,7 @@ def _contract():
     """Rules that the sources cite and the contract does not have, mistakes in the contract, and entries whose tests are out of date."""
     document = (ROOT / "docs/contract.md").read_text()
     made = BUILD / "contract.md"
-    made.parent.mkdir(parents=True, exist_ok=True)
-    made.write_text(document)
+    proc.write(made, document)
     wrong = [*uncontracted({str(p.relative_to(ROOT)): p.read_text() for p in _files(*_CITING)}, document)]
     # It reads which tests the host has.
     wrong += _complaints([programs.build("tests/contract"), "rules", "--update", made], cwd=ROOT / "tests/contract")

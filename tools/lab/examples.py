@@ -8,7 +8,7 @@ namespace of its own). Behind it is a block with their output. Numbers are not c
 import re
 import shlex
 
-from . import guest, programs
+from . import guest, proc, programs
 from .versions import BUILD, ROOT
 
 DOCUMENTS = (ROOT / "docs/start/debian.md", ROOT / "docs/binderfs.md", ROOT / "docs/logs-and-traces.md", ROOT / "docs/binderctl.md")
@@ -55,8 +55,7 @@ def job(name, scene, driver, files):
     for number, (commands, _) in enumerate(scene):
         script += marked(number, commands)
     path = BUILD / "examples" / f"{driver}-{name}.sh"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script)
+    proc.write(path, script)
     within = "unshare -m" if name == _SHELL else f"/lab/contract example of {shlex.quote(name)} --"
     look = f"PATH=$PATH:/lab exec {within} /bin/sh /lab/example.sh"
     return guest.Job(argv=["/bin/sh", "-c", look], driver=driver, cpus=1,

@@ -68,8 +68,7 @@ def collect(chosen, quantities):
             said = [f"{driver}, {quantity}: {text}" for text in wrong]
             problems += said if driver not in _PATIENCE else []
         paths.append(bench.HOME / "growth" / f"{driver}.part")
-        paths[-1].parent.mkdir(parents=True, exist_ok=True)
-        paths[-1].write_text(json.dumps(parts[0] | {"cells": [cell for part in parts for cell in part["cells"]]}) + "\n")
+        proc.write(paths[-1], json.dumps(parts[0] | {"cells": [cell for part in parts for cell in part["cells"]]}) + "\n")
     return paths, problems
 
 

@@ -186,8 +186,7 @@ def put(tree, texts):
         # Never into a file that another tree has, too.
         path.unlink(missing_ok=True)
         if text is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            proc.write(path, text)
 
 
 def _replace(tree, name, old, new, times=1):

@@ -69,6 +69,13 @@ def logged(title, log_name, argv, env=None, cwd=None):
     return log
 
 
+def write(path, content):
+    """Write a file of text or of bytes, and make its folder; returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (path.write_bytes if isinstance(content, bytes) else path.write_text)(content)
+    return path
+
+
 def _tail(log, count=25):
     lines = log.read_text(errors="replace").splitlines()
     wrong = [l for l in lines if l.startswith("error") or " error: " in l or "Error " in l]

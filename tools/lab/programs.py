@@ -55,8 +55,7 @@ def copy_into(copy):
     for name, path in wanted.items():
         made, content = copy / name, path.read_bytes()
         if not made.exists() or made.read_bytes() != content:
-            made.parent.mkdir(parents=True, exist_ok=True)
-            made.write_bytes(content)
+            proc.write(made, content)
 
 
 def _sources(tree):

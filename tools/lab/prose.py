@@ -29,8 +29,7 @@ def complaints(root=ROOT):
     with tempfile.TemporaryDirectory() as folder:
         for path in _sources(root):
             made = pathlib.Path(folder, f"{path.relative_to(root)}.txt")
-            made.parent.mkdir(parents=True, exist_ok=True)
-            made.write_text("\n".join(sentences(path.name, path.read_text().splitlines())) + "\n")
+            proc.write(made, "\n".join(sentences(path.name, path.read_text().splitlines())) + "\n")
         done = subprocess.run([program, f"--config={_RULES / 'vale.ini'}", "--output=line", "."], cwd=folder, text=True, capture_output=True)
     if done.returncode > 1:
         raise say.LabError(f"Vale failed: {done.stdout}{done.stderr}")

@@ -89,8 +89,7 @@ DAY = 86400
 
 
 def put(path, text, days=0.0):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    proc.write(path, text)
     os.utime(path, (time.time() - days * DAY,) * 2)
 
 

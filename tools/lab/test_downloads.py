@@ -53,15 +53,12 @@ def of_stock(folder):
     stock._download(folder / "packages", KERNEL)
 
 
-def of_source(folder):
-    debian.suite_with(source.KERNEL, folder)
-
-
 @pytest.mark.parametrize("ask, is_there, words", [
     (of_stock, True, r"lists of trixie-backports cannot be read from http://127.0.0.1:\d+/debian: .* does not have a Release file\. "
                      "Check the network, then run this again"),
     (of_stock, False, r"cannot be read from http://127.0.0.1:\d+/debian: .*[Cc]onnect"),
-    (of_source, True, r"tried trixie-backports \(.*no.*Release file.*\), experimental \(.*, sid \(.*Check the network and the suites in versions.toml"),
+    (functools.partial(debian.suite_with, source.KERNEL), True,
+     r"tried trixie-backports \(.*no.*Release file.*\), experimental \(.*, sid \(.*Check the network and the suites in versions.toml"),
 ])
 def test_a_mirror_that_lacks_a_suite_or_cannot_be_reached(tmp_path, monkeypatch, ask, is_there, words):
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path / "empty")

@@ -3,7 +3,7 @@
 
 import pytest
 
-from . import layers
+from . import layers, proc
 
 DOCUMENT = """
 <!-- layers -->
@@ -39,8 +39,7 @@ def wrong(tmp_path):
             document = document.replace(old, new)
         changed = {name if "/kernel/" in name else f"drivers/android/{name}": text for name, text in change.items()}
         for name, text in {**SOURCES, **changed, layers.TABLE: document}.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text)
+            proc.write(tmp_path / name, text)
         return layers.complaints(tmp_path)
 
     return of

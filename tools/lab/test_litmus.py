@@ -3,7 +3,7 @@
 
 import pytest
 
-from . import litmus
+from . import litmus, proc
 
 TEST = """C passed-on
 
@@ -90,7 +90,6 @@ def test_verdicts(words, answers):
 def test_the_document_names_what_the_sources_have(tmp_path, words, file, old, new):
     for name, text in SOURCES.items():
         assert name != file or old in text
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text.replace(old, new) if name == file and old else text)
+        proc.write(tmp_path / name, text.replace(old, new) if name == file and old else text)
     wrong = litmus.complaints(tmp_path)
     assert words in wrong[0] and len(wrong) == 1 if words else wrong == []

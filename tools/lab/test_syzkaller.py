@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from . import say, syzkaller
+from . import proc, say, syzkaller
 from .versions import ROOT
 
 _CONSTANTS = syzkaller.DESCRIPTIONS.with_name("rust_binder.txt.const")
@@ -33,7 +33,6 @@ def test_a_folder_without_its_programs_is_refused(tmp_path):
         with pytest.raises(say.LabError, match="SYZKALLER= names the folder"):
             syzkaller._programs(path)
     for name in ("bin/syz-manager", "bin/linux_amd64/syz-executor", "sys/linux/rust_binder.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        proc.write(tmp_path / name, "")
     with pytest.raises(say.LabError, match="rust_binder.txt is not tests/syzkaller/"):
         syzkaller._programs(str(tmp_path))
