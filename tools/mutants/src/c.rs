@@ -50,9 +50,7 @@ fn visit<'a>(found: &mut Found<'a>, node: Node<'a>) {
 }
 
 fn function<'a>(found: &mut Found<'a>, node: Node<'a>) {
-    let Some(body) = node.child_by_field_name("body") else {
-        return;
-    };
+    let Some(body) = node.child_by_field_name("body") else { return };
     let name = found.source.field(node, "declarator").split('(').next().unwrap_or("").trim();
     let outer =
         found.function.replace(name.trim_matches(|c: char| c == '*' || c.is_whitespace()).to_string());

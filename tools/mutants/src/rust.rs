@@ -147,9 +147,7 @@ impl<'a> Walk<'a> {
             self.condition(condition);
             self.visit(condition);
         }
-        let Some(value) = node.child_by_field_name("value") else {
-            return;
-        };
+        let Some(value) = node.child_by_field_name("value") else { return };
         if is_in(value.kind(), "call_expression block") && !children(value).is_empty() {
             self.found.instead(value, "skip arm", "()".to_string());
         }
@@ -157,9 +155,7 @@ impl<'a> Walk<'a> {
     }
 
     fn call(&mut self, node: Node<'a>) {
-        let Some(function) = node.child_by_field_name("function") else {
-            return;
-        };
+        let Some(function) = node.child_by_field_name("function") else { return };
         let is_method = function.kind() == "field_expression";
         let name = match function.kind() {
             "field_expression" => self.source.field(function, "field"),
