@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! A model of the protocol between processes. stateright takes every order of the lock rounds of calls, deaths,
 //! freezing and notifications. Call stacks, freeze states, counts and the states of notifications are the driver's.
 

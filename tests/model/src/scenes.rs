@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The scenes that are explored, and the faults of the driver that the model has to find in them.
 
 use Op::*;

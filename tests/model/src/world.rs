@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The state of the model, and its steps. A step is what the driver does in one round under a state lock, with what commutes with that, such as
 //! the reservation of a buffer. Names are the driver's.
 

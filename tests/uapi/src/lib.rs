@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Section 1 of the contract, as numbers: the values that our headers have on any system.
 
 /// Constants by name.

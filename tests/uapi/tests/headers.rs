@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Our UAPI headers, compared in each name and byte with the system's, the contract and binder-sys.
 //!
 //! The C compiler reads the headers: a generated C program prints a line for each constant, struct

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The switch, for tests on the host: an environment variable.
 
 use std::sync::LazyLock;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The switch: selects the active faults.
 
 use core::sync::atomic::{AtomicU16, AtomicU8, Ordering::Relaxed};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Fallible vectors and boxes over the standard ones.
 
 use crate::testing::{Allocation, Origin};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! As much of the `kernel` crate as the driver's pure rooms use, for tests on the host.
 //!
 //! The rooms are compiled against this crate by the same paths by which they find the real one in

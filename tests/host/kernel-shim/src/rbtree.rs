@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The kernel's red-black tree by its interface, over a [`BTreeMap`] from the standard library.
 //!
 //! Each node carries the allocation that it would be in the kernel, so that tests see nodes that

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Shared memory and atomics over the standard ones.
 
 use crate::alloc::{AllocError, Flags};

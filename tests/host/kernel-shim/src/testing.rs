@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Tools of a test that the kernel lacks: watch memory, and make it scarce.
 //!
 //! Everything here is per thread, as tests run in parallel; memory counts for the thread that

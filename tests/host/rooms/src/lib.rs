@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The driver's pure rooms, compiled for the host, and their tests.
 //!
 //! They are included by their paths and find the crate `kernel` in `../kernel-shim`. A new one

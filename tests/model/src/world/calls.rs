@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Calls and replies.
 
 use super::*;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Notifications, freezing, and the end of threads and processes.
 
 use super::*;

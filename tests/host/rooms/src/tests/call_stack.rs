@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! A call stack, compared with a vector of a thread's calls: a frame names a call that the thread
 //! has made as long as the call lasts, and nothing after that.
 

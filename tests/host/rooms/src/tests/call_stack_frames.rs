@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The stack that grows by chunks, compared with a vector: items keep their places. A push or a pop
 //! allocates and frees nothing, and the first item needs no allocation at all.
 

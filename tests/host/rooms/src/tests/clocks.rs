@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The halves in which a log keeps a moment.
 
 use crate::clocks::Cycles;

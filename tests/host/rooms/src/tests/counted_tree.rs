@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! A counted tree, compared with a sorted map: its number equals its entries after each step.
 
 use crate::pure::counted_tree::CountedTree;

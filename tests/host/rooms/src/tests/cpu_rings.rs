@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The records that a ring keeps, and their places; and the place of a record that is read while
 //! another one is written, in all orders of their steps.
 

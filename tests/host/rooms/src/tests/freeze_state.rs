@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Freezing a process, enumerated: every order of two freezers, one thawer, and transactions that
 //! come and end, compared with a simpler model (contract FRZ-1 to FRZ-7).
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! A handle table next to a map, in long random lives and at sizes that matter (lesson C20).
 
 use crate::pure::handle_table::{HandleTable, RoomForLeaf};

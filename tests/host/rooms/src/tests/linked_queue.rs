@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The queue whose objects bring their places, of both kinds, compared with deques.
 
 use crate::link::{has_field, queued, Link, LinkedQueue, NumberedQueue, Placed};

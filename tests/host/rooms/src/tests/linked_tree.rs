@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
 use crate::link::{has_field, weight_at, Branches, Keyed, Link, LinkedTree, NumberedQueue, Unplaced};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The part of a thread's place in its pool that no log shows; the contract's tests see the rest.
 
 use crate::pure::looper::Looper;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! One file for each room or part of one, named after the room, and the models for comparison.
 
 mod call_stack;

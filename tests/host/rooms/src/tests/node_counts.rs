@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The counts of a node and its owner's notifications, enumerated.
 //!
 //! A model of the owner keeps the counts that it was notified of. The test tries every order of

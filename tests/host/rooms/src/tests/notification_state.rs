@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Steps of notifications that change little. `tests/model` takes them in every order.
 
 use crate::pure::freeze_state::FreezeEvent;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Numbers that several processes take from one counter, a block at a time.
 
 use crate::pure::numbers::{take_numbers, NumberBlock};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Data that belongs to an object and is guarded by its lock. Clean under Miri as well.
 
 use crate::link::has_field;

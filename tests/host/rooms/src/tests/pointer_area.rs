@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The blocks of pointer objects, compared with a model of the contract's rules. Their invariant is
 //! checked, too: no byte is written twice, and none of a finished block is missed.
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The priorities at which calls are served, tried with all callers and all nodes. A model has the
 //! rules of the C driver (nice values) and of Android's kernels (the rest).
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Properties of the range allocator that only the host can check: allocations, their failures, and
 //! real threads.
 

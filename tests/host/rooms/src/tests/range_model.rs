@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! The range allocator, compared with a model that can be checked by reading: an entry for each
 //! granule of the space, with the range that begins there. After each step all observable values
 //! are compared: in all that can happen to a very small space, and in long random sequences.

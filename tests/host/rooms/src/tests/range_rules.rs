@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-
 //! Rules of the contract, and lessons from faults of other drivers, for each place of the ranges:
 //! the tree alone (`FEW` of 0), the larger array, the first array alone (64), and mixtures.
 
