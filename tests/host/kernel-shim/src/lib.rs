@@ -13,14 +13,6 @@ pub mod rbtree;
 pub mod sync;
 pub mod testing;
 
-/// Prints a line, as the kernel's log would.
-#[macro_export]
-macro_rules! pr_err {
-    ($($message:tt)*) => {
-        std::eprint!($($message)*)
-    };
-}
-
 /// Two CPUs, of which the second one runs everything.
 pub mod cpu {
     /// The number of a CPU.

@@ -106,9 +106,7 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let Some(live) = &self.live else {
-            return;
-        };
+        let Some(live) = &self.live else { return };
         live.fetch_sub(1, Ordering::SeqCst);
         FREED_IN_ATOMIC.set(FREED_IN_ATOMIC.get() + usize::from(IN_ATOMIC.get()));
         if self.origin == Origin::MaybeVmalloc && !std::thread::panicking() {

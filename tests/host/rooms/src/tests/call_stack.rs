@@ -2,10 +2,8 @@
 //! A call stack, compared with a vector of a thread's calls: a frame names a call that the thread
 //! has made as long as the call lasts, and nothing after that.
 
+use super::*;
 use crate::pure::call_stack::{CallStack, Frame, FrameId};
-use kernel::alloc::flags::GFP_KERNEL;
-use kernel::testing::atomic;
-use proptest::prelude::*;
 
 /// A call that the thread serves, or the outcome of one that it has made: a number.
 type Transaction = u32;
@@ -108,9 +106,7 @@ fn live(steps: &[Step]) {
                 }
             }
             Step::End(back) => {
-                let Some(frame) = made.iter().rev().nth(back).copied() else {
-                    continue;
-                };
+                let Some(frame) = made.iter().rev().nth(back).copied() else { continue };
                 let innermost = model.last() == Some(&Doing::Waits(frame.serial));
                 assert_eq!(atomic(|| stack.pop_outgoing(frame)), innermost);
                 if innermost {
@@ -143,6 +139,6 @@ fn live(steps: &[Step]) {
 proptest! {
     #[test]
     fn a_frame_names_its_call_as_long_as_that_lasts(steps in prop::collection::vec(step(), 0..200)) {
-        super::keeps_nothing(|| live(&steps));
+        keeps_nothing(|| live(&steps));
     }
 }

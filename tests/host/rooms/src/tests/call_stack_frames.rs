@@ -2,10 +2,8 @@
 //! The stack that grows by chunks, compared with a vector: items keep their places. A push or a pop
 //! allocates and frees nothing, and the first item needs no allocation at all.
 
+use super::*;
 use crate::pure::call_stack::ChunkedStack;
-use kernel::alloc::flags::GFP_KERNEL;
-use kernel::testing::{atomic, fail_after, live_allocations, total_allocations};
-use proptest::prelude::*;
 
 /// As many as take nine chunks.
 const MANY: usize = 3000;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A counted tree, compared with a sorted map: its number equals its entries after each step.
 
+use super::*;
 use crate::pure::counted_tree::CountedTree;
-use kernel::alloc::flags::GFP_KERNEL;
 use kernel::rbtree::RBTreeNodeReservation;
-use kernel::testing::atomic;
-use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +46,6 @@ fn live(steps: &[Step]) {
 proptest! {
     #[test]
     fn counts_what_is_in_it(steps in prop::collection::vec(step(), 0..100)) {
-        super::keeps_nothing(|| live(&steps));
+        keeps_nothing(|| live(&steps));
     }
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A handle table next to a map, in long random lives and at sizes that matter (lesson C20).
 
+use super::*;
 use crate::pure::handle_table::{HandleTable, RoomForLeaf};
-use kernel::alloc::flags::GFP_KERNEL;
-use kernel::testing::{atomic, fail_after, failure_is_pending, live_allocations, total_allocations};
-use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -136,7 +134,7 @@ proptest! {
 
     #[test]
     fn like_a_map(plans in prop::collection::vec(plan(), 1..200)) {
-        super::keeps_nothing(|| live(&plans));
+        keeps_nothing(|| live(&plans));
     }
 }
 

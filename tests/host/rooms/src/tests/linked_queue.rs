@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The queue whose objects bring their places, of both kinds, compared with deques.
 
+use super::*;
 use crate::link::{has_field, queued, Link, LinkedQueue, NumberedQueue, Placed};
-use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::Arc;
-use kernel::testing::{atomic, live_allocations, total_allocations};
-use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -188,7 +186,7 @@ fn three_objects_and_two_queues_in_all_ways() {
     steps.extend([Step::Push(1, 0), Step::Take(1, 0), Step::Pop(0)]);
     let length = if cfg!(miri) { 2 } else { 5 };
     let before = live_allocations();
-    super::every_path(steps.len(), length, |path| {
+    every_path(steps.len(), length, |path| {
         let mut scene = Scene::new(3, LinkedQueue::new);
         path.iter().for_each(|step| scene.step(steps[*step]));
         let mut scene = Scene::new(3, LinkedQueue::numbered);
@@ -211,11 +209,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(super::config())]
+    #![proptest_config(config())]
 
     #[test]
     fn like_deques(steps in prop::collection::vec(step(), 1..100)) {
-        super::keeps_nothing(|| {
+        keeps_nothing(|| {
             let mut scene = Scene::new(OBJECTS, LinkedQueue::new);
             steps.iter().for_each(|step| scene.step(*step));
             let mut scene = Scene::new(OBJECTS, LinkedQueue::numbered);
@@ -270,9 +268,7 @@ fn it_allocates_nothing() {
         for object in &objects[3..] {
             assert!(object.take(&mut queue).is_some());
         }
-        let Some(Item::Placed(back)) = queue.pop_front() else {
-            panic!("it was queued");
-        };
+        let Some(Item::Placed(back)) = queue.pop_front() else { panic!("it was queued") };
         assert_eq!(**back, round);
         value = back;
         while queue.pop_front().is_some() {}

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tree whose objects bring their places, next to sorted lists. Clean under Miri as well.
 
+use super::*;
 use crate::link::{has_field, weight_at, Branches, Keyed, Link, LinkedTree, NumberedQueue, Unplaced};
-use kernel::alloc::flags::GFP_KERNEL;
 use kernel::sync::{Arc, UniqueArc};
-use kernel::testing::{atomic, live_allocations, total_allocations};
-use proptest::prelude::*;
 use std::cell::Cell;
 
 thread_local! {
@@ -168,8 +166,8 @@ fn three_objects_in_all_ways() {
     // The other tree and the queue only have to be in the way.
     steps.extend([Step::Insert(1, 0), Step::Take(1, 0), Step::Queue(0)]);
     let length = if cfg!(miri) { 2 } else { 5 };
-    super::keeps_nothing(|| {
-        super::every_path(steps.len(), length, |path| {
+    keeps_nothing(|| {
+        every_path(steps.len(), length, |path| {
             let mut scene = Scene::new(&[1, 2, 1]);
             path.iter().for_each(|step| scene.step(steps[*step]));
             scene.finish();
@@ -228,14 +226,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(super::config())]
+    #![proptest_config(config())]
 
     #[test]
     fn like_sorted_lists(
         keys in prop::collection::vec(0..12u64, OBJECTS),
         steps in prop::collection::vec(step(), 1..200),
     ) {
-        super::keeps_nothing(|| {
+        keeps_nothing(|| {
             let mut scene = Scene::new(&keys);
             steps.into_iter().for_each(|step| scene.step(step));
             scene.finish();
@@ -339,7 +337,7 @@ fn keys(tree: &LinkedTree<Leaf>) -> Vec<u64> {
 /// As above, and objects are looked for in another tree as well.
 #[test]
 fn objects_without_numbers_come_and_go_in_all_orders() {
-    super::keeps_nothing(|| {
+    keeps_nothing(|| {
         in_all_orders(|coming, going| {
             let mut trees = [LinkedTree::new(), LinkedTree::new()];
             let objects: Vec<_> = coming.iter().map(|&key| leaf(key as u64)).collect();

@@ -23,12 +23,14 @@ mod range_lessons;
 mod range_model;
 mod range_rules;
 
-use kernel::testing::live_allocations;
-use proptest::test_runner::Config;
+use kernel::alloc::flags::GFP_KERNEL;
+use kernel::testing::{atomic, fail_after, failure_is_pending, live_allocations, total_allocations};
+use proptest::prelude::*;
 
 /// The number of random sequences of places in objects: few in Miri, which takes much longer.
-fn config() -> Config {
-    Config { cases: if cfg!(miri) { 3 } else { 400 }, failure_persistence: None, ..Config::default() }
+fn config() -> ProptestConfig {
+    let cases = if cfg!(miri) { 3 } else { 400 };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// Runs something that frees all that it allocates.

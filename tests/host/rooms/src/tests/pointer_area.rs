@@ -76,12 +76,8 @@ struct ModelBlock {
 impl Model {
     /// Returns whether `offset` of `parent` may be replaced now.
     fn allows(&self, parent: u64, offset: u64) -> bool {
-        let Some(Some(_)) = self.objects.get(parent as usize) else {
-            return false;
-        };
-        let Some((mut at, mut minimum)) = self.last else {
-            return false;
-        };
+        let Some(Some(_)) = self.objects.get(parent as usize) else { return false };
+        let Some((mut at, mut minimum)) = self.last else { return false };
         while at != parent {
             match self.objects[at as usize].unwrap().parent {
                 Some((next, offset)) => (at, minimum) = (next, offset + 8),

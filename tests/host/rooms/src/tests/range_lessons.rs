@@ -3,12 +3,10 @@
 //! real threads.
 
 use super::range_rules::{oneway, release, reserve, SYNC};
+use super::*;
 use crate::range_alloc::{Label, RangeAllocator, ReserveError, SpareMemory, FEW, FIRST};
-use kernel::alloc::flags::GFP_KERNEL;
 use kernel::alloc::AllocError;
-use kernel::testing::{
-    atomic, fail_after, failure_is_pending, freed_in_atomic, live_allocations, total_allocations,
-};
+use kernel::testing::freed_in_atomic;
 use std::sync::{Arc, Barrier, Mutex};
 
 const PAGE: usize = 4096;

@@ -2,9 +2,8 @@
 //! Rules of the contract, and lessons from faults of other drivers, for each place of the ranges:
 //! the tree alone (`FEW` of 0), the larger array, the first array alone (64), and mixtures.
 
+use super::*;
 use crate::range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, SpareMemory};
-use kernel::alloc::flags::GFP_KERNEL;
-use kernel::testing::atomic;
 
 const PAGE: usize = 4096;
 pub(super) const SYNC: CallKind = CallKind::Sync;
