@@ -392,11 +392,6 @@ impl Actor {
         self.set_limit(libc::RLIMIT_NOFILE, limit);
     }
 
-    /// Limits the process to its present descriptors, even if it closes some.
-    pub fn limit_all_files(&self) {
-        self.set_limit(libc::RLIMIT_NOFILE, 0);
-    }
-
     /// Takes that limit away.
     pub fn unlimit_files(&self) {
         self.set_limit(libc::RLIMIT_NOFILE, 1024);

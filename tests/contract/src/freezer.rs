@@ -27,6 +27,14 @@ impl Freezer {
         Self { global_pid: t.global_pid(target), ..Self::by(t.opened(), t.pid_to_freeze(&target.actor)) }
     }
 
+    /// As [`Self::of`], and has frozen the process.
+    #[track_caller]
+    pub fn frozen(t: &Stage, target: &Port) -> Self {
+        let freezer = Self::of(t, target);
+        assert_eq!(freezer.freeze(0), Ok(()));
+        freezer
+    }
+
     /// Any port, to freeze this pid.
     pub fn by(port: Port, pid: u32) -> Self {
         Self { port, pid, global_pid: pid }
@@ -46,11 +54,6 @@ impl Freezer {
     pub fn start(&self, timeout_ms: u32) {
         self.begin(true, timeout_ms);
         self.port.actor.expect_blocked();
-    }
-
-    /// Begins to thaw the process.
-    pub fn start_to_thaw(&self) {
-        self.begin(false, 0);
     }
 
     /// Begins one or the other, however long it takes.

@@ -510,10 +510,6 @@ impl<'a> Play<'a> {
         (BinderTransactionDataSg { data, buffers_size }, with_room)
     }
 
-    fn may_call(&mut self, role: usize) -> bool {
-        !self.roles[role].may_be_told && (!self.roles[role].awaits || self.chance(20))
-    }
-
     fn call<'c>(&mut self, role: usize, to: &'c mut Commands) -> &'c mut Commands {
         let (data, with_room) = self.transaction(role);
         let awaits = data.data.flags & TransactionFlags::ONE_WAY.bits() == 0;
@@ -544,7 +540,9 @@ impl<'a> Play<'a> {
             return;
         }
         match self.random.random_range(0..64) {
-            0..=19 if self.may_call(role) => self.call(role, to),
+            0..=19 if !self.roles[role].may_be_told && (!self.roles[role].awaits || self.chance(20)) => {
+                self.call(role, to)
+            }
             20..=23 if self.chance(30) => self.reply(role, to),
             24..=33 => {
                 let known = self.of(role).buffers.len();

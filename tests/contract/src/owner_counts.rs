@@ -2,7 +2,7 @@
 //! The owner's side of counts: reads the notifications of its nodes, and confirms them.
 
 use crate::port::Port;
-use binder_sys::{Commands, Return};
+use binder_sys::{BinderPtrCookie, Commands, Return};
 
 impl Port {
     /// Answers the owner's pending count requests; nothing else may be there to read.
@@ -38,6 +38,12 @@ impl Port {
             }
             assert!(std::time::Instant::now() < deadline, "still there: {first:?}");
         }
+    }
+
+    /// Confirms both counts of a node, whatever was read.
+    #[track_caller]
+    pub fn confirm(&self, BinderPtrCookie { ptr, cookie }: BinderPtrCookie) {
+        self.send(|c| c.increfs_done(ptr, cookie).acquire_done(ptr, cookie));
     }
 
     /// Answers the owner's pending count requests, and returns all that came.

@@ -99,6 +99,21 @@ impl Port {
         port
     }
 
+    /// A new thread in the pool, which waits for work.
+    #[track_caller]
+    pub fn parked_looper(&self) -> Self {
+        let port = self.looper();
+        port.park();
+        port
+    }
+
+    /// A new thread that registers in the pool.
+    pub fn registered(&self) -> Self {
+        let port = self.thread();
+        port.send(|c| c.register_looper());
+        port
+    }
+
     /// This device used by another actor, whose process has it at the same number.
     pub fn used_by(&self, actor: Rc<Actor>) -> Self {
         Self::at(actor, &self.arena, self.slot)
@@ -107,6 +122,13 @@ impl Port {
     /// Kills the process.
     pub fn kill(&self) {
         self.actor.kill();
+    }
+
+    /// Kills the process, whose caller then reads that the call failed.
+    #[track_caller]
+    pub fn kill_serving(&self, caller: &Port) {
+        self.kill();
+        assert_eq!(caller.wait_refusal(), Return::DeadReply);
     }
 
     /// Maps the space.
@@ -548,8 +570,7 @@ impl Port {
 
     /// Sends a call of which every field is chosen, and waits for nothing.
     pub fn start_transaction(&self, data: &BinderTransactionData) {
-        let commands = stream(|c| c.transaction(data));
-        self.start(&commands);
+        self.start(&stream(|c| c.transaction(data)));
     }
 
     /// Sends a call that is refused; returns the refusal.
@@ -576,8 +597,7 @@ impl Port {
 
     /// Sends a call with pointers in it, and waits for nothing.
     pub fn start_sg(&self, data: &BinderTransactionDataSg) {
-        let commands = stream(|c| c.transaction_sg(data));
-        self.start(&commands);
+        self.start(&stream(|c| c.transaction_sg(data)));
     }
 
     /// Sends a call with pointers in it, and waits until a server has it.
@@ -598,8 +618,7 @@ impl Port {
     /// Replies with pointers in the data, and waits for its completion.
     #[track_caller]
     pub fn reply_sg(&self, data: &BinderTransactionDataSg) {
-        let commands = stream(|c| c.reply_sg(data));
-        self.start(&commands);
+        self.start(&stream(|c| c.reply_sg(data)));
         self.wait_for(Return::TransactionComplete);
     }
 
@@ -612,8 +631,7 @@ impl Port {
     /// Replies with every field chosen, and waits for its completion.
     #[track_caller]
     pub fn reply_with(&self, data: &BinderTransactionData) {
-        let commands = stream(|c| c.reply(data));
-        self.start(&commands);
+        self.start(&stream(|c| c.reply(data)));
         self.wait_for(Return::TransactionComplete);
     }
 
@@ -637,6 +655,13 @@ impl Port {
         caller.wait_reply()
     }
 
+    /// Waits for a call, and answers it with nothing.
+    #[track_caller]
+    pub fn serve(&self, caller: &Port) {
+        self.wait_call();
+        self.answer(caller, &empty());
+    }
+
     /// Gives a buffer back.
     #[track_caller]
     pub fn free(&self, transaction: &BinderTransactionData) {
@@ -653,6 +678,13 @@ impl Port {
     /// The data of a received transaction.
     pub fn data(&self, transaction: &BinderTransactionData) -> Vec<u8> {
         self.memory(transaction.buffer, transaction.data_size as usize)
+    }
+
+    /// Checks the data of a received transaction, and gives its buffer back.
+    #[track_caller]
+    pub fn consume(&self, transaction: &BinderTransactionData, data: impl AsRef<[u8]>) {
+        assert_eq!(self.data(transaction), data.as_ref());
+        self.free(transaction);
     }
 
     /// The first object of a received transaction.

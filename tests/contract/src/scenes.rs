@@ -66,7 +66,7 @@ pub fn run(args: &SceneArgs) -> anyhow::Result<i32> {
     let stage = Stage::new(Driver::C, Path::new(PLACE), GlobalPids::new());
     let cast = match args.scene {
         Scene::Chain => chain(&stage),
-        Scene::Cycle => cycle(&stage),
+        Scene::Cycle => close(couple(&stage)),
         Scene::Crossed => crossed(&stage),
         Scene::Beside => beside(&stage),
         Scene::Joined => joined(&stage),
@@ -102,10 +102,6 @@ fn chain(t: &Stage) -> [Port; 3] {
     a.call(&b, on_b, CODE, &empty());
     b.call(&manager, 0, CODE, &empty());
     [a, b, manager]
-}
-
-fn cycle(t: &Stage) -> [Port; 3] {
-    close(couple(t))
 }
 
 /// Has two processes call each other at once.

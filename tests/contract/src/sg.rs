@@ -27,6 +27,13 @@ impl SgParcel {
         Self { parcel, room: 0 }
     }
 
+    /// The lead and a block; with the index of the block.
+    pub fn of(arena: &Arena, bytes: &[u8]) -> (Self, u64) {
+        let mut parcel = Self::new();
+        let index = parcel.block(arena, bytes);
+        (parcel, index)
+    }
+
     /// Appends an object of any kind; returns its index.
     pub fn object(&mut self, object: &(impl IntoBytes + Immutable)) -> u64 {
         self.parcel.object(object);
@@ -94,11 +101,6 @@ pub fn array_bytes(fds: &[i32]) -> Vec<u8> {
     fds.iter().flat_map(|fd| fd.to_ne_bytes()).collect()
 }
 
-/// The descriptors in the bytes of an array.
-pub fn array_fds(bytes: &[u8]) -> Vec<i32> {
-    bytes.chunks_exact(4).map(|fd| i32::from_ne_bytes(fd.try_into().expect("four bytes"))).collect()
-}
-
 impl Port {
     /// The object of any kind at this place in a transaction.
     pub fn any_object<T: zerocopy::FromBytes>(&self, call: &BinderTransactionData, index: u64) -> T {
@@ -121,7 +123,8 @@ impl Port {
     pub fn received_array(&self, call: &BinderTransactionData, index: u64) -> Vec<i32> {
         let array: BinderFdArrayObject = self.any_object(call, index);
         let block: BinderBufferObject = self.any_object(call, array.parent);
-        array_fds(&self.memory(block.buffer + array.parent_offset, 4 * array.num_fds as usize))
+        let bytes = self.memory(block.buffer + array.parent_offset, 4 * array.num_fds as usize);
+        bytes.chunks_exact(4).map(|fd| i32::from_ne_bytes(fd.try_into().expect("four bytes"))).collect()
     }
 }
 

@@ -102,11 +102,6 @@ impl Recorder {
         self.set("tracing_on", "1");
     }
 
-    /// Records the events of the conducting task, too.
-    fn with_conductor(&mut self, t: &Stage) {
-        self.cast.push((t.own_pid(), "conductor".to_string()));
-    }
-
     /// Ends the record; what comes after is not part of the scene.
     fn stop(&mut self) {
         self.set("tracing_on", "0");
@@ -252,8 +247,7 @@ fn pointers(t: &Stage, record: &mut Recorder) {
     let (ours, _theirs) = nix::unistd::pipe().expect("a pipe");
     let fd = client.actor.give(&ours);
     record.start(t, &[("server", &server), ("client", &client)]);
-    let mut parcel = SgParcel::new();
-    let block = parcel.block(&client.arena, &array_bytes(&[fd, fd]));
+    let (mut parcel, block) = SgParcel::of(&client.arena, &array_bytes(&[fd, fd]));
     parcel.array(block, 0, 2);
     finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
     record.stop();
@@ -359,8 +353,7 @@ fn dead_callee(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     record.start(t, &[("client", &client)]);
     client.start_blocking_call(0, 1, &empty());
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
     assert_eq!(client.refused(&client.place(0, 2, &empty())), Return::DeadReply);
     record.stop();
 }
@@ -377,8 +370,7 @@ fn unread(t: &Stage, record: &mut Recorder) {
     record.has_kernel = true;
     client.start_call(0, 2, &bytes(b"somebody waits"));
     client.actor.expect_blocked();
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
     freezer.wait_released(t);
     record.stop();
 }
@@ -405,7 +397,7 @@ fn reclaim(t: &Stage, record: &mut Recorder) {
     let (server, client) = (t.manager(), t.client());
     let shrinker = Shrinker::needed(t);
     client.round_trip(0, &server, &bytes(&[1; 6_000]), &empty());
-    record.with_conductor(t);
+    record.cast.push((t.own_pid(), "conductor".to_string()));
     record.start(t, &[("server", &server), ("client", &client)]);
     shrinker.squeeze();
     record.stop();

@@ -23,7 +23,7 @@ pub fn make(t: &Stage) -> Players {
     deaths_and_freezes(t, &manager, &holder, handles[1]);
     refusals(&helper, handles[2]);
     calls(&manager, &server, &client, handles[0]);
-    let pool = threads(&manager);
+    let pool = manager.registered();
     vec![
         ("manager", manager),
         ("server", server),
@@ -74,11 +74,4 @@ fn calls(manager: &Port, server: &Port, client: &Port, handle: u32) {
         let data = waiting.place_oneway(0, code, &bytes(&[1; 50]));
         waiting.send(|c| c.transaction(&data));
     }
-}
-
-/// A thread of the manager's pool that waits for nothing.
-fn threads(manager: &Port) -> Port {
-    let pool = manager.thread();
-    pool.send(|c| c.register_looper());
-    pool
 }

@@ -320,10 +320,7 @@ impl Worker {
                 Return::FrozenReply => {
                     let may_refuse = could_refuse || record.may_refuse.get() != 0;
                     let may_refuse = may_refuse || record.freezes_tried.get() != tried;
-                    ensure!(
-                        may_refuse,
-                        "a call of process {id} is refused as if it were frozen, and it is not"
-                    );
+                    ensure!(may_refuse, "a call of process {id} is refused as if it were frozen");
                     totals.ended_by_freezing.add();
                     return Ok(None);
                 }
@@ -346,11 +343,7 @@ impl Worker {
             Return::TransactionComplete => (),
             Return::TransactionPendingFrozen => totals.oneway_queued.add(),
             Return::DeadReply => {
-                ensure!(
-                    is_dead(record),
-                    "a oneway call of process {} ends as if it were dead, and it lives",
-                    to.id
-                );
+                ensure!(is_dead(record), "a oneway call of process {} ends as if it were dead", to.id);
                 return Ok(false);
             }
             Return::FailedReply => {
@@ -575,10 +568,7 @@ impl Worker {
         let message =
             &parcel.data[..parcel.offsets.first().map_or(parcel.data.len(), |offset| *offset as usize)];
         ensure!(got.len() >= wanted, "{} bytes of {wanted}", got.len());
-        ensure!(
-            got[..wanted] == answer(message, wanted),
-            "an answer has wrong bytes, or is that of another call"
-        );
+        ensure!(got[..wanted] == answer(message, wanted), "an answer is wrong, or that of another call");
         ensure!(object.is_some() == (code & WITH_OBJECT != 0), "an answer has an object, or lacks one");
         if let Some(handle) = object {
             let parcel = self.message(&mut SmallRng::seed_from_u64(wanted as u64), 16, 0);

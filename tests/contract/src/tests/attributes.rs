@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::cast::{cast, inheriting, node, FIFO, INHERIT};
-use crate::scheduling::{Attributes, Fifo, Nice, RoundRobin, Schedule};
+use crate::scheduling::{Attributes, RoundRobin, Schedule};
 
 const FIFO_30: u32 = FIFO | 30;
 

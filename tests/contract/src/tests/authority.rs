@@ -4,16 +4,8 @@
 use super::binderfs::{names, remount};
 use super::*;
 use crate::containers::{self, become_user, OF_ROOT};
-use crate::kernel_namespaces;
-use crate::logs::Debugfs;
-use crate::netlink::{binder_family, Listener};
 use binder_sys::codes::COMMANDS;
-use binder_sys::fs::{add_device, mount_at};
-use nix::mount::umount;
-use nix::sched::unshare;
-use std::fs::{read_dir, read_to_string, set_permissions, Permissions};
-use std::os::unix::fs::{chown, PermissionsExt};
-use zerocopy::IntoBytes;
+use std::fs::{read_dir, read_to_string, set_permissions};
 
 /// The ioctls of a device, without `BINDER_`.
 const IOCTLS: [&str; 12] = [
@@ -203,8 +195,7 @@ fn managed(mut manage: impl FnMut() -> nix::Result<()>) -> String {
 }
 
 fn called(device: &Device, build: impl FnOnce(&mut Commands) -> &mut Commands) -> String {
-    let told = write(device, build).expect("write");
-    found(told.contains(&Return::TransactionComplete))
+    found(write(device, build).expect("write").contains(&Return::TransactionComplete))
 }
 
 /// Reads a file, or all files of a directory.

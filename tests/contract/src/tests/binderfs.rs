@@ -2,14 +2,11 @@
 //! binderfs: what a mount contains, its options, and adding, removing and renaming devices.
 
 use super::*;
-use crate::agent::with_a_failure;
-use crate::netlink::binder_family;
-use binder_sys::fs::{add_device, add_device_raw, mount_at};
+use binder_sys::fs::add_device_raw;
 use nix::fcntl::{renameat2, OFlag, RenameFlags, AT_FDCWD};
-use nix::mount::umount;
 use nix::sys::stat::{mknod, Mode, SFlag};
 use std::io::ErrorKind::PermissionDenied;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 
 case!(add_fault, ["BFS-7"], |t| assert_eq!(control(t).ioctl_fault(BINDER_CTL_ADD), Err(Errno::EFAULT)));
 
@@ -72,7 +69,7 @@ case!(owners_modes_and_inodes, ["BFS-2", "BFS-8"], |t| {
 
 // Some programs read with pread and lseek.
 case!(features_are_read_at_any_offset, ["BFS-11"], |t| {
-    let file = std::fs::File::open(t.device("features/extended_error")).expect("open a feature");
+    let file = File::open(t.device("features/extended_error")).expect("open a feature");
     let at = |offset| {
         let mut room = [0; 8];
         let size = file.read_at(&mut room, offset).map_err(|error| error.raw_os_error());
@@ -195,16 +192,14 @@ case!(max_limits_devices, ["BFS-4", "BFS-6", "BFS-7"], |t| {
 });
 
 case!(max_below_the_defaults_fails_the_mount, ["BFS-6"], |t| {
-    let result = another(t, "tiny", Some("max=2"));
-    assert_eq!(result.err(), Some(Errno::ENOSPC));
+    assert_eq!(another(t, "tiny", Some("max=2")).err(), Some(Errno::ENOSPC));
     // Nothing of it is left: the same name and the same numbers can be had.
     umount(&another(t, "tiny", Some("max=3")).expect("room for the defaults")).expect("umount");
 });
 
 case!(bad_mount_options, ["BFS-4"], |t| {
     for options in ["max=1048577", "max=-1", "max=x", "max", "stats=local", "stats", "nonsense=1"] {
-        let result = another(t, "bad", Some(options));
-        assert!(result.is_err(), "{options} was taken");
+        assert!(another(t, "bad", Some(options)).is_err(), "{options} was taken");
     }
     assert_eq!(another(t, "bad", Some("max=1048577")).err(), Some(Errno::EINVAL));
     assert_eq!(another(t, "bad", Some("stats=local")).err(), Some(Errno::EINVAL));

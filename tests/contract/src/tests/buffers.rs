@@ -20,8 +20,7 @@ case!(freed_by_an_address_inside, ["OBJ-12"], |t| {
     }
     let refused = client.refused(&client.place(0, 0, &bytes(b"full")));
     assert_eq!(refused, Return::FailedReply, "nothing was freed");
-    assert_eq!(server.data(&call), pattern(page(), 1));
-    server.free(&call);
+    server.consume(&call, pattern(page(), 1));
     client.round_trip(0, &server, &bytes(b"free"), &empty());
 });
 
@@ -43,8 +42,7 @@ case!(freed_before_the_reply, ["OBJ-12"], pair, |t, (server, client)| {
 
 case!(freed_by_another_thread, ["OBJ-12"], |t| {
     let (server, client) = (t.manager_with(page()), t.client());
-    let call = keep(&server, &client, &pattern(page(), 0));
-    server.thread().free(&call);
+    server.thread().free(&keep(&server, &client, &pattern(page(), 0)));
     client.round_trip(0, &server, &bytes(&pattern(page(), 1)), &empty());
 });
 
@@ -69,8 +67,7 @@ case!(kept_ones_use_up_the_space, ["ALLOC-2", "ALLOC-1"], |t| {
     }
     let middle = kept.swap_remove(7);
     server.free(&middle);
-    let again = keep(&server, &client, &pattern(4096, 77));
-    assert_eq!(again.buffer, middle.buffer, "the only free place");
+    assert_eq!(keep(&server, &client, &pattern(4096, 77)).buffer, middle.buffer, "the only free place");
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::FailedReply);
 });
 
@@ -121,8 +118,7 @@ case!(neighbours_are_not_touched, ["ALLOC-1", "ALLOC-4"], pair, |t, (server, cli
     let kept: Vec<_> = (0..24).map(|i| keep(&server, &client, &pattern(100 + i, i))).collect();
     for (i, call) in kept.iter().enumerate().skip(1).step_by(2) {
         server.free(call);
-        let again = keep(&server, &client, &pattern(50, i + 1000));
-        assert_eq!(server.data(&again), pattern(50, i + 1000));
+        assert_eq!(server.data(&keep(&server, &client, &pattern(50, i + 1000))), pattern(50, i + 1000));
     }
     for (i, call) in kept.iter().enumerate().step_by(2) {
         assert_eq!(server.data(call), pattern(100 + i, i));
@@ -137,8 +133,7 @@ case!(wiped_when_asked_for, ["ALLOC-6"], pair, |t, (server, client)| {
         client.call_with(&server, &client.place_flagged(0, 0, &bytes(&secret), TransactionFlags::CLEAR_BUF));
     server.answer(&client, &empty());
     keep(&server, &client, b"after");
-    assert_eq!(server.data(&call), secret);
-    server.free(&call);
+    server.consume(&call, secret);
     assert_eq!(server.data(&call), [0; 256]);
 });
 
@@ -162,8 +157,7 @@ case!(any_order_of_freeing, ["ALLOC-1", "ALLOC-4"], |t| {
             (0..25).map(|i| (i, keep(&server, &client, &pattern(i * 137 % 6000, i)))).collect();
         kept.shuffle(&mut random);
         for (i, call) in kept {
-            assert_eq!(server.data(&call), pattern(i * 137 % 6000, i));
-            server.free(&call);
+            server.consume(&call, pattern(i * 137 % 6000, i));
         }
     }
     client.round_trip(0, &server, &bytes(&pattern(256 << 10, 9)), &empty());

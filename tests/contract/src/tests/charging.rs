@@ -5,7 +5,6 @@
 
 use super::*;
 use crate::cgroup::Cgroup;
-use crate::shrinker::Shrinker;
 
 /// The unit of the sizes of calls, for any size of a page.
 const PIECE: usize = 4096;
@@ -16,7 +15,7 @@ fn slack() -> u64 {
 }
 
 fn is_charging() -> bool {
-    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains("charge_buffers=1")
+    booted_with("charge_buffers=1")
 }
 
 fn needs_charging(t: &Stage) {
@@ -99,8 +98,7 @@ case!(lesson_s17_a_space_gives_up_its_own_idle_pages, ["ALLOC-5", "TXN-19", "les
     finish(&manager, &client, &first);
     let limit = charged(&cgroup) + (300 << 10);
     set_limit(&cgroup, limit);
-    let third = client.call(&manager, 0, 0, &bytes(&pattern(400 * PIECE, 2)));
-    assert!(third.buffer > middle.buffer);
+    assert!(client.call(&manager, 0, 0, &bytes(&pattern(400 * PIECE, 2))).buffer > middle.buffer);
     assert!(charged(&cgroup) <= limit);
     set_limit(&cgroup, "max");
 });

@@ -3,21 +3,13 @@
 //! its functions in one, and the effects of one on others.
 
 use super::binderfs::names;
-use super::limits::Limit;
 use super::options::stat;
 use super::*;
-use crate::agent::with_a_failure;
 use crate::containers::{
     self, as_user, become_user, Users, OF_ROOT, OF_ROOT_OTHER, ROOTLESS, ROOTLESS_OTHER,
 };
-use crate::kernel_namespaces;
-use binder_sys::fs::{add_device, mount_at};
 use binder_sys::mounting::Mount;
-use nix::mount::umount;
-use nix::sched::unshare;
-use std::fs::Permissions;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 
 case!(rootless, ["BFS-1", "BFS-2", "BFS-7"], |t| works(t, ROOTLESS));
 case!(of_root, ["BFS-1", "BFS-2", "BFS-7"], |t| works(t, OF_ROOT));

@@ -141,8 +141,7 @@ case!(extended_fault, ["IOCTL-SET_CONTEXT_MGR_EXT"], |t| {
 case!(death_frees_the_place, ["CTX-5"], pair, |t, (manager, client)| {
     manager.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
-    let next = t.manager();
-    client.round_trip(0, &next, &bytes(b"a"), &bytes(b"b"));
+    client.round_trip(0, &t.manager(), &bytes(b"a"), &bytes(b"b"));
 });
 
 case!(old_handle_zero_stays_with_the_dead, ["CTX-5", "NODE-3"], pair, |t, (manager, client)| {

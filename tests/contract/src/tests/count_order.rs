@@ -33,8 +33,7 @@ fn scene(t: &Stage) -> Scene {
 }
 
 fn oneway(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
-    let parcel = parcel_of(objects.iter().copied());
-    sender.place_oneway(0, 0, &parcel)
+    sender.place_oneway(0, 0, &parcel_of(objects.iter().copied()))
 }
 
 impl Scene {
@@ -65,17 +64,13 @@ fn exit(port: &Port) {
     port.enter_looper();
 }
 
-fn answer(port: &Port) {
-    port.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
-}
-
 case!(weak_told_to_one_strong_to_another, ["NODE-6", "NODE-7"], scene, |t, s| {
     let handle = s.keeps(&s.sends(&s.x, weak(ID)));
     assert_eq!(s.x.drain(), [Increfs(ID), Complete]);
     // Not confirmed, and not returned again.
     let call = s.sends(&s.y, strong(ID));
     assert_eq!(s.y.drain(), [Acquire(ID), Complete]);
-    answer(&s.z);
+    s.z.confirm(ID);
     s.manager.free(&call);
     assert_eq!(s.z.drain(), [Release(ID)]);
     s.manager.send(|c| c.decrefs(handle));
@@ -199,7 +194,7 @@ fn told(t: &Stage) -> (Scene, BinderTransactionData) {
     let s = scene(t);
     let call = s.sends(&s.x, strong(ID));
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
-    answer(&s.x);
+    s.x.confirm(ID);
     (s, call)
 }
 
@@ -262,7 +257,7 @@ case!(confirmed_by_another_than_was_told, ["NODE-8"], scene, |t, s| {
     assert_eq!(s.x.drain(), [Increfs(ID), Acquire(ID), Complete]);
     exit(&s.x);
     // A thread outside the pool, which has read no return before.
-    answer(&s.x.thread());
+    s.x.thread().confirm(ID);
     s.manager.free(&call);
     assert_eq!(s.z.drain(), [Release(ID), Decrefs(ID)]);
 });
@@ -294,8 +289,7 @@ case!(several_nodes_in_one_call, ["NODE-6", "NODE-7"], scene, |t, s| {
 case!(updates_come_before_a_refusal, ["NODE-7", "TXN-19"], scene, |t, s| {
     let parcel = parcel_of([strong(ID), FlatBinderObject { kind: 1, ..strong(OTHER) }]);
     s.x.send_call(0, 0, &parcel);
-    let told = s.x.drain();
-    assert_eq!(told, [Return::FailedReply], "nobody got the node, so nothing is returned of it");
+    assert_eq!(s.x.drain(), [Return::FailedReply], "nobody got the node, so nothing is returned of it");
     assert_eq!(s.x.node_debug_info(0).ptr, 0);
     // If the manager holds the node weakly, the owner reads the weak count alone.
     s.keeps(&s.sends(&s.x, weak(ID)));

@@ -97,11 +97,9 @@ case!(last_count_frees_the_handle, ["NODE-10"], held, |t, (manager, owner, holde
 
 case!(weak_count_keeps_the_handle, ["NODE-10", "NODE-9"], |t| {
     let (manager, owner, holder, handle) = held_weakly(t);
-    let other = FlatBinderObject::binder(0x100, 0);
-    assert_ne!(introduce(&manager, &owner, other, &holder), handle);
+    assert_ne!(introduce(&manager, &owner, FlatBinderObject::binder(0x100, 0), &holder), handle);
     // If the node is sent strongly again, its handle stays, and is strong.
-    let same = FlatBinderObject::binder(0x10, 0x20);
-    assert_eq!(introduce(&manager, &owner, same, &holder), handle);
+    assert_eq!(introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder), handle);
     owner.settle_counts();
     assert!(callable(&holder, &owner, handle));
 });

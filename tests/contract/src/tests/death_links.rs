@@ -7,7 +7,6 @@
 
 use super::faults::{faulty, sweep};
 use super::*;
-use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 use Step::{Clear, Cleared, Dead, Done, Drop, Kill, Request, Silent, ThreeCleared, TwoDead};
 
 // When the owner has died, the link is still there.
@@ -556,8 +555,7 @@ case!(in_one_stream, ["DN-1", "DN-3", "WR-2"], scene, |t, scene| {
         commands.request_death(handle, i).dead_binder_done(i).clear_death(handle, i);
     }
     scene.holder.write(&commands);
-    let seen = scene.holder.drain();
-    assert!(seen.into_iter().eq((0..200).map(ClearDone)));
+    assert!(scene.holder.drain().into_iter().eq((0..200).map(ClearDone)));
 });
 
 case!(memory_runs_out, ["DN-1", "WR-2"], scene, |t, scene| {

@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! kill -9 at every stage of a call, on either side and in the middle.
 
-use super::nested::couple;
 use super::*;
 
 case!(callee_before_it_reads, ["TXN-7", "REL-2", "TREL-1"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 0, &bytes(b"unread"));
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
 
 case!(callee_while_it_serves, ["TREL-1", "REL-2"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &bytes(b"read"));
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
 });
 
 case!(callee_after_it_has_replied, ["TXN-13", "TXN-14"], pair, |t, (server, client)| {
     client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(b"a legacy"));
     server.kill();
-    let reply = client.wait_reply();
-    assert_eq!(client.data(&reply), b"a legacy");
-    client.free(&reply);
+    client.consume(&client.wait_reply(), b"a legacy");
 });
 
 case!(callee_while_waiting_for_work, ["REL-2"], pair, |t, (server, client)| {
@@ -70,16 +65,14 @@ case!(caller_while_served, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::DeadReply);
     server.free(&call);
     assert_eq!(server.refused(&server.place(handle, 0, &empty())), Return::FailedReply);
-    let next = t.client();
-    next.round_trip(0, &server, &empty(), &empty());
+    t.client().round_trip(0, &server, &empty(), &empty());
 });
 
 case!(caller_after_the_reply, ["REL-2", "OBJ-13"], pair, |t, (server, client)| {
     client.send_call_to(&server, 0, 0, &empty());
     server.reply(&bytes(&[1; 10_000]));
     client.kill();
-    let next = t.client();
-    next.round_trip(0, &server, &empty(), &empty());
+    t.client().round_trip(0, &server, &empty(), &empty());
 });
 
 case!(caller_with_its_space_full, ["REL-2", "OBJ-13"], Stage::manager, |t, server| {
@@ -117,8 +110,7 @@ case!(middle_of_a_chain, ["TXN-26", "TREL-1"], chain, |t, (a, b, c)| {
 });
 
 case!(end_of_a_chain, ["TREL-1"], chain, |t, (a, b, c)| {
-    c.kill();
-    assert_eq!(b.wait_refusal(), Return::DeadReply);
+    c.kill_serving(&b);
     assert!(a.actor.is_blocked());
     assert_eq!(a.data(&b.answer(&a, &bytes(b"sorry"))), b"sorry");
 });
@@ -139,8 +131,7 @@ case!(partner_of_a_call_back, ["TREL-1", "TXN-11"], |t| {
         if inner_is_delivered {
             a.wait_call();
         }
-        a.kill();
-        assert_eq!(b.wait_refusal(), Return::DeadReply);
+        a.kill_serving(&b);
         b.reply(&empty());
         b.round_trip(0, &manager, &empty(), &empty());
         manager.kill();
@@ -235,8 +226,7 @@ case!(lesson_c12_threads_in_every_state, ["REL-2", "TREL-1"], |t| {
     second.start_blocking_call(on_victim, 3, &empty());
     victim.wait_call();
     waiting.park();
-    victim.kill();
-    assert_eq!(peer.wait_refusal(), Return::DeadReply);
+    victim.kill_serving(&peer);
     assert_eq!(second.wait_refusal(), Return::DeadReply);
     third.reply(&empty());
     peer.round_trip(0, &manager, &empty(), &empty());
@@ -292,7 +282,6 @@ case!(ten_managers, ["CTX-5", "REL-2"], Stage::client, |t, client| {
         let manager = t.manager();
         client.round_trip(0, &manager, &bytes(&[i]), &bytes(&[i]));
         client.call(&manager, 0, 0, &empty());
-        manager.kill();
-        assert_eq!(client.wait_refusal(), Return::DeadReply);
+        manager.kill_serving(&client);
     }
 });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `TF_DEFER_COMPLETE` of Linux 7.4: the completion of a reply ends no wait.
 
-use super::limits::Limit;
 use super::*;
 
 pub(super) const DEFER: u32 = TransactionFlags::DEFER_COMPLETE.bits();
@@ -55,8 +54,7 @@ case!(reply_of_a_server_takes_one_ioctl_a_call, ["TXN-33"], serving, |t, (server
             return;
         }
         client.start_blocking_call(0, 0, &empty());
-        let call = completions_and_call(&server.finish_read(), 1);
-        server.free(&call);
+        server.free(&completions_and_call(&server.finish_read(), 1));
     }
     server.answer(&client, &empty());
 });
@@ -67,18 +65,15 @@ case!(oneway_by_accident_from_outside_of_the_pool, ["TXN-33", "TXN-16"], pair, |
     server.free(&server.wait_call());
 });
 
-case!(oneway_by_accident_in_the_pool, ["TXN-33", "TXN-16"], |t| {
-    let (server, looper) = (t.manager(), t.server());
+case!(oneway_by_accident_in_the_pool, ["TXN-33", "TXN-16"], manager_and_server, |t, (server, looper)| {
     looper.start_transaction(&flagged_oneway(&looper));
     assert_eq!(looper.finish_read(), [COMPLETE]);
     server.free(&server.wait_call());
 });
 
-case!(oneway_by_accident_while_serving, ["TXN-33", "TXN-16"], |t| {
-    let (manager, owner, client) = (t.manager(), t.server(), t.client());
+case!(oneway_by_accident_while_serving, ["TXN-33", "TXN-16"], trio, |t, (manager, owner, client)| {
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &client);
-    let call = client.call(&owner, handle, 0, &empty());
-    owner.free(&call);
+    owner.free(&client.call(&owner, handle, 0, &empty()));
     owner.start_transaction(&flagged_oneway(&owner));
     assert_eq!(owner.finish_read(), [COMPLETE]);
     owner.answer(&client, &empty());
@@ -90,12 +85,10 @@ case!(oneway_by_accident_before_a_call, ["TXN-33", "TXN-16"], pair, |_t, (server
     client.start_transaction(&client.place(0, 0, &empty()));
     assert_eq!(client.finish_read(), [COMPLETE, COMPLETE], "it does not wait for the reply");
     server.free(&server.wait_call());
-    server.free(&server.wait_call());
-    server.answer(&client, &empty());
+    finish(&server, &client, &server.wait_call());
 });
 
-case!(reply_behind_a_oneway_call_is_not_deferred, ["TXN-33"], |t| {
-    let (server, other, client) = (t.manager(), t.server(), t.client());
+case!(reply_behind_a_oneway_call_is_not_deferred, ["TXN-33"], trio, |t, (server, other, client)| {
     let handle = give_in_a_call(&server, &other, FlatBinderObject::binder(0x10, 0x20));
     server.free(&client.call(&server, 0, 0, &empty()));
     let mut commands = stream(|c| c.transaction(&flagged(server.place_oneway(handle, 0, &empty()))));
@@ -106,8 +99,7 @@ case!(reply_behind_a_oneway_call_is_not_deferred, ["TXN-33"], |t| {
     other.free(&other.wait_call());
 });
 
-case!(reply_during_a_call, ["TXN-33", "TXN-26"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(reply_during_a_call, ["TXN-33", "TXN-26"], pair, |t, (server, client)| {
     let handle = give_in_a_call(&server, &client, FlatBinderObject::binder(0x10, 0x20));
     server.free(&client.call(&server, 0, 0, &empty()));
     // The server calls back, and waits for the reply when the outer call has its own.
@@ -150,8 +142,7 @@ case!(node_update_is_read_with_its_completion, ["TXN-33", "NODE-7"], serving, |_
 });
 
 case!(frozen_receiver_is_not_deferred, ["TXN-33", "TXN-16"], pair, |t, (server, client)| {
-    let freezer = Freezer::of(t, &server);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &server);
     assert_eq!(client.completion(&flagged_oneway(&client)), Return::TransactionPendingFrozen);
     assert_eq!(freezer.thaw(), Ok(()));
     server.free(&server.wait_call());
@@ -208,8 +199,7 @@ case!(exit_with_it_unread, ["TXN-33", "TREL-1"], serving, |t, (server, client)| 
     server.ioctl(BINDER_THREAD_EXIT, 0u32).expect("exit");
     server.forgets_completions();
     client.start_blocking_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.answer(&client, &empty());
+    finish(&server, &client, &server.wait_call());
     assert_eq!(server.passed(), [], "{}", t.driver.module());
 });
 
@@ -220,12 +210,10 @@ case!(unread_one_does_not_keep_from_freezing, ["TXN-33", "FRZ-2"], serving, |t, 
     assert_eq!(freezer.freeze(0), Ok(()));
     assert_eq!(freezer.thaw(), Ok(()));
     client.start_blocking_call(0, 0, &empty());
-    server.free(&server.wait_call());
-    server.answer(&client, &empty());
+    finish(&server, &client, &server.wait_call());
 });
 
-case!(thread_is_requested_with_the_next_call, ["TXN-33", "LOOP-5"], |t| {
-    let (server, client) = (t.manager(), t.client());
+case!(thread_is_requested_with_the_next_call, ["TXN-33", "LOOP-5"], pair, |t, (server, client)| {
     server.free(&client.call(&server, 0, 0, &empty()));
     server.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
     if !waits_after_reply(t, &server, &client) {
@@ -252,8 +240,7 @@ case!(call_behind_it_is_served_before_another_is_made, ["TXN-33", "TXN-10"], |t|
     client.start_blocking_call(0, 0, &empty());
     server.expect_no_room();
     server.start_call(handle, 0, &empty());
-    let items = server.finish_read();
-    let call = completions_and_call(&items, 1);
+    let call = completions_and_call(&server.finish_read(), 1);
     assert_eq!(server.read_once(), [Return::FailedReply]);
     finish(&server, &client, &call);
 });

@@ -219,8 +219,7 @@ fn nest(t: &Stage, arena: &Arena, depth: u64) -> Nest {
     let manager = child::ready(|ready| Party::open(&path).manage(ready));
     let second = child::ready(|ready| {
         let mut party = Party::open(&path);
-        let parcel = object(FlatBinderObject::binder(0xb0, 0));
-        party.ask(CODE_GIVE, &parcel);
+        party.ask(CODE_GIVE, &object(FlatBinderObject::binder(0xb0, 0)));
         party.out.enter_looper();
         let mut partner = Partner { party, other: 0, served: 0, depth, seen: &seen };
         ready();

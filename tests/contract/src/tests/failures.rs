@@ -7,7 +7,6 @@
 //! that refuses, and races.
 
 use super::*;
-use zerocopy::IntoBytes;
 
 /// The receiver's space.
 const SPACE: usize = 64 << 10;
@@ -221,8 +220,7 @@ case!(
             check(t, &world.managers_other, false, &row);
         }
         // The failed requests hold nothing: the whole space is free, and the target is unharmed.
-        let everything = vec![7; SPACE];
-        world.client.round_trip(0, &world.manager, &bytes(&everything), &empty());
+        world.client.round_trip(0, &world.manager, &bytes(&vec![7; SPACE]), &empty());
         world.client.round_trip(world.good, &world.servers[0], &bytes(b"question"), &empty());
     }
 );
@@ -272,8 +270,7 @@ case!(of_a_call_within_a_call, ["TXN-10", "IOCTL-GET_EXTENDED_ERROR"], world, |t
     t.known_difference(Driver::Upstream, "a reply while a call is out is EINVAL", seen == wanted);
     world.client.start_read();
     assert_eq!(world.client.wait_refusal(), Return::FailedReply);
-    world.manager.wait_call();
-    world.manager.answer(&world.client, &empty());
+    world.manager.serve(&world.client);
 });
 
 fn record(port: &Port) -> BinderExtendedError {
@@ -300,10 +297,7 @@ case!(
         t.known_difference(Driver::Upstream, "the caller learns nothing of a failed reply", is_there);
         // It is the reply that failed, not the call.
         t.known_difference(Driver::Upstream, "another number", called.id == replied.id || !is_there);
-        assert_eq!(
-            record(&world.client),
-            BinderExtendedError { command: codes::BR_OK, ..Default::default() }
-        );
+        assert_eq!(record(&world.client), BinderExtendedError { command: BR_OK, ..Default::default() });
     }
 );
 
@@ -362,8 +356,7 @@ case!(no_two_have_the_same_number, ["NODE-15", "TXN-2", "IOCTL-GET_EXTENDED_ERRO
 
 case!(death_of_the_server_is_not_recorded, ["TREL-1", "IOCTL-GET_EXTENDED_ERROR"], world, |t, world| {
     world.client.call(&world.manager, 0, 0, &empty());
-    world.manager.kill();
-    assert_eq!(world.client.wait_refusal(), Return::DeadReply);
+    world.manager.kill_serving(&world.client);
     let seen = record(&world.client);
     assert_eq!((seen.command, seen.param), super::NO_ERROR);
 });

@@ -119,8 +119,7 @@ impl Cast {
             while !port.drain().is_empty() {}
         }
         self.server.enter_looper();
-        let question = bytes(&nth.to_ne_bytes());
-        let data = self.client.round_trip(0, &self.server, &question, &bytes(b"well"));
+        let data = self.client.round_trip(0, &self.server, &bytes(&nth.to_ne_bytes()), &bytes(b"well"));
         assert_eq!(data, b"well", "after place {nth} failed");
         finish(&self.server, &self.client, &self.client.call(&self.server, 0, 0, &node(0x1000)));
     }
@@ -212,8 +211,7 @@ case!(map, ["MMAP-4", "MMAP-3"], |t| {
 case!(lesson_c11_first_command, ["lesson C11", "IOCTL-1"], |t| {
     sweep_cast(t, |cast, nth| {
         let newcomer = Port::at(Rc::new(cast.client.actor.thread()), &cast.client.arena, cast.client.slot);
-        let commands = stream(|c| c.enter_looper());
-        let (_, is_hit) = faulty_io(&newcomer, nth, &commands, 0);
+        let (_, is_hit) = faulty_io(&newcomer, nth, &stream(|c| c.enter_looper()), 0);
         newcomer.enter_looper();
         is_hit
     });
@@ -267,18 +265,14 @@ fn sweep_reply(t: &Stage, parcel: impl Fn() -> Parcel) {
         let call = cast.client.call(&cast.server, 0, 0, &empty());
         cast.server.free(&call);
         let data = cast.server.place(0, 0, &parcel());
-        let commands = stream(|c| c.reply(&data));
-        let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
+        let (errno, is_hit) = faulty_io(&cast.server, nth, &stream(|c| c.reply(&data)), 0);
         // The command could not be read, or memory was short at its start. The replier gets an
         // error then, and the call is still to be answered.
         let is_told = errno == Errno::EFAULT || cast.server.drain().contains(&Return::FailedReply);
         if is_told && cast.client.actor.is_blocked() {
             cast.server.reply_with(&data);
         }
-        assert!(
-            !cast.client.actor.is_blocked(),
-            "the caller reads nothing: {errno:?} with place {nth} failing"
-        );
+        assert!(!cast.client.actor.is_blocked(), "the caller reads nothing: {errno:?} at place {nth}");
         let answered = |item: &Return| matches!(item, Return::Reply(_) | Return::FailedReply).then_some(());
         cast.client.wait("an answer", answered);
         is_hit
@@ -295,17 +289,13 @@ case!(receive_a_reply, ["TXN-28", "WR-12"], |t| {
 });
 
 case!(take_a_count, ["WR-5"], |t| {
-    sweep_cast(t, |cast, nth| {
-        let commands = stream(|c| c.acquire(0));
-        faulty_io(&cast.client, nth, &commands, 0).1
-    });
+    sweep_cast(t, |cast, nth| faulty_io(&cast.client, nth, &stream(|c| c.acquire(0)), 0).1);
 });
 
 case!(free_a_buffer, ["OBJ-12"], |t| {
     sweep_cast(t, |cast, nth| {
         let call = cast.client.call(&cast.server, 0, 0, &node(0x2000));
-        let commands = stream(|c| c.free_buffer(call.buffer));
-        let (_, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
+        let (_, is_hit) = faulty_io(&cast.server, nth, &stream(|c| c.free_buffer(call.buffer)), 0);
         cast.server.answer(&cast.client, &empty());
         is_hit
     });
@@ -315,8 +305,7 @@ case!(free_a_buffer, ["OBJ-12"], |t| {
 fn files_and_blocks(client: &Port, line: &Line) -> BinderTransactionDataSg {
     let mut block = vec![0; 16];
     block.extend(array_bytes(&[line.theirs, line.theirs]));
-    let mut parcel = SgParcel::new();
-    let outer = parcel.block(&client.arena, &block);
+    let (mut parcel, outer) = SgParcel::of(&client.arena, &block);
     parcel.child(&client.arena, b"a child", outer, 8);
     parcel.array(outer, 16, 2);
     parcel.call(client)
@@ -377,8 +366,7 @@ case!(free_files, ["OBJ-11"], |t| {
         let line = Line::to(&cast.client);
         cast.client.send(|c| c.transaction_sg(&files_and_blocks(&cast.client, &line)));
         let call = cast.server.wait_call();
-        let commands = stream(|c| c.free_buffer(call.buffer));
-        let (errno, is_hit) = faulty_io(&cast.server, nth, &commands, 0);
+        let (errno, is_hit) = faulty_io(&cast.server, nth, &stream(|c| c.free_buffer(call.buffer)), 0);
         if errno != Errno::from_raw(0) {
             cast.server.free(&call);
         }

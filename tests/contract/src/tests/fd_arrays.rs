@@ -10,20 +10,13 @@ pub fn with_array(port: &Port, before: usize, fds: &[i32], after: usize) -> SgPa
     let mut block = pattern(before, 1);
     block.extend(array_bytes(fds));
     block.extend(pattern(after, 2));
-    let mut parcel = SgParcel::new();
-    let parent = parcel.block(&port.arena, &block);
+    let (mut parcel, parent) = SgParcel::of(&port.arena, &block);
     parcel.array(parent, before as u64, fds.len() as u64);
     parcel
 }
 
 fn lines<const COUNT: usize>(port: &Port) -> [Line; COUNT] {
     std::array::from_fn(|_| Line::to(port))
-}
-
-/// Serves a call and has the caller take the reply; the call's buffer stays.
-#[track_caller]
-fn answer(server: &Port, client: &Port) {
-    client.free(&server.answer(client, &empty()));
 }
 
 /// An answered call with an array of one file, whose buffer stays.
@@ -79,8 +72,7 @@ case!(several_in_one_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client
     block.extend(array_bytes(&fds[2..3]));
     block.extend(b"between!");
     block.extend(array_bytes(&fds[3..]));
-    let mut parcel = SgParcel::new();
-    let parent = parcel.block(&client.arena, &block);
+    let (mut parcel, parent) = SgParcel::of(&client.arena, &block);
     // The second begins where the first ends.
     for (offset, count) in [(0, 2), (8, 1), (20, 1)] {
         parcel.array(parent, offset, count);
@@ -96,8 +88,7 @@ case!(several_in_one_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client
 
 case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client)| {
     let lines: [Line; 2] = lines(&client);
-    let mut parcel = SgParcel::new();
-    let outer = parcel.block(&client.arena, &pattern(24, 3));
+    let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(24, 3));
     let inner = parcel.child(&client.arena, &array_bytes(&lines.each_ref().map(|l| l.theirs)), outer, 8);
     let array = parcel.array(inner, 0, 2);
     let call = client.call_sg(&server, &parcel.call(&client));
@@ -110,8 +101,7 @@ case!(in_a_nested_block, ["OBJ-FDA", "OBJ-4"], file_pair, |t, (server, client)| 
 case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], with_line, |t, (server, client, line)| {
     let mut block = pattern(24, 3);
     block[16..20].copy_from_slice(&array_bytes(&[line.theirs]));
-    let mut parcel = SgParcel::new();
-    let outer = parcel.block(&client.arena, &block);
+    let (mut parcel, outer) = SgParcel::of(&client.arena, &block);
     let inner = parcel.child(&client.arena, b"inner", outer, 8);
     let array = parcel.array(outer, 16, 1);
     let call = client.call_sg(&server, &parcel.call(&client));
@@ -124,8 +114,7 @@ case!(after_the_blocks_children, ["OBJ-FDA", "OBJ-4"], with_line, |t, (server, c
 case!(lesson_r15_empty, ["OBJ-FDA", "lesson R15"], pair, |t, (server, client)| {
     // Even a node that takes no files takes none of them.
     for (offset, length) in [(0, 0), (0, 8), (4, 8), (8, 8)] {
-        let mut parcel = SgParcel::new();
-        let parent = parcel.block(&client.arena, &pattern(length, 4));
+        let (mut parcel, parent) = SgParcel::of(&client.arena, &pattern(length, 4));
         parcel.array(parent, offset, 0);
         parcel.parcel.bytes(b"behind");
         client.start_sg(&parcel.call(&client));
@@ -283,8 +272,7 @@ case!(device_in_use_is_closed, ["OBJ-11"], with_line, |t, (server, client, line)
 case!(of_a_dead_process, ["OBJ-13"], with_line, |t, (server, client, line)| {
     client.call_sg(&server, &with_array(&client, 0, &[line.theirs], 0).call(&client));
     client.actor.expect_blocked();
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
     line.expect_cut_after(&client, "the dead process's");
 });
 
@@ -316,16 +304,14 @@ case!(no_number_left, ["TXN-27", "TXN-32"], file_pair, |t, (server, client)| {
         assert_eq!(server.actor.open_files(), before);
     }
     server.actor.unlimit_files();
-    let call = client.call_sg(&server, &parcel.call(&client));
-    finish(&server, &client, &call);
+    finish(&server, &client, &client.call_sg(&server, &parcel.call(&client)));
     assert_eq!(server.actor.open_files(), before);
 });
 
 /// A block with these arrays, of place and count, is refused as wrong.
 #[track_caller]
 fn expect_wrong(client: &Port, block: &[u8], arrays: &[(u64, u64)]) {
-    let mut parcel = SgParcel::new();
-    let parent = parcel.block(&client.arena, block);
+    let (mut parcel, parent) = SgParcel::of(&client.arena, block);
     for (offset, count) in arrays {
         parcel.array(parent, *offset, *count);
     }
@@ -363,8 +349,7 @@ case!(must_lie_in_the_block, ["OBJ-FDA", "lesson C03"], with_line, |t, (server, 
         (0, u64::MAX),
     ];
     for (offset, count) in wrong {
-        let mut parcel = SgParcel::new();
-        let parent = parcel.block(&client.arena, &block);
+        let (mut parcel, parent) = SgParcel::of(&client.arena, &block);
         // A block behind it, which must not be reached either.
         parcel.block(&client.arena, &block);
         let index = parcel.parcel.offsets.len();
@@ -417,13 +402,11 @@ case!(must_come_in_order, ["OBJ-4", "lesson R16"], with_line, |t, (server, clien
     }
     // A pointer over descriptors, and descriptors over a pointer.
     for second in [0, 4, 8, 12] {
-        let mut parcel = SgParcel::new();
-        let parent = parcel.block(&client.arena, &block);
+        let (mut parcel, parent) = SgParcel::of(&client.arena, &block);
         parcel.array(parent, 8, 2);
         parcel.child(&client.arena, b"over it", parent, second);
         assert_eq!(refused(&client, &parcel), EINVAL, "{second}");
-        let mut parcel = SgParcel::new();
-        let parent = parcel.block(&client.arena, &block);
+        let (mut parcel, parent) = SgParcel::of(&client.arena, &block);
         parcel.child(&client.arena, b"under it", parent, 8);
         parcel.array(parent, second, 1);
         assert_eq!(refused(&client, &parcel), EINVAL, "{second}");
@@ -459,8 +442,7 @@ case!(nothing_is_left_behind, ["OBJ-10", "OBJ-11"], with_line, |t, (server, clie
             answer(&server, &client);
         } else {
             let commands = stream(|c| c.free_buffer(call.buffer).reply(&server.place(0, 0, &empty())));
-            let args = WriteReadOp::of(&commands);
-            assert_eq!(server.raw(args).errno, Errno::from_raw(0));
+            assert_eq!(server.raw(WriteReadOp::of(&commands)).errno, Errno::from_raw(0));
             server.wait_for(Return::TransactionComplete);
             client.free(&client.wait_reply());
         }

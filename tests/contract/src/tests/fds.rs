@@ -4,8 +4,6 @@
 
 use super::wakeups::unwritable_read;
 use super::*;
-use crate::port::give_in_a_reply;
-use crate::sg::file_object;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::unistd::{pipe, write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -66,8 +64,7 @@ impl Line {
     /// Writes through a number of an actor's, and sees that it arrives here.
     #[track_caller]
     pub fn expect_reached_by(&self, port: &Port, fd: i32) {
-        let end = port.actor.share(fd);
-        assert_eq!(write(&end, b"through"), Ok(7));
+        assert_eq!(write(port.actor.share(fd), b"through"), Ok(7));
         let mut read = [0; 16];
         assert_eq!(nix::unistd::read(&self.ours, &mut read), Ok(7));
         assert_eq!(&read[..7], b"through");
@@ -187,8 +184,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-FD"], with_line, |t, (server, client, li
     let cookie = 0x1122_3344_5566_7788;
     let fd = line.theirs as u64 | 0xdead_beef << 32;
     let sent = BinderFdObject { pad_flags: 0x1234_5678, fd, cookie, ..file_object(0) };
-    let parcel = object(sent);
-    let call = client.call(&server, 0, 0, &parcel);
+    let call = client.call(&server, 0, 0, &object(sent));
     let object: BinderFdObject = server.any_object(&call, 0);
     assert_eq!((object.kind, object.cookie), (ObjectType::FD, cookie));
     let same_flags = object.pad_flags == sent.pad_flags;
@@ -221,8 +217,7 @@ case!(lowest_numbers_in_order, ["TXN-32"], file_pair, |t, (server, client)| {
     server.actor.close_file(hole);
     let expected = free_numbers(&server, 4);
     assert_eq!(expected[0], hole);
-    let parcel = file_parcels(&lines);
-    let call = client.call(&server, 0, 0, &parcel);
+    let call = client.call(&server, 0, 0, &file_parcels(&lines));
     let numbers: Vec<i32> = (0..4).map(|index| server.received_fd(&call, index)).collect();
     assert_eq!(numbers, expected);
     for (line, fd) in lines.iter().zip(numbers) {
@@ -272,8 +267,7 @@ case!(not_open, ["OBJ-FD"], with_line, |t, (server, client, line)| {
 case!(only_a_path, ["OBJ-FD"], file_pair, |t, (server, client)| {
     use nix::fcntl::{open, OFlag};
     let path = open("/tmp", OFlag::O_PATH, nix::sys::stat::Mode::empty()).expect("a path");
-    let fd = client.actor.give(&path);
-    assert_eq!(refused(&client, &file_parcel(fd)), failed(Errno::EBADF));
+    assert_eq!(refused(&client, &file_parcel(client.actor.give(&path))), failed(Errno::EBADF));
     client.round_trip(0, &server, &empty(), &empty());
 });
 
@@ -392,8 +386,7 @@ case!(threads_end_lets_go, ["OBJ-10", "TREL-1"], with_line, |t, (server, client,
     server.park();
     client.start_blocking_call(0, 0, &file_parcel(line.theirs));
     // The call is with that thread now. It has it in its hands when it ends.
-    let call = server.wait_call();
-    let fd = server.received_fd(&call, 0);
+    let fd = server.received_fd(&server.wait_call(), 0);
     let _ = server.ioctl(BINDER_THREAD_EXIT, 0i32);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     line.expect_reached_by(&server, fd);
@@ -453,7 +446,8 @@ case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t,
     client.actor.limit_files(0);
     server.free(&server.wait_call());
     server.reply(&file_parcel(line.theirs));
-    let told = client.known_to_return(t);
+    let returns = !client.actor.is_blocked();
+    let told = t.known_difference(Driver::Upstream, "the caller waits for ever", returns);
     client.actor.unlimit_files();
     if told {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
@@ -461,14 +455,6 @@ case!(lesson_r19_no_number_left_for_a_reply, ["TXN-27", "lesson R19"], pair, |t,
     }
     line.expect_cut_after(&server, "the undeliverable reply's");
 });
-
-impl Port {
-    /// Returns whether the caller returns from its call; with upstream's driver it does not (R19).
-    fn known_to_return(&self, t: &Stage) -> bool {
-        let returns = !self.actor.is_blocked();
-        t.known_difference(Driver::Upstream, "the caller waits for ever", returns)
-    }
-}
 
 case!(all_or_nothing, ["TXN-32", "TXN-27"], file_pair, |t, (server, client)| {
     let lines: Vec<Line> = (0..3).map(|_| Line::to(&client)).collect();
@@ -515,9 +501,7 @@ case!(lesson_c15_undeliverable_oneway_call, ["TXN-28", "WR-12", "lesson C15"], |
     server.start_read();
     let goes_on = !server.actor.is_blocked();
     if t.known_difference(Driver::C, "the node's oneway calls stand still for ever", goes_on) {
-        let call = server.wait_call();
-        assert_eq!(server.data(&call), b"behind");
-        server.free(&call);
+        server.consume(&server.wait_call(), b"behind");
         line.expect_cut_after(&client, "the undeliverable call's");
     }
 });

@@ -99,8 +99,7 @@ fn stranger(t: &Stage, port: &Port, manager: &Port) {
             assert_eq!(outcome.errno, Errno::EINVAL, "all that needs a thread is refused alike");
         }
         Ok(_) => {
-            let call = port.call(manager, 0, 7, &empty());
-            assert_eq!(call.code, 7);
+            assert_eq!(port.call(manager, 0, 7, &empty()).code, 7);
             assert_eq!(manager.answer(port, &bytes(b"to a stranger")).data_size, 13);
         }
     }
@@ -244,7 +243,6 @@ case!(lesson_s11_sent_device_is_closed_before_it_arrives, ["REL-2", "OBJ-FD", "T
         assert_eq!(manager.actor.open_files(), before);
     } else {
         t.known_difference(t.driver, "a call keeps a device open", false);
-        let call = manager.wait_call();
-        assert!(manager.received_fd(&call, 0) > 0);
+        assert!(manager.received_fd(&manager.wait_call(), 0) > 0);
     }
 });

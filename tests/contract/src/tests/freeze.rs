@@ -2,7 +2,6 @@
 //! Freezing: a process takes no more calls, once those that it has taken are over.
 
 use super::*;
-use crate::port::give_in_a_reply;
 use binder_sys::codes::BR_FROZEN_REPLY;
 
 /// The outcome of a call that nothing hinders.
@@ -25,9 +24,7 @@ fn tell(client: &Port, data: &[u8]) -> Return {
 /// The server reads a oneway call with this data.
 #[track_caller]
 pub(super) fn hear(server: &Port, data: &[u8]) {
-    let call = server.wait_call();
-    assert_eq!(server.data(&call), data);
-    server.free(&call);
+    server.consume(&server.wait_call(), data);
 }
 
 case!(frozen_takes_no_call, ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN_INFO"], |t| {
@@ -50,8 +47,7 @@ case!(frozen_takes_no_call, ["FRZ-2", "FRZ-4", "IOCTL-FREEZE", "IOCTL-GET_FROZEN
 
 case!(frozen_takes_oneway_calls, ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"], |t| {
     let (server, client) = pair(t);
-    let freezer = Freezer::of(t, &server);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &server);
     assert_eq!(tell(&client, b"for later"), Return::TransactionPendingFrozen);
     assert_eq!(client.extended_error(), NO_ERROR);
     assert_eq!(tell(&client, b"and more"), Return::TransactionPendingFrozen);
@@ -65,8 +61,7 @@ case!(frozen_takes_oneway_calls, ["FRZ-4", "TXN-16", "IOCTL-GET_FROZEN_INFO"], |
 });
 
 case!(frozen_makes_calls_and_gets_replies, ["TXN-14", "FRZ-4"], pair, |t, (server, client)| {
-    let freezer = Freezer::of(t, &client);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &client);
     client.round_trip(0, &server, &bytes(b"from the frozen"), &bytes(b"to the frozen"));
     assert_eq!(freezer.info(), Ok((0, 0)));
 });
@@ -152,8 +147,7 @@ case!(lesson_r17_a_stranger_freezes, ["IOCTL-FREEZE", "FORK-1"], pair, |t, (serv
 case!(lesson_r22_waits_for_a_call_being_served, ["FRZ-2", "FRZ-6", "TXN-24"], pair, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     server.free(&client.call(&server, 0, 0, &empty()));
-    let holds = freezer.freeze(0) == Err(Errno::EAGAIN);
-    assert!(holds, "a call is being served");
+    assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN), "a call is being served");
     if t.upstream() {
         // It fails at once however long one would wait.
         t.known_difference(Driver::Upstream, "does not wait for a call being served", false);
@@ -205,8 +199,7 @@ case!(interrupted, ["FRZ-2", "FRZ-5"], pair, |t, (server, client)| {
     freezer.start(LONG);
     freezer.port.actor.interrupt();
     assert_eq!(freezer.finish(), Err(Errno::EINTR));
-    server.free(&server.wait_call());
-    server.answer(&client, &empty());
+    finish(&server, &client, &server.wait_call());
     answers(&server, &other);
 });
 
@@ -263,8 +256,7 @@ case!(reply_counts_until_it_is_read, ["TXN-24"], pair, |t, (server, client)| {
     freezer.start(LONG);
     let reply = client.wait_reply();
     assert_eq!(freezer.finish(), Ok(()));
-    assert_eq!(client.data(&reply), b"an answer");
-    client.free(&reply);
+    client.consume(&reply, b"an answer");
 });
 
 /// `outer` calls `middle`, which calls the manager `inner` and waits. Gives the call that it serves.
@@ -274,8 +266,7 @@ fn chain(inner: &Port, middle: &Port, outer: &Port) -> BinderTransactionData {
 
     inner.free(&outer.call(inner, 0, 0, &empty()));
     let reply = inner.answer(outer, &object(FlatBinderObject::strong_handle(handle)));
-    let handle = outer.object(&reply).handle();
-    let served = outer.call(middle, handle, 0, &empty());
+    let served = outer.call(middle, outer.object(&reply).handle(), 0, &empty());
     middle.start_call(0, 0, &empty());
     served
 }
@@ -302,11 +293,9 @@ case!(own_calls_are_not_waited_for, ["FRZ-2"], pair, |t, (server, client)| {
 });
 
 case!(call_back_into_the_frozen, ["FRZ-4", "TXN-11"], pair, |t, (server, client)| {
-    let freezer = Freezer::of(t, &client);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &client);
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let back = server.object(&call).handle();
-    refuses(&server, back);
+    refuses(&server, server.object(&call).handle());
     assert!(client.actor.is_blocked());
     server.answer(&client, &empty());
     assert_eq!(freezer.info(), Ok((1, 0)));
@@ -336,8 +325,7 @@ case!(serving_thread_exits, ["TXN-24", "TREL-1"], pair, |t, (server, client)| {
 case!(serving_process_dies, ["FRZ-7", "TXN-24", "REL-2"], freezable_pair, |t, (server, client, freezer)| {
     client.call(&server, 0, 0, &empty());
     freezer.start(if_woken(t));
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
     assert_eq!(freezer.finish(), Ok(()), "nothing is left that would not be at rest");
     freezer.wait_gone();
 });
@@ -367,8 +355,7 @@ case!(failed_reply_ends_the_call, ["TXN-24", "TXN-25"], freezable_pair, |t, (ser
     server.reply_with(&BinderTransactionData { buffer: 0x10, data_size: 8, ..server.place(0, 0, &empty()) });
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
-    let client_freezer = Freezer::of(t, &client);
-    assert_eq!(client_freezer.freeze(0), Ok(()), "a reply that failed does not count either");
+    assert_eq!(Freezer::of(t, &client).freeze(0), Ok(()), "a reply that failed does not count either");
 });
 
 case!(failed_call_counts_no_more, ["TXN-24"], |t| {
@@ -391,8 +378,7 @@ case!(unmapped_while_queued, ["TXN-24"], freezable_pair, |t, (server, client, fr
     client.send_call(0, 0, &empty());
     server.unmap();
     assert_eq!(freezer.freeze(0), Err(Errno::EAGAIN));
-    server.wait_call();
-    server.answer(&client, &empty());
+    server.serve(&client);
     assert_eq!(freezer.freeze(0), Ok(()));
     let refused = client.refused(&client.place(0, 0, &empty()));
     assert_eq!(refused, Return::DeadReply, "there is no space: that is found out first");
@@ -410,8 +396,7 @@ fn two_devices(t: &Stage) -> [(Port, Port); 2] {
 }
 
 case!(all_devices_of_the_pid, ["FRZ-1"], two_devices, |t, devices| {
-    let freezer = Freezer::of(t, &devices[0].0);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &devices[0].0);
     for (_, client) in &devices {
         refuses(client, 0);
     }
@@ -443,8 +428,7 @@ case!(lesson_c19_all_devices_or_none, ["FRZ-1"], two_devices, |t, devices| {
         client.start_call(0, 0, &empty());
         let why = "one device stays frozen where another could not be";
         if t.known_difference(Driver::C, why, client.actor.is_blocked()) {
-            server.wait_call();
-            server.answer(client, &empty());
+            server.serve(client);
         } else {
             assert_eq!(client.wait_refusal(), Return::FrozenReply);
         }
@@ -487,7 +471,7 @@ case!(lesson_c19_one_freezes_all_and_another_thaws_all, ["FRZ-1", "FRZ-3"], two_
     let mut alike = true;
     for _ in 0..40 {
         assert_eq!(freezer.freeze(0), Ok(()));
-        rival.start_to_thaw();
+        rival.begin(false, 0);
         assert!(matches!(freezer.freeze(0), Ok(()) | Err(Errno::EAGAIN)));
         assert_eq!(rival.finish(), Ok(()));
         let frozen =

@@ -2,16 +2,10 @@
 //! Freeze notifications: a process is notified when the owner of a node is frozen or thawed.
 
 use super::*;
-use crate::bystander::Count;
-use crate::scheduling::{pin, Fifo};
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 const COOKIE: u64 = 0x5eed_0000_0001;
-
-fn cleared(cookie: u64) -> Return {
-    Return::ClearFreezeNotificationDone(cookie)
-}
 
 /// A manager to be frozen, a holder of handle 0, and one who freezes.
 fn cast(t: &Stage) -> (Port, Port, Freezer) {
@@ -86,8 +80,7 @@ case!(one_a_read, ["WR-9"], linked, |t, (server, holder, _)| {
     let node = FlatBinderObject::binder(0x10, 0);
     let other = {
         server.free(&holder.call(&server, 0, 0, &empty()));
-        let reply = server.answer(&holder, &object(node));
-        holder.object(&reply).handle()
+        holder.object(&server.answer(&holder, &object(node))).handle()
     };
     let freezer = Freezer::of(t, &server);
     holder.ignore_passed();
@@ -284,9 +277,8 @@ case!(lesson_r09_the_last_notification_is_the_final_state, ["FRZN-2", "FRZN-3"],
     }
 });
 
-case!(owner_is_dead, ["FRZN-1", "FRZN-4"], cast, |t, (server, holder, freezer)| {
-    server.kill();
-    freezer.wait_released(t);
+case!(owner_is_dead, ["FRZN-1", "FRZN-4"], cast, |t, (server, holder, _freezer)| {
+    kill_and_wait(t, &server);
     assert_eq!(holder.refused(&holder.place(0, 0, &empty())), Return::DeadReply);
     holder.ignore_passed();
     holder.send(|c| c.request_freeze(0, COOKIE));
@@ -320,8 +312,7 @@ case!(holder_dies_with_everything, ["REL-2", "FRZN-2"], linked, |t, (server, hol
         port.kill();
     }
     assert_eq!(freezer.thaw(), Ok(()));
-    let next = t.client();
-    next.round_trip(0, &server, &bytes(b"all well"), &empty());
+    t.client().round_trip(0, &server, &bytes(b"all well"), &empty());
 });
 
 case!(failed_freeze_is_not_told, ["FRZN-5", "FRZ-2"], linked, |t, (server, holder, freezer)| {
@@ -500,8 +491,7 @@ case!(owner_dies_while_links_come_and_go, ["FRZ-7", "FRZN-4"], cast, |t, (server
 
 // An owner dies while it is frozen or thawed: a holder of both kinds of links gets the death last.
 // An urgent bystander runs on the notifying thread's CPU until all deaths are read.
-case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], needs_two_cpus, |t, ()| {
-    pin(Pid::from_raw(0), 1);
+case!(owner_dies_while_many_are_told, ["FRZN-2", "DN-2", "FRZ-7"], on_the_second_cpu, |t, ()| {
     for round in 0..t.tries(16) {
         let (holder, owner) = (t.manager(), t.server());
         let bystander = Actor::new();
@@ -579,8 +569,7 @@ fn link_to_many(holder: &Port, owner: &Port) {
     let parcel = parcel_of(MANY.map(|cookie| FlatBinderObject::binder(cookie << 4, cookie)));
     owner.start_call(0, 0, &parcel);
     // Its buffer holds the handles, so it is not freed.
-    holder.wait_call();
-    holder.answer(owner, &empty());
+    holder.serve(owner);
     holder.ignore_passed();
     holder.send(|c| {
         for (handle, cookie) in (1..).zip(MANY) {

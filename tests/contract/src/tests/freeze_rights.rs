@@ -4,13 +4,8 @@
 
 use super::*;
 use crate::containers::{self, as_user, OF_ROOT};
-use crate::kernel_namespaces;
-use binder_sys::fs::mount_at;
-use nix::sched::unshare;
 use nix::sys::prctl;
 use nix::unistd::{getuid, pause, setresuid, Uid};
-use std::fs::Permissions;
-use std::os::unix::fs::{chown, PermissionsExt};
 
 pub(super) const WHY: &str = "a pid is one of the initial namespace, and anybody may freeze it";
 
@@ -45,19 +40,9 @@ fn become_users([real, effective, saved]: Users, may_kill: bool) {
         .expect("capset");
 }
 
-/// A process that is killed at the end of the scope.
-struct Opener(Pid);
-
-impl Drop for Opener {
-    fn drop(&mut self) {
-        let _ = kill(self.0, Signal::SIGKILL);
-        let _ = waitpid(self.0, None);
-    }
-}
-
 /// A process that opens devices as one user and continues as another.
-fn opener(paths: &[&Path], before: Users, after: Users) -> Opener {
-    Opener(child::ready(|ready| {
+fn opener(paths: &[&Path], before: Users, after: Users) -> Killed {
+    Killed(child::ready(|ready| {
         let [real, effective, saved] = before.map(Uid::from_raw);
         setresuid(real, effective, saved).expect("become users");
         let _open: Vec<_> = paths.iter().map(|path| open(path)).collect();
@@ -190,8 +175,8 @@ fn within(place: &Path, what: impl FnOnce(&Path)) {
 }
 
 /// A process in such a namespace.
-fn opener_within(place: &Path) -> Opener {
-    Opener(child::ready(|ready| {
+fn opener_within(place: &Path) -> Killed {
+    Killed(child::ready(|ready| {
         within(place, |path| {
             let _open = open(path);
             ready();
@@ -221,7 +206,7 @@ case!(lesson_t01_devices_of_user_namespaces, ["IOCTL-FREEZE", "BFS-14"], |t| {
         let (outside, beside) = (opener(&[&host], USER, USER), opener_within(&place));
         within(&place, |own| {
             let [inside, below] = [opener(&[own], ROOT, ROOT), opener_within(&inmost)];
-            let both = Opener(child::ready(|ready| {
+            let both = Killed(child::ready(|ready| {
                 let devices = [open(own), open(&host)];
                 let _spaces = devices.each_ref().map(|device| device.map(1 << 16).expect("map"));
                 devices.iter().for_each(|device| device.set_context_manager().expect("manage"));

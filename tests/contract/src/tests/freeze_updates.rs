@@ -21,8 +21,7 @@ fn busy(t: &Stage) -> (Port, Port, Freezer, BinderTransactionData) {
     let (server, client) = (t.manager(), t.client());
     client.tell(0, 0, &bytes(b"busy"));
     let call = server.wait_call();
-    let freezer = Freezer::of(t, &server);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &server);
     (server, client, freezer, call)
 }
 

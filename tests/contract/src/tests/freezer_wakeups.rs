@@ -5,6 +5,14 @@ use super::freeze::if_woken;
 use super::wakeups::{file, oneway_file, unwritable_read};
 use super::*;
 
+/// One who freezes the process of `target`, which has to take time because of a call.
+#[track_caller]
+fn freezing(t: &Stage, target: &Port) -> Freezer {
+    let freezer = Freezer::of(t, target);
+    freezer.start(if_woken(t));
+    freezer
+}
+
 /// A thread of the manager's other than the conductor's first has a call, and was not able to read it.
 fn unread(t: &Stage) -> (Port, Port, Port) {
     let (server, client) = (t.manager(), t.client());
@@ -16,26 +24,22 @@ fn unread(t: &Stage) -> (Port, Port, Port) {
 }
 
 case!(the_thread_exits_with_the_call_unread, ["TXN-24", "TREL-1"], unread, |t, (server, helper, client)| {
-    let freezer = Freezer::of(t, &server);
-    freezer.start(if_woken(t));
-    assert_eq!(helper.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    let freezer = freezing(t, &server);
+    exit(&helper);
     assert_eq!(client.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()));
 });
 
 case!(the_process_dies_with_the_call_unread, ["TXN-24", "REL-2"], unread, |t, (server, _helper, client)| {
-    let freezer = Freezer::of(t, &server);
-    freezer.start(if_woken(t));
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    let freezer = freezing(t, &server);
+    server.kill_serving(&client);
     assert_eq!(freezer.finish(), Ok(()));
 });
 
 case!(a_call_is_undeliverable, ["TXN-24", "TXN-27"], file_pair, |t, (server, client)| {
     server.actor.limit_files(0);
     client.start_blocking_call(0, 0, &file(&client));
-    let freezer = Freezer::of(t, &server);
-    freezer.start(if_woken(t));
+    let freezer = freezing(t, &server);
     server.park();
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
@@ -44,16 +48,14 @@ case!(a_call_is_undeliverable, ["TXN-24", "TXN-27"], file_pair, |t, (server, cli
 case!(a_oneway_call_is_undeliverable, ["TXN-24", "TXN-27"], file_pair, |t, (server, client)| {
     server.actor.limit_files(0);
     oneway_file(&client);
-    let freezer = Freezer::of(t, &server);
-    freezer.start(if_woken(t));
+    let freezer = freezing(t, &server);
     server.park();
     assert_eq!(freezer.finish(), Ok(()));
 });
 
 case!(a_call_cannot_be_written, ["TXN-24", "TXN-28"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 0, &empty());
-    let freezer = Freezer::of(t, &server);
-    freezer.start(if_woken(t));
+    let freezer = freezing(t, &server);
     unwritable_read(&server);
     assert_eq!(client.wait_refusal(), Return::FailedReply);
     assert_eq!(freezer.finish(), Ok(()));
@@ -66,8 +68,7 @@ fn replied(t: &Stage, reply: impl Fn(&Port) -> Parcel) -> (Port, Freezer, Port) 
     client.send(|c| c.transaction(&call));
     server.wait_call();
     server.reply(&reply(&server));
-    let freezer = Freezer::of(t, &client);
-    freezer.start(if_woken(t));
+    let freezer = freezing(t, &client);
     (client, freezer, server)
 }
 
@@ -80,17 +81,16 @@ case!(a_reply_is_undeliverable, ["TXN-24", "TXN-27"], |t| {
 
 case!(the_caller_exits_with_the_reply_unread, ["TXN-24", "TREL-1"], |t| {
     let (client, freezer, _server) = replied(t, |_| empty());
-    assert_eq!(client.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    exit(&client);
     assert_eq!(freezer.finish(), Ok(()));
 });
 
 case!(the_caller_exits_with_a_call_back_unread, ["TXN-24", "TREL-1"], |t| {
-    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    let (manager, a, b, on_b, on_a) = couple(t);
     a.send_call_to(&b, on_b, 1, &empty());
     b.start_blocking_call(on_a, 2, &empty());
-    let freezer = Freezer::of(t, &a);
-    freezer.start(if_woken(t));
-    assert_eq!(a.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    let freezer = freezing(t, &a);
+    exit(&a);
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     assert_eq!(freezer.finish(), Ok(()));
     b.reply(&empty());

@@ -6,7 +6,6 @@
 //! signal. `docs/locking.md` lists the gaps and the checks after them.
 
 use super::*;
-use crate::userfault::Absent;
 
 /// Pages that are not there, for who sends or receives; [`None`] if the kernel has no userfaultfd.
 pub(super) fn absent(t: &Stage, port: &Port, pages: usize) -> Absent {
@@ -68,8 +67,7 @@ case!(lesson_s03_middle_dies_while_a_call_back_is_copied, ["TXN-11", "TREL-1"], 
     if !tells_at_once(t) {
         // a waits still, so it is given the call.
         absent.provide(0, b"back");
-        a.wait_call();
-        a.answer(&c, &empty());
+        a.serve(&c);
         c.reply(&bytes(b"to nobody"));
         assert_eq!(a.wait_refusal(), Return::DeadReply);
         return;
@@ -189,10 +187,8 @@ case!(sender_is_signalled_while_a_call_is_copied, ["TXN-1", "WR-11"], pair, |t, 
     client.actor.interrupt();
     absent.provide(0, b"data");
     // The call is made, and only then the signal is looked at: no reply was there to be read.
-    let call = manager.wait_call();
-    assert_eq!(&manager.data(&call)[..4], b"data");
-    let outcome = client.finish_raw();
-    assert_eq!(outcome.errno, Errno::EINTR);
+    assert_eq!(&manager.data(&manager.wait_call())[..4], b"data");
+    assert_eq!(client.finish_raw().errno, Errno::EINTR);
     assert_eq!(client.actor.signals(), signals + 1);
     assert_eq!(client.data(&manager.answer(&client, &bytes(b"answer"))), b"answer");
 });
@@ -219,7 +215,7 @@ case!(handle_goes_while_a_call_is_copied, ["TXN-7", "TXN-8"], trio, |t, (manager
 
 /// Two that wait for each other: a has called b, and serves a call back from b; (manager, a, b).
 fn call_back(t: &Stage) -> (Port, Port, Port) {
-    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    let (manager, a, b, on_b, on_a) = couple(t);
     // Its tickets are there, as for a thread that has worked for a while.
     a.round_trip(0, &manager, &empty(), &empty());
     a.send_call_to(&b, on_b, 1, &empty());
@@ -303,8 +299,7 @@ case!(caller_ends_while_a_reply_is_copied, ["TXN-13", "TXN-25"], |t| {
         if way == 2 {
             assert_eq!(client.drain(), [], "the thread is another one now");
         }
-        let next = t.client();
-        next.round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
+        t.client().round_trip(0, &server, &bytes(b"question"), &bytes(b"answer"));
         server.kill();
     }
 });
@@ -330,8 +325,7 @@ case!(replier_dies_while_it_replies, ["TREL-1", "REL-2"], pair, |t, (server, cli
     server.kill();
     let told = client.wait_refusal();
     assert!(matches!(told, Return::DeadReply | Return::FailedReply), "{told:?}");
-    let next = t.manager();
-    client.round_trip(0, &next, &bytes(b"question"), &bytes(b"answer"));
+    client.round_trip(0, &t.manager(), &bytes(b"question"), &bytes(b"answer"));
 });
 
 // A thread that replies serves no call any more, however long its data take.
@@ -343,8 +337,7 @@ case!(replier_freezes_while_it_replies, ["FRZ-2", "TXN-24"], pair, |t, (server, 
     server.start(&stream(|c| c.reply(&BinderTransactionData { offsets: absent.start, ..reply })));
     assert_eq!(absent.wait(), 0);
     let frozen = freezer.freeze(200);
-    let why = "the call counts until its reply is on its way";
-    t.ours_alone(why, frozen == Ok(()));
+    t.ours_alone("the call counts until its reply is on its way", frozen == Ok(()));
     absent.provide(0, &0u64.to_ne_bytes());
     server.wait_for(Return::TransactionComplete);
     assert_eq!(freezer.thaw(), Ok(()));
@@ -384,7 +377,7 @@ case!(caller_leaves_while_its_call_is_delivered, ["TXN-5", "TXN-13"], pair, |t, 
 });
 
 case!(outer_call_ends_while_a_call_back_is_delivered, ["TXN-26", "TREL-1"], |t| {
-    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    let (manager, a, b, on_b, on_a) = couple(t);
     let absent = absent(t, &a, 1);
     a.send_call_to(&b, on_b, 1, &empty());
     start_read_into(&a, &absent);
@@ -440,7 +433,7 @@ case!(lesson_s06_failed_calls_do_not_search_unread_work, ["TXN-19", "TXN-20"], |
 
 // An ioctl that writes its answer holds nothing that other threads of the process need.
 case!(process_goes_on_while_an_answer_is_written, ["IOCTL-GET_EXTENDED_ERROR"], |t| {
-    let (manager, client) = pair(t);
+    let (manager, client) = (t.manager(), t.client());
     let other = client.thread();
     let absent = absent(t, &client, 1);
     let (slot, number, address) = (client.slot, BINDER_GET_EXTENDED_ERROR, absent.start);

@@ -97,16 +97,14 @@ case!(unknown_one_in_a_call, ["OBJ-1", "TXN-19"], pair, |t, (_manager, client)| 
 case!(flags_are_kept, ["OBJ-1"], pair, |t, (manager, client)| {
     let flags = ObjectFlags::from_bits_retain(0x7f | 0x100);
     client.start_call(0, 0, &object(FlatBinderObject::binder(0x10, 0).with_flags(flags)));
-    let received = manager.object(&manager.wait_call());
-    assert_eq!(received.flags, flags.bits());
+    assert_eq!(manager.object(&manager.wait_call()).flags, flags.bits());
     manager.answer(&client, &empty());
 });
 
 case!(same_node_by_two_ways, ["NODE-2"], trio, |t, (manager, owner, holder)| {
     let node = FlatBinderObject::binder(0x10, 0x20);
     let first = introduce(&manager, &owner, node, &holder);
-    let second = introduce(&manager, &owner, node, &holder);
-    assert_eq!(first, second);
+    assert_eq!(first, introduce(&manager, &owner, node, &holder));
     // It was counted twice.
     owner.settle_counts();
     holder.send(|c| c.release(first));

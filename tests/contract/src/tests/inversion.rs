@@ -3,22 +3,14 @@
 //! one CPU. The bystander counts as long as it runs. The client reads its count before and after a
 //! call, so no clock is involved.
 
-use super::limits::Limit;
 use super::*;
-use crate::bystander::{counted, Count};
 use crate::cast::{cast, node, Cast, FIFO, INHERIT, NO_MINIMUM};
 use crate::ops::Watch;
-use crate::scheduling::{pin, share_a_cpu, Fifo, Nice};
+use crate::scheduling::share_a_cpu;
 
 const FIFO_30: u32 = FIFO | 30;
 /// The work of a server for a call: it copies so much.
 const WORK: usize = 1 << 16;
-
-/// Needs two CPUs; puts the conductor on the second.
-fn needs_the_stage(t: &Stage) {
-    needs_two_cpus(t);
-    pin(Pid::from_raw(0), 1);
-}
 
 /// A `BINDER_WRITE_READ` of a port, one of several.
 fn step(port: &Port, commands: &Commands, room: usize, watch: Option<Watch>) -> Op {
@@ -41,8 +33,7 @@ fn service(port: &Port, on: Option<u32>) -> Vec<Op> {
         let call = stream(|c| c.transaction(&port.place(handle, 0, &empty())));
         ops.extend([step(port, &call, ROOM, None), work()]);
     }
-    let reply = stream(|c| c.reply(&port.place(0, 0, &empty())));
-    ops.push(step(port, &reply, ROOM, None));
+    ops.push(step(port, &stream(|c| c.reply(&port.place(0, 0, &empty()))), ROOM, None));
     ops
 }
 
@@ -108,7 +99,7 @@ impl Chain {
 }
 
 // A call of a call of an urgent client: not once does the bystander run between the call and its reply.
-case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
+case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], on_the_second_cpu, |t, ()| {
     let chain = Chain::new(t, INHERIT);
     for _ in 0..t.tries(20) {
         let (before, after) = chain.call();
@@ -121,7 +112,7 @@ case!(nobody_comes_between_two_hops, ["TXN-31", "TXN-12"], needs_the_stage, |t, 
 });
 
 // A oneway call has no waiting caller, but its node may demand a priority, before the wakeup.
-case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
+case!(nobody_comes_before_a_oneway_call, ["TXN-31"], on_the_second_cpu, |t, ()| {
     let cast = cast(t, FIFO_30);
     let bystander = Actor::new();
     share_a_cpu([&*cast.client.actor, &*cast.server.actor, &bystander]);
@@ -143,8 +134,7 @@ case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
         cast.client.wait_for(Return::TransactionComplete);
         cast.server.free(&cast.server.wait_call());
         let (sent, received) = counted(clients, servers);
-        let why =
-            format!("the bystander counted from {sent} to {received} while a oneway call was on its way");
+        let why = format!("the bystander counted from {sent} to {received} during a oneway call");
         if !t.ours_alone(&why, sent == received) {
             return;
         }
@@ -153,7 +143,7 @@ case!(nobody_comes_before_a_oneway_call, ["TXN-31"], needs_the_stage, |t, ()| {
 });
 
 // The counterpart: a second hop that does not inherit waits for the bystander, on all drivers.
-case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], needs_the_stage, |t, ()| {
+case!(one_who_does_not_inherit_lets_others_between, ["TXN-31"], on_the_second_cpu, |t, ()| {
     let chain = Chain::new(t, NO_MINIMUM);
     let counted: Vec<_> = (0..3).map(|_| chain.call()).collect();
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
@@ -188,8 +178,7 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
     // If a server is kept from running, it runs when the bystander has ended.
     let _ = client.actor.answered(Duration::from_millis(300));
     count.end(bystander);
-    let replies = read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_)));
-    assert_eq!(replies.count(), 2);
+    assert_eq!(read_by(client).into_iter().filter(|item| matches!(item, Return::Reply(_))).count(), 2);
     for (port, _) in pool {
         read_by(port);
         port.forgets_completions();
@@ -199,17 +188,16 @@ fn two_calls(cast: &Cast, pool: &[(&Port, usize)], bystander: &Actor) -> (u64, u
 
 // A thread that has replied is no longer urgent, and may take long to come back. The next call goes
 // to another one that sleeps.
-case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
+case!(one_thread_more_than_callers_is_enough, ["TXN-31", "TXN-12"], on_the_second_cpu, |t, ()| {
     for (before, after) in counted_in_two_calls(t, &[1, 1], 1) {
-        let why =
-            format!("the bystander counted from {before} to {after} while two threads served two calls");
+        let why = format!("the bystander counted from {before} to {after} during two calls");
         t.ours_alone(&why, before == after);
     }
 });
 
 // If no thread sleeps, the driver cannot raise the one that will take the call: the bystander runs
 // first. The kernel may give sharing threads their part at that moment, hence several rounds.
-case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], needs_the_stage, |t, ()| {
+case!(one_who_is_still_busy_lets_others_between, ["TXN-31", "TXN-12"], on_the_second_cpu, |t, ()| {
     let counted = counted_in_two_calls(t, &[2], 3);
     assert!(counted.iter().any(|(before, after)| before < after), "{counted:?}: the bystander did not run");
 });
@@ -220,7 +208,7 @@ case!(server_that_never_sleeps_lets_others_run, ["TXN-31", "TXN-12"], |t| {
     let microseconds = PathBuf::from("/proc/sys/kernel/sched_rt_runtime_us");
     t.needs("a limit of real-time threads that may be set", microseconds.exists());
     let _limit = Limit::at(microseconds, 950_000);
-    needs_the_stage(t);
+    on_the_second_cpu(t);
     let cast = cast(t, INHERIT);
     let other = Actor::new();
     share_a_cpu([&*cast.client.actor, &*cast.server.actor, &other]);

@@ -196,10 +196,7 @@ case!(node_info_for_ref_is_for_the_manager, ["IOCTL-GET_NODE_INFO_FOR_REF"], |t|
 case!(node_info_for_ref_wants_zeros, ["IOCTL-GET_NODE_INFO_FOR_REF"], pair, |t, (manager, owner)| {
     let handle = give_in_a_call(&manager, &owner, FlatBinderObject::binder(0x10, 0));
     let base = BinderNodeInfoForRef { handle, ..Default::default() };
-    assert!(
-        manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, base).is_ok(),
-        "it is the other fields that are wrong"
-    );
+    assert!(manager.ioctl(BINDER_GET_NODE_INFO_FOR_REF, base).is_ok(), "the other fields are wrong");
     let wrong = [
         BinderNodeInfoForRef { strong_count: 1, ..base },
         BinderNodeInfoForRef { weak_count: 1, ..base },
@@ -249,11 +246,7 @@ case!(extended_error_belongs_to_the_thread, ["IOCTL-GET_EXTENDED_ERROR"], Stage:
 case!(extended_error_fault_resets, ["IOCTL-GET_EXTENDED_ERROR"], Stage::client, |t, port| {
     assert_eq!(port.refused(&port.place(NO_HANDLE, 0, &empty())), Return::FailedReply);
     assert_eq!(port.ioctl_fault(BINDER_GET_EXTENDED_ERROR), Err(Errno::EFAULT));
-    t.known_difference(
-        Driver::Upstream,
-        "a fault keeps the extended error",
-        port.extended_error() == NO_ERROR,
-    );
+    t.known_difference(Driver::Upstream, "faults keep the extended error", port.extended_error() == NO_ERROR);
 });
 
 /// `ioctl(2)` by the gate of 32-bit tasks, for a 64-bit task; the argument lies below 2 GiB.
@@ -287,7 +280,7 @@ case!(entry_of_32_bit_tasks, ["ABI-2"], |t| {
     let processor = std::fs::read_to_string("/proc/cpuinfo").expect("processors");
     // The gate of a process there would lead to the host.
     t.needs("a processor of its own", !processor.contains("User Mode Linux"));
-    let device = std::fs::File::options().read(true).write(true).open(t.device("binder")).expect("a device");
+    let device = File::options().read(true).write(true).open(t.device("binder")).expect("a device");
     let mut version = 0;
     assert_eq!(ioctl_of_32_bits(&device, BINDER_VERSION, &mut version), Ok(()));
     assert_eq!(version, PROTOCOL_VERSION as u32);

@@ -7,7 +7,6 @@
 use super::*;
 use crate::cast::{INHERIT_RT, NO_MINIMUM};
 use crate::scheduling::Schedule::{Fifo, Nice};
-use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 
 case!(exit_with_a_death, ["TREL-2", "DN-2"], |t| DEATH.outlives_the_thread(t));
 case!(exit_with_a_withdrawn_death, ["TREL-2", "DN-3"], |t| WITHDRAWN_DEATH.outlives_the_thread(t));
@@ -90,7 +89,7 @@ const WITHDRAWN_FREEZE: Event = Event {
     name: "a freeze link that was withdrawn",
     prepare: FROZEN.prepare,
     happen: |s| s.port.thread().send(|c| c.clear_freeze(0, COOKIE)),
-    told: |told| *told == [Return::ClearFreezeNotificationDone(COOKIE)],
+    told: |told| *told == [cleared(COOKIE)],
 };
 
 const RELEASED: Event = Event {
@@ -164,8 +163,7 @@ case!(exit_with_a_call, ["TREL-2", "TREL-1"], |t| {
     scene.manager.start_call(scene.handle, 0, &bytes(&vec![1; SPACE]));
     let fits = scene.manager.actor.is_blocked();
     if t.known_difference(Driver::C, "the space of an unread call is lost when the thread exits", fits) {
-        scene.port.wait_call();
-        scene.port.answer(&scene.manager, &empty());
+        scene.port.serve(&scene.manager);
     } else {
         assert_eq!(scene.manager.wait_refusal(), Return::FailedReply);
     }
@@ -276,8 +274,7 @@ case!(call_with_a_call_unread, ["TXN-10"], |t| {
     let scene = CALL.unread(t);
     scene.thread.send(|c| c.free_buffer(0));
     let call = scene.thread.place(0, 0, &empty());
-    let commands = stream(|c| c.transaction(&call));
-    assert_eq!(scene.thread.try_write(&commands).errno, Errno::from_raw(0));
+    assert_eq!(scene.thread.try_write(&stream(|c| c.transaction(&call))).errno, Errno::from_raw(0));
     let errno = if t.upstream() { Errno::EINVAL } else { Errno::EPROTO };
     assert_eq!(scene.thread.extended_error(), super::failed(errno));
     // The call comes first, for it was there first.
@@ -351,7 +348,7 @@ case!(death_with_everything_unread, ["REL-2", "TREL-1"], |t| {
 
 /// A call of a's to b, and in its course one of b's to a, which a serves when b dies.
 fn ended(t: &Stage) -> (Port, Port) {
-    let (manager, a, b, on_b, on_a) = super::nested::couple(t);
+    let (manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
     let freezer = Freezer::of(t, &b);

@@ -2,7 +2,6 @@
 //! Faults that an incumbent once had and that no other group is about.
 
 use super::*;
-use nix::sys::mman::ProtFlags;
 use nix::sys::ptrace;
 use std::os::unix::fs::FileExt;
 
@@ -183,11 +182,8 @@ impl Drop for Trace {
 }
 
 // Others wait for a process's end, so it must not depend on the CPU time of the closing task.
-case!(lesson_t04_who_closes_a_device_does_not_end_the_process, ["REL-1", "REL-2"], pair, |t,
-                                                                                          (
-    server,
-    client,
-)| {
+case!(lesson_t04_who_closes_a_device_does_not_end_the_process, ["REL-1", "REL-2"], |t| {
+    let (server, client) = (t.manager(), t.client());
     let ends = Trace::of(t, "binder_txn_latency_free");
     client.start_blocking_call(0, 0, &empty());
     server.give_up();

@@ -81,8 +81,7 @@ fn node(number: u64) -> FlatBinderObject {
 
 /// A call to the manager with these objects.
 fn place_objects(sender: &Port, objects: &[FlatBinderObject]) -> BinderTransactionData {
-    let parcel = parcel_of(objects.iter().copied());
-    sender.place(0, 0, &parcel)
+    sender.place(0, 0, &parcel_of(objects.iter().copied()))
 }
 
 /// Sends objects in a call that has to fail like one for which there is no memory.
@@ -210,8 +209,7 @@ case!(refs_of_a_receiver, ["NODE-14", "OBJ-10", "NODE-10"], two_clients, |t, (ma
     assert_eq!(give(&manager, &owner, 2), handles[1], "no other handle is needed");
     // The receiver's own objects need no handle either.
     manager.free(&owner.call(&manager, 0, 0, &empty()));
-    let reply = manager.answer(&owner, &object(node(100)));
-    let of_manager = owner.object(&reply).handle();
+    let of_manager = owner.object(&manager.answer(&owner, &object(node(100)))).handle();
     owner.round_trip(0, &manager, &bytes(b"in between"), &empty());
     let call =
         owner.call_with(&manager, &place_objects(&owner, &[FlatBinderObject::strong_handle(of_manager)]));

@@ -2,14 +2,7 @@
 //! Log files while the objects in them come and go, and logs that are long: each line comes once.
 //! The contents of their lines are the subject of the group `logs`.
 
-use super::nested::couple;
 use super::*;
-use crate::agent::with_a_failure;
-use crate::logs::Debugfs;
-use binder_sys::fs::mount_at;
-use std::fs::File;
-use std::io::{Read, Seek};
-use std::os::unix::fs::MetadataExt;
 
 /// The number of holders of the node with many holders.
 const HOLDERS: usize = 36;
@@ -96,10 +89,7 @@ case!(opened_without_memory, ["BFS-12"], with_logs, |t, logs| {
     super::faults::sweep(t, |nth| {
         let (result, is_hit) = with_a_failure(nth, || File::open(logs.join("state"))).expect("fail-nth");
         let errno = result.err().map(|error| error.raw_os_error().map(Errno::from_raw));
-        assert!(
-            matches!(errno, None | Some(Some(Errno::ENOMEM | Errno::EFAULT))),
-            "{errno:?} at place {nth}"
-        );
+        assert!(matches!(errno, None | Some(Some(Errno::ENOMEM | Errno::EFAULT))), "{errno:?}, place {nth}");
         is_hit
     });
     assert_ne!(std::fs::read_to_string(logs.join("state")).expect("state"), "");

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::port::Outcome;
-use crate::userfault::Absent;
 
 /// A manager from which the driver may request so many threads.
 fn manager_with_pool(t: &Stage, threads: u32) -> Port {
@@ -58,8 +57,7 @@ case!(asked_for_once_until_registered, ["LOOP-5"], |t| {
     for _ in 0..3 {
         assert!(!serve_one(&manager, &client), "the request is outstanding");
     }
-    let helper = manager.thread();
-    helper.send(|c| c.register_looper());
+    manager.registered();
     assert!(serve_one(&manager, &client), "registered, and not waiting: another one");
 });
 
@@ -74,16 +72,14 @@ case!(asked_for_up_to_the_limit, ["LOOP-5", "LOOP-3"], |t| {
 
 case!(not_asked_for_while_another_waits, ["LOOP-5"], |t| {
     let (manager, client) = (manager_with_pool(t, 4), t.client());
-    let helper = manager.looper();
-    helper.park();
+    let helper = manager.parked_looper();
     client.start_call(0, 1, &empty());
     // The helper takes the call. Nobody waits then, so the helper is asked; the manager is not yet.
     let outcome = helper.finish_raw();
     assert!(outcome.returns().iter().any(|item| matches!(item, Return::Transaction(_))));
     assert!(asks(&outcome));
     helper.answer(&client, &empty());
-    let third = manager.thread();
-    third.send(|c| c.register_looper());
+    let third = manager.registered();
     third.park();
     assert!(!serve_by(&manager, &helper), "the third waits");
 });
@@ -179,8 +175,7 @@ fn replying_without_others(t: &Stage) -> Option<(Port, Absent, Port, Port)> {
     client.round_trip(0, &manager, &empty(), &empty());
     manager.ioctl(BINDER_SET_MAX_THREADS, 1u32).expect("set the limit");
     let absent = gaps::absent(t, &manager, 1);
-    let other = manager.looper();
-    other.park();
+    let other = manager.parked_looper();
     manager.park();
     client.start_blocking_call(0, 0, &empty());
     let is_newest_woken = !manager.actor.is_blocked();
@@ -236,7 +231,7 @@ case!(newest_waiter_is_woken, ["LOOP-6", "TXN-21"], pair, |t, (manager, client)|
 
 // A thread that stops waiting, first, last or in between, leaves the others in their order.
 case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], |t| {
-    let (manager, client) = pair(t);
+    let (manager, client) = (t.manager(), t.client());
     for leaving in 0..3 {
         let mut helpers = vec![manager.looper(), manager.looper(), manager.looper()];
         for helper in &helpers {
@@ -247,12 +242,10 @@ case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], 
         while let Some(newest) = helpers.pop() {
             client.start_blocking_call(0, 0, &empty());
             if newest.actor.is_blocked() {
-                let why = "another waiter than the newest is woken";
-                t.known_difference(Driver::Upstream, why, false);
+                t.known_difference(Driver::Upstream, "another waiter than the newest is woken", false);
                 return;
             }
-            newest.wait_call();
-            newest.answer(&client, &empty());
+            newest.serve(&client);
         }
     }
 });
@@ -260,8 +253,6 @@ case!(lesson_s07_a_waiter_leaves_from_between_others, ["LOOP-6", "lesson S07"], 
 case!(exited_threads_are_not_replaced, ["LOOP-5"], |t| {
     let (manager, client) = (manager_with_pool(t, 1), t.client());
     assert!(serve_one(&manager, &client));
-    let helper = manager.thread();
-    helper.send(|c| c.register_looper());
-    assert_eq!(helper.ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
+    assert_eq!(manager.registered().ioctl(BINDER_THREAD_EXIT, 0i32), Ok(0));
     assert!(!serve_one(&manager, &client), "the limit counts lifetime registrations");
 });

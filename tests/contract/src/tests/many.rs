@@ -20,30 +20,21 @@ fn start_clients(t: &Stage, processes: u64, threads: usize, calls: usize, larges
     (0..processes).map(|seed| start_client(t, &work(seed))).collect()
 }
 
-case!(clients_of_one_server, ["TXN-21", "LOOP-6", "WR-11"], |t| {
-    let server = start_server(t, 4);
-    all_well(start_clients(t, 6, 1, 100, 2000));
+/// A server with so many threads more serves the calls of so many processes.
+fn serve(t: &Stage, pool: u32, processes: u64, threads: usize, calls: usize, largest: usize) {
+    let server = start_server(t, pool);
+    all_well(start_clients(t, processes, threads, calls, largest));
     end(server);
-});
+}
 
-case!(threads_of_one_client, ["TXN-21", "TXN-13"], |t| {
-    let server = start_server(t, 6);
-    all_well(start_clients(t, 1, 6, 100, 2000));
-    end(server);
-});
+case!(clients_of_one_server, ["TXN-21", "LOOP-6", "WR-11"], |t| serve(t, 4, 6, 1, 100, 2000));
 
-case!(pool_grows_on_demand, ["LOOP-5", "LOOP-3"], |t| {
-    // One thread to begin with; the driver requests the others.
-    let server = start_server(t, 1);
-    all_well(start_clients(t, 4, 2, 50, 100));
-    end(server);
-});
+case!(threads_of_one_client, ["TXN-21", "TXN-13"], |t| serve(t, 6, 1, 6, 100, 2000));
 
-case!(large_replies_to_many, ["ALLOC-1", "ALLOC-4"], |t| {
-    let server = start_server(t, 4);
-    all_well(start_clients(t, 4, 1, 30, 60_000));
-    end(server);
-});
+// One thread to begin with; the driver requests the others.
+case!(pool_grows_on_demand, ["LOOP-5", "LOOP-3"], |t| serve(t, 1, 4, 2, 50, 100));
+
+case!(large_replies_to_many, ["ALLOC-1", "ALLOC-4"], |t| serve(t, 4, 4, 1, 30, 60_000));
 
 case!(server_dies_under_load, ["REL-2", "TREL-1"], |t| {
     let mut server = start_server(t, 3);

@@ -2,11 +2,9 @@
 //! Messages in the kernel's log that user space causes: a few, only if asked for, never a flood.
 
 use super::context::manager_with_a_known_node;
-use super::limits::Limit;
 use super::*;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::SeekFrom;
 use std::os::unix::fs::OpenOptionsExt;
-use zerocopy::IntoBytes;
 
 /// The mask's default: user errors, failed and dead transactions.
 const DEFAULT: u32 = 7;
@@ -20,7 +18,7 @@ fn mask_of(driver: Driver) -> Limit {
 }
 
 /// The kernel's log from now on.
-pub(super) struct Log(std::fs::File);
+pub(super) struct Log(File);
 
 impl Log {
     pub(super) fn open() -> Self {
@@ -77,11 +75,7 @@ impl Log {
 
     /// Repeats it until a certain line comes. The C driver prints several messages about one error,
     /// and limits each kind by itself: one kind may have room while another has none.
-    pub(super) fn lines_until(
-        &mut self,
-        mut what: impl FnMut(),
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Vec<String> {
+    pub fn lines_until(&mut self, mut what: impl FnMut(), is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let deadline = Instant::now() + 2 * WINDOW;
         let mut lines = Vec::new();
         loop {
@@ -114,7 +108,6 @@ fn misuse(port: &Port) {
 }
 
 case!(mask_is_a_parameter, ["PARAM-3"], |t| {
-    use std::os::unix::fs::PermissionsExt;
     let mask = mask_of(t.driver);
     let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
     assert_eq!(mode & 0o777, 0o644);
@@ -231,7 +224,6 @@ case!(lesson_r24_a_flood_is_cut, ["PARAM-3"], |t| {
 });
 
 case!(mask_of_spaces_is_a_parameter, ["PARAM-4"], |t| {
-    use std::os::unix::fs::PermissionsExt;
     let mask = Limit::of(t.driver.parameter("alloc_debug_mask"));
     let mode = std::fs::metadata(&mask.file).expect("the parameter").permissions().mode();
     assert_eq!((mode & 0o777, mask.get().as_str()), (0o644, "1"));
@@ -250,8 +242,7 @@ case!(lack_of_space_is_logged_if_asked_for, ["PARAM-4", "ALLOC-3"], pair, |t, (_
         (mask_of(t.driver), Limit::of(t.driver.parameter("alloc_debug_mask")), Log::open());
     general.change(0);
     spaces.change(1);
-    let lines = log.lines_of(|| too_large(&client));
-    assert_ne!(lines, [""; 0], "nothing is logged");
+    assert_ne!(log.lines_of(|| too_large(&client)), [""; 0], "nothing is logged");
     spaces.change(0);
     too_large(&client);
     assert_eq!(log.new_lines(), [""; 0], "logged without its bit of the mask");
@@ -354,8 +345,7 @@ fn ask(port: &Port) {
 }
 
 fn start_misuse(port: &Port) {
-    let commands = stream(|c| c.free_buffer(0xdead_0000));
-    port.start_raw(WriteReadOp::of(&commands));
+    port.start_raw(WriteReadOp::of(&stream(|c| c.free_buffer(0xdead_0000))));
 }
 
 fn stops_on_user_error(t: &Stage) -> Option<Limit> {
@@ -364,7 +354,6 @@ fn stops_on_user_error(t: &Stage) -> Option<Limit> {
 }
 
 case!(user_errors_stop_everybody, ["PARAM-5"], |t| {
-    use std::os::unix::fs::PermissionsExt;
     let (port, other) = (t.client(), t.client());
     let Some(stop) = stops_on_user_error(t) else { return };
     let mode = std::fs::metadata(&stop.file).expect("the parameter").permissions().mode();
@@ -420,8 +409,7 @@ case!(what_is_no_user_error_stops_nobody, ["PARAM-5"], pair, |t, (manager, clien
     client.refused(&client.place(0, 0, &empty()));
     assert_eq!(stop.get(), "1");
     // Also an error in the middle of a call.
-    let data = client.place(super::NO_HANDLE, 0, &empty());
-    client.start(Commands::new().transaction(&data));
+    client.start(Commands::new().transaction(&client.place(super::NO_HANDLE, 0, &empty())));
     client.actor.expect_blocked();
     assert_eq!(stop.get(), "2");
     stop.change(0);
@@ -457,8 +445,7 @@ case!(answer_that_nobody_waits_for_stops_everybody, ["PARAM-5", "NODE-8"], |t| {
     let Some(stop) = stops_on_user_error(t) else { return };
     for code in [codes::BC_ACQUIRE_DONE, codes::BC_INCREFS_DONE] {
         stop.change(1);
-        let commands = stream(|c| c.command(code, &[0x10u64, 0x20]));
-        owner.start_raw(WriteReadOp::of(&commands));
+        owner.start_raw(WriteReadOp::of(&stream(|c| c.command(code, &[0x10u64, 0x20]))));
         expect_stop(&stop, &owner);
         assert_eq!(owner.finish_raw().errno, Errno::from_raw(0));
     }
@@ -483,8 +470,7 @@ case!(wrong_question_about_a_handle_stops_everybody, ["PARAM-5"], Stage::manager
 case!(malformed_commands_stop_nobody, ["PARAM-5", "WR-3"], Stage::client, |t, port| {
     let Some(stop) = stops_on_user_error(t) else { return };
     stop.change(1);
-    let commands = stream(|c| c.command(0x1234, &[0u8; 0]));
-    assert_eq!(port.try_write(&commands).errno, Errno::EINVAL);
+    assert_eq!(port.try_write(&stream(|c| c.command(0x1234, &[0u8; 0]))).errno, Errno::EINVAL);
     let (write_buffer, write_size) = (Some(BAD_ADDRESS), Some(4));
     let outcome = port.raw(WriteReadOp { write_buffer, write_size, ..Default::default() });
     assert_eq!((outcome.errno, stop.get().as_str()), (Errno::EFAULT, "1"));

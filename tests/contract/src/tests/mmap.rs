@@ -2,7 +2,6 @@
 //! The space that incoming transactions land in: who may map it, how, and what its end means.
 
 use super::*;
-use nix::sys::mman::{MapFlags, ProtFlags};
 
 const READ: ProtFlags = ProtFlags::PROT_READ;
 

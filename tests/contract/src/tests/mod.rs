@@ -2,32 +2,47 @@
 //! The tests, one module a group, and the helpers that several groups need.
 
 use crate::actor::{patience, Actor};
-use crate::bystander::{needs_two_cpus, on_all_cpus};
+use crate::agent::with_a_failure;
+use crate::bystander::{counted, needs_two_cpus, on_all_cpus, Count};
 use crate::freezer::{kill_and_wait, Freezer, LONG};
-use crate::logs::{only, until, Logs};
+use crate::linger::Lingering;
+use crate::logs::{only, until, Debugfs, Logs};
+use crate::netlink::{binder_family, Listener};
 use crate::ops::{Answer, Op, WriteReadOp};
-use crate::pages::page;
+use crate::pages::{page, pages_of};
 use crate::port::{
-    bytes, call_of, empty, finish, give_in_a_call, introduce, introduce_counted, object, parcel_of, stream,
-    Port, ROOM,
+    bytes, call_of, empty, finish, give_in_a_call, give_in_a_reply, introduce, introduce_counted, object,
+    parcel_of, stream, Port, ROOM,
 };
-use crate::sg::SgParcel;
+use crate::scheduling::{pin, Fifo, Nice};
+use crate::sg::{file_object, SgParcel};
+use crate::shrinker::Shrinker;
 use crate::stage::{Stage, SPACE};
 use crate::suite::Driver;
-use crate::{case, child};
+use crate::userfault::Absent;
+use crate::{case, child, kernel_namespaces};
 use binder_sys::codes::{BR_DEAD_REPLY, BR_FAILED_REPLY, BR_OK};
+use binder_sys::fs::{add_device, mount_at};
 use binder_sys::ioctl::*;
+use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 use binder_sys::*;
+use limits::Limit;
+use nested::couple;
 use nix::errno::Errno;
-use nix::mount::{mount, MsFlags};
-use nix::sched::CloneFlags;
+use nix::mount::{mount, umount, MsFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::mman::{MapFlags, ProtFlags};
 use nix::sys::signal::{kill, Signal};
-use nix::sys::wait::{waitpid, WaitStatus};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::io::{Read, Seek};
+use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
 
 mod attributes;
 mod authority;
@@ -127,6 +142,12 @@ pub const TWO_CPUS: &[&str] = &[
     "unload::",
 ];
 
+/// Needs two CPUs; puts the conductor on the second.
+fn on_the_second_cpu(t: &Stage) {
+    needs_two_cpus(t);
+    pin(Pid::from_raw(0), 1);
+}
+
 /// The manager of a context, and a client.
 fn pair(t: &Stage) -> (Port, Port) {
     (t.manager(), t.client())
@@ -186,6 +207,12 @@ fn leave_refusal(port: &Port) {
     assert_eq!(port.try_write(&commands).write_consumed as usize, commands.len());
 }
 
+/// Serves a call and has the caller take the reply; the call's buffer stays.
+#[track_caller]
+fn answer(server: &Port, client: &Port) {
+    client.free(&server.answer(client, &empty()));
+}
+
 /// Has a thread leave the driver.
 #[track_caller]
 fn exit(port: &Port) {
@@ -204,6 +231,16 @@ fn end(pid: Pid) {
     waitpid(pid, None).expect("wait");
 }
 
+/// A child of the test that is killed at the end of the scope.
+struct Killed(Pid);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = kill(self.0, Signal::SIGKILL);
+        let _ = waitpid(self.0, None);
+    }
+}
+
 /// Waits until all children have ended well.
 fn all_well(children: Vec<Pid>) {
     for pid in children {
@@ -214,6 +251,11 @@ fn all_well(children: Vec<Pid>) {
 /// What a holder reads of a freeze link.
 fn notification(cookie: u64, is_frozen: u32) -> Return {
     Return::FrozenBinder(BinderFrozenStateInfo { cookie, is_frozen, reserved: 0 })
+}
+
+/// The last that a holder reads of a freeze link.
+fn cleared(cookie: u64) -> Return {
+    Return::ClearFreezeNotificationDone(cookie)
 }
 
 /// Bytes that differ from their neighbours and from those of another seed.
@@ -233,6 +275,11 @@ pub fn dead(errno: Errno) -> (u32, i32) {
 
 /// The extended error when there was none.
 pub const NO_ERROR: (u32, i32) = (BR_OK, 0);
+
+/// Returns whether the guest's command line has these words.
+fn booted_with(words: &str) -> bool {
+    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(words)
+}
 
 /// A handle that nobody has.
 pub const NO_HANDLE: u32 = 4711;

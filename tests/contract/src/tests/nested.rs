@@ -37,21 +37,17 @@ case!(completion_comes_before_the_call_back, ["TXN-18", "TXN-11"], |t| {
 });
 
 case!(chain_of_three, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
-    let first = a.call(&b, on_b, 1, &bytes(b"1"));
-    assert_eq!(first.sender_pid, a.actor.pid());
-    let second = b.call(&manager, 0, 2, &bytes(b"2"));
-    assert_eq!(second.sender_pid, b.actor.pid());
+    assert_eq!(a.call(&b, on_b, 1, &bytes(b"1")).sender_pid, a.actor.pid());
+    assert_eq!(b.call(&manager, 0, 2, &bytes(b"2")).sender_pid, b.actor.pid());
     assert_eq!(b.data(&manager.answer(&b, &bytes(b"3"))), b"3");
     assert_eq!(a.data(&b.answer(&a, &bytes(b"4"))), b"4");
 });
 
 case!(call_back_along_a_chain, ["TXN-11"], couple, |t, (manager, a, b, on_b, _)| {
     // a calls b, b calls the manager, the manager calls a: that is the thread which waits for b.
-    let node = FlatBinderObject::binder(0xa0, 0xa1);
-    let on_a = give_in_a_call(&manager, &a, node);
+    let on_a = give_in_a_call(&manager, &a, FlatBinderObject::binder(0xa0, 0xa1));
 
-    let idle = a.looper();
-    idle.park();
+    let idle = a.parked_looper();
     a.call(&b, on_b, 1, &empty());
     b.call(&manager, 0, 2, &empty());
     let innermost = manager.call(&a, on_a, 3, &empty());
@@ -72,9 +68,7 @@ case!(deep_recursion, ["TXN-11", "TXN-12"], couple, |t, (_manager, a, b, on_b, o
     }
     for level in (0..depth).rev() {
         let (caller, callee) = if level % 2 == 0 { (&a, &b) } else { (&b, &a) };
-        let reply = callee.answer(caller, &bytes(&level.to_ne_bytes()));
-        assert_eq!(caller.data(&reply), level.to_ne_bytes());
-        caller.free(&reply);
+        caller.consume(&callee.answer(caller, &bytes(&level.to_ne_bytes())), level.to_ne_bytes());
     }
 });
 
@@ -154,8 +148,7 @@ case!(failed_reply_to_who_has_a_call_back_unread, ["TXN-25", "TXN-11"], |t| {
     }
     assert_eq!(b.wait_refusal(), Return::DeadReply);
     let unreadable = BinderTransactionData { data_size: 8, buffer: BAD_ADDRESS, ..b.place(0, 0, &empty()) };
-    let commands = stream(|c| c.reply(&unreadable));
-    assert_eq!(b.try_write(&commands).errno, Errno::from_raw(0));
+    assert_eq!(b.try_write(&stream(|c| c.reply(&unreadable))).errno, Errno::from_raw(0));
     assert!(b.drain().contains(&Return::TransactionComplete));
     // a reads of it only after it has replied to the call back.
     let is_told = a.extended_error() == failed(Errno::EFAULT);

@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::cast::{cast, cast_with, node, opened_at, Cast};
-use crate::scheduling::Nice;
 
 /// A node that demands nothing.
 const ANY: u32 = 19;
@@ -213,8 +212,7 @@ case!(waiting_for_a_reply_does_not, ["LOOP-7"], usual, |t, cast| {
 case!(default_is_the_openers, ["OPEN-1", "LOOP-7"], |t| {
     let port = opened_at(t, Nice(4));
     port.actor.set_schedule(Nice(0));
-    let looper = port.looper();
-    looper.park();
+    let looper = port.parked_looper();
     expect(t, &looper, 4);
     assert_eq!(port.actor.schedule(), Nice(0));
     port.park();

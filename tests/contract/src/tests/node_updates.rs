@@ -3,8 +3,6 @@
 
 use super::count_order::{ID, LOST};
 use super::*;
-use crate::bystander::Count;
-use crate::scheduling::{pin, Fifo};
 
 const WEAK: FlatBinderObject = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
 const STRONG: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
@@ -204,17 +202,12 @@ case!(lesson_s20_a_handle_goes_home_while_it_is_released, ["NODE-11", "NODE-7"],
 
 // A node's notifications are queued to a thread that exits, and another thread sends the node
 // during that: it reads them before the completion of its call.
-case!(
-    lesson_s22_sent_while_the_thread_with_the_updates_ends,
-    ["NODE-7", "TREL-2"],
-    needs_two_cpus,
-    |t, ()| {
-        pin(Pid::from_raw(0), 1);
-        // Once, unless the first CPU is given to others after all, which are not to starve.
-        let is_held = (0..3).any(|_| send_while_the_thread_with_the_updates_ends(t));
-        t.ours_always("a thread that ends is not to keep its CPU", is_held);
-    }
-);
+case!(lesson_s22_sent_while_the_thread_with_the_updates_ends, ["NODE-7", "TREL-2"], |t| {
+    on_the_second_cpu(t);
+    // Once, unless the first CPU is given to others after all, which are not to starve.
+    let is_held = (0..3).any(|_| send_while_the_thread_with_the_updates_ends(t));
+    t.ours_always("a thread that ends is not to keep its CPU", is_held);
+});
 
 /// Returns whether the exiting thread was still exiting when the other had sent its call. It is
 /// preempted by a caller whose call ends with it: that caller is urgent and keeps the CPU.
@@ -251,8 +244,7 @@ fn send_while_the_thread_with_the_updates_ends(t: &Stage) -> bool {
 
 // A oneway call waits for the one before. When that has ended, the first thread that comes gets it,
 // even though another thread sleeps and has been woken for it.
-case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], needs_two_cpus, |t, ()| {
-    pin(Pid::from_raw(0), 1);
+case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], on_the_second_cpu, |t, ()| {
     let (server, client) = (t.manager(), t.client());
     let sleeper = server.looper();
     let bystander = Actor::new();
@@ -273,9 +265,7 @@ case!(lesson_s25_next_call_is_for_whoever_comes_first, ["TXN-22", "LOOP-6"], nee
     let is_there = server.actor.answered(patience() / 2);
     count.end(&bystander);
     assert!(is_there, "the call was given to a thread that sleeps");
-    let two = server.wait_call();
-    assert_eq!(server.data(&two), b"two");
-    server.free(&two);
+    server.consume(&server.wait_call(), b"two");
     // Woken for nothing, it sleeps on.
     sleeper.actor.expect_blocked();
     tell(&client, &bytes(b"six"));
@@ -288,8 +278,7 @@ case!(lesson_s25_work_is_for_another_if_there_is_no_room, ["WR-8", "LOOP-6"], |t
     let cookie = 7;
     let handle = introduce(&manager, &owner, STRONG, &holder);
     holder.send(|c| c.request_death(handle, cookie));
-    let other = holder.looper();
-    other.park();
+    let other = holder.parked_looper();
     // The last to fall asleep is the first to be woken.
     holder.start_raw(WriteReadOp { room: 4, ..Default::default() });
     holder.actor.expect_blocked();

@@ -22,8 +22,7 @@ case!(strong_object_is_announced, ["NODE-6", "NODE-7"], manager_and_server, |t, 
 });
 
 case!(weak_object_is_announced_weakly, ["NODE-6", "NODE-7"], manager_and_server, |t, (manager, owner)| {
-    let node = FlatBinderObject::weak_binder(ID.ptr, ID.cookie);
-    let call = owner.call(&manager, 0, 0, &object(node));
+    let call = owner.call(&manager, 0, 0, &object(FlatBinderObject::weak_binder(ID.ptr, ID.cookie)));
     assert_eq!(manager.object(&call).kind, ObjectType::WEAK_HANDLE);
     manager.answer(&owner, &empty());
     assert_eq!(owner.passed(), [Return::Increfs(ID), Return::TransactionComplete]);
@@ -50,13 +49,9 @@ case!(announced_once, ["NODE-6"], manager_and_server, |t, (manager, owner)| {
     }
 });
 
-fn answer(owner: &Port) {
-    owner.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
-}
-
 case!(let_go_when_the_buffer_is_freed, ["NODE-6", "OBJ-11"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
-    answer(&owner);
+    owner.confirm(ID);
     assert_eq!(owner.drain(), []);
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
@@ -68,13 +63,13 @@ case!(held_while_the_announcement_is_unanswered, ["NODE-6", "NODE-8"], |t| {
     let (call, _, _) = give(&owner, &manager, NODE);
     manager.free(&call);
     assert_eq!(owner.drain(), [], "the owner may still be taking its count");
-    answer(&owner);
+    owner.confirm(ID);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
 case!(held_by_the_holders_count, ["NODE-5", "OBJ-11"], manager_and_server, |t, (manager, owner)| {
     let (call, handle, _) = give(&owner, &manager, NODE);
-    answer(&owner);
+    owner.confirm(ID);
     manager.send(|c| c.acquire(handle).acquire(handle));
     manager.free(&call);
     manager.send(|c| c.release(handle));
@@ -97,7 +92,7 @@ case!(weak_turns_strong, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager
 #[track_caller]
 fn weakened(manager: &Port, owner: &Port) -> u32 {
     let (call, handle, _) = give(owner, manager, NODE);
-    answer(owner);
+    owner.confirm(ID);
     manager.send(|c| c.increfs(handle));
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID)]);
@@ -126,7 +121,7 @@ case!(another_cookie_is_refused, ["NODE-1"], manager_and_server, |t, (manager, o
 
 case!(cookie_can_change_with_a_new_life, ["NODE-1"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
-    answer(&owner);
+    owner.confirm(ID);
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
     let new = BinderPtrCookie { ptr: ID.ptr, cookie: 0x789 };
@@ -136,7 +131,7 @@ case!(cookie_can_change_with_a_new_life, ["NODE-1"], manager_and_server, |t, (ma
 
 case!(two_holders, ["NODE-5", "NODE-2"], trio, |t, (manager, owner, holder)| {
     let (call, _, _) = give(&owner, &manager, NODE);
-    answer(&owner);
+    owner.confirm(ID);
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
     manager.free(&call);
@@ -148,7 +143,7 @@ case!(two_holders, ["NODE-5", "NODE-2"], trio, |t, (manager, owner, holder)| {
 case!(holders_death_lets_go, ["NODE-10", "REL-2"], trio, |t, (manager, owner, holder)| {
     introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
-    answer(&owner);
+    owner.confirm(ID);
     holder.start_read();
     holder.kill();
     owner.wait_for(Return::Decrefs(ID));
@@ -165,7 +160,7 @@ case!(answers_that_fit_nothing_are_ignored, ["NODE-8"], manager_and_server, |t, 
     });
     manager.free(&call);
     assert_eq!(owner.drain(), [], "the true answers are still missing");
-    answer(&owner);
+    owner.confirm(ID);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
 
@@ -186,12 +181,11 @@ case!(wrong_answers_place_a_release, ["NODE-7", "NODE-8"], manager_and_server, |
 
 case!(answers_cannot_be_given_twice, ["NODE-8"], manager_and_server, |t, (manager, owner)| {
     let (call, _, _) = give(&owner, &manager, NODE);
-    answer(&owner);
-    answer(&owner);
-    answer(&owner);
+    owner.confirm(ID);
+    owner.confirm(ID);
+    owner.confirm(ID);
     assert_eq!(owner.drain(), [], "the holder's count is not the owner's to give");
-    let call_back = manager.object(&call).handle();
-    manager.round_trip(call_back, &owner, &empty(), &empty());
+    manager.round_trip(manager.object(&call).handle(), &owner, &empty(), &empty());
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID), Return::Decrefs(ID)]);
 });
@@ -211,7 +205,7 @@ case!(debug_info_tells_what_the_owner_was_told, ["IOCTL-GET_NODE_DEBUG_INFO", "N
     manager.send(|c| c.increfs(handle));
     manager.answer(&owner, &empty());
     assert_eq!(owner.node_debug_info(0), told(1, 1));
-    answer(&owner);
+    owner.confirm(ID);
     manager.free(&call);
     assert_eq!(owner.drain(), [Return::Release(ID)]);
     assert_eq!(owner.node_debug_info(0), told(0, 1));
@@ -220,7 +214,7 @@ case!(debug_info_tells_what_the_owner_was_told, ["IOCTL-GET_NODE_DEBUG_INFO", "N
 case!(call_in_progress_holds_the_node, ["TXN-8"], trio, |t, (manager, owner, holder)| {
     let handle = introduce(&manager, &owner, NODE, &holder);
     owner.ignore_passed();
-    answer(&owner);
+    owner.confirm(ID);
     holder.send(|c| c.transaction(&holder.place(handle, 0, &empty())).release(handle));
     let call = owner.wait_call();
     assert!(!owner.passed().iter().any(|i| matches!(i, Return::Release(_))), "the call needs the object");
@@ -235,8 +229,7 @@ case!(call_in_progress_holds_the_node, ["TXN-8"], trio, |t, (manager, owner, hol
 case!(undelivered_object_goes_with_its_target, ["REL-2", "OBJ-13"], |t| {
     let (manager, owner) = (t.manager(), t.server());
     owner.start_blocking_call(0, 0, &object(NODE));
-    manager.kill();
-    assert_eq!(owner.wait_refusal(), Return::DeadReply);
+    manager.kill_serving(&owner);
     // The announcement may have been read already or not; in the end the node is gone.
     owner.expect_forgotten();
 });

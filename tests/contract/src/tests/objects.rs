@@ -2,14 +2,12 @@
 //! Objects in a transaction: how the driver finds them among the bytes, and what it refuses.
 
 use super::*;
-use zerocopy::IntoBytes;
 
 case!(bytes_between_are_verbatim, ["OBJ-1"], pair, |t, (server, client)| {
     let mut parcel = bytes(&pattern(20, 1));
     parcel.object(&FlatBinderObject::binder(0x10, 0)).bytes(&pattern(36, 2));
     parcel.object(&FlatBinderObject::binder(0x20, 0)).bytes(&pattern(5, 3));
-    let call = client.call(&server, 0, 0, &parcel);
-    let data = server.data(&call);
+    let data = server.data(&client.call(&server, 0, 0, &parcel));
     assert_eq!(data.len(), parcel.data.len());
     assert_eq!(data[..20], pattern(20, 1));
     assert_eq!(data[44..80], pattern(36, 2));
@@ -23,8 +21,7 @@ case!(offsets_arrive, ["OBJ-1", "TXN-29", "ABI-3"], pair, |t, (server, client)| 
     parcel.object(&FlatBinderObject::weak_binder(0x20, 0));
     let call = client.call(&server, 0, 0, &parcel);
     assert_eq!(call.offsets_size, 16);
-    let offsets = server.memory(call.offsets, 16);
-    assert_eq!(offsets, [12u64, 40].as_bytes());
+    assert_eq!(server.memory(call.offsets, 16), [12u64, 40].as_bytes());
     server.answer(&client, &empty());
 });
 
@@ -228,8 +225,7 @@ case!(reply_carries_objects, ["OBJ-1"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     let mut parcel = bytes(b"before12");
     parcel.object(&FlatBinderObject::binder(0x51, 0x52));
-    let reply = server.answer(&client, &parcel);
-    let handle = client.keep_handle(&reply);
+    let handle = client.keep_handle(&server.answer(&client, &parcel));
     let call = client.call(&server, handle, 9, &empty());
     assert_eq!((call.target, call.cookie, call.code), (0x51, 0x52, 9));
     server.answer(&client, &empty());

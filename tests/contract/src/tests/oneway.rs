@@ -10,7 +10,7 @@ fn tell(client: &Port, handle: u32, data: &[u8]) {
     client.tell(handle, 0, &bytes(data));
 }
 
-fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
+pub(super) fn oneway(client: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
     client.place_oneway(handle, 0, &bytes(data))
 }
 
@@ -92,8 +92,7 @@ case!(calls_overtake, ["TXN-22"], pair, |t, (server, client)| {
 
 case!(not_routed_to_a_waiting_thread, ["TXN-11"], pair, |t, (server, client)| {
     let call = client.call(&server, 0, 0, &object(FlatBinderObject::binder(0x10, 0)));
-    let back = server.object(&call).handle();
-    tell(&server, back, b"for the pool");
+    tell(&server, server.object(&call).handle(), b"for the pool");
     assert!(client.actor.is_blocked(), "it waits for its reply alone");
     server.answer(&client, &empty());
     client.enter_looper();
@@ -113,8 +112,7 @@ case!(pays_until_it_is_freed, ["ALLOC-3"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     tell(&client, 0, &pattern(page() / 2, 1));
     tell(&client, 0, &pattern(page() / 2, 2));
-    let third = oneway(&client, 0, &pattern(8, 3));
-    assert_eq!(client.failure(&third), failed(Errno::ENOSPC));
+    assert_eq!(client.failure(&oneway(&client, 0, &pattern(8, 3))), failed(Errno::ENOSPC));
     server.free(&hear(&server, &pattern(page() / 2, 1)));
     tell(&client, 0, &pattern(8, 3));
     server.free(&hear(&server, &pattern(page() / 2, 2)));
@@ -133,8 +131,7 @@ case!(ends_with_its_receiver, ["REL-2", "TXN-22"], pair, |t, (server, client)| {
     for _ in 0..10 {
         tell(&client, 0, &pattern(500, 1));
     }
-    let call = hear(&server, &pattern(500, 1));
-    assert_eq!(call.data_size, 500);
+    assert_eq!(hear(&server, &pattern(500, 1)).data_size, 500);
     server.kill();
     assert_eq!(client.refused(&oneway(&client, 0, b"late")), Return::DeadReply);
 });

@@ -6,14 +6,9 @@ use super::binderfs::{names, options_of, remount, set};
 use super::*;
 use crate::actor::CloneArguments;
 use crate::containers::{self, as_user};
-use binder_sys::fs::add_device;
 use binder_sys::mounting::{Mounting, Refusal};
-use nix::mount::umount;
-use nix::sched::CloneFlags;
-use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::ForkResult;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// Options by name.
 pub(super) type Named<'a> = &'a [(&'a str, &'a str)];
@@ -320,8 +315,7 @@ case!(users_who_do_not_exist_in_the_namespace, ["BFS-2", "BFS-4"], |t| {
         make(path, &[("uid", "65535"), ("gid", "1")]).expect("the last one that is mapped");
         assert_eq!(stat(&path.join("binder")), (0o600, 65535, 1));
         assert!(options_of(path).ends_with(",uid=65535,gid=1"), "as it is called here: {}", options_of(path));
-        let refusal = change(path, &[("uid", "65536")]).expect_err("remount");
-        assert_eq!(refusal.errno, Errno::EINVAL);
+        assert_eq!(change(path, &[("uid", "65536")]).expect_err("remount").errno, Errno::EINVAL);
         change(path, &[("uid", "65534")]).expect("remount");
         add_device(path, "later").expect("root may");
         assert_eq!(stat(&path.join("later")), (0o600, 65534, 1));

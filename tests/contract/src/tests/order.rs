@@ -2,20 +2,13 @@
 //! The order of returns on which client libraries rely, for each pair of returns of a thread, also
 //! when somebody dies in between. `docs/ordering.md` lists the pairs.
 
-use super::nested::couple;
+use super::oneway::oneway;
 use super::*;
-use binder_sys::Return::{
-    Acquire, ClearDeathNotificationDone as ClearDone, DeadBinder, DeadReply, Decrefs, Increfs, Release,
-    TransactionComplete as Complete,
-};
+use binder_sys::Return::{Acquire, DeadReply, Decrefs, Increfs, Release, TransactionComplete as Complete};
 
 const ID: BinderPtrCookie = BinderPtrCookie { ptr: 0x10, cookie: 0x20 };
 const NODE: FlatBinderObject = FlatBinderObject::binder(ID.ptr, ID.cookie);
 const COOKIE: u64 = 0x55;
-
-fn oneway_data(from: &Port, handle: u32, data: &[u8]) -> BinderTransactionData {
-    from.place_oneway(handle, 0, &bytes(data))
-}
 
 case!(noop_or_spawn_before_all, ["WR-6", "WR-10"], |t| {
     for threads in [0, 1u32] {
@@ -95,9 +88,8 @@ case!(replys_counts_before_its_completion, ["NODE-7", "TXN-17"], pair, |t, (serv
     client.round_trip(0, &server, &empty(), &empty());
     client.call(&server, 0, 0, &empty());
     server.send(|c| c.reply(&server.place(0, 0, &object(NODE))));
-    let told = server.drain();
-    assert_eq!(told, [Increfs(ID), Acquire(ID), Complete]);
-    server.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
+    assert_eq!(server.drain(), [Increfs(ID), Acquire(ID), Complete]);
+    server.confirm(ID);
     client.kill();
     server.wait_for(Release(ID));
     server.wait_for(Decrefs(ID));
@@ -147,22 +139,20 @@ case!(frozen_before_its_clear, ["FRZN-4"], manager_and_server, |t, (server, clie
     assert_eq!(client.read_once(), [notification(COOKIE, 0)]);
     assert_eq!(freezer.freeze(0), Ok(()));
     client.send(|c| c.clear_freeze(0, COOKIE));
-    server.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &server);
     assert_eq!(client.drain(), [], "the clear waits until the death is confirmed");
     client.send(|c| c.freeze_done(COOKIE));
-    assert_eq!(client.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
+    assert_eq!(client.drain(), [cleared(COOKIE)]);
 });
 
 case!(last_frozen_before_the_death, ["FRZN-2", "DN-2", "FRZ-7"], |t| {
-    let (server, client) = manager_and_server(t);
+    let (server, client) = (t.manager(), t.server());
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, 1).request_freeze(0, COOKIE));
     assert_eq!(client.read_once(), [notification(COOKIE, 0)]);
     client.send(|c| c.freeze_done(COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
-    server.kill();
-    freezer.wait_released(t);
+    kill_and_wait(t, &server);
     assert_eq!(client.drain(), [notification(COOKIE, 1), DeadBinder(1)]);
 });
 
@@ -172,31 +162,27 @@ case!(oneway_calls_in_order_when_the_sender_dies, ["TXN-22"], pair, |t, (server,
     }
     let first = server.wait_call();
     client.kill();
-    assert_eq!(server.data(&first), b"1");
-    server.free(&first);
+    server.consume(&first, b"1");
     for word in [b"2", b"3"] {
-        let call = server.wait_call();
-        assert_eq!(server.data(&call), word);
-        server.free(&call);
+        server.consume(&server.wait_call(), word);
     }
 });
 
 case!(oneway_completions_in_order, ["TXN-16"], freezable_pair, |t, (server, client, freezer)| {
-    client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
+    client.send(|c| c.transaction(&oneway(&client, 0, b"1")));
     assert_eq!(server.wait_call().data_size, 1);
     assert_eq!(freezer.freeze(0), Ok(()));
-    client.send(|c| c.transaction(&oneway_data(&client, 0, b"2")));
-    server.kill();
-    freezer.wait_released(t);
-    client.try_write(&stream(|c| c.transaction(&oneway_data(&client, 0, b"3"))));
+    client.send(|c| c.transaction(&oneway(&client, 0, b"2")));
+    kill_and_wait(t, &server);
+    client.try_write(&stream(|c| c.transaction(&oneway(&client, 0, b"3"))));
     assert_eq!(client.drain(), [Complete, Return::TransactionPendingFrozen, DeadReply]);
 });
 
 case!(refused_oneway_in_its_place, ["TXN-16", "TXN-20"], pair, |t, (server, client)| {
-    client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
+    client.send(|c| c.transaction(&oneway(&client, 0, b"1")));
     let mut commands = Commands::new();
-    commands.transaction(&oneway_data(&client, super::NO_HANDLE, b"2"));
-    commands.transaction(&oneway_data(&client, 0, b"3"));
+    commands.transaction(&oneway(&client, super::NO_HANDLE, b"2"));
+    commands.transaction(&oneway(&client, 0, b"3"));
     let outcome = client.try_write(&commands);
     assert_eq!(outcome.write_consumed, 68, "what is behind it waits until it has been read");
     assert_eq!(client.drain(), [Complete, Return::FailedReply]);
@@ -221,7 +207,7 @@ case!(oneway_call_before_the_release_of_its_node, ["TXN-8", "NODE-6", "TXN-22"],
     let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce_counted(&manager, &owner, NODE, &holder);
     for word in [b"1", b"2"] {
-        holder.send(|c| c.transaction(&oneway_data(&holder, handle, word)));
+        holder.send(|c| c.transaction(&oneway(&holder, handle, word)));
     }
     kill_and_wait(t, &holder);
     for word in [b"1", b"2"] {
@@ -247,7 +233,7 @@ case!(next_oneway_call_before_the_objects_of_the_last, ["TXN-22", "NODE-6"], |t|
     let (owner, holder, [to, sent]) = holder_of_two(t, FlatBinderObject::binder(other.ptr, other.cookie));
     let parcel = object(FlatBinderObject::strong_handle(sent));
     holder.send(|c| c.transaction(&holder.place_oneway(to, 0, &parcel)));
-    holder.send(|c| c.transaction(&oneway_data(&holder, to, b"2")).release(sent));
+    holder.send(|c| c.transaction(&oneway(&holder, to, b"2")).release(sent));
     let call = owner.wait_call();
     assert_eq!(owner.drain(), []);
     owner.free(&call);
@@ -305,13 +291,11 @@ case!(release_of_a_called_node_before_a_later_call, ["NODE-7", "TXN-8"], |t| {
 
 // The sender of its own node reads `BR_ACQUIRE` before any call of it, whichever process dies.
 case!(acquire_before_the_call, ["NODE-6", "NODE-11"], manager_and_server, |t, (manager, owner)| {
-    owner.send(|c| c.transaction(&oneway_data(&owner, 0, b"")));
+    owner.send(|c| c.transaction(&oneway(&owner, 0, b"")));
     manager.free(&manager.wait_call());
-    let parcel = object(NODE);
-    let call = owner.send_call_to(&manager, 0, 0, &parcel);
+    let call = owner.send_call_to(&manager, 0, 0, &object(NODE));
     let handle = manager.object(&call).handle();
-    manager
-        .send(|c| c.transaction(&oneway_data(&manager, handle, b"x")).reply(&manager.place(0, 0, &empty())));
+    manager.send(|c| c.transaction(&oneway(&manager, handle, b"x")).reply(&manager.place(0, 0, &empty())));
     manager.kill();
     let told = owner.drain();
     let place = |wanted: fn(&Return) -> bool| told.iter().position(wanted);
@@ -334,14 +318,11 @@ case!(deaths_in_order_of_request_of_the_dead, ["DN-1"], |t| {
     assert_eq!(holder.drain(), [2, 0, 1].map(DeadBinder));
 });
 
-case!(pending_completion_before_the_death, ["TXN-16", "DN-2"], |t| {
-    let (server, client) = (t.manager(), t.server());
+case!(pending_completion_before_the_death, ["TXN-16", "DN-2"], manager_and_server, |t, (server, client)| {
     let freezer = Freezer::of(t, &server);
     client.send(|c| c.acquire(0).request_death(0, COOKIE));
     assert_eq!(freezer.freeze(0), Ok(()));
-    client.send(|c| c.transaction(&oneway_data(&client, 0, b"1")));
-    server.kill();
-    freezer.wait_released(t);
-    let told = client.drain();
-    assert_eq!(told, [Return::TransactionPendingFrozen, DeadBinder(COOKIE)]);
+    client.send(|c| c.transaction(&oneway(&client, 0, b"1")));
+    kill_and_wait(t, &server);
+    assert_eq!(client.drain(), [Return::TransactionPendingFrozen, DeadBinder(COOKIE)]);
 });

@@ -6,11 +6,9 @@ use super::binderfs::names;
 use super::options::stat;
 use super::*;
 use crate::containers::{self, as_user, become_user};
-use binder_sys::fs::{add_device, mount_at};
 use nix::fcntl::OFlag;
-use std::fs::{set_permissions, Permissions};
+use std::fs::set_permissions;
 use std::io::Result;
-use std::os::unix::fs::{chown, PermissionsExt};
 
 const USER: u32 = 1000;
 

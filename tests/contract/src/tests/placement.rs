@@ -7,7 +7,7 @@
 //! it moves only if CPU 1 is busy at that moment: in some rounds of a busy guest.
 
 use super::*;
-use crate::scheduling::{allow, pin};
+use crate::scheduling::allow;
 
 const ROUNDS: usize = 16;
 /// More moves are not by chance.
@@ -52,13 +52,8 @@ fn moves(t: &Stage, call: impl Fn(&Port)) -> usize {
     (0..ROUNDS).filter(|_| is_moved()).count()
 }
 
-/// Returns whether the guest's command line has the module's parameter with this value.
-fn has_parameter(value: &str) -> bool {
-    std::fs::read_to_string("/proc/cmdline").expect("the command line").contains(value)
-}
-
 case!(caller_who_waits_keeps_its_cpu_if_so_wished, ["LOOP-6"], |t| {
-    t.needs("the module parameter handoff=0", has_parameter("handoff=0"));
+    t.needs("the module parameter handoff=0", booted_with("handoff=0"));
     needs_the_stage(t);
     let moves = moves(t, |client| client.start_call(0, 0, &empty()));
     assert!(moves <= BY_CHANCE, "woken on the CPU that gets free: {moves} of {ROUNDS}");
@@ -77,16 +72,14 @@ const SYNC: u32 = 0x10;
 
 case!(scheduler_is_told_of_a_caller_who_waits, ["LOOP-6"], pair, |t, (server, client)| {
     let wakeups = Wakeups::of(t, &client);
-    t.needs("the module parameter handoff=1", !has_parameter("handoff="));
+    t.needs("the module parameter handoff=1", !booted_with("handoff="));
     server.park();
     finish(&server, &client, &client.call(&server, 0, 0, &empty()));
-    let of_call = wakeups.flags(t.global_tid(&server));
-    assert_eq!(of_call, [SYNC], "of a caller who waits");
+    assert_eq!(wakeups.flags(t.global_tid(&server)), [SYNC], "of a caller who waits");
     server.park();
     client.send(|c| c.transaction(&client.place_oneway(0, 0, &empty())));
     server.free(&server.wait_call());
-    let of_oneway = wakeups.flags(t.global_tid(&server));
-    assert_eq!(of_oneway, [SYNC, 0], "of a caller who does not");
+    assert_eq!(wakeups.flags(t.global_tid(&server)), [SYNC, 0], "of a caller who does not");
 });
 
 /// The flags of one thread's wakeups. A probe has the flags; the next event names the woken thread.
@@ -184,7 +177,7 @@ case!(freeze_notification, ["LOOP-6", "FRZN-1", "FRZN-4"], needs_the_stage, |t, 
         requests += usize::from(is_moved(&looper, request, notification(COOKIE, 0)));
         looper.send(|c| c.freeze_done(COOKIE));
         let clear = || holder.send(|c| c.clear_freeze(0, COOKIE));
-        clears += usize::from(is_moved(&looper, clear, Return::ClearFreezeNotificationDone(COOKIE)));
+        clears += usize::from(is_moved(&looper, clear, cleared(COOKIE)));
     }
     assert!(clears <= BY_CHANCE && requests <= BY_CHANCE, "{clears} and {requests} of {ROUNDS}");
 });

@@ -28,8 +28,7 @@ case!(block_arrives, ["OBJ-PTR", "OBJ-3", "OBJ-7"], with_parcel, |t, (server, cl
 
 case!(block_arrives_in_a_reply, ["OBJ-PTR"], pair, |t, (server, client)| {
     server.free(&client.call(&server, 0, 0, &empty()));
-    let mut parcel = SgParcel::new();
-    parcel.block(&server.arena, &pattern(100, 2));
+    let (parcel, _) = SgParcel::of(&server.arena, &pattern(100, 2));
     server.reply_sg(&parcel.call(&server));
     let reply = client.wait_reply();
     assert_eq!(client.received_block(&reply, 0), pattern(100, 2));
@@ -38,8 +37,7 @@ case!(block_arrives_in_a_reply, ["OBJ-PTR"], pair, |t, (server, client)| {
 
 case!(block_arrives_oneway, ["OBJ-PTR"], pair, |t, (server, client)| {
     for round in 0..3 {
-        let mut parcel = SgParcel::new();
-        parcel.block(&client.arena, &pattern(100, round));
+        let (parcel, _) = SgParcel::of(&client.arena, &pattern(100, round));
         client.start_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY));
         client.wait_for(Return::TransactionComplete);
     }
@@ -87,8 +85,7 @@ case!(rest_of_the_object_is_kept, ["OBJ-PTR"], pair, |t, (server, client)| {
 
 case!(of_any_length, ["OBJ-PTR", "OBJ-7"], pair, |t, (server, client)| {
     for length in (1..34).chain([4095, 4096, 4097]) {
-        let mut parcel = SgParcel::new();
-        parcel.block(&client.arena, &pattern(length, length));
+        let (mut parcel, _) = SgParcel::of(&client.arena, &pattern(length, length));
         parcel.block(&client.arena, b"the next");
         let call = client.call_sg(&server, &parcel.call(&client));
         assert_eq!(server.received_block(&call, 0), pattern(length, length), "{length}");
@@ -143,8 +140,7 @@ fn expect_block(
 case!(nested, ["OBJ-4", "OBJ-7"], pair, |t, (server, client)| {
     // At the start, in the middle, aligned to four bytes only, at the end.
     for offset in [0, 16, 20, 56] {
-        let mut parcel = SgParcel::new();
-        let outer = parcel.block(&client.arena, &pattern(64, 1));
+        let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(64, 1));
         let inner = parcel.child(&client.arena, &pattern(30, 2), outer, offset);
         let call = client.call_sg(&server, &parcel.call(&client));
         expect_block(&server, &call, outer, 1, &[(offset as usize, inner)]);
@@ -198,8 +194,7 @@ case!(deep, ["OBJ-4"], with_parcel, |t, (server, client, mut parcel)| {
 case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
     const BLOCKS: u64 = 65_600;
     let (server, client) = (t.manager_with(4 << 20), t.client());
-    let mut parcel = SgParcel::new();
-    let mut parent = parcel.block(&client.arena, &pattern(8, 0));
+    let (mut parcel, mut parent) = SgParcel::of(&client.arena, &pattern(8, 0));
     for _ in 1..BLOCKS {
         parent = parcel.child(&client.arena, &pattern(8, 1), parent, 0);
     }
@@ -214,8 +209,7 @@ case!(lesson_s07_as_deep_as_the_space_allows, ["OBJ-4", "lesson S07"], |t| {
 
 case!(side_by_side, ["OBJ-4"], pair, |t, (server, client)| {
     // Pointers without a byte between them, from the first to the last.
-    let mut parcel = SgParcel::new();
-    let outer = parcel.block(&client.arena, &pattern(160, 1));
+    let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(160, 1));
     let children: Vec<(usize, u64)> =
         (0..20).map(|i| (i * 8, parcel.child(&client.arena, &pattern(i, i), outer, i as u64 * 8))).collect();
     let call = client.call_sg(&server, &parcel.call(&client));
@@ -258,8 +252,7 @@ case!(among_nodes, ["OBJ-1", "OBJ-PTR"], with_parcel, |t, (server, client, mut p
 
 case!(more_room_than_needed, ["OBJ-8"], pair, |t, (server, client)| {
     for room in [16, 64, 8000] {
-        let mut parcel = SgParcel::new();
-        parcel.block(&client.arena, b"sixteen bytes...");
+        let (mut parcel, _) = SgParcel::of(&client.arena, b"sixteen bytes...");
         parcel.room = room;
         let call = client.call_sg(&server, &parcel.call(&client));
         assert_eq!(server.received_block(&call, 0), b"sixteen bytes...");
@@ -272,12 +265,10 @@ case!(more_room_than_needed, ["OBJ-8"], pair, |t, (server, client)| {
 
 case!(room_must_be_whole, ["OBJ-8"], pair, |t, (server, client)| {
     for odd in [1, 2, 4, 7] {
-        let mut parcel = SgParcel::new();
-        parcel.block(&client.arena, &pattern(24, 0));
+        let (mut parcel, _) = SgParcel::of(&client.arena, &pattern(24, 0));
         parcel.room += odd;
         assert_eq!(refused(&client, &parcel), EINVAL, "{odd}");
-        let bare = SgParcel { room: odd, ..SgParcel::new() };
-        assert_eq!(refused(&client, &bare), EINVAL, "{odd}");
+        assert_eq!(refused(&client, &SgParcel { room: odd, ..SgParcel::new() }), EINVAL, "{odd}");
     }
     client.round_trip(0, &server, &empty(), &empty());
 });
@@ -303,8 +294,7 @@ case!(lesson_c07_too_large, ["OBJ-PTR", "lesson C07"], pair, |t, (server, client
         assert_eq!(refused(&client, &parcel), EINVAL, "{length:#x}");
     }
     for room in [1 << 32, 1 << 63, u64::MAX - 7, u64::MAX] {
-        let parcel = SgParcel { room, ..SgParcel::new() };
-        let errno = refused(&client, &parcel);
+        let errno = refused(&client, &SgParcel { room, ..SgParcel::new() });
         let allowed = [EINVAL, -(Errno::ENOSPC as i32), -(Errno::ENOMEM as i32)];
         assert!(allowed.contains(&errno), "{room:#x}: {errno}");
     }
@@ -331,21 +321,18 @@ case!(lesson_c03_parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], pair,
 case!(parent_must_be_open, ["OBJ-4"], pair, |t, (server, client)| {
     let arena = client.arena.clone();
     // Another family has begun.
-    let mut parcel = SgParcel::new();
-    let a = parcel.block(&arena, &pattern(32, 0));
+    let (mut parcel, a) = SgParcel::of(&arena, &pattern(32, 0));
     parcel.block(&arena, &pattern(32, 0));
     parcel.child(&arena, &pattern(8, 1), a, 0);
     assert_eq!(refused(&client, &parcel), EINVAL);
     // A brother of the last one's, who has gone by.
-    let mut parcel = SgParcel::new();
-    let a = parcel.block(&arena, &pattern(32, 0));
+    let (mut parcel, a) = SgParcel::of(&arena, &pattern(32, 0));
     let b = parcel.child(&arena, &pattern(8, 1), a, 0);
     parcel.child(&arena, &pattern(8, 1), a, 8);
     parcel.child(&arena, &pattern(8, 1), b, 0);
     assert_eq!(refused(&client, &parcel), EINVAL);
     // A descendant of one that has been gone back to.
-    let mut parcel = SgParcel::new();
-    let a = parcel.block(&arena, &pattern(32, 0));
+    let (mut parcel, a) = SgParcel::of(&arena, &pattern(32, 0));
     let b = parcel.child(&arena, &pattern(16, 1), a, 0);
     let c = parcel.child(&arena, &pattern(16, 1), b, 0);
     parcel.child(&arena, &pattern(8, 1), a, 16);
@@ -367,8 +354,7 @@ case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], pair, |t, (server
         (32, u64::MAX - 3),
         (7, u64::MAX - 3),
     ] {
-        let mut parcel = SgParcel::new();
-        let outer = parcel.block(&client.arena, &pattern(length, 0));
+        let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(length, 0));
         parcel.child(&client.arena, &pattern(64, 1), outer, offset);
         assert_eq!(refused(&client, &parcel), EINVAL, "{offset:#x} of {length}");
     }
@@ -377,14 +363,12 @@ case!(pointer_must_lie_in_the_parent, ["OBJ-4", "lesson C07"], pair, |t, (server
 
 case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], pair, |t, (server, client)| {
     for (first, second) in [(16, 0), (16, 8), (16, 12), (16, 16), (16, 20), (0, 0), (0, 4)] {
-        let mut parcel = SgParcel::new();
-        let outer = parcel.block(&client.arena, &pattern(32, 0));
+        let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(32, 0));
         parcel.child(&client.arena, &pattern(8, 1), outer, first);
         parcel.child(&client.arena, &pattern(8, 1), outer, second);
         assert_eq!(refused(&client, &parcel), EINVAL, "{first}, {second}");
         // Now the first one's own children are between them.
-        let mut parcel = SgParcel::new();
-        let outer = parcel.block(&client.arena, &pattern(32, 0));
+        let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(32, 0));
         let inner = parcel.child(&client.arena, &pattern(8, 1), outer, first);
         parcel.child(&client.arena, &pattern(8, 1), inner, 0);
         parcel.child(&client.arena, &pattern(8, 1), outer, second);
@@ -395,8 +379,7 @@ case!(lesson_r16_pointers_must_come_in_order, ["OBJ-4", "lesson R16"], pair, |t,
 
 case!(lesson_c08_pointer_must_be_aligned, ["OBJ-6", "lesson C08"], pair, |t, (server, client)| {
     for offset in [1, 2, 3, 5, 9] {
-        let mut parcel = SgParcel::new();
-        let outer = parcel.block(&client.arena, &pattern(32, 0));
+        let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(32, 0));
         parcel.child(&client.arena, &pattern(8, 1), outer, offset);
         client.start_sg(&parcel.call(&client));
         let accepted = client.actor.is_blocked();
@@ -518,12 +501,10 @@ case!(wiped_when_refused_without_data, ["OBJ-10", "ALLOC-6"], pair, |t, (server,
 });
 
 case!(lesson_c17_command_must_lie_in_the_buffer, ["WR-4", "lesson C17"], pair, |t, (server, client)| {
-    let mut parcel = SgParcel::new();
-    parcel.block(&client.arena, &pattern(16, 0));
+    let (parcel, _) = SgParcel::of(&client.arena, &pattern(16, 0));
     let commands = stream(|c| c.transaction_sg(&parcel.to(&client, 0, TransactionFlags::ONE_WAY)));
     for cut in [4, 40, 75] {
-        let args = WriteReadOp { write_size: Some(cut), ..WriteReadOp::of(&commands) };
-        let outcome = client.raw(args);
+        let outcome = client.raw(WriteReadOp { write_size: Some(cut), ..WriteReadOp::of(&commands) });
         let refused = (outcome.errno, outcome.write_consumed) == (Errno::EFAULT, 0);
         t.known_difference(Driver::C, "the size of the buffer does not bound a command", refused);
         if !refused {
@@ -550,8 +531,7 @@ case!(room_counts_as_space, ["ALLOC-2", "ALLOC-1"], |t| {
 case!(space_comes_back, ["OBJ-12", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
     for round in 0..50 {
-        let mut parcel = SgParcel::new();
-        let outer = parcel.block(&client.arena, &pattern(2000, round));
+        let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(2000, round));
         let inner = parcel.child(&client.arena, &pattern(2000 + round, round), outer, 8 * round as u64);
         let call = client.call_sg(&server, &parcel.call(&client));
         expect_block(&server, &call, outer, round, &[(8 * round, inner)]);

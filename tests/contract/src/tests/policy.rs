@@ -8,9 +8,6 @@
 use super::messages::Log;
 use super::*;
 use crate::cast::node;
-use crate::netlink::Listener;
-use crate::scheduling::Nice;
-use crate::sg::file_object;
 
 /// The type that may do everything; each other may do all but one thing.
 const ALL: &str = "all";
@@ -100,8 +97,7 @@ case!(manager_is_whoever_opened, ["LSM-1", "CTX-1", "OPEN-1"], needs_policy, |t,
     let refused = opened_as(t, "may_not_manage", ALL);
     let errno = refused.ioctl(BINDER_SET_CONTEXT_MGR, 0i32).expect_err("refused");
     assert_eq!(errno, Errno::EACCES, "the module's errno");
-    let taken = opened_as(t, ALL, "may_not_manage");
-    assert_eq!(taken.ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
+    assert_eq!(opened_as(t, ALL, "may_not_manage").ioctl(BINDER_SET_CONTEXT_MGR, 0i32), Ok(0));
 });
 
 case!(sender_of_nodes_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_policy, |t, ()| {
@@ -135,8 +131,7 @@ case!(taker_of_files_is_whoever_opened, ["LSM-1", "TXN-6", "OPEN-1"], needs_poli
     become_one(ALL);
     for (first, later) in [("may_not_take_private_files", ALL), (ALL, "may_not_take_private_files")] {
         let (manager, client) = (manager_as(t, first, later), t.client());
-        let fd = client.actor.give(&ours);
-        let parcel = object(file_object(fd));
+        let parcel = object(file_object(client.actor.give(&ours)));
         let before = manager.actor.open_files();
         match first {
             ALL => expect_taken(&client, &manager, &parcel),

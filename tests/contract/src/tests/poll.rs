@@ -58,8 +58,7 @@ case!(only_input_is_reported, ["POLL-2"], pair, |t, (manager, client)| {
     client.start_call(0, 0, &empty());
     // The poll also requests output and urgent data.
     assert_eq!(manager.poll(PATIENCE_MS), IN);
-    manager.wait_call();
-    manager.answer(&client, &empty());
+    manager.serve(&client);
     assert_eq!(client.drain(), []);
 });
 
@@ -102,8 +101,7 @@ case!(work_wakes_a_polling_thread, ["POLL-4"], pair, |t, (manager, client)| {
     manager.actor.expect_blocked();
     client.start_call(0, 0, &empty());
     assert!(matches!(manager.actor.finish(), Answer::Number(IN)));
-    manager.wait_call();
-    manager.answer(&client, &empty());
+    manager.serve(&client);
 });
 
 /// The number of times that a thread has gone to sleep.

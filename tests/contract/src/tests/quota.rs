@@ -3,16 +3,17 @@
 //! `oneway_quota` of our driver, in percent. A larger call is refused as if the space were full,
 //! and the other senders can go on.
 
-use super::limits::{race, Limit};
+use super::limits::race;
 use super::*;
 
 /// A receiver's space of which a quarter of the half that is for oneway calls is [`QUARTER`].
 const SPACE: usize = 64 << 10;
 const QUARTER: usize = SPACE / 2 / 4;
 
-/// Lets a sender have a quarter.
-fn quarter(t: &Stage) -> Option<Limit> {
-    Limit::set(t, "oneway_quota", 25)
+/// A receiver and a sender, which may have a quarter.
+fn quarter(t: &Stage) -> Option<(Limit, Port, Port)> {
+    let limit = Limit::set(t, "oneway_quota", 25)?;
+    Some((limit, t.manager_with(SPACE), t.client()))
 }
 
 fn oneway(sender: &Port, size: usize) -> BinderTransactionData {
@@ -26,11 +27,7 @@ fn tell(sender: &Port, size: usize) {
 
 #[track_caller]
 fn is_over_quota(sender: &Port, size: usize) {
-    assert_eq!(
-        sender.failure(&oneway(sender, size)),
-        failed(Errno::ENOSPC),
-        "as if all of the space were full"
-    );
+    assert_eq!(sender.failure(&oneway(sender, size)), failed(Errno::ENOSPC), "as if the space were full");
 }
 
 /// Receives the next oneway call, which has to be of this size, and frees it.
@@ -42,8 +39,8 @@ fn hear(server: &Port, size: usize) {
 }
 
 case!(of_a_sender, ["ALLOC-3", "ALLOC-2"], |t| {
-    let Some(_limit) = quarter(t) else { return };
-    let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
+    let Some((_limit, server, greedy)) = quarter(t) else { return };
+    let other = t.client();
     is_over_quota(&greedy, QUARTER + 8);
     tell(&greedy, 4096);
     tell(&greedy, QUARTER - 4096);
@@ -67,8 +64,7 @@ case!(of_a_sender, ["ALLOC-3", "ALLOC-2"], |t| {
 });
 
 case!(is_of_the_process, ["ALLOC-3"], |t| {
-    let Some(_limit) = quarter(t) else { return };
-    let (server, sender) = (t.manager_with(SPACE), t.client());
+    let Some((_limit, server, sender)) = quarter(t) else { return };
     let another = t.server();
     let handle = introduce(&server, &another, FlatBinderObject::binder(0x10, 0x20), &sender);
     tell(&sender, QUARTER - 8);
@@ -84,8 +80,7 @@ case!(is_of_the_process, ["ALLOC-3"], |t| {
 });
 
 case!(in_a_race, ["ALLOC-3"], |t| {
-    let Some(_limit) = quarter(t) else { return };
-    let (server, sender) = (t.manager_with(SPACE), t.client());
+    let Some((_limit, server, sender)) = quarter(t) else { return };
     for _ in 0..4 {
         let calls: Vec<_> = (0..12).map(|_| oneway(&sender, QUARTER / 4)).collect();
         assert_eq!(race(&sender, &calls), 4);
@@ -96,8 +91,7 @@ case!(in_a_race, ["ALLOC-3"], |t| {
 });
 
 case!(comes_back, ["ALLOC-3", "OBJ-10"], |t| {
-    let Some(_limit) = quarter(t) else { return };
-    let (server, sender) = (t.manager_with(SPACE), t.client());
+    let Some((_limit, server, sender)) = quarter(t) else { return };
     let mut broken = Parcel::new();
     broken.bytes(&pattern(QUARTER - 64, 1)).object(&FlatBinderObject::strong_handle(NO_HANDLE));
     for _ in 0..50 {
@@ -112,8 +106,8 @@ case!(comes_back, ["ALLOC-3", "OBJ-10"], |t| {
 });
 
 case!(many_small_calls, ["ALLOC-3"], |t| {
-    let Some(_limit) = quarter(t) else { return };
-    let (server, greedy, other) = (t.manager_with(SPACE), t.client(), t.client());
+    let Some((_limit, server, greedy)) = quarter(t) else { return };
+    let other = t.client();
     let most = QUARTER / 8;
     for _ in 0..most {
         tell(&greedy, 8);
@@ -136,8 +130,7 @@ case!(many_small_calls, ["ALLOC-3"], |t| {
 });
 
 case!(of_the_dead, ["ALLOC-3", "TXN-16"], |t| {
-    let Some(_limit) = quarter(t) else { return };
-    let (server, sender) = (t.manager_with(SPACE), t.client());
+    let Some((_limit, server, sender)) = quarter(t) else { return };
     tell(&sender, QUARTER);
     sender.kill();
     let other = t.client();

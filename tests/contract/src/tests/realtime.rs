@@ -3,12 +3,11 @@
 //! and on the kernel's Rust driver, which do not have this, each test is an expected difference.
 
 use super::*;
-use crate::bystander::{counted, Count};
 use crate::cast::{
     cast, cast_with, inheriting, node, opened_after, opened_at, Cast, FIFO, INHERIT_RT, NO_MINIMUM,
     ROUND_ROBIN,
 };
-use crate::scheduling::{pin, share_a_cpu, Fifo, Nice, RoundRobin, Schedule};
+use crate::scheduling::{share_a_cpu, RoundRobin, Schedule};
 
 /// Fails if our driver schedules a thread in another way. Other drivers do nothing of this.
 #[track_caller]
@@ -280,8 +279,7 @@ case!(server_keeps_what_it_has, ["TXN-31", "LSM-2"], |t| {
 
 // Client and server share a CPU with a thread that is more urgent than the server, but not than the
 // client: it must not run between the two.
-case!(server_is_raised_before_it_runs, ["TXN-31"], needs_two_cpus, |t, ()| {
-    pin(Pid::from_raw(0), 1);
+case!(server_is_raised_before_it_runs, ["TXN-31"], on_the_second_cpu, |t, ()| {
     let cast = cast(t, INHERIT_RT | NO_MINIMUM);
     let bystander = Actor::new();
     share_a_cpu([&*cast.client.actor, &*cast.server.actor, &bystander]);

@@ -5,8 +5,6 @@
 use super::failures::{self, with_offsets, wrong_content, wrong_target, Request};
 use super::messages::Log;
 use super::*;
-use crate::port::give_in_a_reply;
-use zerocopy::IntoBytes;
 
 /// The driver's reasons and their words.
 const SOURCE: &str = include_str!("../../../../drivers/android/common/failure.rs");
@@ -85,8 +83,7 @@ case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
             tell(reason, &refusal(client, request));
         }
     }
-    let itself = failures::plain(manager.place(0, 0, &empty()));
-    tell("OwnManager", &refusal(manager, &itself));
+    tell("OwnManager", &refusal(manager, &failures::plain(manager.place(0, 0, &empty()))));
     let node = FlatBinderObject::binder(0x1000, 0);
     let backwards = with_offsets(client, &[node.as_bytes(); 2].concat(), &[24, 0], 16);
     tell("OffsetOutOfOrder", &refusal(client, &backwards));
@@ -140,21 +137,18 @@ case!(each_is_told, ["PARAM-3", "TXN-1", "lesson T11"], |t| {
         client.start_read();
         client.wait_refusal();
     });
-    manager.wait_call();
-    manager.answer(client, &empty());
+    manager.serve(client);
 
     // A receiver that is frozen, or has no room.
     let freezer = Freezer::of(t, &world.servers[0]);
     freezer.freeze(LONG).expect("freeze");
-    let to_good = failures::plain(client.place(world.good, 0, &empty()));
-    tell("ReceiverFrozen", &refusal(client, &to_good));
+    tell("ReceiverFrozen", &refusal(client, &failures::plain(client.place(world.good, 0, &empty()))));
     freezer.thaw().expect("thaw");
     let some = |size| bytes(&vec![1; size]);
     client.tell(0, 0, &some(24 << 10));
     let oneway = failures::plain(client.place_oneway(0, 0, &some(24 << 10)));
     tell("NoOnewaySpace", &refusal(client, &oneway));
-    let large = failures::plain(client.place(0, 0, &some(60 << 10)));
-    tell("NoSpace", &refusal(client, &large));
+    tell("NoSpace", &refusal(client, &failures::plain(client.place(0, 0, &some(60 << 10)))));
 
     let is_missing = |name: &str| !told.contains(name) && ELSEWHERE.iter().all(|row| row.0 != name);
     let missing: Vec<_> = reasons().into_iter().filter(|(name, _)| is_missing(name)).collect();

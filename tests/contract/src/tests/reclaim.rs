@@ -4,8 +4,6 @@
 use super::many::{start_client, start_server};
 use super::*;
 use crate::load::Work;
-use crate::pages::pages_of;
-use crate::shrinker::Shrinker;
 
 /// Of which the sizes of calls are multiples, whatever the size of a page.
 const PIECE: usize = 4096;
@@ -13,14 +11,8 @@ const PIECE: usize = 4096;
 /// A call of this many bytes, freed by the receiver but not answered yet. Gives where it was.
 fn freed_call(client: &Port, manager: &Port, data: &[u8]) -> u64 {
     let call = client.call(manager, 0, 0, &bytes(data));
-    assert_eq!(manager.data(&call), data);
-    manager.free(&call);
+    manager.consume(&call, data);
     call.buffer
-}
-
-/// Has the manager reply, and the client take that.
-pub(super) fn answer(client: &Port, manager: &Port) {
-    client.free(&manager.answer(client, &empty()));
 }
 
 /// The driver's shrinker, a manager, and a client.
@@ -97,7 +89,7 @@ case!(pages_in_use_stay, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, c
     shrinker.squeeze();
     assert_eq!(manager.data(&call), data, "what was delivered");
     manager.free(&call);
-    answer(&client, &manager);
+    answer(&manager, &client);
 });
 
 // The driver offers the kernel only pages that it can give back, and none again and again.
@@ -117,7 +109,7 @@ case!(pages_in_use_are_not_offered, ["ALLOC-5", "lesson T06"], |t| {
         manager.free(&call);
         let offered = shrinker.pages();
         assert!(offered >= all, "round {round}: {offered} pages when they are free");
-        answer(&client, &manager);
+        answer(&manager, &client);
     }
 });
 
@@ -151,7 +143,7 @@ case!(what_went_is_not_there, ["ALLOC-5", "MMAP-5"], shrinkable_pair, |t, (shrin
 
 case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &vec![0x5e; 2 * page()]);
-    answer(&client, &manager);
+    answer(&manager, &client);
     assert_eq!(manager.memory(buffer + 64, 64), [0x5e; 64], "kept until somebody needs the page");
     shrinker.squeeze();
     let call = client.call(&manager, 0, 0, &bytes(b"x"));
@@ -159,12 +151,12 @@ case!(what_comes_back_is_zeroed, ["ALLOC-6", "MMAP-5"], shrinkable_pair, |t, (sh
     let rest = manager.memory(buffer + 8, page() - 8);
     assert!(rest.iter().all(|byte| *byte == 0), "what was there before");
     manager.free(&call);
-    answer(&client, &manager);
+    answer(&manager, &client);
 });
 
 case!(what_is_used_again_and_again_stays, ["ALLOC-5"], shrinkable_pair, |t, (shrinker, manager, client)| {
     let buffer = freed_call(&client, &manager, &[0x5e; 1000]);
-    answer(&client, &manager);
+    answer(&manager, &client);
     for _ in 0..5 {
         shrinker.scan();
         client.round_trip(0, &manager, &bytes(b"short"), &empty());
@@ -182,9 +174,8 @@ case!(source_that_is_not_there_yet, ["TXN-1", "ALLOC-5"], pair, |t, (manager, cl
     let nothing = client.arena.reserve(20 * PIECE);
     let call = BinderTransactionData { buffer: nothing, ..client.place(0, 0, &bytes(&data[..20 * PIECE])) };
     let call = client.call_with(&manager, &call);
-    assert_eq!(manager.data(&call), vec![0; 20 * PIECE]);
-    manager.free(&call);
-    answer(&client, &manager);
+    manager.consume(&call, vec![0; 20 * PIECE]);
+    answer(&manager, &client);
     // Half of it cannot be read at all.
     let end = client.arena.end();
     let call = BinderTransactionData {
@@ -201,7 +192,7 @@ case!(after_unmap, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manage
     shrinker.squeeze();
     manager.free(&call);
     shrinker.squeeze();
-    answer(&client, &manager);
+    answer(&manager, &client);
 });
 
 // Pages that were moved stay with the process.
@@ -213,7 +204,7 @@ case!(after_a_move, ["ALLOC-5", "MMAP-7"], shrinkable_pair, |t, (shrinker, manag
     shrinker.squeeze();
     let kept = manager.memory(moved + (buffer - address), data.len()) == data;
     assert!(kept, "taken from where it was moved to");
-    answer(&client, &manager);
+    answer(&manager, &client);
 });
 
 case!(pages_thrown_away_come_back, ["ALLOC-5", "MMAP-5"], |t| {
@@ -242,34 +233,22 @@ case!(pages_of_the_dead, ["ALLOC-5", "REL-2"], shrinkable_pair, |t, (shrinker, m
 case!(lesson_r03_nothing_is_taken_from_others, ["lesson R03", "ALLOC-5", "MMAP-7"], |t| {
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
-    let data = pattern(16 * PIECE, 1);
-    let call = client.call(&manager, 0, 0, &bytes(&data));
+    let call = client.call(&manager, 0, 0, &bytes(&pattern(16 * PIECE, 1)));
     let (address, length) = manager.space.expect("a space");
     manager.actor.number(Op::Cover { address, length }).expect("map something else there");
     manager.actor.number(Op::Fill { address, length, byte: 0xa7 }).expect("write to it");
     manager.free(&call);
     shrinker.squeeze();
     assert!(manager.memory(address, length).iter().all(|byte| *byte == 0xa7), "not the driver's to take");
-    answer(&client, &manager);
+    answer(&manager, &client);
 });
 
 /// A process that squeezes all the time.
-struct Squeezer(Pid);
-
-impl Squeezer {
-    fn start(shrinker: &Shrinker) -> Self {
-        let shrinker = shrinker.clone();
-        Self(child::spawn(move || loop {
-            shrinker.scan();
-        }))
-    }
-}
-
-impl Drop for Squeezer {
-    fn drop(&mut self) {
-        let _ = kill(self.0, Signal::SIGKILL);
-        let _ = waitpid(self.0, None);
-    }
+fn squeezer(shrinker: &Shrinker) -> Killed {
+    let shrinker = shrinker.clone();
+    Killed(child::spawn(move || loop {
+        shrinker.scan();
+    }))
 }
 
 fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
@@ -280,14 +259,14 @@ fn start_clients(t: &Stage, tolerate_death: bool) -> Vec<Pid> {
 
 case!(under_load, ["ALLOC-5", "ALLOC-4", "TXN-21"], Shrinker::needed, |t, shrinker| {
     let server = start_server(t, 4);
-    let squeezers = [Squeezer::start(&shrinker), Squeezer::start(&shrinker)];
+    let squeezers = [squeezer(&shrinker), squeezer(&shrinker)];
     all_well(start_clients(t, false));
     drop(squeezers);
     end(server);
 });
 
 case!(while_servers_die, ["ALLOC-5", "REL-2"], Shrinker::needed, |t, shrinker| {
-    let _squeezer = Squeezer::start(&shrinker);
+    let _squeezer = squeezer(&shrinker);
     let mut server = start_server(t, 3);
     let clients = start_clients(t, true);
     for _ in 0..5 {
@@ -300,7 +279,7 @@ case!(while_servers_die, ["ALLOC-5", "REL-2"], Shrinker::needed, |t, shrinker| {
 });
 
 case!(while_mappings_come_and_go, ["ALLOC-5", "MMAP-7", "MMAP-8"], Shrinker::needed, |t, shrinker| {
-    let _squeezer = Squeezer::start(&shrinker);
+    let _squeezer = squeezer(&shrinker);
     for round in 0..t.tries(20) as usize {
         let (manager, client) = (t.manager(), t.client());
         let data = pattern(50 * PIECE, round);

@@ -2,7 +2,6 @@
 //! Replies that fail, and the returns of both sides.
 
 use super::*;
-use binder_sys::codes::BR_FAILED_REPLY;
 
 /// The errno of a reply that answers nothing.
 fn nothing_to_answer(t: &Stage) -> (u32, i32) {
@@ -48,8 +47,7 @@ case!(to_a_call_that_was_sent_not_received, ["TXN-12"], pair, |t, (server, clien
     client.send_call(0, 0, &empty());
     assert_eq!(refused_reply(&client), Return::FailedReply);
     assert_eq!(client.extended_error(), nothing_to_answer(t));
-    server.wait_call();
-    server.answer(&client, &empty());
+    server.serve(&client);
 });
 
 /// Has the server answer a call with a reply that fails; returns the client's refusal and its
@@ -127,8 +125,7 @@ case!(to_a_dead_caller, ["TXN-13", "TXN-25"], pair, |t, (server, client)| {
 });
 
 case!(failed_one_is_final, ["TXN-12", "TXN-25"], pair, |t, (server, client)| {
-    let reply = server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE)));
-    failing(&server, &client, &reply);
+    failing(&server, &client, &server.place(0, 0, &object(FlatBinderObject::strong_handle(NO_HANDLE))));
     assert_eq!(refused_reply(&server), Return::FailedReply, "the call has been answered");
     client.round_trip(0, &server, &empty(), &empty());
 });
@@ -151,8 +148,7 @@ case!(lesson_r21_oneway_flag_means_nothing, ["TXN-15"], |t| {
             t.known_difference(Driver::Upstream, "a reply counts as a oneway call", false);
             return;
         };
-        assert_eq!(client.data(&reply), answer);
-        client.free(&reply);
+        client.consume(&reply, answer);
     }
 });
 

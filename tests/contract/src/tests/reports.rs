@@ -5,12 +5,9 @@
 //! Pids in reports are those of the initial pid namespace, in any namespace of the test.
 
 use super::failures::{self, Row};
-use super::nested::couple;
 use super::spam::{FIRST, LENGTH, SPACE};
 use super::*;
-use crate::netlink::{binder_family, Listener, Report};
-use binder_sys::fs::add_device;
-use nix::sched::unshare;
+use crate::netlink::Report;
 
 fn code(answer: Return) -> u32 {
     match answer {
@@ -44,13 +41,7 @@ pub(super) fn lost(t: &Stage, from: &Port, data: &BinderTransactionData, answer:
 }
 
 /// The report of a call that failed afterwards.
-pub(super) fn refused(
-    t: &Stage,
-    from: &Port,
-    to: &Port,
-    data: &BinderTransactionData,
-    answer: Return,
-) -> Report {
+pub fn refused(t: &Stage, from: &Port, to: &Port, data: &BinderTransactionData, answer: Return) -> Report {
     Report { to_pid: Some(t.global_pid(to)), ..lost(t, from, data, answer) }
 }
 
@@ -182,8 +173,7 @@ case!(of_a_call_within_a_call_out_of_turn, ["NL-2", "NL-3"], couple, |t, (_manag
 
 case!(frozen_and_pending, ["NL-3", "FRZ-4"], |t| {
     let (server, client, listener) = (t.manager(), t.client(), joined());
-    let freezer = Freezer::of(t, &server);
-    assert_eq!(freezer.freeze(0), Ok(()));
+    let freezer = Freezer::frozen(t, &server);
     let data = client.place(0, 5, &bytes(b"now"));
     assert_eq!(client.refused(&data), Return::FrozenReply);
     assert_eq!(listener.unread(), [refused(t, &client, &server, &data, Return::FrozenReply)]);
@@ -234,8 +224,7 @@ case!(names_of_devices, ["NL-2"], |t| {
     add_device(t.root(), &longest).expect("add a device");
     for name in ["hwbinder", &longest] {
         let port = Port::open(client.actor.clone(), &client.arena, &t.device(name), 0).expect("open");
-        let data = port.place(NO_HANDLE, 0, &empty());
-        port.refused(&data);
+        port.refused(&port.place(NO_HANDLE, 0, &empty()));
         assert_eq!(listener.only().context, name);
     }
 });

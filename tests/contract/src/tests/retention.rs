@@ -5,8 +5,7 @@
 //! process is less than any of its parts that must go. `make retention` prints exact figures.
 
 use super::*;
-use crate::shrinker::Shrinker;
-use crate::{gauge, kernel_namespaces};
+use crate::gauge;
 use std::sync::Arc;
 
 /// A process offers a node to the holder, is called with so many bytes, and is killed before it answers.
@@ -15,8 +14,7 @@ fn live_and_die(t: &Stage, manager: &Port, holder: &Port, parcel: &Parcel) {
     owner.enter_looper();
     let handle = introduce(manager, &owner, FlatBinderObject::binder(16, 16), holder);
     holder.call(&owner, handle, 0, parcel);
-    owner.kill();
-    assert_eq!(holder.wait_refusal(), Return::DeadReply);
+    owner.kill_serving(holder);
 }
 
 /// The memory that each of so many deaths leaves while somebody holds a node of each.
@@ -68,23 +66,6 @@ case!(death_requests_of_handles_that_went_keep_nothing, ["NODE-10", "DN-1"], |t|
     assert!(kept <= LIMIT, "{kept} bytes of {REQUESTS} requests");
 });
 
-/// The number of namespaces of a kind that a user may make, set back at the end of the test.
-struct NamespaceLimit(&'static str, String);
-
-impl NamespaceLimit {
-    fn set(path: &'static str, limit: u32) -> Option<Self> {
-        let before = std::fs::read_to_string(path).ok()?;
-        std::fs::write(path, limit.to_string()).expect("limit namespaces");
-        Some(Self(path, before))
-    }
-}
-
-impl Drop for NamespaceLimit {
-    fn drop(&mut self) {
-        let _ = std::fs::write(self.0, &self.1);
-    }
-}
-
 /// The deed of a process with another one before it dies.
 type Deed = fn(&Port, &Port);
 
@@ -114,7 +95,8 @@ fn short_lives(
     start: fn(&Actor) -> Option<Actor>,
 ) {
     kernel_namespaces::need(flags);
-    let _limit = NamespaceLimit::set(path, limit).unwrap_or_else(|| t.lacks("CONFIG_USER_NS"));
+    t.needs("CONFIG_USER_NS", Path::new(path).exists());
+    let _limit = Limit::at(path.into(), limit);
     let manager = t.manager();
     let mut served = Vec::new();
     let mut before = "nothing";
@@ -176,8 +158,7 @@ case!(lesson_s09_threads_that_exit_keep_little, ["TREL-1", "lesson S09"], |t| {
         let exit_without_a_word = || {
             let device = device.clone();
             let thread = std::thread::spawn(move || {
-                let commands = stream(|c| c.enter_looper());
-                device.write_all(commands.as_bytes()).expect("enter the pool");
+                device.write_all(stream(|c| c.enter_looper()).as_bytes()).expect("enter the pool");
             });
             thread.join().expect("a thread");
         };

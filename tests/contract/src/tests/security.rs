@@ -5,7 +5,6 @@
 //! everything is allowed, and every task has the context that the kernel began with.
 
 use super::*;
-use crate::port::give_in_a_reply;
 
 const WANTED: ObjectFlags = ObjectFlags::TXN_SECURITY_CTX;
 
@@ -37,20 +36,22 @@ fn take_context(port: &Port, context: &str) {
     assert_eq!(context_of(port).as_deref(), Some(context.as_bytes()));
 }
 
-/// Checks that the caller's context, as it is now, lies at an address of the server's.
+/// Waits for a call that comes with the caller's context, as it is now.
 #[track_caller]
-fn expect_context(server: &Port, client: &Port, call: &BinderTransactionData, address: u64) {
-    expect_words(server, &context_of(client).expect("a context"), call, address);
+fn wait_call(server: &Port, client: &Port) -> BinderTransactionData {
+    wait_call_with(server, &context_of(client).expect("a context")).0
 }
 
-/// Checks that a string with an end lies at an address of the server's, behind all else of the buffer.
+/// Waits for a call that comes with these words and an end, behind all else of the buffer; with their address.
 #[track_caller]
-fn expect_words(server: &Port, words: &[u8], call: &BinderTransactionData, address: u64) {
+fn wait_call_with(server: &Port, words: &[u8]) -> (BinderTransactionData, u64) {
+    let (call, address) = server.wait_call_with_context();
     let wanted = [words, &[0]].concat();
     assert_eq!(server.memory(address, wanted.len()), wanted);
     assert_eq!(address % 8, 0);
     assert!(address >= call.buffer + call.data_size, "inside of the data");
     assert!(address >= call.offsets + call.offsets_size, "inside of the offsets");
+    (call, address)
 }
 
 case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
@@ -69,10 +70,9 @@ case!(refused_without_a_module, ["OBJ-9", "LSM-1"], |t| {
 
 case!(comes_with_a_call, ["OBJ-9", "LSM-1", "TXN-29"], wanting_pair, |t, (server, client)| {
     client.start_call(0, 77, &bytes(b"the data"));
-    let (call, context) = server.wait_call_with_context();
+    let call = wait_call(&server, &client);
     assert_eq!((call.code, call.sender_pid), (77, client.actor.pid()));
     assert_eq!(server.data(&call), b"the data");
-    expect_context(&server, &client, &call, context);
     finish(&server, &client, &call);
 });
 
@@ -82,9 +82,7 @@ case!(comes_with_a_oneway_call, ["OBJ-9"], wanting_pair, |t, (server, client)| {
         client.wait_for(Return::TransactionComplete);
     }
     for _ in 0..3 {
-        let (call, context) = server.wait_call_with_context();
-        expect_context(&server, &client, &call, context);
-        server.free(&call);
+        server.free(&wait_call(&server, &client));
     }
 });
 
@@ -95,9 +93,8 @@ case!(comes_with_every_call, ["OBJ-9", "OBJ-3"], wanting_pair, |t, (server, clie
             parcel.object(&FlatBinderObject::binder(0x10 + node, 0));
         }
         client.start_call(0, 0, &parcel);
-        let (call, context) = server.wait_call_with_context();
+        let call = wait_call(&server, &client);
         assert_eq!(server.data(&call)[..length], pattern(length, length));
-        expect_context(&server, &client, &call, context);
         finish(&server, &client, &call);
     }
 });
@@ -120,42 +117,33 @@ case!(does_not_come_where_nobody_asked, ["OBJ-9", "NODE-1"], pair, |t, (server, 
     assert_eq!(give_in_a_reply(&server, &client, curious), curious_handle);
     finish(&server, &client, &client.call(&server, quiet_handle, 0, &empty()));
     client.start_call(curious_handle, 0, &empty());
-    let (call, context) = server.wait_call_with_context();
-    expect_context(&server, &client, &call, context);
-    finish(&server, &client, &call);
+    finish(&server, &client, &wait_call(&server, &client));
 });
 
 case!(lesson_c07_lies_behind_the_blocks, ["OBJ-3", "OBJ-9", "lesson C07"], |t| {
     let (server, client) = (t.manager_flagged(WANTED), t.client());
     needs_module(t, &client);
     // The room is used up to its last byte.
-    let mut parcel = SgParcel::new();
-    let outer = parcel.block(&client.arena, &pattern(24, 1));
+    let (mut parcel, outer) = SgParcel::of(&client.arena, &pattern(24, 1));
     let inner = parcel.child(&client.arena, &pattern(40, 2), outer, 16);
     client.start_sg(&parcel.call(&client));
-    let (call, context) = server.wait_call_with_context();
-    expect_context(&server, &client, &call, context);
+    let (call, context) = wait_call_with(&server, &context_of(&client).expect("a context"));
     let last: BinderBufferObject = server.any_object(&call, inner);
     assert!(context >= last.buffer + last.length);
     assert_eq!(server.received_block(&call, inner), pattern(40, 2));
     assert_eq!(server.received_block(&call, outer)[..16], pattern(24, 1)[..16]);
     finish(&server, &client, &call);
     // The room for the context is not room for blocks.
-    let mut parcel = SgParcel::new();
-    parcel.block(&client.arena, &pattern(32, 1));
+    let (mut parcel, _) = SgParcel::of(&client.arena, &pattern(32, 1));
     parcel.room = 24;
     assert_eq!(client.refused_sg(&parcel.call(&client)), failed(Errno::EINVAL));
 });
 
 case!(takes_space, ["OBJ-3", "ALLOC-1"], wanting_pair, |t, (server, client)| {
-    let whole = bytes(&pattern(SPACE, 0));
-    assert_eq!(client.failure(&client.place(0, 0, &whole)), failed(Errno::ENOSPC));
+    assert_eq!(client.failure(&client.place(0, 0, &bytes(&pattern(SPACE, 0)))), failed(Errno::ENOSPC));
     let size = context_of(&client).expect("a context").len() + 1;
-    let most = SPACE - size.next_multiple_of(8);
-    client.start_call(0, 0, &bytes(&pattern(most, 1)));
-    let (call, context) = server.wait_call_with_context();
-    expect_context(&server, &client, &call, context);
-    finish(&server, &client, &call);
+    client.start_call(0, 0, &bytes(&pattern(SPACE - size.next_multiple_of(8), 1)));
+    finish(&server, &client, &wait_call(&server, &client));
 });
 
 case!(wiped_when_asked_for, ["OBJ-9", "ALLOC-6"], wanting_pair, |t, (server, client)| {
@@ -170,7 +158,6 @@ case!(wiped_when_asked_for, ["OBJ-9", "ALLOC-6"], wanting_pair, |t, (server, cli
 });
 
 case!(everything_passes_the_module, ["LSM-1", "TXN-6"], |t| {
-    use crate::sg::file_object;
     let (server, client) = (t.manager_flagged(WANTED | ObjectFlags::ACCEPTS_FDS), t.client());
     needs_module(t, &client);
     // A node, a file and a handle on their way: each is shown to the module, which allows it.
@@ -179,8 +166,7 @@ case!(everything_passes_the_module, ["LSM-1", "TXN-6"], |t| {
     let mut parcel = object(FlatBinderObject::binder(0x10, 0));
     parcel.object(&file_object(fd));
     client.start_call(0, 0, &parcel);
-    let (call, context) = server.wait_call_with_context();
-    expect_context(&server, &client, &call, context);
+    let call = wait_call(&server, &client);
     let handle = server.object(&call).handle();
     assert_eq!(server.actor.file_name(server.received_fd(&call, 1)), client.actor.file_name(fd));
     let back = server.answer(&client, &object(FlatBinderObject::strong_handle(handle)));
@@ -192,9 +178,7 @@ case!(is_that_of_the_opener, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (se
     for now in ["unlabeled", "file", "kernel", "port"] {
         take_context(&client, now);
         client.start_call(0, 0, &empty());
-        let (call, context) = server.wait_call_with_context();
-        expect_words(&server, &opener, &call, context);
-        finish(&server, &client, &call);
+        finish(&server, &client, &wait_call_with(&server, &opener).0);
     }
 });
 
@@ -205,8 +189,6 @@ case!(of_another_descriptor, ["OBJ-9", "OPEN-1", "TXN-6"], wanting_pair, |t, (se
     let other = t.client_by(client.actor.clone());
     for (port, words) in [(&client, &first[..]), (&other, b"unlabeled")] {
         port.start_call(0, 0, &empty());
-        let (call, context) = server.wait_call_with_context();
-        expect_words(&server, words, &call, context);
-        finish(&server, port, &call);
+        finish(&server, port, &wait_call_with(&server, words).0);
     }
 });

@@ -2,7 +2,6 @@
 //! Signals: they end a wait, and lose nothing.
 
 use super::*;
-use crate::scheduling::Nice;
 
 case!(wait_for_work_ends, ["WR-7", "LOOP-8"], pair, |t, (server, client)| {
     server.park();
@@ -59,9 +58,7 @@ case!(storm, ["WR-7", "TXN-21"], pair, |t, (server, client)| {
             Return::Reply(reply) => Some(*reply),
             _ => None,
         });
-        let reply = done.unwrap_or_else(|| client.wait_reply());
-        assert_eq!(client.data(&reply), i.to_ne_bytes());
-        client.free(&reply);
+        client.consume(&done.unwrap_or_else(|| client.wait_reply()), i.to_ne_bytes());
     }
 });
 
@@ -116,8 +113,7 @@ case!(written_commands_do_not_restart, ["WR-1", "WR-7", "TXN-18"], pair, |t, (se
 });
 
 case!(counts_do_not_restart, ["WR-1", "WR-7"], trio, |t, (manager, server, client)| {
-    let node = FlatBinderObject::binder(0x10, 0x11);
-    let handle = introduce(&manager, &server, node, &client);
+    let handle = introduce(&manager, &server, FlatBinderObject::binder(0x10, 0x11), &client);
     client.actor.restart_calls();
     let commands = stream(|c| c.acquire(handle));
     client.start(&commands);

@@ -119,9 +119,7 @@ case!(suspects_are_delivered, ["ALLOC-8", "TXN-22"], |t| {
     let (server, sender) = (t.manager_with(SPACE), listener(t));
     assert_eq!(until_suspected(&sender, LENGTH), FIRST);
     for _ in 0..FIRST {
-        let call = server.wait_call();
-        assert_eq!(server.data(&call), pattern(LENGTH, LENGTH));
-        server.free(&call);
+        server.consume(&server.wait_call(), pattern(LENGTH, LENGTH));
     }
     assert_eq!(server.drain(), []);
 });

@@ -3,7 +3,6 @@
 //! thread for work, and for nothing else.
 
 use super::*;
-use crate::kernel_namespaces;
 
 const IN: u64 = libc::POLLIN as u64;
 const PATIENCE_MS: u16 = 60_000;
@@ -79,8 +78,7 @@ case!(poll_while_serving_and_calling, ["POLL-3", "POLL-2"], |t| {
     assert_eq!(manager.thread().poll(0), IN, "another thread");
     a.free(&manager.answer(&a, &empty()));
     assert_eq!(manager.poll(0), IN, "done");
-    manager.wait_call();
-    manager.answer(&other, &empty());
+    manager.serve(&other);
     // Waiting for a reply: nothing until it is there.
     a.send_call(on_b, 3, &empty());
     assert_eq!(a.poll(0), 0, "calling");
@@ -117,7 +115,7 @@ case!(every_poller_may_take_the_work, ["POLL-4", "LOOP-9"], pair, |t, (manager, 
 });
 
 case!(counts_by_a_thread_outside_the_pool, ["WR-5", "NODE-9", "NODE-8"], |t| {
-    let (manager, owner, holder) = trio(t);
+    let (manager, owner, holder) = (t.manager(), t.server(), t.client());
     let handle = introduce(&manager, &owner, FlatBinderObject::binder(0x10, 0x20), &holder);
     let stranger = holder.thread();
     stranger.send(|c| c.increfs(handle).acquire(handle).decrefs(handle).increfs(handle));
@@ -148,8 +146,7 @@ case!(calls_outside_the_pool, ["TXN-12", "TXN-21"], pair, |t, (manager, client)|
     assert_eq!(stranger.drain(), [Return::FailedReply]);
     // It is called back in spite of that: it waits.
     let call = stranger.call(&manager, 0, 0, &object(FlatBinderObject::binder(0x30, 0)));
-    let handle = manager.object(&call).handle();
-    assert_eq!(manager.call(&stranger, handle, 4, &empty()).code, 4);
+    assert_eq!(manager.call(&stranger, manager.object(&call).handle(), 4, &empty()).code, 4);
     stranger.answer(&manager, &empty());
     manager.answer(&stranger, &empty());
 });
@@ -209,8 +206,7 @@ case!(sender_user_across_user_namespaces, ["TXN-4"], |t| {
     assert_eq!(server.answer(&client, &empty()).sender_euid, 0, "root, in the caller's namespace");
     let flags = CloneFlags::CLONE_NEWUSER.bits();
     server.actor.number(Op::Unshare { flags }).expect("a user namespace");
-    let call = client.call(&server, 0, 0, &empty());
-    assert_eq!(call.sender_euid, u32::MAX, "no user of the namespace");
+    assert_eq!(client.call(&server, 0, 0, &empty()).sender_euid, u32::MAX, "no user of the namespace");
     server.reply(&empty());
     // The other way round: the reply comes from someone who is root where the client is.
     assert_eq!(client.wait_reply().sender_euid, 0);

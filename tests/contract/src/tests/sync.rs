@@ -17,8 +17,7 @@ case!(up_to_the_whole_space, ["ALLOC-2", "ALLOC-1"], |t| {
     let (server, client) = (t.manager_with(space), t.client_with(space));
     let (question, answer) = (pattern(space, 1), pattern(space, 2));
     for _ in 0..3 {
-        let got = client.round_trip(0, &server, &bytes(&question), &bytes(&answer));
-        assert_eq!(got, answer);
+        assert_eq!(client.round_trip(0, &server, &bytes(&question), &bytes(&answer)), answer);
     }
 });
 
@@ -129,8 +128,7 @@ case!(one_call_at_a_time_per_thread, ["TXN-10"], pair, |t, (server, client)| {
 
 case!(call_waits_until_it_is_read, ["TXN-21"], pair, |t, (server, client)| {
     client.start_blocking_call(0, 0, &bytes(b"patient"));
-    let call = server.wait_call();
-    assert_eq!(server.data(&call), b"patient");
+    assert_eq!(server.data(&server.wait_call()), b"patient");
     assert!(client.actor.is_blocked());
     server.answer(&client, &empty());
 });
@@ -138,8 +136,7 @@ case!(call_waits_until_it_is_read, ["TXN-21"], pair, |t, (server, client)| {
 case!(scatter_gather_commands_without_objects, ["OBJ-8", "TXN-1"], pair, |t, (server, client)| {
     let data = client.place(0, 5, &bytes(b"question"));
     client.start(&stream(|c| c.transaction_sg(&BinderTransactionDataSg { data, buffers_size: 64 })));
-    let call = server.wait_call();
-    assert_eq!(server.data(&call), b"question");
+    assert_eq!(server.data(&server.wait_call()), b"question");
     let data = server.place(0, 0, &bytes(b"answer"));
     server.start(&stream(|c| c.reply_sg(&BinderTransactionDataSg { data, buffers_size: 0 })));
     server.wait_for(Return::TransactionComplete);
@@ -184,8 +181,7 @@ case!(data_must_be_readable, ["TXN-1", "TXN-19"], pair, |t, (server, client)| {
     data.buffer = client.arena.end() - 4096;
     assert_eq!(client.failure(&data), failed(Errno::EFAULT));
     // The space that was set aside is free again.
-    let all = pattern(SPACE, 0);
-    client.round_trip(0, &server, &bytes(&all), &empty());
+    client.round_trip(0, &server, &bytes(&pattern(SPACE, 0)), &empty());
     server.kill();
     assert_eq!(client.refused(&client.place(0, 0, &empty())), Return::DeadReply);
 });
@@ -197,8 +193,7 @@ case!(delivery_resumes_where_a_signal_cut_it, ["TXN-21", "WR-7"], pair, |t, (ser
     // Either the signal or the call came first; the call must not be lost.
     let outcome = server.finish_raw();
     let taken = outcome.returns().iter().find_map(call_of);
-    let call = taken.unwrap_or_else(|| server.wait_call());
-    assert_eq!(call.code, 9);
+    assert_eq!(taken.unwrap_or_else(|| server.wait_call()).code, 9);
     server.answer(&client, &empty());
 });
 

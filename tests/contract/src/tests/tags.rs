@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::tagging::{tagged, PROT_MTE};
-use nix::sys::mman::{MapFlags, ProtFlags};
 
 const TAG: u8 = 0xa5;
 /// Of memory, which has four bits, and another one.
@@ -63,9 +62,7 @@ case!(commands_and_returns, ["IOCTL-WRITE_READ", "WR-1"], pair, |t, (server, cli
         read_size: Some(ROOM as u64),
         ..Default::default()
     });
-    let call = server.wait_call();
-    assert_eq!(server.data(&call), b"by a tagged pointer");
-    server.free(&call);
+    server.consume(&server.wait_call(), b"by a tagged pointer");
     server.reply(&empty());
     let outcome = client.finish_raw();
     assert_eq!((outcome.errno, outcome.write_consumed), (DONE, size));
@@ -97,8 +94,7 @@ case!(blocks, ["OBJ-PTR", "OBJ-2"], pair, |t, (server, client)| {
     take_tags(t, &client);
     let mut parcel = SgParcel::new();
     for seed in 0..2 {
-        let place = client.arena.place(&pattern(100, seed));
-        parcel.block_at(tagged(place, TAG), 100);
+        parcel.block_at(tagged(client.arena.place(&pattern(100, seed)), TAG), 100);
     }
     let call = client.call_sg(&server, &parcel.call(&client));
     for seed in 0..2 {
@@ -147,11 +143,7 @@ case!(buffers_are_freed_by_the_address_that_was_told, ["OBJ-12"], |t| {
     assert_eq!(call.buffer >> 56, 0, "the driver's addresses have no tags");
     client.free(&server.answer(&client, &empty()));
     server.send(|c| c.free_buffer(tagged(call.buffer, TAG)));
-    assert_eq!(
-        client.refused(&client.place(0, 0, &bytes(b"full"))),
-        Return::FailedReply,
-        "nothing was freed"
-    );
+    assert_eq!(client.refused(&client.place(0, 0, &bytes(b"full"))), Return::FailedReply, "nothing is freed");
     server.free(&call);
     client.round_trip(0, &server, &bytes(b"free"), &empty());
 });

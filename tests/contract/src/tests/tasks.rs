@@ -4,7 +4,6 @@
 
 use super::*;
 use nix::sys::ptrace;
-use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 
 case!(stopped_while_waiting_for_work, ["WR-7", "LOOP-8"], |t| held_while_waiting_for_work(t, |_| Box::new(
     Stop
@@ -149,9 +148,7 @@ fn held_while_waiting_for_a_reply(t: &Stage, how: impl Fn(&Port) -> Box<dyn Hold
         holder.hold(&client);
         server.reply(&bytes(b"meanwhile"));
         holder.let_go(&client);
-        let reply = reply_after_a_disturbance(&client);
-        assert_eq!(client.data(&reply), b"meanwhile");
-        client.free(&reply);
+        client.consume(&reply_after_a_disturbance(&client), b"meanwhile");
     }
 }
 
@@ -201,8 +198,7 @@ case!(killed_while_frozen, ["LOOP-8", "REL-2"], pair, |t, (server, client)| {
     client.call(&server, 0, 0, &empty());
     server.park();
     freezer.hold(&server);
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
 });
 
 case!(child_comes_and_goes, ["FORK-1", "REL-1", "MMAP-8"], pair, |t, (server, client)| {
@@ -257,8 +253,7 @@ case!(another_program_without_the_descriptor, ["REL-2"], pair, |t, (manager, cli
     client.call(&manager, 0, 0, &empty());
     manager.actor.number(Op::Exec { slot: None }).expect("exec");
     assert_eq!(client.wait_refusal(), Return::DeadReply);
-    let next = t.manager();
-    client.round_trip(0, &next, &empty(), &empty());
+    client.round_trip(0, &t.manager(), &empty(), &empty());
 });
 
 // A device's descriptor lies in a socket, its sender is gone: it is still open.
@@ -270,8 +265,7 @@ case!(descriptor_outlives_its_sender, ["FORK-1", "REL-2"], pair, |t, (manager, c
     // The file is not released: the caller's record is still there, though nobody can read the reply.
     manager.reply(&empty());
     keeper.number(Op::Close { slot }).expect("close");
-    let other = t.client();
-    other.round_trip(0, &manager, &empty(), &empty());
+    t.client().round_trip(0, &manager, &empty(), &empty());
 });
 
 /// Ends a process whose device is kept open, and starts another one with the same numbers.
@@ -292,8 +286,7 @@ case!(heir_of_a_number_is_not_the_opener, ["FORK-1"], Stage::opened, |t, opener|
     let allowed = port.ioctl(BINDER_SET_MAX_THREADS, 1u32);
     let why = "a descriptor in another process works as one of the opener's";
     if t.known_difference(Driver::C, why, allowed == Err(Errno::EINVAL)) {
-        let outcome = port.try_write(Commands::new().enter_looper());
-        assert_eq!(outcome.errno, Errno::EINVAL);
+        assert_eq!(port.try_write(Commands::new().enter_looper()).errno, Errno::EINVAL);
     }
 });
 

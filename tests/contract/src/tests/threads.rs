@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A thread that leaves the driver with `BINDER_THREAD_EXIT`, with each kind of business unfinished.
 
-use super::nested::couple;
 use super::*;
 
 case!(exit_while_serving, ["TREL-1"], pair, |t, (server, client)| {
@@ -131,6 +130,5 @@ case!(end_of_a_thread_without_exit, ["TREL-1", "REL-2"], pair, |t, (server, clie
     helper.actor.start(Op::EndThread);
     // The driver has no hook at a task's end; the call ends with the process.
     assert!(client.actor.is_blocked());
-    server.kill();
-    assert_eq!(client.wait_refusal(), Return::DeadReply);
+    server.kill_serving(&client);
 });

@@ -10,15 +10,8 @@ use super::fd_arrays::with_array;
 use super::fds::{with_line, Line};
 use super::log_files::{expect_nothing_but, with_logs};
 use super::*;
-use crate::agent::with_a_failure;
-use crate::linger::Lingering;
 use crate::loading::{self, unload};
-use crate::logs::Debugfs;
-use crate::netlink::{binder_family, family, Listener};
-use crate::pages::pages_of;
-use crate::sg::file_object;
-use crate::shrinker::Shrinker;
-use binder_sys::fs::mount_at;
+use crate::netlink::family;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -58,7 +51,7 @@ fn send_lingering(client: &Port) -> Option<Lingering> {
 /// has left for its way back to user space: the last work is done first.
 fn free_and_linger(port: &Port, call: &BinderTransactionData) {
     // So that the oneway call cannot be delivered.
-    port.actor.limit_all_files();
+    port.actor.set_limit(libc::RLIMIT_NOFILE, 0);
     port.start(&stream(|c| c.free_buffer(call.buffer)));
     port.actor.expect_stuck();
 }
@@ -222,8 +215,7 @@ case!(while_a_log_of_debugfs_is_open, ["PARAM-7", "OPEN-2"], Stage::needs_driver
 fn hold_logs(t: &Stage, logs: &Path) {
     let port = t.client();
     let its = format!("proc/{}", t.global_pid(&port));
-    let [mut state, mut its] =
-        ["state", &its].map(|log| std::fs::File::open(logs.join(log)).expect("open a log"));
+    let [mut state, mut its] = ["state", &its].map(|log| File::open(logs.join(log)).expect("open a log"));
     port.kill();
     t.unmount();
     assert_eq!(unload(t.driver), Err(Errno::EWOULDBLOCK));

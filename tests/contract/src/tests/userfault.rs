@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A copy that waits for user space, for as long as that likes, holds up nobody else.
 
-use super::reclaim::answer;
 use super::*;
-use crate::linger::Lingering;
-use crate::shrinker::Shrinker;
-use crate::userfault::{Absent, MISSING, WRITES_PASS, WRITE_PROTECTED};
-use std::fs::File;
-use std::io::Read;
+use crate::userfault::{MISSING, WRITES_PASS, WRITE_PROTECTED};
 
 /// The unit of the sizes of calls, for any size of a page.
 const PIECE: usize = 4096;
@@ -56,8 +51,7 @@ case!(sender_waits_while_pages_are_reclaimed, ["TXN-1", "ALLOC-5"], |t| {
             assert_eq!(absent.wait(), index);
         }
         // Others' calls go through, and their pages come and go.
-        let question = pattern(30 * PIECE, index);
-        other.round_trip(0, &manager, &bytes(&question), &bytes(b"answer"));
+        other.round_trip(0, &manager, &bytes(&pattern(30 * PIECE, index)), &bytes(b"answer"));
         let full = shrinker.pages();
         shrinker.squeeze();
         shrinker.expect_less(full, 20 * PIECE);
@@ -65,9 +59,8 @@ case!(sender_waits_while_pages_are_reclaimed, ["TXN-1", "ALLOC-5"], |t| {
     }
     let call = manager.wait_call();
     shrinker.squeeze();
-    assert_eq!(manager.data(&call), data);
-    manager.free(&call);
-    answer(&client, &manager);
+    manager.consume(&call, data);
+    answer(&manager, &client);
 });
 
 case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], two_clients, |t, (manager, client, other)| {
@@ -81,7 +74,7 @@ case!(offsets_are_waited_for, ["TXN-1", "ALLOC-5"], two_clients, |t, (manager, c
     let call = manager.wait_call();
     assert_ne!(manager.object(&call).handle(), 0);
     manager.free(&call);
-    answer(&client, &manager);
+    answer(&manager, &client);
 });
 
 case!(target_dies_meanwhile, ["REL-2", "ALLOC-5", "TXN-1"], two_clients, |t, (manager, client, other)| {

@@ -3,7 +3,6 @@
 //! `poll` and in `epoll_wait`.
 
 use super::*;
-use binder_sys::Return::{ClearDeathNotificationDone as ClearDone, DeadBinder};
 
 case!(refusal_when_the_server_dies, ["TREL-1", "POLL-2"], |t| woken(t, called, Port::kill, |told| *told
     == REFUSED));
@@ -142,10 +141,6 @@ case!(death_of_the_owner, ["DN-2", "POLL-4"], |t| {
     woken(t, scene, Held::end_owner, |told| *told == [DeadBinder(COOKIE)]);
 });
 
-fn cleared() -> Return {
-    Return::ClearFreezeNotificationDone(COOKIE)
-}
-
 /// A holder with a freeze link, which has read the first state.
 fn linked(t: &Stage, manager: Port) -> (Port, Held) {
     let (holder, held) = held(t, manager);
@@ -168,7 +163,7 @@ case!(freeze_requested, ["FRZN-1", "POLL-4"], |t| {
 
 case!(freeze_withdrawn, ["FRZN-4", "POLL-4"], |t| {
     let event = |held: &Held| held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE));
-    woken(t, listening, event, |told| *told == [cleared()]);
+    woken(t, listening, event, |told| *told == [cleared(COOKIE)]);
 });
 
 case!(freeze_confirmed_that_has_changed, ["FRZN-2", "FRZN-3", "POLL-4"], |t| {
@@ -180,7 +175,7 @@ case!(freeze_confirmed_that_has_changed, ["FRZN-2", "FRZN-3", "POLL-4"], |t| {
 case!(freeze_confirmed_that_was_withdrawn, ["FRZN-4", "POLL-4"], |t| {
     let scene = after(linked, |_, held| held.stranger.send(|c| c.clear_freeze(held.handle, COOKIE)));
     let event = |held: &Held| held.stranger.send(|c| c.freeze_done(COOKIE));
-    woken(t, scene, event, |told| *told == [cleared()]);
+    woken(t, scene, event, |told| *told == [cleared(COOKIE)]);
 });
 
 case!(frozen_and_thawed, ["FRZN-2", "POLL-4"], |t| {
@@ -209,7 +204,7 @@ fn given(
     owner.free(&manager.answer(&owner, &empty()));
     owner.ignore_passed();
     if confirmed {
-        stranger.send(|c| c.increfs_done(ID.ptr, ID.cookie).acquire_done(ID.ptr, ID.cookie));
+        stranger.confirm(ID);
     }
     (owner, (manager, stranger, call))
 }
@@ -332,11 +327,10 @@ case!(next_oneway_call_after_one_that_is_undeliverable, ["TXN-22", "TXN-27"], |t
     assert_eq!(server.drain(), []);
 });
 
-fn call(t: &Stage) {
+case!(call, ["TXN-21", "POLL-4"], |t| {
     let scene = |t: &Stage, server: Port| (server, t.client());
     woken(t, scene, |client| client.start_call(0, 0, &bytes(b"22")), |told| is_call(told, 2));
-}
-case!(call, ["TXN-21", "POLL-4"], call);
+});
 
 case!(oneway_call, ["TXN-21", "POLL-4"], |t| {
     let scene = |t: &Stage, server: Port| (server, t.client());
@@ -350,11 +344,10 @@ fn called(t: &Stage, server: Port) -> (Port, Port) {
     (client, server)
 }
 
-fn reply(t: &Stage) {
+case!(reply, ["TXN-17", "POLL-2"], |t| {
     let answered = |told: &[Return]| matches!(told, [Return::TransactionComplete, Return::Reply(_)]);
     woken(t, called, |server| server.reply(&empty()), answered);
-}
-case!(reply, ["TXN-17", "POLL-2"], reply);
+});
 
 const REFUSED: [Return; 2] = [Return::TransactionComplete, Return::DeadReply];
 
@@ -384,8 +377,7 @@ pub(super) fn unwritable_read(port: &Port) {
 case!(call_back, ["TXN-11", "POLL-2"], |t| {
     let scene = |t: &Stage, server: Port| {
         let client = t.client();
-        let call = client.send_call_to(&server, 0, 0, &object(NODE));
-        let handle = server.object(&call).handle();
+        let handle = server.object(&client.send_call_to(&server, 0, 0, &object(NODE))).handle();
         (client, (server, handle))
     };
     let event = |(server, handle): &(Port, u32)| server.start_call(*handle, 0, &bytes(b"22"));

@@ -4,7 +4,6 @@
 use super::*;
 use binder_sys::codes::*;
 use binder_sys::ioctl;
-use zerocopy::IntoBytes;
 
 const NONE: Errno = Errno::UnknownErrno;
 
@@ -157,8 +156,7 @@ case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
     read_in_vain(&manager, &Commands::new());
     // It fails at the first four bytes, before it takes the call.
     if t.known_difference(Driver::Upstream, "the call fails", client.actor.is_blocked()) {
-        manager.wait_call();
-        manager.answer(&client, &empty());
+        manager.serve(&client);
     } else {
         assert_eq!(client.wait_refusal(), Return::FailedReply);
     }
@@ -168,8 +166,7 @@ case!(lesson_c15_unwritable_returns, ["WR-12"], pair, |t, (manager, client)| {
 case!(lesson_c15_unwritable_error, ["WR-12", "WR-3"], Stage::client, |t, port| {
     leave_refusal(&port);
     read_in_vain(&port, &Commands::new());
-    let is_kept = port.drain() == [Return::FailedReply];
-    t.known_difference(Driver::Upstream, "the error is lost", is_kept);
+    t.known_difference(Driver::Upstream, "the error is lost", port.drain() == [Return::FailedReply]);
 });
 
 /// Reads into memory that cannot be written, and fails.
@@ -193,12 +190,10 @@ case!(reply_is_not_lost_to_unwritable_returns, ["WR-12"], pair, |t, (manager, cl
     assert_eq!(client.data(&client.wait_reply()), b"answer");
 });
 
-case!(completion_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], |t| {
-    let (manager, client) = pair(t);
+case!(completion_is_not_lost_to_unwritable_returns, ["WR-12", "TXN-17"], pair, |t, (manager, client)| {
     for _ in 0..2 {
         client.call(&manager, 0, 0, &empty());
-        let commands = stream(|c| c.reply(&manager.place(0, 0, &empty())));
-        read_in_vain(&manager, &commands);
+        read_in_vain(&manager, &stream(|c| c.reply(&manager.place(0, 0, &empty()))));
         client.wait_reply();
         assert_eq!(manager.drain(), [Return::TransactionComplete]);
     }
@@ -370,7 +365,7 @@ case!(write_is_done_before_an_interrupted_read, ["WR-1", "WR-7"], pair, |t, (man
 });
 
 case!(lesson_c17_payload_beyond_the_size, ["WR-4"], pair, |t, (manager, client)| {
-    let call = client.call(&manager, 0, 0, &pattern_parcel());
+    let call = client.call(&manager, 0, 0, &bytes(&pattern(64, 0)));
     let commands = stream(|c| c.free_buffer(call.buffer));
     let outcome = manager.raw(WriteReadOp { write_size: Some(6), ..WriteReadOp::of(&commands) });
     match outcome.errno {
@@ -386,10 +381,6 @@ case!(lesson_c17_payload_beyond_the_size, ["WR-4"], pair, |t, (manager, client)|
     }
     manager.answer(&client, &empty());
 });
-
-fn pattern_parcel() -> Parcel {
-    bytes(&pattern(64, 0))
-}
 
 case!(trailing_bytes, ["WR-4"], Stage::client, |t, port| {
     for trailing in [&[0; 1][..], &[0; 3]] {

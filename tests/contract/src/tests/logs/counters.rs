@@ -27,13 +27,11 @@ case!(commands_and_returns_of_a_process, ["LOG-12"], logged_pair, |t, (logs, ser
 
 case!(rejected_commands_count, ["LOG-12", "WR-3"], logged_client, |t, (logs, client)| {
     let commands = stream(|c| c.free_buffer(1).dead_binder_done(2).request_freeze(3, 4).enter_looper());
-    let outcome = client.try_write(&commands);
-    assert_eq!(outcome.errno, Errno::EINVAL, "there is no handle 3");
+    assert_eq!(client.try_write(&commands).errno, Errno::EINVAL, "there is no handle 3");
     let wanted = [("BC_FREE_BUFFER", 1), ("BC_DEAD_BINDER_DONE", 1), ("BC_REQUEST_FREEZE_NOTIFICATION", 1)];
     assert_eq!(named(&logs.stats_of(&client).counters.commands), wanted);
     client.try_write(&stream(|c| c.command(codes::BC_ACQUIRE_RESULT, &0u32)));
-    let refused = client.refused(&client.place(7, 0, &empty()));
-    assert_eq!(refused, Return::FailedReply);
+    assert_eq!(client.refused(&client.place(7, 0, &empty())), Return::FailedReply);
     let counters = logs.stats_of(&client).counters;
     assert_eq!((counters.count("BC_ACQUIRE_RESULT"), counters.count("BR_FAILED_REPLY")), (1, 1));
 });
@@ -138,8 +136,7 @@ case!(threads_of_a_process, ["LOG-12", "LOOP-5"], logged_pair, |t, (logs, manage
     client.round_trip(0, &manager, &empty(), &empty());
     assert_eq!(stats(), (Some(1), requested(1, 0, 4), Some(0)));
     manager.ignore_passed();
-    let helper = manager.thread();
-    helper.send(|c| c.register_looper());
+    let helper = manager.registered();
     assert_eq!(stats(), (Some(2), requested(0, 1, 4), Some(0)));
     helper.park();
     manager.park();

@@ -3,7 +3,6 @@
 
 use super::files::{expect_hidden_pointers, expect_names_and_modes};
 use super::*;
-use crate::logs::Debugfs;
 use binder_logs::{LogEntry, Process};
 
 case!(debugfs_has_the_same_files, ["LOG-1"], Debugfs::of, |t, debugfs| {

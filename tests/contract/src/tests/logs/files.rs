@@ -2,11 +2,7 @@
 //! The set of files, and the processes in them.
 
 use super::*;
-use crate::kernel_namespaces;
 use binder_logs::{Log, Mode, Pointer, State};
-use binder_sys::fs::mount_at;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 case!(hashed_ones_hide_pointers, ["LOG-10"], |t| expect_hidden_pointers(t, &Logs::of(t)));
 
@@ -81,7 +77,7 @@ case!(file_of_a_process_with_two_devices, ["LOG-11", "OPEN-2"], logged_client, |
 case!(file_of_a_process_that_is_gone, ["LOG-11", "OPEN-2", "REL-2"], logged_client, |t, (logs, client)| {
     let pid = t.global_pid(&client) as i32;
     let path = logs.path(&format!("proc/{pid}"));
-    let mut open = std::fs::File::open(&path).expect("its file");
+    let mut open = File::open(&path).expect("its file");
     client.kill();
     until("the file goes", || (!path.exists()).then_some(()));
     // C has not taken it from its list then.
@@ -206,8 +202,7 @@ case!(longer_than_a_page, ["LOG-2"], logged_pair, |t, (logs, manager, client)| {
     let parcel = parcel_of((1..=COUNT).map(|number| FlatBinderObject::binder(number * 8, number)));
     client.start_call(0, 0, &parcel);
     // Its buffer is kept, and the handles with it.
-    manager.wait_call();
-    manager.answer(&client, &empty());
+    manager.serve(&client);
     let helpers: Vec<_> = (0..40).map(|_| client.thread()).collect();
     helpers.iter().for_each(known);
     let process = logs.process(&client);
@@ -232,7 +227,7 @@ case!(read_in_pieces_while_processes_come_and_go, ["LOG-2", "REL-2"], |t| {
             client.start_blocking_call(0, 0, &bytes(b"waits"));
         }
         let mut text = Vec::new();
-        let mut file = std::fs::File::open(logs.path("state")).expect("open");
+        let mut file = File::open(logs.path("state")).expect("open");
         let mut piece = [0; 97];
         for client in clients {
             let length = file.read(&mut piece).expect("read");

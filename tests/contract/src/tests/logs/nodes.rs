@@ -2,7 +2,6 @@
 //! Nodes with their counts, and references to them.
 
 use super::*;
-use crate::tests::limits::Limit;
 use binder_logs::{Node, NodeCounts, Pointer};
 
 const NODE: u64 = 0x1230;

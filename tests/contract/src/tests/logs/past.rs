@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `transaction_log` and `failed_transaction_log`: the last 32 transactions, and the last that failed.
 
-use super::super::{failed, NO_HANDLE};
 use super::*;
 use binder_logs::{Kind, LogEntry, Task, TransactionLog};
 
@@ -53,7 +52,7 @@ case!(oneway_call, ["LOG-13"], Logs::of, |t, logs| {
 });
 
 case!(call_back_names_the_thread, ["LOG-13", "TXN-11"], Logs::of, |t, logs| {
-    let (_manager, a, b, on_b, on_a) = super::super::nested::couple(t);
+    let (_manager, a, b, on_b, on_a) = couple(t);
     a.call(&b, on_b, 1, &empty());
     b.call(&a, on_a, 2, &empty());
     let entry = sent_by(t, logs.log(), &b).pop().expect("the call back");
@@ -140,8 +139,7 @@ case!(context_is_the_devices_name, ["LOG-13", "BFS-9"], Logs::of, |t, logs| {
     binder_sys::fs::add_device(t.root(), name).expect("add a device");
     let client = t.client();
     let other = Port::open(Rc::new(client.actor.thread()), &client.arena, &t.device(name), 0).expect("open");
-    let refused = other.refused(&other.place(0, 0, &empty()));
-    assert_eq!(refused, Return::DeadReply, "there is no manager");
+    assert_eq!(other.refused(&other.place(0, 0, &empty())), Return::DeadReply, "there is no manager");
     assert_eq!(only(sent_by(t, logs.log(), &client)).context, name);
     assert_eq!(only(sent_by(t, logs.failed(), &client)).context, name);
 });
@@ -189,8 +187,7 @@ case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], Logs::of, |t, logs| {
     check(&oneway(&client, 4, &vec![0; 40 << 10]), failed(Errno::ENOSPC));
     let lost = FlatBinderObject::strong_handle(NO_HANDLE);
     check(&client.place(0, 5, &object(lost)), failed(Errno::EINVAL));
-    let freezer = Freezer::of(t, &manager);
-    freezer.freeze(0).expect("freeze");
+    let freezer = Freezer::frozen(t, &manager);
     let data = client.place(0, 6, &empty());
     client.refused(&data);
     let error = client.extended_error();
@@ -210,8 +207,7 @@ case!(failures_of_calls, ["LOG-14", "TXN-1", "TXN-3"], Logs::of, |t, logs| {
     let refused = refused.last().expect("the second");
     assert_eq!((refused.return_error, refused.errno), failed(Errno::EPROTO));
     assert!(made.node != 0 && refused.node == made.node, "{made:?} {refused:?}");
-    manager.wait_call();
-    manager.answer(&client, &empty());
+    manager.serve(&client);
 });
 
 case!(failures_at_different_lines, ["LOG-14"], Logs::of, |t, logs| {

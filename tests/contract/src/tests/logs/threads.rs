@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads: what state they are in, and what calls they make and serve.
 
-use super::super::nested::couple;
 use super::*;
 use binder_logs::{BufferState, Held, Looper, Role};
 
@@ -22,8 +21,7 @@ case!(looper_states, ["LOG-2", "LOOP-1"], Logs::of, |t, logs| {
     manager.send(|c| c.exit_looper());
     assert_eq!(looper(&manager), Looper::ENTERED | Looper::EXITED);
     // The driver has not requested this thread.
-    let helper = manager.thread();
-    helper.send(|c| c.register_looper());
+    let helper = manager.registered();
     assert_eq!(looper(&helper), Looper::REGISTERED | Looper::INVALID);
 });
 
@@ -32,8 +30,7 @@ case!(looper_that_was_asked_for, ["LOG-2", "LOOP-1", "LOOP-3"], logged_pair, |t,
     client.round_trip(0, &manager, &empty(), &empty());
     let asked = manager.passed();
     assert!(asked.is_empty() || asked == [Return::SpawnLooper]);
-    let helper = manager.thread();
-    helper.send(|c| c.register_looper());
+    let helper = manager.registered();
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED);
     helper.send(|c| c.enter_looper());
     assert_eq!(logs.thread(&helper).looper, Looper::REGISTERED | Looper::ENTERED | Looper::INVALID);

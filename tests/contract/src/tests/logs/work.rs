@@ -73,8 +73,7 @@ case!(oneway_calls_wait_at_their_node, ["LOG-3", "LOG-4", "LOG-7", "LOG-9", "TXN
         waiting.iter().map(|call| call.code).collect::<Vec<_>>()
     };
     assert_eq!(codes_of(logs.node(&server, 0)), [2, 3]);
-    let listed = logs.transactions(&server).expect("there are some");
-    assert_eq!(codes_of(only(listed.nodes)), [2, 3]);
+    assert_eq!(codes_of(only(logs.transactions(&server).expect("there are some").nodes)), [2, 3]);
     let call = server.wait_call();
     assert_eq!((codes_of(logs.node(&server, 0)), logs.process(&server).work), (vec![2, 3], vec![]));
     let stack = logs.thread(&server).stack;
@@ -95,8 +94,7 @@ case!(completion, ["LOG-7"], Logs::of, |t, logs| {
 // C has no words for these completions; it prints the number of its kind of work.
 case!(completions_without_words, ["LOG-7", "TXN-16", "TXN-17"], Logs::of, |t, logs| {
     let (server, client) = (t.manager_with(2 * page()), t.client());
-    let freezer = Freezer::of(t, &server);
-    freezer.freeze(0).expect("freeze");
+    let freezer = Freezer::frozen(t, &server);
     client.send(|c| c.transaction(&oneway(&client, 0, b"")));
     assert_eq!(logs.thread(&client).work, [Work::Unknown(3)]);
     client.wait_for(Return::TransactionPendingFrozen);
@@ -201,13 +199,12 @@ case!(freeze_notifications, ["LOG-7", "FRZN-2"], Logs::of, |t, logs| {
     holder.send(|c| c.freeze_done(COOKIE));
     holder.send(|c| c.clear_freeze(0, COOKIE));
     work_of(&logs, &holder, Work::ClearedFreeze);
-    assert_eq!(holder.drain(), [Return::ClearFreezeNotificationDone(COOKIE)]);
+    assert_eq!(holder.drain(), [cleared(COOKIE)]);
     freezer.thaw().expect("thaw");
 });
 
 case!(calls_to_the_frozen, ["LOG-3", "LOG-7", "FRZ-4"], logged_pair, |t, (logs, server, client)| {
-    let freezer = Freezer::of(t, &server);
-    freezer.freeze(0).expect("freeze");
+    let freezer = Freezer::frozen(t, &server);
     client.tell_with(&oneway(&client, 9, b"for later"), Return::TransactionPendingFrozen);
     let call = transaction(only(logs.process(&server).work));
     assert_eq!((call.code, call.is_async), (9, true));
