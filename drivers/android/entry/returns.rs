@@ -37,8 +37,8 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
         0 => SIZE_OF_CODE,
         consumed => consumed,
     };
-    // False if the buffer is smaller than the first item, or than what the caller gives as consumed.
-    // The C driver, too, waits before it checks that. The work stays for the next read.
+    // False if the buffer is smaller than the first item, or than what the caller gives as
+    // consumed. The C driver, too, waits before it checks that. The work stays for the next read.
     let has_room = io.read_size >= needed;
     if has_room {
         begin(io)?;
