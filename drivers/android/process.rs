@@ -459,7 +459,6 @@ impl Process {
     }
 
     /// Names a thread of the process, in the initial pid namespace; 0 is any of them.
-    #[inline(always)]
     pub(crate) fn party(&self, tid: Pid) -> Party {
         Party { pid: self.pid, tid }
     }

@@ -119,7 +119,10 @@ impl Content {
         }
         match core::mem::take(self) {
             Self::Call { node, buffer, .. } => Some((node, buffer)),
-            other => other.free(),
+            other => {
+                other.free();
+                None
+            }
         }
     }
 
@@ -131,15 +134,16 @@ impl Content {
         }
         match core::mem::take(self) {
             Self::Reply { buffer, .. } => Some(buffer),
-            other => other.free(),
+            other => {
+                other.free();
+                None
+            }
         }
     }
 
-    /// Drops the content, and returns nothing instead of it.
+    /// Drops the content.
     #[cold]
-    pub(crate) fn free<T>(self) -> Option<T> {
-        None
-    }
+    fn free(self) {}
 }
 
 /// The stage of a call that is not delivered.
@@ -311,7 +315,7 @@ impl Transaction {
             // and copies the content for it.
             core::mem::forget(core::mem::replace(&mut self.content, content));
         } else {
-            let _: Option<()> = core::mem::replace(&mut self.content, content).free();
+            core::mem::replace(&mut self.content, content).free();
         }
     }
 

@@ -142,7 +142,6 @@ impl ThreadWake<'_> {
 
 impl<T: Deref<Target = Thread>> Wake<T> {
     /// Returns the wake of the tasks that poll the device, if they have to look.
-    #[inline(always)]
     pub(crate) fn pollers_if(they_have_to: bool) -> Self {
         match they_have_to {
             true => Self::Pollers,

@@ -199,7 +199,6 @@ impl<const SIZE: usize> StackBytes<SIZE> {
     }
 
     /// Returns how many bytes have been written.
-    #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

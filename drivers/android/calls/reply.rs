@@ -166,8 +166,6 @@ fn begin_reply(
     let wakes_waiters = wakes_pollers || wakes_freezers;
     let own = &thread.process;
     own.unlock_and_wake(process, &update, WakeHint::Anywhere, wakes_waiters);
-    drop(freed);
-    drop(update);
     // There is rarely one, and dropping none would be a call.
     if let Some(surplus) = surplus {
         drop(surplus);

@@ -117,7 +117,7 @@ fn write_failure<'a>(
         output.put(error.return_code(), ());
     }
     let surplus = process.spare_transaction.replace(outcome);
-    without_lock(thread, process, surplus)
+    drop_surplus(thread, process, surplus)
 }
 
 /// Writes a return code, or a completion. The process keeps its place for the next one. Returns the
@@ -141,12 +141,11 @@ fn write_code<'a>(
         }
     }
     let surplus = process.spare_ticket.replace(ticket);
-    without_lock(thread, process, surplus)
+    drop_surplus(thread, process, surplus)
 }
 
 /// Drops a surplus without the lock, if there is one. Returns the locked state.
-#[inline(always)]
-fn without_lock<'a, T>(
+fn drop_surplus<'a, T>(
     thread: &'a Thread,
     process: StateGuard<'a>,
     surplus: Option<T>,
@@ -423,7 +422,6 @@ fn deliver_reply<'a>(
 }
 
 /// Returns what follows a reply when the pool needs a thread, or not.
-#[inline(always)]
 fn reply_written(thread: &Thread, needs_thread: bool) -> Written<'_> {
     match needs_thread {
         false => Written::Reply,

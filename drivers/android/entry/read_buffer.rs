@@ -37,7 +37,6 @@ pub(super) struct ReadBuffer<'a> {
 
 impl<'a> ReadBuffer<'a> {
     /// Returns the read buffer that `io` describes, for this thread to read.
-    #[inline(always)]
     pub(super) fn new(reader: &'a Thread, io: &WriteRead) -> Self {
         Self {
             reader,
@@ -49,7 +48,6 @@ impl<'a> ReadBuffer<'a> {
     }
 
     /// Returns true if the buffer has room for another item of any size (contract WR-8).
-    #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
         (self.piece.len() + LARGEST_RETURN) as u64 <= self.room
     }

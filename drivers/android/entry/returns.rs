@@ -39,8 +39,8 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     };
     // False if the buffer is smaller than the first item, or than what the caller gives as
     // consumed. The C driver, too, waits before it checks that. The work stays for the next read.
-    let has_room = io.read_size >= needed;
-    if has_room {
+    let can_begin = io.read_size >= needed;
+    if can_begin {
         begin(io)?;
     }
     let mut output = ReadBuffer::new(thread, io);
@@ -50,7 +50,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
     }
     let request = loop {
         let (process, takes_common_work) = wait(thread, may_wait)?;
-        if !has_room {
+        if !can_begin {
             drop(process);
             wake_others(thread);
             return Err(EFAULT);
