@@ -16,6 +16,7 @@ use crate::result::{Cell, Count, Measured};
 use crate::stage::{Point, Stage, TIMEOUT};
 use crate::stats::undisturbed_mean;
 use crate::workers::{Answer, Order};
+use crate::workload::death::NODES_DIE;
 
 const REPEATS: usize = 31;
 
@@ -27,9 +28,11 @@ pub fn measure(stage: &mut Stage, points: &[Point], windows: Option<(u64, u64)>)
     points.iter().map(|point| measure_point(stage, point, windows.unwrap_or_else(|| usual(point)))).collect()
 }
 
-/// Window lengths: the long one stays below a million instructions or so, a quarter of a tick at 250 Hz.
+/// Window lengths: the long one stays below a million instructions or so, a quarter of a tick at 250 Hz. It is the
+/// shortest for files that end: RCU frees many of them at once, which falls into too many longer windows.
 fn usual(point: &Point) -> (u64, u64) {
     match (point.label.batch, point.label.size.max(point.label.reply)) {
+        _ if point.label.case == NODES_DIE => (1, 4),
         (16.., _) | (_, 262_145..) => (1, 4),
         (2.., _) | (_, 16_385..) => (4, 16),
         _ => (10, 40),

@@ -14,6 +14,9 @@ use crate::registry;
 
 const NAME: &str = "death";
 
+/// The case of nodes whose process goes away.
+pub const NODES_DIE: &str = "nodes die";
+
 const OBJECT: u64 = size_of::<FlatBinderObject>() as u64;
 
 #[derive(Args, Clone, Debug)]
@@ -40,7 +43,7 @@ impl Workload for Options {
             Ok(Watcher { talker, device, nodes: 0, dying: None })
         })?;
         for &nodes in &self.nodes {
-            let label = Label::new(NAME, "nodes die").with("nodes", nodes);
+            let label = Label::new(NAME, NODES_DIE).with("nodes", nodes);
             stage.add(Label { batch: nodes, ..label }, nodes, &[watcher]);
         }
         Ok(())
