@@ -7,20 +7,21 @@ use crate::{
         stats::{Counted, Kind},
         transaction_log::{Published, TransactionLog}, //
     },
-    kernel_ext::pid::UserNamespace,
+    kernel_ext::{
+        pid::UserNamespace,
+        spin_lock::{new_spin_lock, SpinLock}, //
+    },
     node::Node, //
 };
 use kernel::{
     cred::Credential,
     new_mutex,
-    new_spinlock,
     prelude::*,
     security,
     str::{CStr, CString},
     sync::{
         Arc,
-        Mutex,
-        SpinLock, //
+        Mutex, //
     },
     task::Kuid, //
 };
@@ -54,7 +55,7 @@ impl Context {
         Arc::pin_init(
             pin_init!(Self {
                 name,
-                manager <- new_spinlock!(None, "Context::manager"),
+                manager <- new_spin_lock!(None, "Context::manager"),
                 manager_uid <- new_mutex!(None, "Context::manager_uid"),
                 log <- new_mutex!(None, "Context::log"),
                 owner,

@@ -15,18 +15,17 @@ use crate::{
     kernel_ext::{
         link::has_field,
         once::{read_once, write_once},
-        owned_by::{After, OwnedBy, Severable}, //
+        owned_by::{After, OwnedBy, Severable},
+        spin_lock::{new_spin_lock, SpinLock}, //
     },
     process::{Pid, Process, ProcessState},
     thread::Thread, //
 };
 use kernel::{
-    new_spinlock,
     prelude::*,
     sync::{
         atomic::Atomic,
-        Arc,
-        SpinLock, //
+        Arc, //
     }, //
 };
 
@@ -52,7 +51,7 @@ impl ProcessName {
         let name = pin_init!(Self {
             process: Severable::new(),
             pid,
-            after <- new_spinlock!(After::new(), "ProcessName::after"),
+            after <- new_spin_lock!(After::new(), "ProcessName::after"),
             _rest_of_line: [0; 4],
         });
         Arc::pin_init(name, GFP_KERNEL)

@@ -28,7 +28,8 @@ use crate::{
         page_range::PageRange,
         pid::GroupPid,
         poll_queue::PollQueue,
-        sched::{self, WakeHint}, //
+        sched::{self, WakeHint},
+        spin_lock::{new_spin_lock, SpinLock, SpinLockGuard}, //
     },
     names::ProcessName,
     node::Node,
@@ -47,15 +48,12 @@ use core::mem;
 use kernel::{
     cred::Credential,
     fs::File,
-    new_spinlock,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::Atomic,
-        lock::{spinlock::SpinLockBackend, Guard},
         poll::PollTable,
         Arc,
-        SpinLock,
         UniqueArc, //
     }, //
 };
@@ -64,7 +62,7 @@ use kernel::{
 pub(crate) type Pid = i32;
 
 /// The state lock of a process, held.
-pub(crate) type StateGuard<'a> = Guard<'a, ProcessState, SpinLockBackend>;
+pub(crate) type StateGuard<'a> = SpinLockGuard<'a, ProcessState>;
 
 /// An open file of a device.
 ///
@@ -426,9 +424,9 @@ impl Process {
                 credential: ARef::from(credential),
                 code_counts,
                 ended: Atomic::new(0),
-                state <- new_spinlock!(ProcessState::new(), "Process::state"),
+                state <- new_spin_lock!(ProcessState::new(), "Process::state"),
                 callers <- Records::new(),
-                handles <- new_spinlock!(Handles::new(), "Process::handles"),
+                handles <- new_spin_lock!(Handles::new(), "Process::handles"),
                 buffers,
                 pages,
                 waiters <- PollQueue::new(c"Process::waiters", kernel::static_lock_class!()),

@@ -21,20 +21,21 @@ use super::{
     link::HasField,
     pid::{current_number, TaskId}, //
 };
-use crate::kernel_ext::once::{read_once, read_once_u64, write_once, write_once_u64};
+use crate::kernel_ext::{
+    once::{read_once, read_once_u64, write_once, write_once_u64},
+    spin_lock::{new_spin_lock, SpinLock}, //
+};
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
     ptr, //
 };
 use kernel::{
-    new_spinlock,
     prelude::*,
     sync::{
         atomic::{Atomic, Release},
         Arc,
-        ArcBorrow,
-        SpinLock, //
+        ArcBorrow, //
     }, //
 };
 
@@ -100,7 +101,7 @@ impl<R> Records<R> {
         // INVARIANT: There are no slots.
         pin_init!(Self {
             slots: Atomic::new(ptr::null_mut()),
-            changes <- new_spinlock!((), "Records::changes"),
+            changes <- new_spin_lock!((), "Records::changes"),
         })
     }
 

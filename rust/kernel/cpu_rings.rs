@@ -17,7 +17,10 @@
 //! If the reader sees the same number twice, no other record was begun in between, so the words
 //! belong to that number.
 
-use crate::kernel_ext::once::{read_once, write_once};
+use crate::kernel_ext::{
+    once::{read_once, write_once},
+    spin_lock::SpinLockGuard, //
+};
 use core::array;
 use kernel::{
     alloc::Flags,
@@ -26,7 +29,6 @@ use kernel::{
     sync::{
         atomic::{Acquire, Atomic, Release},
         barrier::{smp_mb, Read, Write},
-        lock::{spinlock::SpinLockBackend, Guard},
     },
 };
 
@@ -70,7 +72,7 @@ impl<const WORDS: usize> Rings<WORDS> {
     #[inline(always)]
     pub(crate) fn push<T>(
         &self,
-        _keeps_others_off: &Guard<'_, T, SpinLockBackend>,
+        _keeps_others_off: &SpinLockGuard<'_, T>,
         number: u32,
         words: [u32; WORDS],
     ) {

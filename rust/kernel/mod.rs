@@ -22,4 +22,5 @@ pub(crate) mod pid;
 pub(crate) mod poll_queue;
 pub(crate) mod rcu;
 pub(crate) mod sched;
+pub(crate) mod spin_lock;
 pub(crate) mod user;

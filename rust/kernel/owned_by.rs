@@ -18,15 +18,14 @@
 use super::link::HasField;
 use crate::kernel_ext::{
     once::{read_once, write_once},
-    rcu, //
+    rcu,
+    spin_lock::{SpinLock, SpinLockGuard}, //
 };
 use core::{cell::UnsafeCell, marker::PhantomData, mem::size_of, ptr};
 use kernel::sync::{
     atomic::{Acquire, Atomic, Release},
-    lock::{spinlock::SpinLockBackend, Guard},
     Arc,
-    ArcBorrow,
-    SpinLock, //
+    ArcBorrow, //
 };
 
 /// What the lock in the name of an owner guards: the right to access data of an owner that has
@@ -148,8 +147,8 @@ pub(crate) struct Locked<'a, O, G>(Which<'a, O, G>);
 ///
 /// The pointer is that of the owner, which was not severed when the guard was taken.
 enum Which<'a, O, G> {
-    Owners(*const O, Guard<'a, G, SpinLockBackend>),
-    Names(Guard<'a, After, SpinLockBackend>),
+    Owners(*const O, SpinLockGuard<'a, G>),
+    Names(SpinLockGuard<'a, After>),
 }
 
 impl<O, G: Unpin> Locked<'_, O, G> {

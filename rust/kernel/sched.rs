@@ -36,20 +36,16 @@
 //! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at
 //! once.
 
-use crate::kernel_ext::once::{read_once, write_once};
+use crate::kernel_ext::{
+    once::{read_once, write_once},
+    spin_lock::{SpinLock, SpinLockGuard}, //
+};
 use core::ptr;
 use kernel::{
     bindings,
     prelude::*,
     str::CStrExt,
-    sync::{
-        atomic::Atomic,
-        lock::{
-            spinlock::SpinLockBackend,
-            Guard,
-            Lock, //
-        },
-    },
+    sync::atomic::Atomic,
     task::Task,
     workqueue::Queue, //
 };
@@ -146,8 +142,8 @@ pub(crate) enum WakeHint {
 ///
 /// May return without a reason: the caller checks its condition in a loop. Process context only;
 /// the guard must be the only lock held.
-pub(crate) fn sleep<T>(guard: Guard<'_, T, SpinLockBackend>) -> Guard<'_, T, SpinLockBackend> {
-    let lock: &Lock<T, SpinLockBackend> = guard.lock_ref();
+pub(crate) fn sleep<T>(guard: SpinLockGuard<'_, T>) -> SpinLockGuard<'_, T> {
+    let lock: &SpinLock<T> = guard.lock_ref();
     // SAFETY: Only sets the state of the calling task, which is allowed in any context; every path
     // from here leads through `schedule`, which returns to a task that runs.
     unsafe { kernel_ext_prepare_to_park() };

@@ -12,18 +12,17 @@
 use super::Delivered;
 use crate::{
     ffi::trace, //
-    kernel_ext::page_range::{self, PageEvent, PageRange, Use},
+    kernel_ext::{
+        page_range::{self, PageEvent, PageRange, Use},
+        spin_lock::{new_spin_lock, SpinLock}, //
+    },
     range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, SpareMemory},
 };
 use core::ops::Range;
 use kernel::{
-    new_spinlock,
     page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
-    sync::{
-        Arc,
-        SpinLock, //
-    }, //
+    sync::Arc, //
 };
 
 kernel::sync::global_lock! {
@@ -76,7 +75,7 @@ impl Buffers {
     pub(crate) fn new(pid: i32) -> Result<Arc<Self>> {
         let init = pin_init!(Self {
             pid,
-            ranges <- new_spinlock!(None, "Buffers::ranges"),
+            ranges <- new_spin_lock!(None, "Buffers::ranges"),
         });
         Arc::pin_init(init, GFP_KERNEL)
     }

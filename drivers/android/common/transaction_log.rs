@@ -13,16 +13,16 @@ use crate::{
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
         clocks::Cycles,
-        cpu_rings::{Record, Rings}, //
+        cpu_rings::{Record, Rings},
+        spin_lock::{new_spin_lock, SpinLock}, //
     }, //
 };
 use kernel::{
     cpu::nr_cpu_ids,
-    new_spinlock,
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
     str::{CStr, CString},
-    sync::{Arc, SpinLock}, //
+    sync::Arc, //
 };
 
 /// The type of a transaction.
@@ -165,7 +165,7 @@ impl TransactionLog {
                 device,
                 queued,
                 failed,
-                failing <- new_spinlock!((), "TransactionLog::failing"),
+                failing <- new_spin_lock!((), "TransactionLog::failing"),
             }),
             GFP_KERNEL_ACCOUNT,
         )

@@ -38,6 +38,14 @@ mod kernel_ext {
     pub(crate) use super::link;
     pub(crate) use kernel::sync::rcu;
 
+    /// Locks of the host.
+    pub(crate) mod spin_lock {
+        use kernel::sync::lock::{spinlock::SpinLockBackend, Guard};
+        pub(crate) use kernel::sync::SpinLock;
+
+        pub(crate) type SpinLockGuard<'a, T> = Guard<'a, T, SpinLockBackend>;
+    }
+
     /// Accesses by threads that take turns.
     pub(crate) mod once {
         use kernel::sync::atomic::{Atomic, Relaxed};
