@@ -5,7 +5,7 @@
 //!
 //! A reference to a `task_struct` keeps some KiB for as long as it is held, also after the task has
 //! exited. A thread is identified by a number that no other thread gets, which keeps nothing. Its
-//! task is found by that, or by a pointer while the thread [waits](TaskId::while_asleep). (A thread
+//! task is found by that, or by a pointer while the thread [sleeps](TaskId::sleep). (A thread
 //! that executes another program takes over the number of the thread group's leader, and has that
 //! from then on, as everywhere in the kernel.)
 //!
@@ -15,10 +15,12 @@
 
 use super::{
     once::write_once,
-    sched::{self, WakeHint}, //
+    sched::{self, WakeHint},
+    spin_lock::{SpinLock, SpinLockGuard}, //
 };
 use core::ptr::{self, NonNull};
 use kernel::{
+    bindings,
     current,
     error::{to_result, Result},
     ffi::{c_int, c_void},
@@ -75,6 +77,7 @@ unsafe extern "C" {
     safe fn kernel_ext_user_ns_contains(outer: &UserNamespace, inner: &UserNamespace) -> bool;
 
     fn put_pid(pid: *mut c_void);
+    fn kernel_ext_prepare_to_park(sleeper: &Atomic<*mut c_void>);
     fn kernel_ext_wake_and_enable(sleeper: &Atomic<*mut c_void>, is_sync: bool);
     fn kernel_ext_user_ns_get(ns: *mut c_void);
     fn kernel_ext_user_ns_put(ns: *mut c_void);
@@ -84,7 +87,7 @@ unsafe extern "C" {
 ///
 /// # Invariants
 ///
-/// `sleeper` is null, or a task that has written it and is in [`Self::while_asleep`].
+/// `sleeper` is null, or a task that has written it and is in [`Self::sleep`].
 pub(crate) struct TaskId {
     number: u64,
     /// The number of the thread in the initial pid namespace, which others may get after it.
@@ -138,21 +141,31 @@ impl TaskId {
         Some(unsafe { ARef::from_raw(task.cast()) })
     }
 
-    /// Runs `wait`, in which the calling thread, which has this identity, sleeps, and others can
-    /// [wake](Self::wake_after) it.
+    /// Releases `guard`, sleeps until [woken](Self::wake_after) or signalled (interruptible, and
+    /// freezable by the system or a cgroup), and takes the lock again. Returns at once if a signal
+    /// is pending.
+    ///
+    /// May return without a reason: the caller checks its condition in a loop. The calling thread
+    /// has this identity, and the guard is the only lock that it holds.
     #[inline(always)]
-    pub(crate) fn while_asleep<T>(&self, wait: impl FnOnce() -> T) -> T {
-        // INVARIANT: The calling task is in this function.
-        write_once(&self.sleeper, current!().as_ptr().cast());
-        let result = wait();
+    pub(crate) fn sleep<'a, T>(&self, guard: SpinLockGuard<'a, T>) -> SpinLockGuard<'a, T> {
+        let lock: &SpinLock<T> = guard.lock_ref();
+        // SAFETY: Sets the state of the calling task, which is allowed in any context; every path
+        // from here leads through `schedule`, which returns to a task that runs. INVARIANT: The
+        // function writes the calling task, which is in this function.
+        unsafe { kernel_ext_prepare_to_park(&self.sleeper) };
+        drop(guard);
+        // SAFETY: The spinlock is released and the caller holds no other (see above), so this task
+        // may sleep.
+        unsafe { bindings::schedule() };
         // INVARIANT: Null. If another task has written the pointer since, that one is not woken:
         // then two have this identity, and the type permits any of them to miss a wake-up.
         write_once(&self.sleeper, ptr::null_mut());
-        result
+        lock.lock()
     }
 
     /// Releases `locks`, and makes the thread runnable if it sleeps interruptibly in
-    /// [`Self::while_asleep`], where it has to expect a wake-up without a cause. The calling task
+    /// [`Self::sleep`], where it has to expect a wake-up without a cause. The calling task
     /// is not preempted in between, see [`unpreempted_if`](sched::unpreempted_if).
     ///
     /// Takes the scheduler's locks: the caller must hold no other lock of its own.

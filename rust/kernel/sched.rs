@@ -36,10 +36,7 @@
 //! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at
 //! once.
 
-use crate::kernel_ext::{
-    once::{read_once, write_once},
-    spin_lock::{SpinLock, SpinLockGuard}, //
-};
+use crate::kernel_ext::once::{read_once, write_once};
 use core::ptr;
 use kernel::{
     bindings,
@@ -93,7 +90,6 @@ unsafe extern "C" {
     #[cfg(CONFIG_DEBUG_ATOMIC_SLEEP)]
     safe fn kernel_ext_is_preemptible() -> bool;
     fn kernel_ext_preempt_enable();
-    fn kernel_ext_prepare_to_park();
 }
 
 /// Runs `step` without the calling task being preempted, if `is_needed`: for a step that others
@@ -135,23 +131,6 @@ pub(crate) enum WakeHint {
     Anywhere,
     /// On the CPU that the scheduler chooses, with the hint that the waker is about to sleep.
     Sync,
-}
-
-/// Releases `guard`, sleeps until woken or signalled (interruptible, and freezable by the system or
-/// a cgroup), and takes the lock again.
-///
-/// May return without a reason: the caller checks its condition in a loop. Process context only;
-/// the guard must be the only lock held.
-pub(crate) fn sleep<T>(guard: SpinLockGuard<'_, T>) -> SpinLockGuard<'_, T> {
-    let lock: &SpinLock<T> = guard.lock_ref();
-    // SAFETY: Only sets the state of the calling task, which is allowed in any context; every path
-    // from here leads through `schedule`, which returns to a task that runs.
-    unsafe { kernel_ext_prepare_to_park() };
-    drop(guard);
-    // SAFETY: The spinlock is released and the caller holds no other (see above), so this task may
-    // sleep.
-    unsafe { bindings::schedule() };
-    lock.lock()
 }
 
 /// The queue, while a [`Worker`] exists.

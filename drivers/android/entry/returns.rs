@@ -149,6 +149,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         process = thread.process.state.lock();
         takes_common_work = thread.state.access_mut(&mut process).is_available();
     }
+    let mut has_slept = false;
     loop {
         let has_common_work = takes_common_work && !process.work.is_empty();
         let own = thread.state.access_mut(&mut process);
@@ -158,7 +159,7 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         if !may_wait {
             return Err(EAGAIN);
         }
-        if current!().signal_pending() {
+        if has_slept && current!().signal_pending() {
             return Err(EINTR);
         }
         if takes_common_work {
@@ -167,14 +168,12 @@ fn wait(thread: &Arc<Thread>, may_wait: bool) -> Result<(StateGuard<'_>, bool)> 
         } else {
             own.wait_state = WaitState::ForOwnWork;
         }
-        process = thread.task.while_asleep(|| {
-            let mut process = sched::sleep(process);
-            while thread.state.access_mut(&mut process).wait_state == WaitState::Reserved {
-                thread.process.waiters.wait(&mut process);
-            }
-            process
-        });
+        process = thread.task.sleep(process);
+        while thread.state.access_mut(&mut process).wait_state == WaitState::Reserved {
+            thread.process.waiters.wait(&mut process);
+        }
         process.set_wait_state(thread, WaitState::Awake);
+        has_slept = true;
     }
 }
 

@@ -27,9 +27,13 @@
 
 /* Sleeping and preemption: rust/kernel/sched.rs */
 
-/* Announces that the calling task is about to sleep; signals end the sleep. */
-void kernel_ext_prepare_to_park(void)
+/*
+ * Announces that the calling task, which *sleeper names from now on, is about to sleep. A signal ends
+ * the sleep, also one that came before.
+ */
+void kernel_ext_prepare_to_park(struct task_struct **sleeper)
 {
+	WRITE_ONCE(*sleeper, current);
 	set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
 }
 
