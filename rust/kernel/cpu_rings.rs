@@ -18,7 +18,7 @@
 //! belong to that number.
 
 use crate::kernel_ext::{
-    once::{read_once, write_once},
+    once::{read_once, store_release, write_barrier, write_once},
     spin_lock::SpinLockGuard, //
 };
 use core::array;
@@ -27,8 +27,8 @@ use kernel::{
     cpu::CpuId,
     prelude::*,
     sync::{
-        atomic::{Acquire, Atomic, Release},
-        barrier::{smp_mb, Read, Write},
+        atomic::{Acquire, Atomic},
+        barrier::{smp_mb, Read},
     },
 };
 
@@ -131,13 +131,13 @@ impl<const WORDS: usize> Slot<WORDS> {
         write_once(&self.begun, number);
         // ORDERING: Pairs with `smp_mb(Read)` in `read`: who reads a word of this record reads its
         // number after that.
-        smp_mb(Write);
+        write_barrier();
         for (place, word) in self.words.iter().zip(words) {
             write_once(place, word);
         }
         // ORDERING: Pairs with the load in `read`: who reads this number reads the words of this
         // record, or of a later one.
-        self.completed.store(number, Release);
+        store_release(&self.completed, number);
     }
 
     /// Reads the record that was begun last.
@@ -145,7 +145,7 @@ impl<const WORDS: usize> Slot<WORDS> {
         // ORDERING: Pairs with the last store in `write`.
         let completed = self.completed.load(Acquire);
         let words = array::from_fn(|at| read_once(&self.words[at]));
-        // ORDERING: Pairs with `smp_mb(Write)` in `write`.
+        // ORDERING: Pairs with the barrier in `write`.
         smp_mb(Read);
         let number = read_once(&self.begun);
         Record {

@@ -13,7 +13,7 @@ use super::{
     slots::{Found, HeldPage, Record, Slot},
     PageEvent, PageRange, Space, GONE,
 };
-use crate::kernel_ext::once::{read_once, write_once};
+use crate::kernel_ext::once::{load_acquire, read_once, write_once};
 use core::ops::Range;
 use kernel::{
     bindings,
@@ -41,7 +41,7 @@ impl PageRange {
         // ORDERING: Pairs with `advance_frontier`: the slots before the frontier are seen to be
         // filled. That reclaim has not lowered it since the range was reserved, the owner's lock
         // ensures.
-        match usize::try_from(self.frontier.load(ordering::Acquire)) {
+        match usize::try_from(load_acquire(&self.frontier)) {
             Ok(present) if end <= present => Ok(()),
             _ => self.populate_slow(start, end),
         }

@@ -48,7 +48,10 @@ mod kernel_ext {
 
     /// Accesses by threads that take turns.
     pub(crate) mod once {
-        use kernel::sync::atomic::{Atomic, Relaxed};
+        use kernel::sync::{
+            atomic::{Atomic, Relaxed, Release},
+            barrier::{smp_mb, Write},
+        };
 
         pub(crate) fn read_once<T: Copy>(atomic: &Atomic<T>) -> T {
             atomic.load(Relaxed)
@@ -60,6 +63,14 @@ mod kernel_ext {
 
         pub(crate) fn write_once<T: Copy>(atomic: &Atomic<T>, value: T) {
             atomic.store(value, Relaxed);
+        }
+
+        pub(crate) fn store_release(atomic: &Atomic<u32>, value: u32) {
+            atomic.store(value, Release);
+        }
+
+        pub(crate) fn write_barrier() {
+            smp_mb(Write);
         }
 
         pub(crate) fn write_once_u64(atomic: &Atomic<u64>, value: u64) {
