@@ -25,6 +25,11 @@ unsafe extern "C" {
     /// Writes a value of 32 bits. Returns `false` if that fails. May sleep.
     #[link_name = "kernel_ext_put_u32"]
     pub(crate) safe fn put_u32(to: UserPtr, value: u32) -> bool;
+
+    /// Writes two values of 32 bits. Returns `false` if that fails: the first one may be written
+    /// then. May sleep.
+    #[link_name = "kernel_ext_put_two_u32"]
+    pub(crate) safe fn put_two_u32(to: UserPtr, first: u32, second: u32) -> bool;
 }
 
 /// A type whose values are exchanged as bytes.
@@ -180,21 +185,23 @@ impl<const SIZE: usize> StackBytes<SIZE> {
         unsafe { core::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), self.len) }
     }
 
-    /// Appends a value. `ENOSPC` if the buffer has no room for all of it.
-    #[inline(always)] // It is a few moves, because the size is known.
-    pub(crate) fn push<T: Plain>(&mut self, value: T) -> Result {
+    /// Appends two values, one behind the other. `ENOSPC` if the buffer has no room for both.
+    #[inline(always)] // It is a few moves, because the sizes are known.
+    pub(crate) fn push<A: Plain, B: Plain>(&mut self, first: A, second: B) -> Result {
         let len = self.len;
-        if len > const { SIZE - size_of::<T>() } {
+        if len > const { SIZE - size_of::<A>() - size_of::<B>() } {
             return Err(ENOSPC);
         }
-        // SAFETY: The place is within the array, as was checked.
+        // SAFETY: Both places are within the array, as was checked.
         unsafe {
             let place = self.bytes.as_mut_ptr().add(len);
-            place.cast::<T>().write_unaligned(value);
+            place.cast::<A>().write_unaligned(first);
+            let place = place.add(size_of::<A>());
+            place.cast::<B>().write_unaligned(second);
         }
         // INVARIANT: The bytes up to the old `len` were initialised, and by the contract of `Plain`
-        // those of the value are.
-        self.len = len + size_of::<T>();
+        // those of the values are.
+        self.len = len + const { size_of::<A>() + size_of::<B>() };
         Ok(())
     }
 

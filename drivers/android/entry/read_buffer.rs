@@ -63,8 +63,7 @@ impl<'a> ReadBuffer<'a> {
     /// for it.
     #[inline(always)] // The code and the size of the payload are known in most places.
     pub(super) fn push<T: Plain>(&mut self, code: Return, payload: T) {
-        let _ = self.piece.push(code.code());
-        let _ = self.piece.push(payload);
+        let _ = self.piece.push(code.code(), payload);
     }
 
     /// Replaces the first code of the buffer (contract WR-10), and counts it. Fails with `EFAULT`.
