@@ -255,27 +255,22 @@ impl Process {
         let reserved = self.buffers.reserve(total, kind, label, &self.pages);
         let reserved = reserved.map_err(|error| self.why_not_reserved(total, kind, error))?;
         let Reserved { offset, size, .. } = reserved;
-        let buffer = Buffer {
+        if let Err(error) = self.pages.populate(offset, offset + size) {
+            self.buffers.release(offset, size, &self.pages);
+            return Err(self.why_not_reserved(total, kind, error));
+        }
+        let is_cleared = request.flags & TF_CLEAR_BUF != 0;
+        if is_cleared {
+            self.pages.begin_secret();
+        }
+        Ok(Buffer {
             // CAST: the offset is within a space.
             offset: offset as u32,
             layout,
-            is_cleared: request.flags & TF_CLEAR_BUF != 0,
+            is_cleared,
             is_spam_suspect: reserved.oneway_spam_suspect,
             named: None,
-        };
-        let end = offset + size;
-        match self.pages.populate(offset, end) {
-            Ok(()) => {
-                if buffer.is_cleared {
-                    self.pages.begin_secret();
-                }
-                Ok(buffer)
-            }
-            Err(error) => {
-                self.buffers.release(offset, size, &self.pages);
-                Err(self.why_not_reserved(total, kind, error))
-            }
-        }
+        })
     }
 
     /// Returns the failure of a buffer of `size` bytes for which no range or no pages could be

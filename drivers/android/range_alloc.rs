@@ -263,13 +263,38 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     }
 
     /// Finds a range of at least `size` bytes and reserves it.
-    #[inline(always)]
     pub(crate) fn reserve(
         &mut self,
         size: usize,
         kind: CallKind,
         label: Label,
         spare: &mut SpareMemory<T, FEW_RANGES>,
+    ) -> Result<Reserved, ReserveError> {
+        self.reserve_or(size, kind, label, |ranges, claim| {
+            ranges.reserve_one_more(claim, spare)
+        })
+    }
+
+    /// The same if there are few ranges. With more of them it fails with
+    /// [`ReserveError::NeedSpare`], although memory need not be missing.
+    #[inline(always)] // It has one caller.
+    pub(crate) fn reserve_in_few(
+        &mut self,
+        size: usize,
+        kind: CallKind,
+        label: Label,
+    ) -> Result<Reserved, ReserveError> {
+        self.reserve_or(size, kind, label, |_, _| Err(ReserveError::NeedSpare))
+    }
+
+    /// Finds a range and reserves it: by `one_more` if there are many, or one more than few.
+    #[inline(always)] // With few ranges it is a part of each call.
+    fn reserve_or(
+        &mut self,
+        size: usize,
+        kind: CallKind,
+        label: Label,
+        one_more: impl FnOnce(&mut Self, Claim) -> Result<u32, ReserveError>,
     ) -> Result<Reserved, ReserveError> {
         // An empty request gets an address of its own, too.
         let last = size.max(1).checked_add(GRANULE as usize - 1);
@@ -301,7 +326,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         };
         let offset = match offset {
             Some(offset) => offset,
-            None => self.reserve_one_more(claim(), spare)?,
+            None => one_more(self, claim())?,
         };
 
         self.reach = self.reach.max(offset + size);
@@ -335,12 +360,12 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     /// The range stays in use until [`release`](Self::release).
     pub(crate) fn take(&mut self, offset: usize) -> Option<(usize, T)> {
         let (size, state) = self.get_mut(offset)?;
-        if !matches!(state, State::Delivered(_)) {
-            return None;
-        }
         match core::mem::replace(state, State::Freeing) {
             State::Delivered(payload) => Some((size as usize, payload)),
-            State::Reserved | State::Freeing => None,
+            other => {
+                *state = other;
+                None
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
     ffi::trace, //
     kernel_ext::{
         page_range::{self, PageEvent, PageRange, Use},
-        spin_lock::{new_spin_lock, SpinLock}, //
+        spin_lock::{new_spin_lock, SpinLock, SpinLockGuard}, //
     },
     range_alloc::{CallKind, Label, RangeAllocator, ReserveError, Reserved, SpareMemory},
 };
@@ -70,6 +70,8 @@ pub(crate) struct Buffers {
 /// The ranges of a space that exists.
 pub(crate) type Ranges = KBox<RangeAllocator<Delivered>>;
 
+type RangesGuard<'a> = SpinLockGuard<'a, Option<Ranges>>;
+
 impl Buffers {
     /// Allocates this for process `pid`, which has no space yet.
     pub(crate) fn new(pid: i32) -> Result<Arc<Self>> {
@@ -98,25 +100,56 @@ impl Buffers {
         label: Label,
         pages: &PageRange,
     ) -> Result<Reserved> {
+        let mut buffers = self.ranges.lock();
+        let ranges = (*buffers).as_mut().ok_or(ESRCH)?;
+        let reserved = match ranges.reserve_in_few(size, kind, label) {
+            Ok(reserved) => reserved,
+            Err(ReserveError::NoSpace) => return Err(ENOSPC),
+            Err(ReserveError::NeedSpare) => {
+                let reserved;
+                (buffers, reserved) = self.reserve_among_many(buffers, size, kind, label)?;
+                reserved
+            }
+        };
+        if trace::are_pages_on() {
+            self.trace_reserved(buffers, &reserved, pages);
+        }
+        Ok(reserved)
+    }
+
+    /// The same if there may be many ranges. Returns the locked ranges, which it may release in
+    /// between.
+    #[cold]
+    fn reserve_among_many<'a>(
+        &'a self,
+        mut buffers: RangesGuard<'a>,
+        size: usize,
+        kind: CallKind,
+        label: Label,
+    ) -> Result<(RangesGuard<'a>, Reserved)> {
         let mut spare = SpareMemory::EMPTY;
         loop {
-            let mut buffers = self.ranges.lock();
             let ranges = (*buffers).as_mut().ok_or(ESRCH)?;
             match ranges.reserve(size, kind, label, &mut spare) {
-                Ok(reserved) => {
-                    if trace::are_pages_on() {
-                        let own = OwnPages::of(ranges, reserved.offset, reserved.size);
-                        drop(buffers);
-                        own.trace_taken(self.pid, pages);
-                    }
-                    return Ok(reserved);
-                }
+                Ok(reserved) => return Ok((buffers, reserved)),
                 Err(ReserveError::NoSpace) => return Err(ENOSPC),
                 Err(ReserveError::NeedSpare) => {
                     drop(buffers);
                     spare.fill(GFP_KERNEL)?;
+                    buffers = self.ranges.lock();
                 }
             }
+        }
+    }
+
+    /// Emits the events for a buffer that was reserved just now. Releases the lock.
+    #[cold]
+    fn trace_reserved(&self, buffers: RangesGuard<'_>, reserved: &Reserved, pages: &PageRange) {
+        let ranges = (*buffers).as_ref();
+        let own = ranges.map(|ranges| OwnPages::of(ranges, reserved.offset, reserved.size));
+        drop(buffers);
+        if let Some(own) = own {
+            own.trace_taken(self.pid, pages);
         }
     }
 
