@@ -25,7 +25,7 @@ use crate::{
         netlink::Party,
         stats::{Counted, Kind}, //
     },
-    defs::{Return, TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
+    defs::{TransactionRequest, TF_ONE_WAY, TF_UPDATE_TXN},
     ffi::trace,
     kernel_ext::{
         clocks::Ticks,
@@ -395,35 +395,27 @@ impl TransactionBox {
         self.release_content();
         self.content = Content::Failed(error);
         let caller = self.caller.as_ref().and_then(|caller| caller.thread());
-        self.return_to_caller(caller, None, WakeHint::Anywhere, |_, _| {});
+        self.return_to_caller(caller, WakeHint::Anywhere, |_, _| {});
     }
 
     /// Returns the transaction, with a reply or a transaction error in it, to the thread that made
     /// the call: to `caller`, if it had not ended before. Releases its content if that thread does
     /// not wait for it any more. No lock may be held.
     ///
-    /// `error` is recorded as the caller's extended error, unless it has an unread one. `and` is
-    /// called with the caller, under its lock.
+    /// `and` is called with the caller first, under its lock: also if the caller waits for something
+    /// else before this, or ends and does not read it.
     pub(crate) fn return_to_caller(
         mut self,
         caller: Option<Arc<Thread>>,
-        error: Option<(u32, Failure)>,
         hint: WakeHint,
-        and: impl FnOnce(&Thread, &StateGuard<'_>),
+        and: impl FnOnce(&Thread, &mut StateGuard<'_>),
     ) {
         let Some(caller) = caller else {
             return self.drop_unwanted();
         };
         let mut process = caller.process.state.lock();
-        and(&caller, &process);
+        and(&caller, &mut process);
         let state = caller.state.access_mut(&mut process);
-        // Also for a caller that waits for something else first, or that ends and does not read it.
-        if let Some((id, error)) = error {
-            // It keeps one that it has not read.
-            if state.extended_error.command == Return::Ok.code() {
-                state.set_error(id, error);
-            }
-        }
         // It has to reply to a call that is queued for it, or about to be, before it may read this.
         let is_innermost = !caller.name.has_ended()
             && state.pending_calls == 0

@@ -19,7 +19,7 @@ use crate::{
         stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
-    defs::{no_error, TransactionRequest, TF_ACCEPT_FDS, TF_DEFER_COMPLETE},
+    defs::{no_error, Return, TransactionRequest, TF_ACCEPT_FDS, TF_DEFER_COMPLETE},
     ffi::{self, trace},
     kernel_ext::{once::read_once, sched::WakeHint},
     node::NodeInUse,
@@ -59,38 +59,48 @@ pub(crate) fn reply(
     };
     let caller = transaction.caller.as_ref();
     let caller = caller.and_then(|caller| caller.thread());
-    let error = match fill_reply(&mut transaction, caller.as_deref(), sender, request, id) {
-        Ok(()) => None,
-        Err(failure) => {
-            transaction.put_content(Content::Failed(failure));
-            trace::txn_latency_free(|| transaction.ended_at(thread.party()));
-            Some((id, failure))
-        }
-    };
+    let filled = fill_reply(&mut transaction, caller.as_deref(), sender, request, id);
+    let has_failed = filled.is_err();
     let mut read_at_once = None;
-    match (completion, error) {
+    match completion {
         // No command is left to be stopped, if the completion is read.
-        (ReplyCompletion::ReadAtOnce, _) => {
-            let has_failed = error.is_some();
-            read_at_once = Some(ReplySent { has_failed });
-        }
-        (ReplyCompletion::Queued, None) => {}
-        (ReplyCompletion::Queued, Some(_)) => thread.stop_until_completion(),
-        (ReplyCompletion::Later { is_deferred }, _) => {
-            thread.end_reply(error.is_some(), is_deferred);
-        }
+        ReplyCompletion::ReadAtOnce => read_at_once = Some(ReplySent { has_failed }),
+        ReplyCompletion::Queued if has_failed => thread.stop_until_completion(),
+        ReplyCompletion::Queued => {}
+        ReplyCompletion::Later { is_deferred } => thread.end_reply(has_failed, is_deferred),
     }
     let saved_priority = transaction.saved_priority;
-    transaction.return_to_caller(caller, error, sender.hint, |caller, guard| {
-        if error.is_none() {
+    match filled {
+        Ok(()) => transaction.return_to_caller(caller, sender.hint, |caller, guard| {
             let (from, to) = (thread.party(), caller.party());
             let sent = record(CallType::Reply, request, from, to, 0);
             caller.process.log.queued.push(guard, id, sent);
-        }
-    });
+        }),
+        Err(failure) => return_failed(transaction, caller, sender, (id, failure)),
+    }
     // The priority is restored only now: until the caller runs, it waits for this thread.
     priority::end_service(saved_priority);
     read_at_once
+}
+
+/// Returns the call to its caller with the failure of reply `id` in place of that. No lock may be
+/// held.
+#[cold]
+fn return_failed(
+    mut transaction: TransactionBox,
+    caller: Option<Arc<Thread>>,
+    sender: &Sender<'_>,
+    (id, failure): (u32, Failure),
+) {
+    transaction.put_content(Content::Failed(failure));
+    trace::txn_latency_free(|| transaction.ended_at(sender.thread.party()));
+    transaction.return_to_caller(caller, sender.hint, |caller, guard| {
+        let state = caller.state.access_mut(guard);
+        // It keeps an error that it has not read.
+        if state.extended_error.command == Return::Ok.code() {
+            state.set_error(id, failure);
+        }
+    });
 }
 
 /// The fate of a reply's completion, which must come after node updates of the nodes that the reply
