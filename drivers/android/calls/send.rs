@@ -267,9 +267,14 @@ fn draft(
         None
     };
     let context = context.as_ref().map_or(&[][..], |c| c.as_bytes());
-    let mut buffer = receiver
-        .reserve_buffer(id, request, context.len(), kind)
-        .inspect_err(|_| trace::txn_latency_free(|| transaction.ended_as_draft(receiver.pid)))?;
+    let reserved = receiver.reserve_buffer(id, request, context.len(), kind);
+    let mut buffer = match reserved {
+        Ok(buffer) => buffer,
+        Err(failure) => {
+            trace::txn_latency_free(|| transaction.ended_as_draft(receiver.pid));
+            return Err(failure);
+        }
+    };
     trace::transaction_alloc_buf(|| buffer.traced(id));
     let route = Route {
         id,
