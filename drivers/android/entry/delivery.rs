@@ -69,12 +69,13 @@ pub(super) fn write_all_work<'a>(
         }
         let own = thread.state.access_mut(&mut process).pop_work();
         let is_common = own.is_none();
-        let next = match own {
-            None if takes_common_work => process.work.pop_front(),
-            own => own,
-        };
-        let Some(work) = next else {
-            break;
+        let work = match own {
+            Some(own) => own,
+            None if !takes_common_work => break,
+            None => match process.work.pop_front() {
+                Some(common) => common,
+                None => break,
+            },
         };
         let written = match work {
             Work::Call(call) => {

@@ -69,10 +69,7 @@ pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Res
             result
         };
         if let Err(error) = result {
-            // A wait that ends without work is usual, and not logged.
-            if error != EINTR && error != EAGAIN {
-                log_failure(command, argument, error);
-            }
+            log_failure(command, argument, error);
         }
         // A signal ends the wait, and leaves the result as it is.
         let _ = ffi::wait_while_stopped();
@@ -82,9 +79,13 @@ pub(crate) fn run(opened: &mut Opened<'_>, command: u32, argument: usize) -> Res
     result
 }
 
-/// Logs an ioctl that fails. `docs/logs-and-traces.md` explains its errno. No lock may be held.
+/// Logs an ioctl that fails, but for a wait that ends without work, which is usual.
+/// `docs/logs-and-traces.md` explains its errno. No lock may be held.
 #[cold]
 fn log_failure(command: u32, argument: usize, error: Error) {
+    if error == EINTR || error == EAGAIN {
+        return;
+    }
     let errno = error.to_errno();
     binder_debug!(
         UserError,
