@@ -66,7 +66,7 @@ pub(crate) fn read(thread: &Arc<Thread>, io: &mut WriteRead, may_wait: bool) -> 
             continue;
         }
         let request = process.request_thread(thread);
-        let others = if output.has_room() && !thread.state.access_mut(&mut process).looper.polls() {
+        let others = if output.has_room() && !thread.state.access(&process).looper.polls() {
             Wake::Nobody
         } else {
             // The thread may have been woken for work for which its read buffer has no room; and if
@@ -97,18 +97,31 @@ pub(super) const ROOM_FOR_COMPLETION: usize = 2 * size_of::<u32>() + LARGEST_RET
 /// lock may be held.
 #[inline(always)] // It has one caller.
 pub(crate) fn read_completion(thread: &Arc<Thread>, io: &mut WriteRead, sent: ReplySent) -> Result {
-    let written = begin(io).inspect_err(|_| thread.end_reply(sent.has_failed, false))?;
+    let (first, second) = (Return::Noop.code(), Return::TransactionComplete.code());
+    let put_both = |to| user::put_two_u32(to, first, second);
+    let written = match io.read_consumed {
+        0 if place(io.read_buffer).is_ok_and(put_both) => SIZE_OF_CODE,
+        _ => write_completion(thread, io, sent)?,
+    };
     trace::wait_for_work(|| {
         let has_calls = thread.is_calling(&thread.process.state.lock());
         (false, has_calls, true)
     });
-    let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
-    if !user::put_u32(place(address)?, Return::TransactionComplete.code()) {
-        return Err(EFAULT);
-    }
     count_return(thread, Return::TransactionComplete);
     io.read_consumed = written + SIZE_OF_CODE;
     Ok(())
+}
+
+/// Writes a completion where others may come before it in the read buffer, or to a buffer that
+/// cannot be written. Returns how much of the buffer is written before it.
+#[cold]
+fn write_completion(thread: &Arc<Thread>, io: &WriteRead, sent: ReplySent) -> Result<u64> {
+    let written = begin(io).inspect_err(|_| thread.end_reply(sent.has_failed, false))?;
+    let address = io.read_buffer.checked_add(written).ok_or(EFAULT)?;
+    match user::put_u32(place(address)?, Return::TransactionComplete.code()) {
+        true => Ok(written),
+        false => Err(EFAULT),
+    }
 }
 
 /// Wakes a thread that can take the work of the process: a thread that cannot write its read buffer

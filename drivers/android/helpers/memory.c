@@ -125,6 +125,20 @@ fault:
 	return false;
 }
 
+bool kernel_ext_put_two_u32(u32 __user *to, u32 first, u32 second)
+{
+	might_fault();
+	if (!user_write_access_begin(to, 2 * sizeof(*to)))
+		return false;
+	unsafe_put_user(first, to, fault);
+	unsafe_put_user(second, to + 1, fault);
+	user_write_access_end();
+	return true;
+fault:
+	user_write_access_end();
+	return false;
+}
+
 bool rust_binder_get_write_read(struct binder_write_read *to,
 				const struct binder_write_read __user *from)
 {
