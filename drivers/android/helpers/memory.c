@@ -112,7 +112,7 @@ unsigned long kernel_ext_copy_nofault(void *to, const void __user *from, unsigne
  * and return false if they fail.
  */
 
-bool kernel_ext_put_u32(u32 __user *to, u32 value)
+bool notrace kernel_ext_put_u32(u32 __user *to, u32 value)
 {
 	might_fault();
 	if (!user_write_access_begin(to, sizeof(*to)))
@@ -125,7 +125,7 @@ fault:
 	return false;
 }
 
-bool kernel_ext_put_two_u32(u32 __user *to, u32 first, u32 second)
+bool notrace kernel_ext_put_two_u32(u32 __user *to, u32 first, u32 second)
 {
 	might_fault();
 	if (!user_write_access_begin(to, 2 * sizeof(*to)))
@@ -139,8 +139,8 @@ fault:
 	return false;
 }
 
-bool rust_binder_get_write_read(struct binder_write_read *to,
-				const struct binder_write_read __user *from)
+bool notrace rust_binder_get_write_read(struct binder_write_read *to,
+					const struct binder_write_read __user *from)
 {
 	might_fault();
 	if (!user_read_access_begin(from, sizeof(*from)))
@@ -158,7 +158,7 @@ fault:
 	return false;
 }
 
-bool rust_binder_put_consumed(struct binder_write_read __user *to, u64 written, u64 read)
+bool notrace rust_binder_put_consumed(struct binder_write_read __user *to, u64 written, u64 read)
 {
 	might_fault();
 	if (!user_write_access_begin(to, sizeof(*to)))

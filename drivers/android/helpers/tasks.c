@@ -4,6 +4,9 @@
  * of this driver needs as functions. In C, because the C compiler has the offsets of task_struct's
  * fields in any kernel. As for rust/helpers/, the declarations are those in Rust, which describe
  * the functions that have no comment here.
+ *
+ * Those of each call are not traced, which would take one more instruction of each. In a driver in
+ * C they are inline, and not traced either.
  */
 
 #include <linux/cache.h>
@@ -25,13 +28,13 @@
 #include <linux/workqueue.h>
 #include <uapi/linux/sched/types.h>
 
-/* Sleeping and preemption: rust/kernel/sched.rs */
+/* Sleeping and preemption: rust/kernel/pid.rs and sched.rs */
 
 /*
- * Announces that the calling task, which *sleeper names from now on, is about to sleep. A signal ends
- * the sleep, also one that came before.
+ * Announces that the calling task, which *sleeper names from now on, is about to sleep. A signal
+ * ends the sleep, also one that came before.
  */
-void kernel_ext_prepare_to_park(struct task_struct **sleeper)
+void notrace kernel_ext_prepare_to_park(struct task_struct **sleeper)
 {
 	WRITE_ONCE(*sleeper, current);
 	set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
@@ -42,7 +45,7 @@ void kernel_ext_prepare_to_park(struct task_struct **sleeper)
  * lock may sleep, also while it is released, and a task that waits for one lends its priority to
  * the holder.
  */
-void kernel_ext_preempt_disable(void)
+void notrace kernel_ext_preempt_disable(void)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_disable();
@@ -75,7 +78,7 @@ bool kernel_ext_is_queue_empty(struct wait_queue_head *queue)
 /* RCU: rust/kernel/rcu.rs */
 
 /* Under PREEMPT_RT a lock that sleeps may be taken in such a section. */
-void kernel_ext_begin_reading(void)
+void notrace kernel_ext_begin_reading(void)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		rcu_read_lock();
@@ -83,7 +86,7 @@ void kernel_ext_begin_reading(void)
 		preempt_disable();
 }
 
-void kernel_ext_end_reading(void)
+void notrace kernel_ext_end_reading(void)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		rcu_read_unlock();
@@ -125,7 +128,7 @@ void kernel_ext_drop_later(struct workqueue_struct *queue, const void *object,
 /* The calling task: rust/kernel/pid.rs */
 
 /* That of the thread's pidfds. */
-u64 kernel_ext_thread_number(void)
+u64 notrace kernel_ext_thread_number(void)
 {
 	return task_pid(current)->ino;
 }
@@ -153,7 +156,7 @@ bool kernel_ext_is_kernel_thread(void)
 }
 
 /* Returns a user's number in the user namespace of the calling task; -1 if it has none there. */
-u32 kernel_ext_uid_here(u32 uid)
+u32 notrace kernel_ext_uid_here(u32 uid)
 {
 	struct user_namespace *here = current_user_ns();
 
@@ -227,7 +230,7 @@ struct task_struct *kernel_ext_thread_task(u64 number, pid_t nr)
  * Returns the number of a thread group in the pid namespace of the calling task; 0 if it has
  * none there, or is gone.
  */
-pid_t kernel_ext_pid_group_nr(struct pid *const *group)
+pid_t notrace kernel_ext_pid_group_nr(struct pid *const *group)
 {
 	return pid_has_task(*group, PIDTYPE_TGID) ? pid_vnr(*group) : 0;
 }
@@ -288,7 +291,7 @@ void kernel_ext_wake_init(void)
  * preemption excludes the end of a grace period, and is cheaper than rcu_read_lock() in a kernel
  * that preempts RCU.
  */
-void kernel_ext_wake_and_enable(struct task_struct *const *sleeper, bool is_sync)
+void notrace kernel_ext_wake_and_enable(struct task_struct *const *sleeper, bool is_sync)
 {
 	struct wait_queue_entry entry;
 	struct task_struct *task;
@@ -344,7 +347,7 @@ bool kernel_ext_user_ns_contains(const struct user_namespace *const *outer,
 static typeof(sched_setattr_nocheck) *setattr_nocheck __ro_after_init = sched_setattr_nocheck;
 
 /* NULL is the calling task. */
-u32 kernel_ext_sched_of(const struct task_struct *task)
+u32 notrace kernel_ext_sched_of(const struct task_struct *task)
 {
 	if (!task)
 		task = current;
