@@ -402,8 +402,8 @@ impl TransactionBox {
     /// the call: to `caller`, if it had not ended before. Releases its content if that thread does
     /// not wait for it any more. No lock may be held.
     ///
-    /// `and` is called with the caller first, under its lock: also if the caller waits for something
-    /// else before this, or ends and does not read it.
+    /// `and` is called with the caller first, under its lock: also if the caller waits for
+    /// something else before this, or ends and does not read it.
     pub(crate) fn return_to_caller(
         mut self,
         caller: Option<Arc<Thread>>,
