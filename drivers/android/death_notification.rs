@@ -112,27 +112,31 @@ impl DeathNotification {
     }
 
     /// Reads what was queued. Returns the code that user space is to read, with its payload, if
-    /// user space is still to be notified; of the payload, as many bytes as the code has.
+    /// user space is still to be notified; of the payload, as many bytes as the code has. Returns
+    /// also the notification if it is in no collection any more, to be [kept](Self::keep) or
+    /// dropped.
     pub(crate) fn read(
-        self: &Arc<Self>,
+        self: Arc<Self>,
         holder: &mut ProcessState,
-    ) -> Option<(Return, FreezeNotice)> {
-        let code = match self.state_mut(holder).read()? {
-            Message::Event => {
-                // Its link is free: it was in the queue until now. The dropped reference is not the
-                // last.
-                let inserted = holder.delivered_deaths.insert(self.clone());
-                debug_assert!(inserted.is_ok());
-                Return::DeadBinder
-            }
-            Message::ClearDone => Return::ClearDeathNotificationDone,
-        };
+    ) -> (Option<(Return, FreezeNotice)>, Option<Arc<Self>>) {
         let notice = FreezeNotice {
             cookie: self.cookie,
             is_frozen: 0,
             reserved: 0,
         };
-        Some((code, notice))
+        match self.state_mut(holder).read() {
+            Some(Message::Event) => {
+                // Its link is free: it was in the queue until now.
+                let inserted = holder.delivered_deaths.insert(self);
+                debug_assert!(inserted.is_ok());
+                (Some((Return::DeadBinder, notice)), None)
+            }
+            Some(Message::ClearDone) => {
+                let code = Return::ClearDeathNotificationDone;
+                (Some((code, notice)), Some(self))
+            }
+            None => (None, Some(self)),
+        }
     }
 
     /// Keeps a notification that was read for the next request of the holder, if nothing queues or
@@ -144,7 +148,7 @@ impl DeathNotification {
         // If another reference exists, that is the one to drop the notification.
         if let Some(unique) = Arc::into_unique_or_drop(self) {
             unique.state.access_mut(holder).1 = None;
-            holder.spare_death = Some(unique);
+            holder.spare_death.get_or_insert(unique);
         }
         None
     }
@@ -170,31 +174,47 @@ impl DeathNotification {
 /// Fails with `ENOMEM`; with `EINVAL` if there is no such handle or it has a death notification
 /// already.
 pub(crate) fn request(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
-    let mut new = None;
-    loop {
-        let mut handles = process.handles.lock();
-        let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
-        if reference.death.is_some() {
-            return Err(EINVAL);
-        }
-        let spare = || {
-            let mut state = process.state.lock();
-            let mut spare = state.spare_death.take()?;
-            spare.cookie = cookie;
-            *spare.state.access_mut(&mut state) = DeathNotification::requested();
-            Some(spare.into())
-        };
-        let Some(notification) = new.take().or_else(spare) else {
-            drop(handles);
-            new = Some(DeathNotification::new(process, cookie)?);
-            continue;
-        };
-        reference.death = Some(notification.clone());
-        if !reference.node.add_death_registration(&notification) {
-            notification.notify(handles);
-        }
-        return Ok(());
+    let spare = || {
+        let mut state = process.state.lock();
+        let mut spare = state.spare_death.take()?;
+        spare.cookie = cookie;
+        *spare.state.access_mut(&mut state) = DeathNotification::requested();
+        Some(spare.into())
+    };
+    match request_with(process, handle, spare)? {
+        true => Ok(()),
+        false => request_new(process, handle, cookie),
     }
+}
+
+/// Requests a notification that is allocated. No lock may be held.
+#[cold]
+fn request_new(process: &Arc<Process>, handle: u32, cookie: u64) -> Result {
+    let new = DeathNotification::new(process, cookie)?;
+    request_with(process, handle, || Some(new)).map(|_| ())
+}
+
+/// Requests a notification that `notification` returns under the handles lock. Returns `false` if
+/// it returns none.
+#[inline(always)] // One caller is cold.
+fn request_with(
+    process: &Process,
+    handle: u32,
+    notification: impl FnOnce() -> Option<Arc<DeathNotification>>,
+) -> Result<bool> {
+    let mut handles = process.handles.lock();
+    let reference = handles.table.get_mut(handle).ok_or(EINVAL)?;
+    if reference.death.is_some() {
+        return Err(EINVAL);
+    }
+    let Some(notification) = notification() else {
+        return Ok(false);
+    };
+    let notification = reference.death.get_or_insert(notification).clone();
+    if let Err(of_dead) = reference.node.add_death_registration(notification) {
+        of_dead.notify(handles);
+    }
+    Ok(true)
 }
 
 /// Executes `BC_CLEAR_DEATH_NOTIFICATION` (contract DN-3): clears the notification of `handle`, if
@@ -207,9 +227,10 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
     let notification = notification.ok_or(EINVAL)?;
     let registration = reference.node.remove_death_registration(&notification);
     let mut state = process.state.lock();
-    let wake = step_as_holder(&notification, &mut state, thread, DeathState::clear);
+    let (wake, unused) = step_as_holder(notification, &mut state, thread, DeathState::clear);
     wake.after((state, handles), process, WakeHint::Anywhere);
-    drop((registration, notification));
+    drop_if_any(registration);
+    drop_if_any(unused);
     Ok(())
 }
 
@@ -218,31 +239,41 @@ pub(crate) fn clear(thread: &Arc<Thread>, handle: u32, cookie: u64) -> Result {
 pub(crate) fn confirm(thread: &Arc<Thread>, cookie: u64) -> Result {
     let mut process = thread.process.state.lock();
     let notification = process.delivered_deaths.take_first(cookie).ok_or(EINVAL)?;
-    let wake = step_as_holder(&notification, &mut process, thread, DeathState::confirm);
+    let (wake, unused) = step_as_holder(notification, &mut process, thread, DeathState::confirm);
     wake.after(process, &thread.process, WakeHint::Anywhere);
-    drop(notification);
+    drop_if_any(unused);
     Ok(())
 }
 
 /// Takes a step of the state machine after which user space may have to read that its request is
 /// cleared. The work is queued for the thread that has cleared it if that is in the pool, else for
-/// the process (contract DN-4). Returns the wake for it.
+/// the process (contract DN-4). Returns the wake for it; and the notification if it is not queued,
+/// to be dropped without the lock.
 #[inline]
 fn step_as_holder(
-    notification: &Arc<DeathNotification>,
+    notification: Arc<DeathNotification>,
     holder: &mut ProcessState,
     thread: &Arc<Thread>,
     step: impl FnOnce(&mut DeathState) -> bool,
-) -> Wake {
+) -> (Wake, Option<Arc<DeathNotification>>) {
     if !step(notification.state_mut(holder)) {
-        return Wake::Nobody;
+        return (Wake::Nobody, Some(notification));
     }
-    let work = Work::Death(notification.clone());
-    if thread.state.access_mut(holder).looper.is_in_pool() {
+    let work = Work::Death(notification);
+    let wake = if thread.state.access_mut(holder).looper.is_in_pool() {
         let wake = holder.push_to_thread(thread, work);
         wake.of(thread)
     } else {
         holder.push_to_process(work)
+    };
+    (wake, None)
+}
+
+/// Drops a reference if there is one: to drop none otherwise takes a call.
+#[inline(always)]
+fn drop_if_any(reference: Option<Arc<DeathNotification>>) {
+    if let Some(reference) = reference {
+        drop(reference);
     }
 }
 

@@ -279,17 +279,20 @@ impl Node {
         (waiting, self.pop_death_registration(owner))
     }
 
-    /// Registers a death notification, whose place is free. Returns `false` if the node is dead
-    /// already.
-    pub(crate) fn add_death_registration(&self, notification: &Arc<DeathNotification>) -> bool {
+    /// Registers a death notification, whose place is free. Fails and returns it if the node is
+    /// dead already.
+    pub(crate) fn add_death_registration(
+        &self,
+        notification: Arc<DeathNotification>,
+    ) -> Result<(), Arc<DeathNotification>> {
         let mut locked = self.state.lock();
         let state = self.state.in_lock(&mut locked);
         if state.counts.life == Life::Orphaned {
-            return false;
+            return Err(notification);
         }
-        let registered = state.death_registrations.push(notification.clone());
+        let registered = state.death_registrations.push(notification);
         debug_assert!(registered.is_ok());
-        true
+        Ok(())
     }
 
     /// Removes the registration of a death notification. Returns it, to be dropped without the

@@ -42,6 +42,7 @@ use crate::{
     pure::{looper::NotRequested, node_counts::Strength},
     thread::Thread,
 };
+use core::mem::offset_of;
 use kernel::{
     fmt,
     ioctl::{_IOC_NR, _IOC_SIZE},
@@ -185,6 +186,17 @@ impl WriteBuffer<'_> {
     #[inline(always)]
     fn payload<T: Plain>(&self) -> Result<T> {
         self.piece.value::<{ size_of::<u32>() }, _>().ok_or(EFAULT)
+    }
+
+    /// Returns the payload of a command about a notification, part by part: it is packed, and
+    /// would be moved in odd pieces.
+    #[inline(always)]
+    fn handle_and_cookie(&self) -> Result<(u32, u64)> {
+        const HANDLE: usize = size_of::<u32>() + offset_of!(HandleCookie, handle);
+        const COOKIE: usize = size_of::<u32>() + offset_of!(HandleCookie, cookie);
+        let handle = self.piece.value::<HANDLE, u32>();
+        let cookie = self.piece.value::<COOKIE, u64>();
+        handle.zip(cookie).ok_or(EFAULT)
     }
 
     /// Reads from user space unless the piece has `size` bytes of the next command already. Fails
@@ -396,7 +408,7 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
         }
         return Ok(());
     }
-    let HandleCookie { handle, cookie } = input.payload()?;
+    let (handle, cookie) = input.handle_and_cookie()?;
     if command == Command::ClearDeathNotification {
         if death_notification::clear(thread, handle, cookie).is_err() {
             input.refuse(
@@ -430,7 +442,7 @@ fn freeze_notification(
     let done = match command {
         Command::FreezeNotificationDone => freeze_notification::confirm(process, input.payload()?),
         _ => {
-            let HandleCookie { handle, cookie } = input.payload()?;
+            let (handle, cookie) = input.handle_and_cookie()?;
             if command == Command::RequestFreezeNotification {
                 freeze_notification::request(process, handle, cookie)
             } else {

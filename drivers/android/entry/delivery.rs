@@ -186,14 +186,17 @@ fn write_other_work<'a>(
             }
         }
         Work::Death(death) => {
-            if write_notification(death.read(&mut process), output) {
+            let (notice, unused) = death.read(&mut process);
+            if write_notification(notice, output) {
                 return Written::Last(process);
             }
-            let Some(rest) = death.keep(&mut process) else {
-                return Written::More(process);
-            };
-            drop(process);
-            drop(rest);
+            match unused.map(|death| death.keep(&mut process)) {
+                Some(Some(rest)) => {
+                    drop(process);
+                    drop(rest);
+                }
+                Some(None) | None => return Written::More(process),
+            }
         }
         Work::Freeze(freeze) => {
             if write_notification(freeze.read(&mut process), output) {
@@ -492,8 +495,8 @@ fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadB
 }
 
 /// Writes one message of a notification (contract WR-9), if it still has one. Returns whether user
-/// space is to confirm it, which ends the read. In that case the delivered notifications have a
-/// reference to the notification, so the one that is dropped under the lock is not the last.
+/// space is to confirm it, which ends the read. The delivered notifications have the notification
+/// then.
 fn write_notification(
     message: Option<(Return, FreezeNotice)>,
     output: &mut ReadBuffer<'_>,
