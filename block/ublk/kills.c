@@ -31,6 +31,8 @@
 #define SECTORS (32 << 11)
 /* Until a device or a process hangs. */
 #define PATIENCE_MS 60000
+/* Between two looks at what is awaited. */
+#define POLL_US 500
 /* What tags of the requests of a server's ring mean. */
 #define HELP 0x100000000ull
 
@@ -53,6 +55,8 @@ static const struct kind recoveries[] = {
 	{ "reissue", UBLK_F_USER_RECOVERY | UBLK_F_USER_RECOVERY_REISSUE },
 	{ "fail", UBLK_F_USER_RECOVERY | UBLK_F_USER_RECOVERY_FAIL_IO },
 };
+
+#define RECOVERIES (sizeof(recoveries) / sizeof(*recoveries))
 
 static struct io_uring control;
 static int control_file;
@@ -314,7 +318,7 @@ static void bury(pid_t child, const char *what)
 	while (!waitpid(child, NULL, WNOHANG)) {
 		if (now_us() > end)
 			errx(1, "%s hangs", what);
-		usleep(200);
+		usleep(POLL_US);
 	}
 }
 
@@ -331,7 +335,8 @@ static bool kill_one(bool recovers, __u64 delay)
 			     NULL, 0, server);
 		is_ready = wait_result(delay, &result);
 		/* The server before, which had fetched all, or its disk is not gone yet. */
-	} while (is_ready && (result == -EINVAL || result == -EEXIST) && now_us() < end);
+	} while (is_ready && (result == -EINVAL || result == -EEXIST) && now_us() < end &&
+		 !usleep(POLL_US));
 	if (is_ready && result)
 		errx(1, "starting: %s", strerror(-result));
 	if (is_ready)
@@ -351,7 +356,7 @@ static bool kill_one(bool recovers, __u64 delay)
 	while (state() == UBLK_S_DEV_LIVE) {
 		if (now_us() > end)
 			errx(1, "the device does not notice");
-		usleep(200);
+		usleep(POLL_US);
 	}
 	return is_ready;
 }
@@ -390,20 +395,33 @@ static void kill_many(const struct kind *way, const struct kind *recovery, int c
 	fflush(stdout);
 }
 
+/* Kills servers of devices of one way, which have each recovery in turn. */
+static void kill_all_of(size_t way, int count, unsigned int seed)
+{
+	if (io_uring_queue_init(8, &control, IORING_SETUP_SQE128))
+		errx(1, "no ring");
+	for (size_t recovery = 0; recovery < RECOVERIES; recovery++)
+		kill_many(&ways[way], &recoveries[recovery], count,
+			  seed + way * RECOVERIES + recovery);
+}
+
 int main(int argc, char **argv)
 {
-	int count = argc > 1 ? atoi(argv[1]) : 100, kinds = 0;
+	int count = argc > 1 ? atoi(argv[1]) : 100, failed = 0, status;
 	unsigned int seed = argc > 2 ? atoi(argv[2]) : 1;
 
 	signal(SIGPIPE, SIG_IGN);
 	control_file = open("/dev/ublk-control", O_RDWR);
 	if (control_file < 0)
 		err(1, "/dev/ublk-control");
-	if (io_uring_queue_init(8, &control, IORING_SETUP_SQE128))
-		errx(1, "no ring");
-	for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++)
-		for (size_t recovery = 0; recovery < sizeof(recoveries) / sizeof(*recoveries);
-		     recovery++)
-			kill_many(&ways[way], &recoveries[recovery], count, seed + kinds++);
-	return 0;
+	/* At the same time: a server mostly waits for the end of the one before. */
+	for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++) {
+		if (!fork()) {
+			kill_all_of(way, count, seed);
+			exit(0);
+		}
+	}
+	while (wait(&status) > 0)
+		failed |= status;
+	return !!failed;
 }
