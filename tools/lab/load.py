@@ -4,7 +4,6 @@
 import difflib
 import json
 import os
-from concurrent import futures
 
 from . import cache, guest, kernel, module, programs, say
 from .run import last_words, run
@@ -29,48 +28,40 @@ def run_load(tally, name, driver, seconds, *words, cpus=2, icount=False):
 
 
 def fuzz(tally, name, first, count):
-    """Compare the drivers' traces of `count` seeds."""
+    """Compare the drivers' traces of `count` seeds, which run in one guest on one driver after the other."""
     program = programs.build("tests/contract")
     ours = sorted(path for folder in (module.DRIVER, ROOT / "rust", ROOT / "include") for path in folder.rglob("*") if path.is_file())
-    # C's driver comes with the kernel.
-    sources = {"c": [program], "rust": [program, *ours]}
+    built = kernel.build(name)
 
-    def traces(driver, first, count, *more):
-        """The lines that these seeds print on a driver."""
-        return _traces(name, driver, program, first, count, *more)
+    def traces(first, count, *more, drivers=_DRIVERS):
+        """The lines that these seeds print on drivers."""
+        return _traces(built, program, drivers, first, count, *more)
 
-    def kept(driver, first, count):
+    def kept(first, count):
         """The lines that they have printed, perhaps in an earlier run."""
-        made_of = [driver, str(kernel.build(name).folder), cache.content(*sources[driver]), first, count]
-        return json.loads(cache.entry(f"fuzz/{cache.key(made_of)}.json", lambda path: path.write_text(json.dumps(traces(driver, first, count)))).read_text())
+        made_of = [str(built.folder), cache.content(program, *ours), first, count]
+        return json.loads(cache.entry(f"fuzz/{cache.key(made_of)}.json", lambda path: path.write_text(json.dumps(traces(first, count)))).read_text())
 
-    def all_of(driver):
-        made = traces if count <= _PART else kept
-        return [line for start in range(first, first + count, _PART) for line in made(driver, start, min(_PART, first + count - start))]
-
-    def of_both(lines, *more):
-        with futures.ThreadPoolExecutor() as pool:
-            return [*pool.map(lambda driver: lines(driver, *more), _DRIVERS)]
-
-    lines = of_both(all_of)
-    different = [a.split()[1] for a, b in zip(*lines) if a != b]
-    died = [line for driver in lines for line in driver if " died: " in line]
+    made = traces if count <= _PART else kept
+    lines = [line for start in range(first, first + count, _PART) for line in made(start, min(_PART, first + count - start))]
+    if len(lines) != count * len(_DRIVERS):
+        raise say.LabError(f"{count} seeds on {len(_DRIVERS)} drivers, but {len(lines)} traces")
+    on_c, on_ours = (lines[at::len(_DRIVERS)] for at in range(len(_DRIVERS)))
+    different = [a.split()[1] for a, b in zip(on_c, on_ours) if a != b]
+    died = [line for line in lines if " died: " in line]
     for line in died:
         say.note(f"  {line}")
-    if len(lines[0]) != count or len(lines[1]) != count:
-        raise say.LabError(f"{count} seeds, but {len(lines[0])} and {len(lines[1])} traces")
     for seed in different[:3]:
-        both = of_both(traces, seed, 1, "--trace")
+        def shown(*words):
+            return [traces(seed, 1, "--trace", *words, drivers=[driver]) for driver in _DRIVERS]
+
+        both = shown()
         same = len(os.path.commonprefix(both))
         steps = [line.split()[1] for line in both[0][:same + 1] if line.startswith("step ")]
-
-        def shown(steps):
-            return of_both(traces, seed, 1, "--trace", "--steps", ",".join(steps))
-
-        steps = fewest(steps, lambda steps: len(set(map(tuple, shown(steps)))) > 1)
+        steps = fewest(steps, lambda steps: len(set(map(tuple, shown("--steps", ",".join(steps))))) > 1)
         print(f"seed {seed}, steps {','.join(steps)}:")
-        print("\n".join(list(difflib.unified_diff(*shown(steps), *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
-    commands = sum(int(line.split()[-1]) for line in lines[0] if " died: " not in line)
+        print("\n".join(list(difflib.unified_diff(*shown("--steps", ",".join(steps)), *_DRIVERS, "", "", lineterm=""))[:_SHOWN]))
+    commands = sum(int(line.split()[-1]) for line in on_c if " died: " not in line)
     tally.tried = f"{commands} commands"
     print(f"\n{count - len(different)} of {count} seeds with {tally.tried} the same on {' and '.join(_DRIVERS)}")
     tally.add(f"seeds {first} to {first + count - 1} {name}", count - len(different), len(different) + len(died))
@@ -90,9 +81,13 @@ def fewest(steps, differs):
     return steps
 
 
-def _traces(name, driver, program, first, count, *more):
-    """The lines that the seeds print on a driver."""
-    argv = ["/lab/contract", "fuzz", "--driver", driver, "--seed", str(first), "--count", str(count), *more]
-    job = guest.Job(argv=argv, driver=driver, files={"/lab/contract": program}, cpus=1, timeout=120 + 4 * count)
-    result = guest.succeed(f"{count} seeds on {driver}", kernel.build(name), job)
+def _traces(built, program, drivers, first, count, *more):
+    """The lines that the seeds print on drivers; all of them are loaded."""
+    names = {driver: f"binder-{driver}" if driver == "rust" else "binder" for driver in _DRIVERS}
+    words = ",".join(f"{driver}={names[driver]}" for driver in drivers)
+    script = ("insmod /lab/binder_linux.ko && insmod /lab/binder_rust.ko name=binder-rust"
+              f" && exec /lab/contract fuzz --drivers {words} --seed {first} --count {count} {' '.join(more)}")
+    files = {"/lab/contract": program, "/lab/binder_linux.ko": built.module("c")}
+    job = guest.Job(argv=["/bin/sh", "-c", script], load=False, files=files, cpus=1, timeout=120 + 8 * count)
+    result = guest.succeed(f"{count} seeds on {' and '.join(drivers)}", built, job)
     return [line for line in result.output.splitlines() if line]

@@ -22,6 +22,7 @@ use crate::sg::{array_bytes, SgParcel};
 use crate::stage::Stage;
 use crate::suite::Driver;
 use binder_sys::*;
+use clap::ValueEnum;
 use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 use nix::unistd::pipe;
@@ -37,9 +38,9 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct FuzzArgs {
-    /// The driver that is loaded: decides in which pid namespace pids are frozen
-    #[arg(long, value_enum, default_value_t = Driver::Rust)]
-    driver: Driver,
+    /// The drivers to run each seed on, and their filesystems: one decides in which pid namespace pids are frozen
+    #[arg(long, value_delimiter = ',', value_parser = loaded, default_value = "rust=binder")]
+    drivers: Vec<(Driver, String)>,
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -54,21 +55,29 @@ pub struct FuzzArgs {
     steps: Vec<u32>,
 }
 
-/// Runs the seeds, and prints a line for each.
+/// A driver, and the name of its filesystem.
+fn loaded(word: &str) -> Result<(Driver, String), String> {
+    let (driver, filesystem) = word.split_once('=').ok_or("DRIVER=FILESYSTEM")?;
+    Ok((Driver::from_str(driver, false)?, filesystem.into()))
+}
+
+/// Runs the seeds, each on every driver in turn, and prints a line for each run.
 pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     for seed in args.seed..args.seed + args.count {
-        let (_, to) = pipe()?;
-        let first = in_new_namespaces(to, |_| {
-            let (mut trace, mut commands) = (String::new(), 0);
-            let end = caught(|| {
-                let pids = GlobalPids::new();
-                private_mounts();
-                let stage = Stage::new(args.driver, Path::new(SCRATCH), pids);
-                (trace, commands) = live(&stage, seed, &args.steps);
-            });
-            report(args, seed, &trace, commands, end);
-        })?;
-        waitpid(first, None)?;
+        for (driver, filesystem) in &args.drivers {
+            let (_, to) = pipe()?;
+            let first = in_new_namespaces(to, |_| {
+                let (mut trace, mut commands) = (String::new(), 0);
+                let end = caught(|| {
+                    let pids = GlobalPids::new();
+                    private_mounts();
+                    let stage = Stage::named(filesystem, *driver, Path::new(SCRATCH), pids);
+                    (trace, commands) = live(&stage, seed, &args.steps);
+                });
+                report(args, seed, &trace, commands, end);
+            })?;
+            waitpid(first, None)?;
+        }
     }
     Ok(())
 }

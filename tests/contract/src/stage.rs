@@ -63,9 +63,14 @@ impl Stage {
     /// Mounts a fresh binderfs; the caller has its own mount namespace. With a C driver without
     /// binderfs all tests use the same devices, one after another, each by files of its own.
     pub fn new(driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
+        Self::named(fs::TYPE, driver, scratch, pids)
+    }
+
+    /// The same with a driver whose filesystem has this name.
+    pub fn named(filesystem: &str, driver: Driver, scratch: &Path, pids: GlobalPids) -> Self {
         let root = scratch.join("binderfs");
         std::fs::create_dir_all(&root).expect("make the mount point");
-        let has_binderfs = match fs::mount_at(&root, None) {
+        let has_binderfs = match fs::mount_named(filesystem, &root, None) {
             Err(Errno::ENODEV) if driver == Driver::C => {
                 make_devices(&root);
                 false

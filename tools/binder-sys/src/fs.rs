@@ -17,7 +17,12 @@ pub const CONTROL: &str = "binder-control";
 
 /// Mounts a new instance on a directory. Options are a comma-separated list such as `max=4`.
 pub fn mount_at<P: NixPath + ?Sized>(directory: &P, options: Option<&str>) -> nix::Result<()> {
-    mount(Some(TYPE), directory, Some(TYPE), MsFlags::empty(), options)
+    mount_named(TYPE, directory, options)
+}
+
+/// The same of a driver whose filesystem has this name.
+pub fn mount_named<P: NixPath + ?Sized>(name: &str, directory: &P, options: Option<&str>) -> nix::Result<()> {
+    mount(Some(name), directory, Some(name), MsFlags::empty(), options)
 }
 
 /// Adds a device to the instance mounted on a directory, and returns its numbers.
