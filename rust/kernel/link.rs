@@ -36,10 +36,10 @@ pub(crate) use tree::{set_secret, Keyed, LinkedTree, Unplaced};
 #[cfg(test)]
 pub(crate) use tree::weight_at;
 
-use crate::kernel_ext::once::read_once_u64;
+use crate::kernel_ext::once::{read_once_u64, store_release_u64};
 use core::{cell::Cell, ptr::NonNull};
 use kernel::sync::{
-    atomic::{Acquire, Atomic, Relaxed, Release},
+    atomic::{Acquire, Atomic, Relaxed},
     Arc, //
 };
 
@@ -94,7 +94,8 @@ static LAST_NUMBER: Atomic<u64> = Atomic::new(0);
 /// Returns a number that is larger than those before it, and whose bits of the kind are 0. A
 /// counter of 61 bits does not wrap.
 fn new_number() -> u64 {
-    LAST_NUMBER.fetch_add(KIND_MASK + 1, Relaxed) + KIND_MASK + 1
+    const STEP: u64 = KIND_MASK + 1;
+    LAST_NUMBER.fetch_add(STEP, Relaxed).wrapping_add(STEP)
 }
 
 /// The room for the place in a collection.
@@ -137,7 +138,7 @@ impl Link {
     #[inline]
     fn release(&self) {
         // ORDERING: Pairs with `claim`.
-        self.user.store(FREE, Release);
+        store_release_u64(&self.user, FREE);
     }
 }
 

@@ -73,6 +73,16 @@ pub(crate) fn store_release(atomic: &Atomic<u32>, value: u32) {
     write_once(atomic, value);
 }
 
+/// The same for 64 bits, which may be two words.
+#[inline(always)]
+pub(crate) fn store_release_u64(atomic: &Atomic<u64>, value: u64) {
+    if !IS_ORDERED {
+        return atomic.store(value, Release);
+    }
+    compiler_fence(Ordering::Release);
+    write_once_u64(atomic, value);
+}
+
 /// Keeps the order of the stores before and after it: `smp_wmb`.
 #[inline(always)]
 pub(crate) fn write_barrier() {

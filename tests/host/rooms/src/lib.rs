@@ -69,6 +69,10 @@ mod kernel_ext {
             atomic.store(value, Release);
         }
 
+        pub(crate) fn store_release_u64(atomic: &Atomic<u64>, value: u64) {
+            atomic.store(value, Release);
+        }
+
         pub(crate) fn write_barrier() {
             smp_mb(Write);
         }
