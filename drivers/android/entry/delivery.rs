@@ -497,6 +497,7 @@ fn write_node_update(node: &Node, process: &mut ProcessState, output: &mut ReadB
 /// Writes one message of a notification (contract WR-9), if it still has one. Returns whether user
 /// space is to confirm it, which ends the read. The delivered notifications have the notification
 /// then.
+#[inline(always)] // The code is known in most places, and so is the size of its payload.
 fn write_notification(
     message: Option<(Return, FreezeNotice)>,
     output: &mut ReadBuffer<'_>,
@@ -504,9 +505,14 @@ fn write_notification(
     let Some((code, notice)) = message else {
         return false;
     };
+    // Each by its own code, of which the place to count is known then.
     match code {
-        Return::FrozenBinder => output.put(code, notice),
-        _ => output.put(code, notice.cookie),
+        Return::DeadBinder => output.put(Return::DeadBinder, notice.cookie),
+        Return::FrozenBinder => output.put(Return::FrozenBinder, notice),
+        Return::ClearDeathNotificationDone => {
+            output.put(Return::ClearDeathNotificationDone, notice.cookie);
+        }
+        other => output.put(other, notice.cookie),
     }
     matches!(code, Return::DeadBinder | Return::FrozenBinder)
 }
