@@ -19,7 +19,7 @@ use crate::{
     node::Node,
     process::Process,
     pure::{
-        handle_table::{HandleTable, RoomForLeaf},
+        handle_table::{HandleTable, Outgrown, RoomForLeaf},
         node_counts::{Strength, Uncounted},
         numbers::MOST_COUNTS, //
     },
@@ -87,18 +87,22 @@ impl Handles {
         found.map_or(0, |of_node| of_node.debug_id)
     }
 
-    /// Removes a handle. Returns its ref, to be released at its node, and memory: all of it to be
-    /// dropped after the lock is released.
-    #[inline]
-    fn remove(&mut self, handle: u32) -> Option<(Ref, impl Sized)> {
-        let (reference, outgrown) = self.table.remove(handle)?;
+    /// Removes a handle. Returns its ref, whose notifications are to be canceled and which is to be
+    /// released at its node; and memory. All of it is to be dropped after the lock is released, as
+    /// is `outgrown`, to which more memory may get.
+    #[inline(always)] // As in `HandleTable::remove`.
+    fn remove(
+        &mut self,
+        handle: u32,
+        outgrown: &mut Outgrown<Ref>,
+    ) -> Option<(Ref, Option<PlaceByNode>)> {
+        let reference = self.table.remove(handle, outgrown)?;
         let entry = self.by_node.remove_node(&key_of(&reference.node));
         let mut place = entry.map(RBTreeNode::into_reservation);
         if self.spare_place.is_none() {
             self.spare_place = place.take();
         }
-        reference.cancel_notifications();
-        Some((reference, (outgrown, place)))
+        Some((reference, place))
     }
 }
 
@@ -244,10 +248,15 @@ impl Process {
         let lost_strong = strength == Strength::Strong && reference.strong == 0;
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
-            let (reference, memory) = handles.remove(handle)?;
+            let mut outgrown = None;
+            let (reference, _place) = handles.remove(handle, &mut outgrown)?;
+            reference.cancel_notifications();
             drop(handles);
             reference.node.release(true, lost_strong);
-            drop((reference, memory));
+            // There is rarely any, and dropping none would be a call.
+            if let Some(outgrown) = outgrown {
+                drop(outgrown);
+            }
         } else if lost_strong {
             let node = reference.node.clone();
             drop(handles);
@@ -285,7 +294,7 @@ impl Process {
         let mut next = 0;
         while let Some(handle) = table.first_from(next) {
             next = handle;
-            if let Some((reference, _)) = table.remove(handle) {
+            if let Some(reference) = table.remove(handle, &mut None) {
                 reference.cancel_notifications();
                 reference.node.release(true, reference.strong > 0);
             }

@@ -66,13 +66,16 @@ pub(crate) struct HandleTable<R> {
 }
 
 /// Leaves by their numbers.
-type Leaves<R> = RBTree<u32, Leaf<R>>;
+pub(crate) type Leaves<R> = RBTree<u32, Leaf<R>>;
 
 /// Either empty or [`LEAF`] long. The table drops the entries that are in use; memory that is freed
 /// has none.
-type Entries<R> = KVec<ManuallyDrop<Option<R>>>;
+pub(crate) type Entries<R> = KVec<ManuallyDrop<Option<R>>>;
 
-struct Leaf<R> {
+/// Memory that a table does not keep.
+pub(crate) type Outgrown<R> = Option<(Entries<R>, Leaves<R>)>;
+
+pub(crate) struct Leaf<R> {
     used: u64,
     entries: Entries<R>,
 }
@@ -222,30 +225,29 @@ impl<R> HandleTable<R> {
         }
     }
 
-    /// Frees a handle. Returns its entry, and memory that the table does not keep, to be dropped
-    /// while the table is not locked: the kernel frees thousands of pages at once after many
-    /// objects were freed. Always inlined, because the result is large and would be copied.
-    #[inline(always)]
-    pub(crate) fn remove(&mut self, handle: u32) -> Option<(R, impl Sized)> {
+    /// Frees a handle. Returns its entry. Memory that the table does not keep gets to `outgrown`,
+    /// to be dropped while the table is not locked: the kernel frees thousands of pages at once
+    /// after many objects were freed. It is large and seldom there, and would be copied as a result.
+    #[inline(always)] // Otherwise the entry would be copied.
+    pub(crate) fn remove(&mut self, handle: u32, outgrown: &mut Outgrown<R>) -> Option<R> {
         let (at, entry) = position(handle);
         let leaf = self.leaf_mut(at)?;
         let value = leaf.entries.get_mut(entry)?.take()?;
         let used = leaf.used;
         leaf.used = used & !(1 << entry);
         self.len -= 1;
-        let mut outgrown = None;
         if used == 1 << entry {
-            outgrown = self.take_entries(at);
+            *outgrown = self.take_entries(at);
         } else if used == u64::MAX && at > 0 {
             pass(&mut self.full, &mut self.open, at);
         }
-        Some((value, outgrown))
+        Some(value)
     }
 
     /// Takes the entries of a leaf of which none is in use. Returns memory that is not kept, if
     /// any: other entries that are idle, and the leaves behind the first one if there are several
     /// and all of them are empty.
-    fn take_entries(&mut self, at: u32) -> Option<(Entries<R>, Leaves<R>)> {
+    fn take_entries(&mut self, at: u32) -> Outgrown<R> {
         let mut entries = mem::take(&mut self.leaf_mut(at)?.entries);
         mem::swap(&mut self.idle, &mut entries);
         let mut leaves = RBTree::new();
@@ -294,7 +296,7 @@ impl<R> Drop for HandleTable<R> {
     fn drop(&mut self) {
         let mut next = 0;
         while let Some(handle) = self.first_from(next) {
-            drop(self.remove(handle));
+            drop(self.remove(handle, &mut None));
             next = handle;
         }
     }

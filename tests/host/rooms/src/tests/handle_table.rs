@@ -25,7 +25,8 @@ fn insert<R>(table: &mut HandleTable<R>, min: u32, value: R) -> u32 {
 }
 
 fn remove<R>(table: &mut HandleTable<R>, handle: u32) -> Option<R> {
-    atomic(|| table.remove(handle)).map(|(value, _)| value)
+    let mut outgrown = None;
+    atomic(|| table.remove(handle, &mut outgrown))
 }
 
 fn all(table: &HandleTable<u64>, from: u32) -> Vec<(u32, u64)> {
@@ -175,7 +176,7 @@ fn nothing_is_in_a_new_table() {
     for handle in [0, 1, 63, 64, u32::MAX] {
         assert_eq!(table.get(handle), None);
         assert_eq!(table.get_mut(handle), None);
-        assert!(table.remove(handle).is_none());
+        assert!(remove(&mut table, handle).is_none());
     }
     assert_eq!(table.first_from(0), None);
     assert_eq!(table.visit_leaf(0, |_, _| unreachable!()), None);
@@ -297,9 +298,10 @@ fn handles_that_are_all_closed_free_no_memory_under_the_lock() {
     let full = live_allocations();
     for handle in 0..3 * 64 {
         let before = live_allocations();
-        let removed = atomic(|| table.remove(handle));
+        let mut outgrown = None;
+        let removed = atomic(|| table.remove(handle, &mut outgrown));
         assert_eq!(live_allocations(), before);
-        assert_eq!(removed.unwrap().0, handle);
+        assert_eq!(removed, Some(handle));
     }
     // Of the entries of three leaves, one stays for the next that is needed. Two leaves had a place.
     assert_eq!(full - live_allocations(), 4);
