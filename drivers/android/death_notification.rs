@@ -38,6 +38,7 @@ use crate::{
     thread::Thread,
     work::{Wake, Work}, //
 };
+use core::mem;
 use kernel::{
     prelude::*,
     sync::{
@@ -159,12 +160,19 @@ impl DeathNotification {
     ///
     /// The caller has a reference, so none that is dropped here is the last.
     pub(crate) fn cancel(&self, node: &Node) {
-        drop(node.remove_death_registration(self));
         let mut holder = self.holder.state.lock();
-        *self.state_mut(&mut holder) = DeathState::Over;
-        drop(holder.delivered_deaths.take(self));
-        // A notification that still has its handle is queued in the work queue of the process only.
-        drop(holder.work.take(self));
+        match mem::replace(self.state_mut(&mut holder), DeathState::Over) {
+            DeathState::Registered => {
+                drop(holder);
+                drop(node.remove_death_registration(self));
+            }
+            // A notification that still has its handle is queued in the work queue of the process
+            // only.
+            DeathState::Queued { .. } => drop(holder.work.take(self)),
+            DeathState::Delivered { .. } => drop(holder.delivered_deaths.take(self)),
+            // In no collection, or cleared: then it has no handle.
+            DeathState::Done | DeathState::Clearing | DeathState::Cleared | DeathState::Over => {}
+        }
     }
 }
 
