@@ -149,7 +149,7 @@ impl DeathNotification {
         // If another reference exists, that is the one to drop the notification.
         if let Some(unique) = Arc::into_unique_or_drop(self) {
             unique.state.access_mut(holder).1 = None;
-            holder.spare_death.get_or_insert(unique);
+            fill(&mut holder.spare_death, unique);
         }
         None
     }
@@ -218,7 +218,7 @@ fn request_with(
     let Some(notification) = notification() else {
         return Ok(false);
     };
-    let notification = reference.death.get_or_insert(notification).clone();
+    fill(&mut reference.death, notification.clone());
     if let Err(of_dead) = reference.node.add_death_registration(notification) {
         of_dead.notify(handles);
     }
@@ -275,6 +275,13 @@ fn step_as_holder(
         holder.push_to_process(work)
     };
     (wake, None)
+}
+
+/// Fills a place that is empty: to drop what was there otherwise takes a call.
+#[inline(always)]
+fn fill<T>(place: &mut Option<T>, value: T) {
+    debug_assert!(place.is_none());
+    mem::forget(place.replace(value));
 }
 
 /// Drops a reference if there is one: to drop none otherwise takes a call.

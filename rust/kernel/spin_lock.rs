@@ -57,7 +57,7 @@ unsafe impl Backend for SpinLockBackend {
         name: *const kernel::ffi::c_char,
         key: *mut bindings::lock_class_key,
     ) {
-        // SAFETY: What the caller ensures is what C needs.
+        // SAFETY: The caller ensures that the lock is valid, and that the other two last for good.
         unsafe { bindings::__spin_lock_init(lock, name, key) }
     }
 

@@ -225,9 +225,9 @@ impl<R> HandleTable<R> {
         }
     }
 
-    /// Frees a handle. Returns its entry. Memory that the table does not keep gets to `outgrown`,
-    /// to be dropped while the table is not locked: the kernel frees thousands of pages at once
-    /// after many objects were freed. It is large and seldom there, and would be copied as a result.
+    /// Frees a handle. Returns its entry. Memory that the table does not keep gets to `outgrown`.
+    /// It is to be dropped while the table is not locked: the kernel frees thousands of pages at
+    /// once after many objects were freed. As a result it would be copied, and is seldom there.
     #[inline(always)] // Otherwise the entry would be copied.
     pub(crate) fn remove(&mut self, handle: u32, outgrown: &mut Outgrown<R>) -> Option<R> {
         let (at, entry) = position(handle);
