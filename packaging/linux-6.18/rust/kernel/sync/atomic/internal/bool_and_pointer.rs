@@ -122,6 +122,10 @@ impl AtomicExchangeOps for Address {
 unsafe impl<T> AtomicType for *mut T {
     type Repr = Address;
 }
+// SAFETY: As above.
+unsafe impl<T> AtomicType for *const T {
+    type Repr = Address;
+}
 
 impl<T: AtomicType<Repr: AtomicArithmeticOps>> Atomic<T> {
     /// Subtracts, and wraps; the value before that.
