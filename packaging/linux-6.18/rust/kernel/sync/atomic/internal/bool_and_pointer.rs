@@ -83,7 +83,6 @@ macro_rules! as_words {
         fn $read(a: &AtomicRepr<Self>) -> Self {
             address(Word::$read(words(a)))
         }
-
         #[inline(always)]
         fn $write(a: &AtomicRepr<Self>, v: Self) {
             Word::$write(words(a), word(v))
@@ -94,7 +93,6 @@ macro_rules! as_words {
         fn $exchange(a: &AtomicRepr<Self>, v: Self) -> Self {
             address(Word::$exchange(words(a), word(v)))
         }
-
         #[inline(always)]
         fn $compare(a: &AtomicRepr<Self>, old: &mut Self, new: Self) -> bool {
             let mut before = word(*old);
