@@ -114,8 +114,7 @@ impl DeathNotification {
 
     /// Reads what was queued. Returns the code that user space is to read, with its payload, if
     /// user space is still to be notified; of the payload, as many bytes as the code has. Returns
-    /// also the notification if it is in no collection any more, to be [kept](Self::keep) or
-    /// dropped.
+    /// also the notification if nothing keeps it, to be dropped without the lock.
     pub(crate) fn read(
         self: Arc<Self>,
         holder: &mut ProcessState,
@@ -134,16 +133,17 @@ impl DeathNotification {
             }
             Some(Message::ClearDone) => {
                 let code = Return::ClearDeathNotificationDone;
-                (Some((code, notice)), Some(self))
+                (Some((code, notice)), self.keep(holder))
             }
+            // The holder has removed the handle. User space is not notified any more.
             None => (None, Some(self)),
         }
     }
 
-    /// Keeps a notification that was read for the next request of the holder, if nothing queues or
-    /// registers it any more. Returns it if it is not kept, to be dropped without the lock.
-    pub(crate) fn keep(self: Arc<Self>, holder: &mut ProcessState) -> Option<Arc<Self>> {
-        if self.state(holder) != DeathState::Cleared || holder.spare_death.is_some() {
+    /// Keeps a notification that is cleared for the next request of the holder. Returns it if the
+    /// holder has another one for that.
+    fn keep(self: Arc<Self>, holder: &mut ProcessState) -> Option<Arc<Self>> {
+        if holder.spare_death.is_some() {
             return Some(self);
         }
         // If another reference exists, that is the one to drop the notification.

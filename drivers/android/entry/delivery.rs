@@ -190,12 +190,12 @@ fn write_other_work<'a>(
             if write_notification(notice, output) {
                 return Written::Last(process);
             }
-            match unused.map(|death| death.keep(&mut process)) {
-                Some(Some(rest)) => {
+            match unused {
+                None => return Written::More(process),
+                Some(unused) => {
                     drop(process);
-                    drop(rest);
+                    drop(unused);
                 }
-                Some(None) | None => return Written::More(process),
             }
         }
         Work::Freeze(freeze) => {
