@@ -65,17 +65,17 @@
 use super::{
     closable::Closable,
     once::{read_once, write_once},
+    spin_lock::{new_spin_lock, SpinLock},
 };
 use core::{marker::PhantomPinned, ops::Range};
 use kernel::{
     mm::{virt::VmaNew, Mm},
-    new_spinlock,
     page::PAGE_SHIFT,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, SetOnce, SpinLock,
+        Arc, SetOnce,
     },
 };
 
@@ -172,7 +172,7 @@ impl PageRange {
             round: Atomic::new(FIRST_ROUND),
             pool,
             unlisted: Atomic::new(0),
-            shrinking <- new_spinlock!((), "PageRange::shrinking"),
+            shrinking <- new_spin_lock!((), "PageRange::shrinking"),
         })
     }
 
