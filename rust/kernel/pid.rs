@@ -147,7 +147,7 @@ impl TaskId {
     ///
     /// May return without a reason: the caller checks its condition in a loop. The calling thread
     /// has this identity, and the guard is the only lock that it holds.
-    #[inline(always)]
+    #[inline(always)] // It has one caller.
     pub(crate) fn sleep<'a, T>(&self, guard: SpinLockGuard<'a, T>) -> SpinLockGuard<'a, T> {
         let lock: &SpinLock<T> = guard.lock_ref();
         // SAFETY: Sets the state of the calling task, which is allowed in any context; every path
