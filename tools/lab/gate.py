@@ -50,7 +50,8 @@ SCATTERED = {
 # 7 % in the first row, and took 72 to 92 bytes for a reference. An object that takes one more allocation of 128 bytes is beyond these.
 MORE_BYTES, MORE_BYTES_OTHERWISE = {"process": 0.10, "process, 1 MiB mapped": 0.035, "node": 0.12, "reference": 0.15}, 0.08
 # Kernel threads end one object more or less between two switches: two builds of our driver differed by 10 % in the row of threads. Builds
-# of one driver took 1.16 to 1.41 in the row of a process that has mapped a mebibyte; recorded is one between them. C's instructions count as NO_WORK at least. Objects of NO_ENDS end without a kernel thread, or not with their maker, and threads do anything beside.
+# of one driver took 1.16 to 1.41 in the row of a process that has mapped a mebibyte; recorded is one between them. C's instructions count as
+# NO_WORK at least. Objects of NO_ENDS end without a kernel thread, or not with their maker, and threads do anything beside.
 MORE_WORK, NO_WORK, NO_ENDS = 0.15, 500, ("oneway call, unread", "oneway call of 4 KiB, unread", "epoll set that watches")
 # A line that moves once more in each call on two CPUs is more than this.
 MORE_LINES = 0.01

@@ -9,7 +9,8 @@ from . import cache, guest, kernel, module, programs, say
 from .run import last_words, run
 from .versions import ROOT
 
-_DRIVERS = ("c", "rust")
+# The drivers that are compared, and what each calls its filesystem.
+_DRIVERS = {"c": "binder", "rust": "binder-rust"}
 # Lines of a trace that are shown from where it begins to differ.
 _SHOWN = 30
 # A run of more seeds keeps what so many at a time have printed, and goes on from there the next time.
@@ -83,9 +84,8 @@ def fewest(steps, differs):
 
 def _traces(built, program, drivers, first, count, *more):
     """The lines that the seeds print on drivers; all of them are loaded."""
-    names = {driver: f"binder-{driver}" if driver == "rust" else "binder" for driver in _DRIVERS}
-    words = ",".join(f"{driver}={names[driver]}" for driver in drivers)
-    script = ("insmod /lab/binder_linux.ko && insmod /lab/binder_rust.ko name=binder-rust"
+    words = ",".join(f"{driver}={_DRIVERS[driver]}" for driver in drivers)
+    script = (f"insmod /lab/binder_linux.ko && insmod /lab/binder_rust.ko name={_DRIVERS['rust']}"
               f" && exec /lab/contract fuzz --drivers {words} --seed {first} --count {count} {' '.join(more)}")
     files = {"/lab/contract": program, "/lab/binder_linux.ko": built.module("c")}
     job = guest.Job(argv=["/bin/sh", "-c", script], load=False, files=files, cpus=1, timeout=120 + 8 * count)
