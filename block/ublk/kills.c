@@ -330,13 +330,15 @@ static bool kill_one(bool recovers, __u64 delay)
 	int result = 0;
 	bool is_ready;
 
-	do {
+	for (;;) {
 		send_command(recovers ? UBLK_U_CMD_END_USER_RECOVERY : UBLK_U_CMD_START_DEV,
 			     NULL, 0, server);
 		is_ready = wait_result(delay, &result);
+		if (!is_ready || (result != -EINVAL && result != -EEXIST) || now_us() >= end)
+			break;
 		/* The server before, which had fetched all, or its disk is not gone yet. */
-	} while (is_ready && (result == -EINVAL || result == -EEXIST) && now_us() < end &&
-		 !usleep(POLL_US));
+		usleep(POLL_US);
+	}
 	if (is_ready && result)
 		errx(1, "starting: %s", strerror(-result));
 	if (is_ready)
@@ -416,7 +418,11 @@ int main(int argc, char **argv)
 		err(1, "/dev/ublk-control");
 	/* At the same time: a server mostly waits for the end of the one before. */
 	for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++) {
-		if (!fork()) {
+		pid_t child = fork();
+
+		if (child < 0)
+			err(1, "no process");
+		if (!child) {
 			kill_all_of(way, count, seed);
 			exit(0);
 		}
