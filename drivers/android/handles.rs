@@ -87,9 +87,9 @@ impl Handles {
         found.map_or(0, |of_node| of_node.debug_id)
     }
 
-    /// Removes a handle. Returns its ref, whose notifications are to be cancelled and which is to be
-    /// released at its node; and memory. All of it is to be dropped after the lock is released, as
-    /// is `outgrown`, to which more memory may get.
+    /// Removes a handle. Returns its ref, whose notifications are to be cancelled, and which is to
+    /// be released at its node; and memory. All of it is to be dropped after the lock is released,
+    /// as is `outgrown`, to which more memory may get.
     #[inline(always)] // As in `HandleTable::remove`.
     fn remove(
         &mut self,
