@@ -98,7 +98,7 @@ def _manage(step, home, work, address, seconds, machine):
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lab-") as folder:
         config = pathlib.Path(folder) / "config"
-        config.write_text(json.dumps(_config(home, pathlib.Path(folder), work, address, machine.seeds)))
+        config.write_text(json.dumps(_config(home, pathlib.Path(folder), work, address)))
         with open(work / "manager.log", "wb") as sink:
             child = subprocess.Popen([home / "bin/syz-manager", "-config", config], stdout=sink, stderr=subprocess.STDOUT)
             try:
@@ -113,13 +113,13 @@ def _manage(step, home, work, address, seconds, machine):
     return (work / "manager.log").read_text(errors="replace")
 
 
-def _config(home, folder, work, address, seeds):
+def _config(home, folder, work, address):
     """The manager's settings, and the folder that it takes for syzkaller's, with our programs to start from."""
     for name in ("linux_amd64", "linux_riscv64"):
         (folder / "bin").mkdir(exist_ok=True)
         (folder / "bin" / name).symlink_to(home / "bin/linux_amd64")
     (folder / "sys/linux").mkdir(parents=True)
-    (folder / "sys/linux/test").symlink_to(DESCRIPTIONS.with_name(seeds))
+    (folder / "sys/linux/test").symlink_to(DESCRIPTIONS.with_name("seeds"))
     ours = re.findall(r"^(\w+\$rb\w*)\(", DESCRIPTIONS.read_text(), re.M)
     return {
         # On a kernel of x86-64, syzkaller drops coverage at addresses of User Mode Linux. On one of riscv64 it takes all.
@@ -140,8 +140,6 @@ class _Machine:
         self._thread = self._stop = self._port = None
         self._over = threading.Event()
         self.boots, self.complaints = 0, []
-        # The program of a fault that was put in, to see that what it does is noticed.
-        self.seeds = "faults" if module else "seeds"
 
     def is_enough(self):
         """True if a fault that was put in is found."""
