@@ -15,7 +15,7 @@
 //!          value dropped
 //! ```
 
-use super::once::read_once;
+use crate::kernel_ext::once::read_once;
 use kernel::sync::atomic::{ordering, Atomic};
 
 use core::{cell::UnsafeCell, mem::ManuallyDrop, ops::Deref};

@@ -17,7 +17,7 @@
 
 use super::link::HasField;
 use crate::kernel_ext::{
-    once::{read_once, write_once},
+    once::read_once,
     rcu,
     spin_lock::{SpinLock, SpinLockGuard}, //
 };
@@ -117,9 +117,8 @@ impl<O> Severable<O> {
         let guard = object.field().lock();
         let is_severed = self.is(&object);
         if is_severed {
-            // ORDERING: The lock orders what precedes this before `has_ended`. INVARIANT: Under the
-            // lock.
-            write_once(&self.0, Self::ENDED);
+            // ORDERING: Pairs with `has_ended`. INVARIANT: Under the lock.
+            self.0.store(Self::ENDED, Release);
         }
         drop(guard);
         if is_severed {
