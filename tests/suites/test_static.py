@@ -15,6 +15,7 @@ def test_check(tally, name):
 @pytest.mark.parametrize("folder", [pytest.param(".", marks=stage("tools/", "tests/contract/", "tests/uapi/", "include/", "Cargo.toml",
                                                                  "Cargo.lock", takes=60)),
                                     pytest.param("tests/host", marks=stage(*check.ROOMS, takes=40)),
+                                    pytest.param("tests/loom", marks=stage("rust/kernel/", "tests/host/", "tests/loom/", takes=30)),
                                     pytest.param("tests/model", marks=stage(*check.ROOMS, "tests/model/", takes=40))])
 def test_cargo(tally, folder):
     host_tests.of_crates(tally, folder)

@@ -189,12 +189,11 @@ impl<T> From<ArcBorrow<'_, T>> for Arc<T> {
     }
 }
 
-/// Numbers that threads share.
+/// Numbers that threads share; `tests/loom` has some whose order matters.
 pub mod atomic {
-    use crate::testing::in_turn;
     use std::sync::Mutex;
 
-    /// A number. Threads that take [turns](crate::testing::take_turns) do so with each access.
+    /// A number.
     pub struct Atomic<T>(Mutex<T>);
 
     /// In no order with anything else.
@@ -223,41 +222,37 @@ pub mod atomic {
 
         /// Reads it.
         pub fn load(&self, _: impl Order) -> T {
-            in_turn(|| *self.0.lock().unwrap())
+            *self.0.lock().unwrap()
         }
 
         /// Writes it.
         pub fn store(&self, value: T, _: impl Order) {
-            in_turn(|| *self.0.lock().unwrap() = value);
+            *self.0.lock().unwrap() = value;
         }
     }
 
     impl<T: Copy + PartialEq> Atomic<T> {
         /// Writes it if it is `old`. Returns the previous value, and whether it was `old`.
         pub fn cmpxchg(&self, old: T, new: T, _: impl Order) -> Result<T, T> {
-            in_turn(|| {
-                let mut number = self.0.lock().unwrap();
-                if *number != old {
-                    return Err(*number);
-                }
-                Ok(std::mem::replace(&mut *number, new))
-            })
+            let mut number = self.0.lock().unwrap();
+            if *number != old {
+                return Err(*number);
+            }
+            Ok(std::mem::replace(&mut *number, new))
         }
     }
 
     impl Atomic<u64> {
         /// Adds to it; returns the previous value.
         pub fn fetch_add(&self, value: u64, _: impl Order) -> u64 {
-            in_turn(|| {
-                let mut number = self.0.lock().unwrap();
-                let sum = number.wrapping_add(value);
-                std::mem::replace(&mut *number, sum)
-            })
+            let mut number = self.0.lock().unwrap();
+            let sum = number.wrapping_add(value);
+            std::mem::replace(&mut *number, sum)
         }
     }
 }
 
-/// Barriers that keep accesses in order. Here turns do, where threads take turns.
+/// Barriers that keep accesses in order, which they are in here.
 pub mod barrier {
     /// Orders reads.
     pub struct Read;

@@ -5,10 +5,9 @@
 //! allocated it, whoever frees it (but boxes are expected to stay with their thread).
 
 use crate::alloc::AllocError;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 thread_local! {
     static IN_ATOMIC: Cell<bool> = const { Cell::new(false) };
@@ -16,7 +15,6 @@ thread_local! {
     static TOTAL: Cell<usize> = const { Cell::new(0) };
     static FREED_IN_ATOMIC: Cell<usize> = const { Cell::new(0) };
     static UNTIL_FAILURE: Cell<Option<usize>> = const { Cell::new(None) };
-    static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
 }
 
 /// Runs `f` as if a spinlock were held.
@@ -113,62 +111,4 @@ impl Drop for Allocation {
             assert!(!IN_ATOMIC.get(), "vfree is called under a spinlock");
         }
     }
-}
-
-/// The threads that make the next accesses to atomics, in this order.
-#[derive(Default)]
-struct Turns {
-    order: Mutex<VecDeque<usize>>,
-    changed: Condvar,
-}
-
-/// The number of a thread that takes turns; a thread that has ended leaves its turns to the others.
-struct Turn(Arc<Turns>, usize);
-
-impl Turn {
-    /// Runs `f`, whose accesses take this turn.
-    fn during(self, f: impl FnOnce()) {
-        TURN.set(Some(self));
-        f();
-        TURN.take();
-    }
-
-    fn take<R>(&self, access: impl FnOnce() -> R) -> R {
-        let Self(turns, me) = self;
-        let order = turns.order.lock().unwrap();
-        let is_others = |order: &mut VecDeque<usize>| order.front().is_some_and(|next| next != me);
-        let mut order = turns.changed.wait_while(order, is_others).unwrap();
-        let result = access();
-        order.pop_front();
-        turns.changed.notify_all();
-        result
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let Self(turns, me) = self;
-        turns.order.lock().unwrap().retain(|next| next != me);
-        turns.changed.notify_all();
-    }
-}
-
-/// Runs both in threads of their own, whose accesses to atomics take place in the given order: 0 is
-/// the first, 1 the second. Accesses beyond it have any order.
-pub fn take_turns(order: &[usize], first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
-    let turns = Arc::new(Turns::default());
-    turns.order.lock().unwrap().extend(order);
-    let (first_turn, second_turn) = (Turn(turns.clone(), 0), Turn(turns.clone(), 1));
-    std::thread::scope(|scope| {
-        scope.spawn(|| first_turn.during(first));
-        scope.spawn(|| second_turn.during(second));
-    });
-}
-
-/// Makes an access when it is this thread's turn; at once if it takes none.
-pub(crate) fn in_turn<R>(access: impl FnOnce() -> R) -> R {
-    TURN.with_borrow(|turn| match turn {
-        Some(turn) => turn.take(access),
-        None => access(),
-    })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Data that belongs to an object and is guarded by its lock. Clean under Miri as well.
+//! Data that belongs to an object and is guarded by its lock. `tests/loom` has threads that share it.
 
 use crate::link::has_field;
 use crate::owned_by::{After, OwnedBy, Severable};
@@ -138,29 +138,4 @@ fn a_name_without_an_owner_has_no_lock() {
     // Nor does the lock for later do before.
     let (_owner, name) = owner();
     assert!(name.owner.get().is_some());
-}
-
-/// Threads change the data while the owner ends.
-#[test]
-fn threads_take_turns() {
-    let rounds = if cfg!(miri) { 10 } else { 2000 };
-    for end_after in [1, rounds / 2, rounds] {
-        let (owner, name) = owner();
-        let data: Arc<Data<u64>> = Arc::new(OwnedBy::new(name.clone(), 0), GFP_KERNEL).unwrap();
-        drop(owner);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..rounds {
-                        *data.in_lock(&mut data.lock()) += 1;
-                    }
-                });
-            }
-            while *data.in_lock(&mut data.lock()) < end_after {
-                std::thread::yield_now();
-            }
-            name.owner.sever();
-        });
-        assert_eq!(*data.in_lock(&mut data.lock()), 2 * rounds);
-    }
 }
