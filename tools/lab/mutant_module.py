@@ -16,6 +16,8 @@ from .versions import BUILD, ROOT
 
 HOME = BUILD / "mutants"
 BY_HAND = "by hand"
+# Folders whose tests need no guest, and their packages.
+HOST_PROGRAMS = {"tests/host": "rooms", "tests/loom": "orders", "tests/model": "model"}
 _ROUNDS = 40
 _C_ERROR = re.compile(r"^(?P<file>\S+\.c):(?P<line>\d+):(?P<column>\d+): error: ", re.M)
 
@@ -66,21 +68,21 @@ def build(kernel, copy, *arguments):
 
 @dataclasses.dataclass
 class Host:
-    """The programs of the host's tests and of the model, by their packages, and the faults in them: fewer, as they have fewer files."""
+    """The programs of HOST_PROGRAMS, by their packages, and the faults in them: fewer, as they have fewer files."""
 
     programs: dict
     sites: dict
 
 
 def build_host(copy):
-    """Build both."""
+    """Build them."""
     programs_of = {}
     # Without lints, which take faults out: a comparison that has become useless is an error of clippy.
     environment = programs.environment() | {"RUSTC_WORKSPACE_WRAPPER": ""}
 
     def attempt():
         good, said = True, ""
-        for folder, package in (("tests/host", "rooms"), ("tests/model", "model")):
+        for folder, package in HOST_PROGRAMS.items():
             argv = [programs.CARGO, "test", "--no-run", "--package", package, "--message-format=json"]
             done = subprocess.run(argv, cwd=copy.folder / folder, env=environment, text=True, capture_output=True)
             messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -38,6 +38,7 @@ _PATIENCE, _LIMIT, _SILENCE = 8, 30, 60
 _SLOW = 7000
 # The host's tests, by the room that they are about where they are not called like it.
 _HOST_HOME = ROOT / "tests/host/rooms/src/tests"
+_ORDERS = ROOT / "tests/loom/src/lib.rs"
 _HOST_TESTS = {"range_alloc": "range_"}
 # Seconds, and bytes: a fault may make a model endless.
 _HOST_LIMIT, _HOST_MEMORY = 120, 4 << 30
@@ -156,7 +157,9 @@ def _switched(faults):
     """The ends of faults made by hand that stand behind the switch, by their names."""
     on_host = [fault for fault in faults if "host" in fault]
     host = mutant_module.build_host(Copy("by-hand-host", switched=on_host))
-    ends = {fault["name"]: _on_host(host, fault["name"], {"rooms": fault["host"]}) for fault in on_host}
+    orders = _ORDERS.with_name("tests.rs").read_text()
+    ends = {fault["name"]: _on_host(host, fault["name"], {"orders" if f"fn {fault['host']}" in orders else "rooms": fault["host"]})
+            for fault in on_host}
     in_guests = [fault for fault in faults if fault not in on_host]
     # Which allocation a test has fail is a matter of chance, as slabs are full at different times: the last guest is a second chance.
     for name in (GUEST, _PLAIN_GUEST, GUEST):
@@ -266,7 +269,8 @@ def _host_tests(file):
     room = next((part for part in room.split("/") if part != "pure"), "")
     room = _HOST_TESTS.get(room, room)
     rooms = {"rooms": f"tests::{room}"} if any(path.name.startswith(room) for path in _HOST_HOME.iterdir()) else {}
-    return rooms | ({"model": "rules_hold"} if "/pure/" in file else {})
+    orders = {"orders": "tests::"} if f'/{file}"' in _ORDERS.read_text() else {}
+    return rooms | orders | ({"model": "rules_hold"} if "/pure/" in file else {})
 
 
 def _on_host(host, key, tests):

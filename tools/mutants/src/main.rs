@@ -36,7 +36,7 @@ fn main() -> anyhow::Result<()> {
         )?;
     let wanted: Wanted = serde_json::from_reader(std::io::stdin())?;
     let mut files = BTreeMap::new();
-    for folder in ["drivers/android", "rust", "include", "tests/host", "tests/model"] {
+    for folder in ["drivers/android", "rust", "include", "tests/host", "tests/loom", "tests/model"] {
         tree::read_folder(&root, folder, &mut files)?;
     }
     let sources = tree::sources(&files);

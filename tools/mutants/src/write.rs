@@ -56,6 +56,9 @@ pub fn copy(
     Ok(())
 }
 
+const TESTS: &str = "#[cfg(test)]\nmod tests;\n";
+const TESTS_WITH_SWITCH: &str = "mod mutant;\n#[cfg(test)]\nmod tests;\n";
+
 /// Adds the switch to the driver, to the host's tests and to the model.
 fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result<()> {
     for (name, text) in [
@@ -63,6 +66,7 @@ fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result
         ("drivers/android/rust_binder_mutant.c", include_str!("../switch/rust_binder_mutant.c")),
         ("drivers/android/rust_binder_mutant.h", include_str!("../switch/rust_binder_mutant.h")),
         ("tests/host/rooms/src/mutant.rs", include_str!("../switch/host.rs")),
+        ("tests/loom/src/mutant.rs", include_str!("../switch/host.rs")),
         ("tests/model/src/mutant.rs", include_str!("../switch/host.rs")),
     ] {
         files.insert(name.to_string(), text.replace("@LAST@", &last.to_string()));
@@ -73,11 +77,8 @@ fn add_switch(files: &mut BTreeMap<String, String>, last: u32) -> anyhow::Result
             "binder_rust-y := \\\n",
             "rustflags-y += --error-format=json\nbinder_rust-y := \\\n\trust_binder_mutant.o\t\\\n",
         ),
-        (
-            "tests/host/rooms/src/lib.rs",
-            "#[cfg(test)]\nmod tests;\n",
-            "mod mutant;\n#[cfg(test)]\nmod tests;\n",
-        ),
+        ("tests/host/rooms/src/lib.rs", TESTS, TESTS_WITH_SWITCH),
+        ("tests/loom/src/lib.rs", TESTS, TESTS_WITH_SWITCH),
         ("tests/model/src/lib.rs", "\nuse scenes::*;\n", "\nmod mutant;\nuse scenes::*;\n"),
     ] {
         let text = files.get_mut(name).with_context(|| format!("there is no {name}"))?;
