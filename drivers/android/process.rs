@@ -34,7 +34,6 @@ use crate::{
     names::ProcessName,
     node::Node,
     pure::{
-        counted_tree::CountedTree,
         freeze_state::{FreezeState, WakeFreezers},
         looper::Pool,
         numbers::NumberBlock,
@@ -49,6 +48,7 @@ use kernel::{
     cred::Credential,
     fs::File,
     prelude::*,
+    rbtree::RBTree,
     sync::{
         aref::ARef,
         atomic::Atomic,
@@ -147,7 +147,9 @@ pub(crate) struct ProcessState {
     pub(crate) work: WorkQueue,
     /// The freeze state, with the number of outstanding transactions.
     pub(crate) freeze: FreezeState,
-    pub(crate) threads: CountedTree<Pid, Arc<Thread>>,
+    pub(crate) threads: RBTree<Pid, Arc<Thread>>,
+    /// The number of `threads`, which the tree does not count.
+    pub(crate) thread_count: usize,
     /// The calls in `work`.
     pub(crate) queued_calls: u32,
     /// Debug ids for the calls and replies that its threads make. A counter that all processes
@@ -197,7 +199,8 @@ pub(crate) struct IdlePlace {
 impl ProcessState {
     fn new() -> Self {
         Self {
-            threads: CountedTree::new(),
+            threads: RBTree::new(),
+            thread_count: 0,
             newest_idle: None,
             work: WorkQueue::numbered(),
             queued_calls: 0,
@@ -215,6 +218,11 @@ impl ProcessState {
             freeze: FreezeState::new(),
             has_pollers: false,
         }
+    }
+
+    /// Returns the first thread whose number is not less than `from`.
+    pub(crate) fn thread_from(&self, from: Pid) -> Option<Arc<Thread>> {
+        Some(self.threads.cursor_lower_bound(&from)?.current().1.clone())
     }
 
     /// Returns the code that a thread of the process reads for `answer`. A process that has not
@@ -382,7 +390,7 @@ impl ProcessState {
     /// Returns whether `thread` is one of the pool, and the limit of threads permits one more.
     #[cold]
     fn pool_may_grow(&self, thread: &Thread) -> bool {
-        thread.state.access(self).looper.is_in_pool() && LIMITS.threads.has_room(self.threads.len())
+        thread.state.access(self).looper.is_in_pool() && LIMITS.threads.has_room(self.thread_count)
     }
 
     /// Records the request for one more thread, if the pool [needs one](Self::needs_thread), and

@@ -183,7 +183,7 @@ pub(crate) fn close_process(process: &Process) {
 
 fn any_thread(process: &Process) -> Option<Arc<Thread>> {
     let state = process.state.lock();
-    state.threads.first_from(&Pid::MIN)
+    state.thread_from(Pid::MIN)
 }
 
 /// Marks all nodes of a process as dead, drops the oneway calls that wait for their turn, and

@@ -87,9 +87,11 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
     let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(thread.id, thread.clone());
     loop {
         let mut state = process.state.lock();
-        if LIMITS.threads.has_room(state.threads.len()) {
+        if LIMITS.threads.has_room(state.thread_count) {
             thread.name.begin(&mut state, thread.clone());
-            state.threads.insert(node);
+            let replaced = state.threads.insert(node);
+            debug_assert!(replaced.is_none());
+            state.thread_count += 1;
             drop(state);
             process.callers.claim(thread.clone());
             return Ok(thread);
@@ -104,18 +106,17 @@ fn add_current_thread(process: &Arc<Process>) -> Result<Arc<Thread>> {
 /// Ends the record of a thread that has exited without `BINDER_THREAD_EXIT`. Returns `false` when
 /// there is none. No lock may be held.
 fn end_exited_thread(process: &Process) -> bool {
-    let mut from = Some(Pid::MIN);
-    let mut exited: Option<Arc<Thread>> = None;
-    while let Some(first) = from {
-        let state = process.state.lock();
-        let next = state.threads.visit(&first, |_, thread| {
-            if exited.is_none() && thread.task.is_exiting() {
-                exited = Some(thread.clone());
-            }
-        });
-        from = next.filter(|_| exited.is_none());
+    let mut next = Pid::MIN;
+    loop {
+        let Some(thread) = process.state.lock().thread_from(next) else {
+            return false;
+        };
+        if thread.task.is_exiting() {
+            end_thread(&thread);
+            return true;
+        }
+        next = thread.id + 1;
     }
-    exited.inspect(end_thread).is_some()
 }
 
 /// Makes all threads of a process return to user space, because a descriptor of the device is
@@ -125,7 +126,7 @@ pub(crate) fn flush(process: &Process) {
     let mut next = Pid::MIN;
     loop {
         let mut state = process.state.lock();
-        let Some(thread) = state.threads.first_from(&next) else {
+        let Some(thread) = state.thread_from(next) else {
             return;
         };
         write_once(&thread.must_return, true);
@@ -196,6 +197,7 @@ fn close_thread(thread: &Thread) -> Option<(impl Sized, Option<Priority>)> {
     let itself = thread.name.end(&mut process)?;
     thread.name.counts.give_to(&thread.process.code_counts);
     let record: Option<RBTreeNode<_, _>> = process.threads.remove_node(&thread.id);
+    process.thread_count -= usize::from(record.is_some());
     let state = thread.state.access_mut(&mut process);
     let raised_from = state.raised_from.take();
     let wake = ThreadWake::pollers_if(state.looper.polls() && process.pollers_have_to_look());

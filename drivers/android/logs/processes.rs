@@ -134,7 +134,7 @@ impl Snapshot {
     fn threads(&mut self, process: &Process) -> Result {
         let first = (Pid::MIN, None);
         self.copy_items(process, first, |copy, state, &(from, left)| {
-            let thread = state.threads.first_from(&from)?;
+            let thread = state.thread_from(from)?;
             let own = thread.state.access(state);
             let Some(left) = left.filter(|_| thread.id == from) else {
                 if own.is_available() && !copy.is_complete {

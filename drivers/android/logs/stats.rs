@@ -15,7 +15,6 @@ use crate::{
     kernel_ext::once::{read_once, read_once_u64},
     lifecycle::processes::{opened, REGISTRY},
     process::{Pid, Process},
-    pure::counted_tree::AT_ONCE,
     thread::{Thread, WaitState}, //
 };
 use kernel::{
@@ -64,21 +63,21 @@ impl Sums {
         let mut sums = Self::new();
         sums.processes = 1;
         let mut threads = KVVec::new();
-        let mut from = Some(Pid::MIN);
-        while let Some(first) = from {
+        let mut next = Pid::MIN;
+        loop {
             pause()?;
-            threads.reserve(AT_ONCE, FLAGS)?;
             let state = process.state.lock();
-            from = state.threads.visit(&first, |_, thread| {
-                // There is room.
-                let _ = threads.push_within_capacity(thread.clone());
-                let thread = thread.state.access(&state);
-                sums.threads += 1;
-                sums.idle += u32::from(thread.wait_state == WaitState::ForAnyWork);
-                sums.completions += thread.completions.unread;
-            });
             sums.spare_transactions = state.spare_transaction.is_some().into();
+            let Some(thread) = state.thread_from(next) else {
+                break;
+            };
+            let own = thread.state.access(&state);
+            sums.threads += 1;
+            sums.idle += u32::from(own.wait_state == WaitState::ForAnyWork);
+            sums.completions += own.completions.unread;
             drop(state);
+            next = thread.id + 1;
+            threads.push(thread, FLAGS)?;
         }
         sums.codes = codes_of(process, &mut threads);
         Ok(sums)
@@ -185,7 +184,7 @@ pub(super) fn write_sums(sums: &Sums, out: &SeqFile) {
 pub(super) fn write_process(process: &Process, out: &SeqFile) -> Result {
     let sums = Sums::of(process)?;
     let state = process.state.lock();
-    let (threads, nodes, pool) = (state.threads.len(), state.nodes.len(), state.pool);
+    let (threads, nodes, pool) = (state.thread_count, state.nodes.len(), state.pool);
     let queued_calls = state.queued_calls;
     drop(state);
     let ranges = process.buffers.ranges.lock();

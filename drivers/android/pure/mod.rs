@@ -7,7 +7,6 @@
 //! files also build for the host, and are tested there (`tests/host`).
 
 pub(crate) mod call_stack;
-pub(crate) mod counted_tree;
 pub(crate) mod freeze_state;
 pub(crate) mod handle_table;
 pub(crate) mod log_lines;

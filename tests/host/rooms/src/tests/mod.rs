@@ -4,7 +4,6 @@
 mod call_stack;
 mod call_stack_frames;
 mod clocks;
-mod counted_tree;
 mod cpu_rings;
 mod freeze_state;
 mod handle_table;
