@@ -262,39 +262,15 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         self.oneway_free = self.size / 2;
     }
 
-    /// Finds a range of at least `size` bytes and reserves it.
+    /// Finds a range of at least `size` bytes and reserves it. Without `spare`, it fails with
+    /// [`ReserveError::NeedSpare`] if there are many ranges, although memory need not be missing.
+    #[inline(always)] // With few ranges it is a part of each call.
     pub(crate) fn reserve(
         &mut self,
         size: usize,
         kind: CallKind,
         label: Label,
-        spare: &mut SpareMemory<T, FEW_RANGES>,
-    ) -> Result<Reserved, ReserveError> {
-        self.reserve_or(size, kind, label, |ranges, claim| {
-            ranges.reserve_one_more(claim, spare)
-        })
-    }
-
-    /// The same if there are few ranges. With more of them it fails with
-    /// [`ReserveError::NeedSpare`], although memory need not be missing.
-    #[inline(always)] // It has one caller.
-    pub(crate) fn reserve_in_few(
-        &mut self,
-        size: usize,
-        kind: CallKind,
-        label: Label,
-    ) -> Result<Reserved, ReserveError> {
-        self.reserve_or(size, kind, label, |_, _| Err(ReserveError::NeedSpare))
-    }
-
-    /// Finds a range and reserves it: by `one_more` if there are many, or one more than few.
-    #[inline(always)] // With few ranges it is a part of each call.
-    fn reserve_or(
-        &mut self,
-        size: usize,
-        kind: CallKind,
-        label: Label,
-        one_more: impl FnOnce(&mut Self, Claim) -> Result<u32, ReserveError>,
+        spare: Option<&mut SpareMemory<T, FEW_RANGES>>,
     ) -> Result<Reserved, ReserveError> {
         // An empty request gets an address of its own, too.
         let last = size.max(1).checked_add(GRANULE as usize - 1);
@@ -326,7 +302,7 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
         };
         let offset = match offset {
             Some(offset) => offset,
-            None => one_more(self, claim())?,
+            None => self.reserve_one_more(claim(), spare.ok_or(ReserveError::NeedSpare)?)?,
         };
 
         self.reach = self.reach.max(offset + size);

@@ -102,7 +102,7 @@ impl Buffers {
     ) -> Result<Reserved> {
         let mut buffers = self.ranges.lock();
         let ranges = (*buffers).as_mut().ok_or(ESRCH)?;
-        let reserved = match ranges.reserve_in_few(size, kind, label) {
+        let reserved = match ranges.reserve(size, kind, label, None) {
             Ok(reserved) => reserved,
             Err(ReserveError::NoSpace) => return Err(ENOSPC),
             Err(ReserveError::NeedSpare) => {
@@ -130,7 +130,7 @@ impl Buffers {
         let mut spare = SpareMemory::EMPTY;
         loop {
             let ranges = (*buffers).as_mut().ok_or(ESRCH)?;
-            match ranges.reserve(size, kind, label, &mut spare) {
+            match ranges.reserve(size, kind, label, Some(&mut spare)) {
                 Ok(reserved) => return Ok((buffers, reserved)),
                 Err(ReserveError::NoSpace) => return Err(ENOSPC),
                 Err(ReserveError::NeedSpare) => {

@@ -53,8 +53,7 @@ fn lesson_s12_nothing_is_freed_under_the_lock() {
 fn lesson_c02_of_two_threads_that_free_a_range_one_gets_it() {
     for round in 0..200 {
         let mut allocator = RangeAllocator::<u32, 4, 4>::new(PAGE);
-        let mut spare = SpareMemory::EMPTY;
-        let reserved = allocator.reserve(8, SYNC, Label::NONE, &mut spare).unwrap();
+        let reserved = allocator.reserve(8, SYNC, Label::NONE, None).unwrap();
         allocator.deliver(reserved.offset, round).unwrap();
         let shared = Arc::new((Mutex::new(allocator), Barrier::new(2)));
         let free = |shared: Arc<(Mutex<RangeAllocator<u32, 4, 4>>, Barrier)>| {
@@ -133,7 +132,8 @@ fn failures_before_a_fifth<const FIRST: usize, const FEW: usize>() -> usize {
         let mut offsets: Vec<_> =
             (0..4).map(|sender| reserve(&mut allocator, 8, oneway(sender)).offset).collect();
         let mut spare = SpareMemory::EMPTY;
-        assert_eq!(allocator.reserve(8, oneway(4), Label::NONE, &mut spare), Err(ReserveError::NeedSpare));
+        let reserved = allocator.reserve(8, oneway(4), Label::NONE, Some(&mut spare));
+        assert_eq!(reserved, Err(ReserveError::NeedSpare));
         fail_after(allowed);
         let result = spare.fill(GFP_KERNEL);
         let was_enough = failure_is_pending();

@@ -26,7 +26,7 @@ pub(super) fn try_reserve<T, const FIRST: usize, const FEW: usize>(
 ) -> Option<Reserved> {
     let mut spare = SpareMemory::EMPTY;
     for _ in 0..4 {
-        match atomic(|| allocator.reserve(size, kind, Label::NONE, &mut spare)) {
+        match atomic(|| allocator.reserve(size, kind, Label::NONE, Some(&mut spare))) {
             Ok(reserved) => return Some(reserved),
             Err(ReserveError::NoSpace) => return None,
             Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL).unwrap(),
