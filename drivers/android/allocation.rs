@@ -224,11 +224,12 @@ impl Process {
             return Err(EINVAL);
         }
         // Allocated first, because nothing may fail after the mapping exists.
-        // Initialised in place: it is too large for the stack.
-        let ranges = KBox::new_uninit(GFP_KERNEL)?.write(const { RangeAllocator::new(0) });
+        let ranges = KBox::new_uninit(GFP_KERNEL)?;
         let size = self.pages.register(vma, LARGEST_SPACE)?;
         binder_debug!(SpaceMapped, "maps {size} bytes of {}", self.context.name());
-        self.buffers.set_space(ranges, size);
+        let ranges = ranges.write(RangeAllocator::new(size));
+        let replaced = self.buffers.ranges.lock().replace(ranges);
+        drop(replaced);
         Ok(())
     }
 

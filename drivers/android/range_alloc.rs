@@ -228,38 +228,21 @@ pub(crate) struct RangeAllocator<
 impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     RangeAllocator<T, FIRST_RANGES, FEW_RANGES>
 {
-    /// Returns an allocator for a space of `size` bytes, none in use. With a size of 0, none is
-    /// mapped yet.
-    ///
-    /// Only the first 4 GiB of a larger space are used.
-    pub(crate) const fn new(size: usize) -> Self {
-        let mut new = Self {
-            first: Array::new(),
+    /// Returns an allocator for a space of `size` bytes, none in use. Of a larger space, only the
+    /// first 4 GiB are used, and of any only whole granules.
+    pub(crate) fn new(size: usize) -> Self {
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        let size = size - size % GRANULE;
+        Self {
             more: None,
-            size: 0,
-            oneway_free: 0,
-            spam_reported: false,
+            size,
+            oneway_free: size / 2,
             reach: 0,
             reach_before: 0,
             round: 0,
-        };
-        new.set_space(size);
-        new
-    }
-
-    /// Sets the size of a space when it is mapped, before any range is reserved. Only what can be
-    /// addressed and divided into granules is used.
-    ///
-    /// The same as assigning a new allocator, without moving one.
-    pub(crate) const fn set_space(&mut self, size: usize) {
-        debug_assert!(self.more.is_none() && self.first.len() == 0);
-        let size = if size > u32::MAX as usize {
-            u32::MAX
-        } else {
-            size as u32
-        };
-        self.size = size - size % GRANULE;
-        self.oneway_free = self.size / 2;
+            spam_reported: false,
+            first: Array::new(),
+        }
     }
 
     /// Finds a range of at least `size` bytes and reserves it. Without `spare`, it fails with

@@ -82,13 +82,6 @@ impl Buffers {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    /// Creates the space, with this size. `ranges` are new.
-    pub(crate) fn set_space(&self, mut ranges: Ranges, size: usize) {
-        ranges.set_space(size);
-        let replaced = self.ranges.lock().replace(ranges);
-        drop(replaced);
-    }
-
     /// Reserves a range for a buffer of `size` bytes. `pages` are those of the space; `label` is
     /// for the logs and trace events.
     ///

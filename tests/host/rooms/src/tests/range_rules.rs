@@ -124,11 +124,12 @@ in_every_backend! {
         }
     }
 
-    fn a_space_that_is_not_mapped_yet_has_no_room<FIRST, FEW>() {
-        let mut allocator = Allocator::<FIRST, FEW>::new(0);
+    fn a_space_has_whole_granules<FIRST, FEW>() {
+        let mut allocator = Allocator::<FIRST, FEW>::new(7);
         assert_eq!(try_reserve(&mut allocator, 0, SYNC), None);
-        allocator.set_space(PAGE);
+        let mut allocator = Allocator::<FIRST, FEW>::new(PAGE + 7);
         reserve(&mut allocator, PAGE, SYNC);
+        assert_eq!(try_reserve(&mut allocator, 0, SYNC), None);
     }
 
     fn lesson_r05_the_request_itself_does_not_count<FIRST, FEW>() {
