@@ -472,23 +472,17 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     fn release_in_tree(&mut self, offset: u32) -> Option<Option<UnusedMemory<T>>> {
         let MoreRanges { array, tree } = &mut **self.more.as_mut()?;
         let held = tree.as_mut()?;
-        let (claim, (range, account)) = held.remove(offset)?;
-        let is_small = held.len() <= FEW_RANGES / 4;
-        if is_small {
+        let (claim, mut unused) = held.remove(offset)?;
+        if held.len() <= FEW_RANGES / 4 {
             held.move_to(array);
+            unused.tree = tree.take();
         }
         if claim.oneway_sender.is_some() {
             self.oneway_free += claim.size;
         }
-        if range.is_none() && account.is_none() && !is_small {
-            return Some(None);
-        }
         // Large, and seldom needed.
-        Some(Some(UnusedMemory {
-            range,
-            account,
-            tree: if is_small { tree.take() } else { None },
-        }))
+        let is_any = unused.range.is_some() || unused.account.is_some() || unused.tree.is_some();
+        Some(is_any.then_some(unused))
     }
 
     /// Charges the oneway budget for a new range. Returns `true` if its sender is to be reported.

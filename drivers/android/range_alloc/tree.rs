@@ -208,7 +208,7 @@ impl<T> Tree<T> {
 
     /// Frees the range at exactly this offset, unless it is delivered. Returns it, and memory that
     /// is not kept.
-    pub(super) fn remove(&mut self, offset: u32) -> Option<(Claim, UnusedNodes<T>)> {
+    pub(super) fn remove(&mut self, offset: u32) -> Option<(Claim, UnusedMemory<T>)> {
         let key = key_of(offset);
         let mut at = self.ranges.cursor_lower_bound_mut(&key)?;
         let (&found, entry) = at.current_mut();
@@ -235,14 +235,18 @@ impl<T> Tree<T> {
 
         let (_, range) = at.remove_current();
         self.len -= 1;
-        let mut nodes = Some(RangeNodes {
-            range: range.into_reservation(),
-            gap: own_gap,
-        });
+        let mut unused = UnusedMemory {
+            range: Some(RangeNodes {
+                range: range.into_reservation(),
+                gap: own_gap,
+            }),
+            account: self.credit(claim),
+            tree: None,
+        };
         if let Some(place) = self.idle.iter_mut().find(|place| place.is_none()) {
-            *place = nodes.take();
+            *place = unused.range.take();
         }
-        Some((claim, (nodes, self.credit(claim))))
+        Some((claim, unused))
     }
 
     /// Adds a range to the account of its sender. The range that opens an account needs its memory.
@@ -420,9 +424,6 @@ impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
         more.ok_or(ReserveError::NeedSpare)
     }
 }
-
-/// Nodes of a range and of an account that a [`Tree`] does not keep.
-type UnusedNodes<T> = (Option<RangeNodes<T>>, Option<AccountNode>);
 
 /// Memory that is not needed any more after a range was freed: to be dropped after the lock is
 /// released.
