@@ -128,7 +128,7 @@ impl Buffers {
                 Err(ReserveError::NoSpace) => return Err(ENOSPC),
                 Err(ReserveError::NeedSpare) => {
                     drop(buffers);
-                    spare.fill(GFP_KERNEL)?;
+                    spare.fill()?;
                     buffers = self.ranges.lock();
                 }
             }

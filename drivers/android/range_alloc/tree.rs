@@ -17,7 +17,6 @@
 //! allocates or frees under its lock.
 
 use super::{Array, Claim, Holding, Label, MoreRanges, Range, ReserveError, State, FEW};
-use kernel::alloc::{AllocError, Flags};
 use kernel::prelude::*;
 use kernel::rbtree::{RBTree, RBTreeNodeReservation};
 
@@ -39,14 +38,6 @@ pub(super) type AccountNode = RBTreeNodeReservation<i32, Holding>;
 pub(super) struct RangeNodes<T> {
     range: RBTreeNodeReservation<u32, TreeRange<T>>,
     gap: GapNode,
-}
-
-impl<T> RangeNodes<T> {
-    pub(super) fn new(flags: Flags) -> Result<Self, AllocError> {
-        let range = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
-        let gap = RBTreeNodeReservation::new(flags).map_err(|_| AllocError)?;
-        Ok(Self { range, gap })
-    }
 }
 
 struct TreeRange<T> {
@@ -316,8 +307,6 @@ impl<T> Tree<T> {
 
 /// Memory for [`reserve`](super::RangeAllocator::reserve), allocated while the allocator is not
 /// locked.
-///
-/// An empty one costs nothing, and nearly all calls leave it empty.
 pub(crate) struct SpareMemory<T, const FEW_RANGES: usize = FEW> {
     /// The number of nodes of ranges that are missing.
     ranges: u32,
@@ -325,7 +314,7 @@ pub(crate) struct SpareMemory<T, const FEW_RANGES: usize = FEW> {
     accounts: u32,
     /// True if [`MoreRanges`] are missing.
     is_more_missing: bool,
-    pieces: Option<KBox<Pieces<T, FEW_RANGES>>>,
+    pieces: Option<Pieces<T, FEW_RANGES>>,
 }
 
 /// The memory that was allocated.
@@ -344,29 +333,27 @@ impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
         pieces: None,
     };
 
-    /// Allocates the memory for which the last [`ReserveError::NeedSpare`] was returned. May sleep
-    /// if `flags` permit it.
-    pub(crate) fn fill(&mut self, flags: Flags) -> Result<(), AllocError> {
-        let nothing = Pieces {
+    /// Allocates the memory for which the last [`ReserveError::NeedSpare`] was returned. Fails with
+    /// `ENOMEM`. May sleep.
+    pub(crate) fn fill(&mut self) -> Result {
+        let pieces = self.pieces.get_or_insert_with(|| Pieces {
             ranges: KVec::new(),
             accounts: KVec::new(),
             more: None,
-        };
-        let pieces = match self.pieces.take() {
-            Some(pieces) => pieces,
-            None => KBox::new(nothing, flags)?,
-        };
-        let pieces = self.pieces.insert(pieces);
+        });
         while pieces.ranges.len() < self.ranges as usize {
-            pieces.ranges.push(RangeNodes::new(flags)?, flags)?;
+            let range = RBTreeNodeReservation::new(GFP_KERNEL)?;
+            let gap = GapNode::new(GFP_KERNEL)?;
+            let nodes = RangeNodes { range, gap };
+            pieces.ranges.push(nodes, GFP_KERNEL)?;
         }
         while pieces.accounts.len() < self.accounts as usize {
-            let node = AccountNode::new(flags).map_err(|_| AllocError)?;
-            pieces.accounts.push(node, flags)?;
+            let node = AccountNode::new(GFP_KERNEL)?;
+            pieces.accounts.push(node, GFP_KERNEL)?;
         }
         if self.is_more_missing && pieces.more.is_none() {
             // Initialised in place: it is too large for the stack.
-            let more = KBox::new_uninit(flags)?;
+            let more = KBox::new_uninit(GFP_KERNEL)?;
             pieces.more = Some(more.write(
                 const {
                     MoreRanges {
@@ -391,13 +378,11 @@ impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
         // CAST: not many more than the entries of an array.
         self.ranges = ranges as u32;
         self.accounts = accounts as u32;
-        self.is_more_missing = false;
         Err(ReserveError::NeedSpare)
     }
 
-    /// Takes the nodes of a range. Fails like [`Self::require`].
+    /// Takes the nodes of a range, which were [required](Self::require).
     pub(super) fn take_range(&mut self) -> Result<RangeNodes<T>, ReserveError> {
-        self.require(1, 0)?;
         let nodes = self.pieces.as_mut().and_then(|pieces| pieces.ranges.pop());
         nodes.ok_or(ReserveError::NeedSpare)
     }
@@ -414,13 +399,8 @@ impl<T, const FEW_RANGES: usize> SpareMemory<T, FEW_RANGES> {
 
     /// Takes the [`MoreRanges`]. Fails like [`Self::require`].
     pub(super) fn take_more(&mut self) -> Result<KBox<MoreRanges<T, FEW_RANGES>>, ReserveError> {
-        let pieces = self.pieces.as_mut();
-        let more = pieces.and_then(|pieces| pieces.more.take());
-        if more.is_none() {
-            self.ranges = 0;
-            self.accounts = 0;
-            self.is_more_missing = true;
-        }
+        let more = self.pieces.as_mut().and_then(|pieces| pieces.more.take());
+        self.is_more_missing = more.is_none();
         more.ok_or(ReserveError::NeedSpare)
     }
 }

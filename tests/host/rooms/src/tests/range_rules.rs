@@ -29,7 +29,7 @@ pub(super) fn try_reserve<T, const FIRST: usize, const FEW: usize>(
         match atomic(|| allocator.reserve(size, kind, Label::NONE, Some(&mut spare))) {
             Ok(reserved) => return Some(reserved),
             Err(ReserveError::NoSpace) => return None,
-            Err(ReserveError::NeedSpare) => spare.fill(GFP_KERNEL).unwrap(),
+            Err(ReserveError::NeedSpare) => spare.fill().unwrap(),
         }
     }
     panic!("a filled spare is not enough");
