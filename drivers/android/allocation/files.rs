@@ -122,8 +122,9 @@ impl BufferObjects {
         receiver: &Process,
         start: u32,
     ) -> Result<KBox<ReservedNumbers>> {
-        let mut numbers = OneOrMany::with_capacity(slots.len())?;
+        let mut numbers = OneOrMany::None;
         let mut devices = OneOrMany::None;
+        let mut to_close = None;
         for slot in slots {
             if let PassedFile::Device(device) = &slot.file {
                 let device = device.process.get().ok_or(EBADF)?;
@@ -131,6 +132,10 @@ impl BufferObjects {
             }
             let number = FileDescriptorReservation::get_unused_fd_flags(flags::O_CLOEXEC)?;
             trace::transaction_fd_recv(id, number.reserved_fd(), slot.at);
+            if slot.is_closed_with_buffer {
+                let to_close = to_close.get_or_insert_with(KVVec::new);
+                to_close.push(number.reserved_fd(), GFP_KERNEL)?;
+            }
             numbers.push(number)?;
         }
         let pages = receiver.pages.open_pages()?;
@@ -141,19 +146,6 @@ impl BufferObjects {
             )?;
         }
         drop(pages);
-        let is_closing = |slot: &&FileSlot| slot.is_closed_with_buffer;
-        let to_close = match slots.iter().filter(is_closing).count() {
-            0 => None,
-            count => {
-                let mut closing = KVVec::with_capacity(count, GFP_KERNEL)?;
-                for (slot, number) in slots.iter().zip(numbers.as_slice()) {
-                    if slot.is_closed_with_buffer {
-                        closing.push_within_capacity(number.reserved_fd())?;
-                    }
-                }
-                Some(closing)
-            }
-        };
         let reserved = ReservedNumbers {
             numbers,
             devices,

@@ -2,9 +2,8 @@
 
 //! A collection that usually has one item, and allocates memory only if it has more.
 //!
-//! With a `KVVec` instead, a call with a file took four allocations. Two of them were for a single
-//! number and for nothing. Each empty vector that it dropped took 30 to 60 instructions, since the
-//! allocator was called.
+//! With a `KVVec` instead, a call with a file makes more allocations. To drop an empty one takes 30
+//! to 60 instructions, since the allocator is called.
 
 use kernel::{
     alloc::AllocError,
@@ -20,14 +19,6 @@ pub(crate) enum OneOrMany<T, const FEW: usize = 4> {
 }
 
 impl<T, const FEW: usize> OneOrMany<T, FEW> {
-    /// Returns an empty collection that has room for `count` items. May sleep.
-    pub(crate) fn with_capacity(count: usize) -> Result<Self, AllocError> {
-        Ok(match count {
-            0 | 1 => Self::None,
-            _ => Self::Many(KVVec::with_capacity(count, GFP_KERNEL)?),
-        })
-    }
-
     /// Adds an item. On `ENOMEM` the item is dropped, and the others stay. May sleep.
     pub(crate) fn push(&mut self, value: T) -> Result<(), AllocError> {
         self.make_room()?;
