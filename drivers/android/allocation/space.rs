@@ -142,7 +142,7 @@ impl Buffers {
         let own = ranges.map(|ranges| OwnPages::of(ranges, reserved.offset, reserved.size));
         drop(buffers);
         if let Some(own) = own {
-            own.trace_taken(self.pid, pages);
+            trace_pages(self.pid, pages, own.pages, true);
         }
     }
 
@@ -219,17 +219,6 @@ impl OwnPages {
         }
     }
 
-    /// Emits the events for a buffer that was reserved.
-    #[cold]
-    fn trace_taken(&self, process: i32, pages: &PageRange) {
-        let Range { start, end } = self.pages;
-        let bytes = (end - start) << PAGE_SHIFT;
-        trace::update_page_range(process, true, start << PAGE_SHIFT, bytes);
-        for index in self.pages.clone().filter(|index| pages.has_page(*index)) {
-            trace::alloc_lru(process, index);
-        }
-    }
-
     /// Emits the events for a buffer that was freed. First come the pages that had no other buffer,
     /// then its last and its first page, if other buffers might have shared them.
     fn trace_freed(&self, process: i32, pages: &PageRange) {
@@ -239,23 +228,26 @@ impl OwnPages {
         let begins_within = start % PAGE_SIZE != 0;
         let ends_within = end % PAGE_SIZE != 0;
         let inner = first + usize::from(begins_within);
-        free(process, pages, inner..last.max(inner));
+        trace_pages(process, pages, inner..last.max(inner), false);
         let is_one_page = first == last && begins_within;
         if ends_within && !is_one_page && self.pages.contains(&last) {
-            free(process, pages, last..last + 1);
+            trace_pages(process, pages, last..last + 1, false);
         }
         if begins_within && self.pages.contains(&first) {
-            free(process, pages, first..first + 1);
+            trace_pages(process, pages, first..first + 1, false);
         }
     }
 }
 
-/// Emits the events for pages that are free.
-fn free(process: i32, pages: &PageRange, free: Range<usize>) {
-    let bytes = free.len() << PAGE_SHIFT;
-    trace::update_page_range(process, false, free.start << PAGE_SHIFT, bytes);
-    for index in free.filter(|index| pages.has_page(*index)) {
-        trace::free_lru(process, index);
+/// Emits the events for pages that come into use, or that are free.
+fn trace_pages(process: i32, pages: &PageRange, range: Range<usize>, are_used: bool) {
+    let bytes = range.len() << PAGE_SHIFT;
+    trace::update_page_range(process, are_used, range.start << PAGE_SHIFT, bytes);
+    for index in range.filter(|index| pages.has_page(*index)) {
+        match are_used {
+            true => trace::alloc_lru(process, index),
+            false => trace::free_lru(process, index),
+        }
     }
 }
 
