@@ -202,7 +202,7 @@ impl Process {
             };
             let Some(handle) = handles.table.lowest_free(lowest, &mut room)? else {
                 drop(handles);
-                room = Some(RoomForLeaf::new(GFP_KERNEL)?);
+                room = Some(RoomForLeaf::new()?);
                 continue;
             };
             let mut reference = Ref {

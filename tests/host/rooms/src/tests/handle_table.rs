@@ -18,7 +18,7 @@ fn insert<R>(table: &mut HandleTable<R>, min: u32, value: R) -> u32 {
         });
         match inserted {
             Some(handle) => return handle,
-            None => room = Some(RoomForLeaf::new(GFP_KERNEL).unwrap()),
+            None => room = Some(RoomForLeaf::new().unwrap()),
         }
     }
     panic!("room for a leaf is not enough");
@@ -320,7 +320,7 @@ fn lesson_c11_a_failed_growth_leaves_the_table_as_it_was() {
             }
             assert_eq!(table.lowest_free(0, &mut None), Ok(None));
             fail_after(allowed);
-            let result = RoomForLeaf::<Arc<()>>::new(GFP_KERNEL);
+            let result = RoomForLeaf::<Arc<()>>::new();
             let was_enough = failure_is_pending();
             assert_eq!(result.is_ok(), was_enough);
             failures += usize::from(!was_enough);
