@@ -366,15 +366,11 @@ impl<T, const FIRST_RANGES: usize, const FEW_RANGES: usize>
     /// Returns whether any range in use has a byte in `start..end`. If not, its memory can be
     /// freed.
     pub(crate) fn touches(&self, start: usize, end: usize) -> bool {
-        start < end && self.offset_behind(start).is_some_and(|offset| offset < end)
-    }
-
-    /// Returns the offset of the first range in use that ends behind `start`.
-    fn offset_behind(&self, start: usize) -> Option<usize> {
-        match self.more.as_ref().and_then(|more| more.tree.as_ref()) {
+        let first = match self.more.as_ref().and_then(|more| more.tree.as_ref()) {
             Some(tree) => tree.offset_behind(start),
-            None => Some(self.first_behind(start)?.offset),
-        }
+            None => self.first_behind(start).map(|range| range.offset),
+        };
+        start < end && first.is_some_and(|offset| offset < end)
     }
 
     /// Returns whether the memory behind `start..end` can be reclaimed. No range in use may have a
