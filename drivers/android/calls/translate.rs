@@ -454,22 +454,17 @@ impl Translation<'_> {
         // A process that receives has mapped its space.
         let first = (pages.address().unwrap_or(0) + start) as u64;
         let copy = &mut copier(self.route.receiver, self.buffer.offset);
-        let (source, length) = (object.buffer, object.length);
-        let buffer = if object.flags & BINDER_BUFFER_FLAG_HAS_PARENT != 0 {
-            let parent = (object.parent, object.parent_offset);
-            let (at, gap) = self
-                .pointers
-                .add_child(index, source, length, parent, copy)
-                .map_err(|error| Failure::new(Reason::BadPointer, error))?;
-            let address = first + at as u64;
-            let written = pages.write(start + gap.at, &address.to_ne_bytes());
+        let has_parent = object.flags & BINDER_BUFFER_FLAG_HAS_PARENT != 0;
+        let parent = has_parent.then_some((object.parent, object.parent_offset));
+        let (at, gap) = self
+            .pointers
+            .add(index, object.buffer, object.length, parent, copy)
+            .map_err(|error| Failure::new(Reason::BadPointer, error))?;
+        let buffer = first + at as u64;
+        if let Some(gap) = gap {
+            let written = pages.write(start + gap.at, &buffer.to_ne_bytes());
             written.map_err(|error| unwritable(error))?;
-            address
-        } else {
-            let at = self.pointers.add_root(index, source, length, copy);
-            let at = at.map_err(|error| Failure::new(Reason::BadPointer, error))?;
-            first + at as u64
-        };
+        }
         Ok(PointerObject { buffer, ..object })
     }
 }

@@ -103,35 +103,27 @@ impl PointerArea {
         }
     }
 
-    /// Adds the block of object number `object`, which has no parent. Returns where the block goes.
+    /// Adds the block of object number `object`. `parent` is the object in whose block a pointer to
+    /// the new block lies, if one does, and the offset of that pointer. Returns where the block
+    /// goes, and the gap in which the pointer has to be written.
     ///
     /// The numbers of objects increase from call to call.
-    pub(crate) fn add_root(
+    pub(crate) fn add(
         &mut self,
         object: u64,
         source: u64,
         length: u64,
+        parent: Option<(u64, u64)>,
         copy: &mut impl FnMut(Piece) -> Result,
-    ) -> Result<usize> {
+    ) -> Result<(usize, Option<Piece>)> {
         let block = self.cut(object, source, length)?;
-        self.close_down_to(0, copy)?;
-        self.open.push(block, GFP_KERNEL)?;
-        Ok(block.start)
-    }
-
-    /// Adds the block of an object to which a pointer points that is in the block of `parent`, at
-    /// `parent_offset`. Returns where the block goes, and the gap in which the pointer to it has to
-    /// be written.
-    pub(crate) fn add_child(
-        &mut self,
-        object: u64,
-        source: u64,
-        length: u64,
-        (parent, parent_offset): (u64, u64),
-        copy: &mut impl FnMut(Piece) -> Result,
-    ) -> Result<(usize, Piece)> {
-        let block = self.cut(object, source, length)?;
-        let gap = self.claim(parent, parent_offset, POINTER_SIZE, copy)?;
+        let gap = match parent {
+            Some((parent, offset)) => Some(self.claim(parent, offset, POINTER_SIZE, copy)?),
+            None => {
+                self.close_down_to(0, copy)?;
+                None
+            }
+        };
         self.open.push(block, GFP_KERNEL)?;
         Ok((block.start, gap))
     }
