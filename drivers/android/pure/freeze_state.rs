@@ -140,15 +140,13 @@ impl FreezeState {
     /// Begins to freeze the process, or joins the attempt that has begun (contract FRZ-2).
     pub(crate) fn begin(&mut self) -> Attempt {
         self.forget_received();
-        self.stage = match self.stage {
-            FreezeStage::Freezing { freezers } => FreezeStage::Freezing {
-                freezers: freezers + 1,
-            },
+        match &mut self.stage {
+            FreezeStage::Freezing { freezers } => *freezers += 1,
             FreezeStage::Thawed | FreezeStage::Frozen => {
                 self.round += 1;
-                FreezeStage::Freezing { freezers: 1 }
+                self.stage = FreezeStage::Freezing { freezers: 1 };
             }
-        };
+        }
         Attempt { round: self.round }
     }
 
@@ -180,12 +178,10 @@ impl FreezeState {
     /// event of which other processes have to be notified, which is none if their last event was
     /// the same.
     pub(crate) fn give_up(&mut self, attempt: Attempt) -> Option<FreezeEvent> {
-        match self.stage {
+        match &mut self.stage {
             FreezeStage::Freezing { freezers } if attempt.round == self.round => {
-                if freezers > 1 {
-                    self.stage = FreezeStage::Freezing {
-                        freezers: freezers - 1,
-                    };
+                *freezers -= 1;
+                if *freezers > 0 {
                     return None;
                 }
                 self.stage = FreezeStage::Thawed;
