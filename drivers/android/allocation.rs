@@ -24,7 +24,7 @@ use crate::{
     pure::{node_counts::Strength, one_or_many::OneOrMany},
     range_alloc::{CallKind, Label, MoreRanges, RangeAllocator, Reserved, State, FEW},
 };
-use files::FileSlots;
+use files::FileSlot;
 use kernel::{
     alloc::AllocError,
     mm::virt::VmaNew,
@@ -51,7 +51,7 @@ pub(crate) struct BufferObjects {
     /// Nodes and handles.
     held: OneOrMany<HeldObject>,
     /// Files that are not installed in the receiver yet.
-    files: FileSlots,
+    files: OneOrMany<FileSlot, 8>,
     /// Descriptors of the receiver that are closed when the buffer is freed.
     to_close: Option<KVVec<u32>>,
 }

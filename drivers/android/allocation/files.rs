@@ -50,9 +50,6 @@ pub(crate) struct FileSlot {
     pub(crate) is_closed_with_buffer: bool,
 }
 
-/// The files of a transaction.
-pub(super) type FileSlots = OneOrMany<FileSlot, 8>;
-
 /// The passed object.
 pub(crate) enum PassedFile {
     /// A file, which is held.

@@ -239,10 +239,8 @@ pub(crate) struct StackChunk<T> {
 ///   highest ─► 32: empty ─► 16: places 8 … 11 ─► 8: places 0 … 7        last: place 12
 /// ```
 ///
-/// A `KVVec` alone copies all items when it grows. A stack would do that under its lock, and `make
-/// growth` fails where the longest stretch with preemption off grows with the depth. Here the
-/// caller passes the memory by which the stack grows and receives the memory that becomes free, so
-/// pushing and popping neither allocate nor free.
+/// The caller passes the memory by which the stack grows and receives the memory that becomes free,
+/// so pushing and popping neither allocate nor free.
 ///
 /// # Invariants
 ///
