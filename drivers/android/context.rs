@@ -105,10 +105,9 @@ impl Context {
         }
         security::binder_set_context_mgr(credential)?;
         let uid = Kuid::current_euid();
-        if manager_uid.as_ref().is_some_and(|first| *first != uid) {
+        if *manager_uid.get_or_insert(uid) != uid {
             return Err(EPERM);
         }
-        *manager_uid = Some(uid);
         let node = make()?;
         *self.manager.lock() = Some(node);
         Ok(())
@@ -124,12 +123,7 @@ impl Context {
 
     /// Clears handle 0, if it means a node for which `is_ours` returns `true`.
     pub(crate) fn forget_manager(&self, is_ours: impl FnOnce(&Node) -> bool) {
-        let mut manager = self.manager.lock();
-        let former = match manager.as_ref() {
-            Some(node) if is_ours(node) => manager.take(),
-            _ => None,
-        };
-        drop(manager);
+        let former = self.manager.lock().take_if(|node| is_ours(node));
         drop(former);
     }
 }
