@@ -26,7 +26,7 @@ use crate::{
         priority_rules::{NodeFlags, NodePriority}, //
     },
     thread::Thread,
-    transaction::{CallStage, Content, Transaction, TransactionBox},
+    transaction::{CallStage, Content},
     work::{Wake, Work}, //
 };
 use kernel::{
@@ -316,39 +316,6 @@ impl Node {
         let registered = &mut self.state.access_mut(owner).death_registrations;
         let notification = registered.pop_front()?;
         Some((notification, !registered.is_empty()))
-    }
-
-    /// Takes the turn of a oneway call that is about to be queued. Returns `false` if it has to
-    /// wait, because another one is queued or being handled. The node is busy from now on.
-    pub(crate) fn take_turn(&self, owner: &mut ProcessState) -> bool {
-        !core::mem::replace(&mut self.state.access_mut(owner).counts.is_busy, true)
-    }
-
-    /// Queues a oneway call until those before it have ended.
-    pub(crate) fn push_waiting_oneway(
-        &self,
-        owner: &mut ProcessState,
-        transaction: TransactionBox,
-    ) {
-        let waiting = &mut self.state.access_mut(owner).waiting;
-        let queued = waiting.push(Work::Call(transaction));
-        debug_assert!(queued.is_ok());
-    }
-
-    /// Takes out the waiting oneway call that `newer` supersedes, if one exists. To be dropped
-    /// without the lock.
-    pub(crate) fn take_superseded(
-        &self,
-        owner: &mut ProcessState,
-        newer: &Transaction,
-    ) -> Option<Work> {
-        // Most calls may not supersede another; this check saves them the search, whose cost grows
-        // with the number of waiting calls.
-        if !newer.may_supersede() {
-            return None;
-        }
-        let waiting = &mut self.state.access_mut(owner).waiting;
-        waiting.take_first(|work| matches!(work, Work::Call(call) if call.is_superseded_by(newer)))
     }
 
     /// Ends the oneway call that the node is busy with, and queues the next one for the owner. To

@@ -242,14 +242,9 @@ impl Transaction {
         })
     }
 
-    /// Returns whether this oneway call may take the place of one that waits (contract TXN-23).
-    pub(crate) fn may_supersede(&self) -> bool {
-        self.flags & TF_UPDATE_TXN != 0
-    }
-
     /// Returns whether `newer`, which may supersede a oneway call and is for the same node, is to
-    /// take the place of this one. Both are oneway and admitted. Equal flags mean that this call
-    /// permits it, too.
+    /// take the place of this one (contract TXN-23). Both are oneway and admitted. Equal flags mean
+    /// that this call permits it, too.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
         self.flags == newer.flags
             && self.code == newer.code
@@ -283,8 +278,9 @@ impl Transaction {
         let counts = &mut node.state.access_mut(target).counts;
         let counted = counts.add_local(Strength::Strong);
         counted.map_err(|Uncounted| Failure::new(Reason::NoHandle, EINVAL))?;
+        // A oneway call takes its turn, or waits until the one that the node is busy with ends.
+        let awaits_turn = is_oneway && core::mem::replace(&mut counts.is_busy, true);
         target.freeze.outstanding += 1;
-        let awaits_turn = is_oneway && !node.take_turn(target);
         *stage = match is_oneway && !awaits_turn {
             true => CallStage::HasTurn,
             false => CallStage::Queued,

@@ -19,7 +19,15 @@ use crate::{
         stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
-    defs::{no_error, Return, TransactionRequest, ACCEPTS_FDS, TF_ONE_WAY, TXN_SECURITY_CTX},
+    defs::{
+        no_error,
+        Return,
+        TransactionRequest,
+        ACCEPTS_FDS,
+        TF_ONE_WAY,
+        TF_UPDATE_TXN,
+        TXN_SECURITY_CTX, //
+    },
     ffi::trace,
     kernel_ext::{
         once::read_once,
@@ -474,11 +482,16 @@ fn queue_behind(transaction: TransactionBox, mut state: StateGuard<'_>, is_pendi
     };
     // The transaction, which has the other reference, goes into a queue of the node.
     let node = node.clone();
+    let waiting = &mut node.state.access_mut(&mut state).waiting;
     let mut superseded = None;
-    if is_pending {
-        superseded = node.take_superseded(&mut state, &transaction);
+    // This saves most calls the search, whose cost grows with the number of waiting calls.
+    if is_pending && transaction.flags & TF_UPDATE_TXN != 0 {
+        superseded = waiting.take_first(|work| {
+            matches!(work, Work::Call(call) if call.is_superseded_by(&transaction))
+        });
     }
-    node.push_waiting_oneway(&mut state, transaction);
+    let queued = waiting.push(Work::Call(transaction));
+    debug_assert!(queued.is_ok());
     drop(state);
     if let Some(Work::Call(call)) = superseded {
         call.supersede();
