@@ -156,11 +156,11 @@ impl Process {
         Some(reference.node.clone())
     }
 
-    /// Returns the debug id of the ref behind a handle.
-    pub(crate) fn debug_id_of_handle(&self, handle: u32) -> Option<u32> {
+    /// Returns the debug id of the ref behind a handle; 0 if there is none.
+    pub(crate) fn debug_id_of_handle(&self, handle: u32) -> u32 {
         let handles = self.handles.lock();
-        let reference = handles.table.get(handle)?;
-        Some(handles.debug_id(reference))
+        let reference = handles.table.get(handle);
+        reference.map_or(0, |reference| handles.debug_id(reference))
     }
 
     /// Adds a count on `node`, through the handle that the process has on it or a new one. Returns

@@ -39,12 +39,12 @@ use crate::{
     kernel_ext::user::UserBytes,
     process::Process,
     pure::{
+        node_counts::Strength,
         pointer_area::{Piece, PointerArea},
         priority_rules::NodeFlags, //
     }, //
 };
 use kernel::{
-    cred::Credential,
     prelude::*,
     security,
     sync::Arc,
@@ -120,7 +120,6 @@ fn copy_objects(
     };
     let mut translation = Translation {
         route,
-        receiver_credential: &route.receiver.credential,
         pointers: PointerArea::new(layout.pointers_at() as usize, layout.context_at as usize),
         buffer,
     };
@@ -294,7 +293,6 @@ impl Writer<'_> {
 /// Translates objects for the receiver, one after the other.
 struct Translation<'a> {
     route: Route<'a>,
-    receiver_credential: &'a Credential,
     /// The buffer, which holds what the objects name.
     buffer: &'a mut Buffer,
     /// The area of the blocks that the objects point to.
@@ -305,46 +303,45 @@ impl Translation<'_> {
     /// Translates an object for the receiver. The buffer holds what it names.
     fn node(&mut self, object: FlatObject) -> Result<FlatObject, Failure> {
         self.buffer.expect_held()?;
-        let (translated, held) = match object.named() {
+        let held = match object.named() {
             Named::Node(name) => self.node_of_sender(object, name)?,
-            Named::Handle(handle) => self.handle_of_sender(object, handle)?,
+            Named::Handle(handle) => self.handle_of_sender(handle, object.strength())?,
         };
+        let translated = object.naming(match &held {
+            HeldObject::Node(node, _) => Named::Node(node.name),
+            HeldObject::Handle(handle, _) => Named::Handle(*handle),
+        });
         self.buffer.hold(held);
         Ok(translated)
     }
 
-    /// Translates a node of the sender into a handle of the receiver. Returns the count that was
-    /// taken for it as well, which the buffer is to hold.
-    fn node_of_sender(
-        &self,
-        object: FlatObject,
-        name: NodeName,
-    ) -> Result<(FlatObject, HeldObject), Failure> {
+    /// Translates a node of the sender into a handle of the receiver. Returns it with the count
+    /// that was taken for it, which the buffer is to hold.
+    fn node_of_sender(&self, object: FlatObject, name: NodeName) -> Result<HeldObject, Failure> {
         let (id, receiver) = (self.route.id, self.route.receiver);
         let from = self.route.sender.thread;
         let node = from
             .process
             .pin_node(name, NodeFlags::new(object.flags()))
             .map_err(|error| Failure::new(Reason::BadNode, error))?;
+        let strength = object.strength();
         let handle = self
             .may_transfer_node()
-            .and_then(|()| receiver.hold_node(&node, object.strength(), Some(from)));
+            .and_then(|()| receiver.hold_node(&node, strength, Some(from)));
         node.unpin();
         let to = handle.map_err(error_of_handle)?;
-        trace::transaction_node_to_ref(|| (id, node.debug_id, name.ptr, ref_id(receiver, to), to));
-        Ok(as_handle(to, object))
+        trace::transaction_node_to_ref(|| {
+            let to_ref = receiver.debug_id_of_handle(to);
+            (id, node.debug_id, name.ptr, to_ref, to)
+        });
+        Ok(HeldObject::Handle(to, strength))
     }
 
     /// Translates a handle of the sender into one of the receiver, or into the node if that is the
     /// receiver's.
-    fn handle_of_sender(
-        &self,
-        object: FlatObject,
-        handle: u32,
-    ) -> Result<(FlatObject, HeldObject), Failure> {
+    fn handle_of_sender(&self, handle: u32, strength: Strength) -> Result<HeldObject, Failure> {
         let (id, receiver) = (self.route.id, self.route.receiver);
         let from = &self.route.sender.thread.process;
-        let strength = object.strength();
         let node = from
             .node_of_handle(handle, strength)
             .ok_or_else(|| Failure::new(Reason::BadHandle, EINVAL))?;
@@ -352,29 +349,28 @@ impl Translation<'_> {
         if node.owner().is(receiver) {
             node.add_local(strength)
                 .map_err(|_| Failure::new(Reason::BadHandle, EINVAL))?;
-            let name = node.name;
             trace::transaction_ref_to_node(|| {
-                (id, ref_id(from, handle), handle, node.debug_id, name.ptr)
+                let from = from.debug_id_of_handle(handle);
+                (id, from, handle, node.debug_id, node.name.ptr)
             });
-            return Ok((
-                object.naming(Named::Node(name)),
-                HeldObject::Node(node, strength),
-            ));
+            return Ok(HeldObject::Node(node, strength));
         }
         let to = receiver
             .hold_node(&node, strength, None)
             .map_err(error_of_handle)?;
         trace::transaction_ref_to_ref(|| {
-            let (from, to_ref) = (ref_id(from, handle), ref_id(receiver, to));
+            let from = from.debug_id_of_handle(handle);
+            let to_ref = receiver.debug_id_of_handle(to);
             (id, node.debug_id, from, handle, to_ref, to)
         });
-        Ok(as_handle(to, object))
+        Ok(HeldObject::Handle(to, strength))
     }
 
     /// Calls the security modules. The sender gets `EPERM` for any error that they return (contract
     /// 10).
     fn may_transfer_node(&self) -> Result {
-        let (from, to) = (self.route.sender.credential, self.receiver_credential);
+        let from = self.route.sender.credential;
+        let to = &self.route.receiver.credential;
         security::binder_transfer_binder(from, to).map_err(|_| EPERM)
     }
 
@@ -437,7 +433,8 @@ impl Translation<'_> {
         let file = descriptors
             .file(fd)
             .map_err(|error| Failure::new(Reason::NoFile, error))?;
-        let (from, to) = (self.route.sender.credential, self.receiver_credential);
+        let from = self.route.sender.credential;
+        let to = &self.route.receiver.credential;
         security::binder_transfer_file(from, to, &file)
             .map_err(|_| Failure::new(Reason::FileDenied, EPERM))?;
         Ok(match descriptors.opened_as(&file) {
@@ -467,17 +464,6 @@ impl Translation<'_> {
         }
         Ok(PointerObject { buffer, ..object })
     }
-}
-
-/// Returns the debug id of the ref behind a handle, for trace events. Takes the handles lock.
-fn ref_id(process: &Process, handle: u32) -> u32 {
-    process.debug_id_of_handle(handle).unwrap_or(0)
-}
-
-/// Returns a handle of the receiver, in place of what `object` names, and as held object.
-fn as_handle(handle: u32, object: FlatObject) -> (FlatObject, HeldObject) {
-    let held = HeldObject::Handle(handle, object.strength());
-    (object.naming(Named::Handle(handle)), held)
 }
 
 /// Returns the transaction error for a handle that could not be added to the receiver.

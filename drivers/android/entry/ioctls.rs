@@ -30,7 +30,10 @@ use crate::{
         threads::{current_thread, end_thread, has_returned}, //
     },
     process::Process,
-    pure::{node_counts::Uncounted, priority_rules::NodeFlags},
+    pure::{
+        node_counts::{Strength, Uncounted},
+        priority_rules::NodeFlags, //
+    },
     thread::Thread,
 };
 use kernel::{
@@ -284,8 +287,9 @@ fn node_info_for_ref(process: &Process, argument: Argument) -> Result {
         return Err(EPERM);
     }
     let found = process.node_info(info.handle).inspect_err(|_| {
+        let node = process.node_of_handle(info.handle, Strength::Weak);
         // The handle is held weakly.
-        if process.debug_id_of_handle(info.handle).is_some() {
+        if node.is_some() {
             ffi::user_error_happened();
         }
     });
