@@ -193,10 +193,7 @@ impl Process {
                 let kept = handles.spare_place.take();
                 drop(handles);
                 let lowest = u32::from(!self.context.is_manager(node));
-                let place = match kept {
-                    Some(place) => place,
-                    None => PlaceByNode::new(GFP_KERNEL)?,
-                };
+                let place = kept.map_or_else(|| PlaceByNode::new(GFP_KERNEL), Ok)?;
                 new = Some((place, lowest));
                 continue;
             };

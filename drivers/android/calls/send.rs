@@ -89,15 +89,9 @@ pub(crate) fn call(sender: &Sender<'_>, request: &TransactionRequest) {
         Some(spare) => Ok(spare.of_caller(thread)),
         None => Transaction::new(thread).map_err(Failure::from),
     };
-    let drafted = transaction.and_then(|unused| {
-        draft(
-            sender,
-            request,
-            (node, &target),
-            (id, unused),
-            CallKind::Sync,
-        )
-    });
+    let to = (node, &target);
+    let drafted =
+        transaction.and_then(|unused| draft(sender, request, to, (id, unused), CallKind::Sync));
     let queued = drafted.and_then(|mut transaction| {
         transaction.caller_priority = Priority(sched::of(None));
         transaction.frame = match frame {
@@ -325,10 +319,7 @@ fn expect_reply_late(
     ticket: Option<WorkTicket>,
     target: &Process,
 ) -> Result<FrameId, Failure> {
-    let ticket = match ticket {
-        Some(spare) => spare,
-        None => work::new_ticket()?,
-    };
+    let ticket = ticket.map_or_else(work::new_ticket, Ok)?;
     let mut process = thread.process.state.lock();
     if !thread.state.access(&process).stack.frames.has_room() {
         drop(process);
@@ -336,11 +327,8 @@ fn expect_reply_late(
         room.map_err(|error| Failure::new(Reason::NoMemory, error))?;
         process = thread.process.state.lock();
     }
-    Ok(expect_reply(
-        thread.state.access_mut(&mut process),
-        ticket,
-        target,
-    ))
+    let state = thread.state.access_mut(&mut process);
+    Ok(expect_reply(state, ticket, target))
 }
 
 /// Undoes [`expect_reply`] for a call that is not queued. Takes the state lock.
@@ -382,10 +370,7 @@ fn queue_oneway(
     ticket: Option<WorkTicket>,
 ) -> Result<(), Failure> {
     let thread = sender.thread;
-    let ticket = match ticket {
-        Some(spare) => spare,
-        None => work::new_ticket()?,
-    };
+    let ticket = ticket.map_or_else(work::new_ticket, Ok)?;
     let unused = Transaction::new_oneway(thread, request.flags)?;
     let kind = CallKind::Oneway {
         sender: thread.process.pid,
@@ -405,14 +390,8 @@ fn queue_oneway(
     if answer == Return::OnewaySpamSuspect {
         report(sender, request, CallType::Oneway, to, answer);
     }
-    if submit(
-        transaction,
-        thread,
-        request,
-        target,
-        None,
-        WakeHint::Anywhere,
-    )? {
+    let hint = WakeHint::Anywhere;
+    if submit(transaction, thread, request, target, None, hint)? {
         answer = Return::TransactionPendingFrozen;
         report(sender, request, CallType::Oneway, to, answer);
     }
@@ -486,9 +465,9 @@ fn queue_behind(transaction: TransactionBox, mut state: StateGuard<'_>, is_pendi
     let mut superseded = None;
     // This saves most calls the search, whose cost grows with the number of waiting calls.
     if is_pending && transaction.flags & TF_UPDATE_TXN != 0 {
-        superseded = waiting.take_first(|work| {
-            matches!(work, Work::Call(call) if call.is_superseded_by(&transaction))
-        });
+        superseded = waiting.take_first(
+            |work| matches!(work, Work::Call(call) if call.is_superseded_by(&transaction)),
+        );
     }
     let queued = waiting.push(Work::Call(transaction));
     debug_assert!(queued.is_ok());
