@@ -19,7 +19,7 @@ use crate::{
         sched::{self, WakeHint}, //
     },
     names::ProcessName,
-    process::{Pid, Process, ProcessState},
+    process::{Process, ProcessState},
     pure::{
         freeze_state::WakeFreezers,
         node_counts::{Life, NodeCounts, NodeUpdate, Strength, Uncounted},
@@ -53,9 +53,6 @@ pub(crate) struct Node {
     /// The state that changes, and the process that offers the node.
     pub(crate) state: OwnedBy<NodeState, ProcessName, Process, ProcessState>,
 }
-
-/// The lock that guards the state of a node, held.
-pub(crate) type LockedNode<'a> = Locked<'a, Process, ProcessState>;
 
 has_field!(impl for Node, link: Link);
 has_field!(impl for Node, place: Branches);
@@ -149,11 +146,6 @@ impl Node {
     pub(crate) fn is_dead(&self) -> bool {
         let has_ended = |owner: Option<&Process>| owner.is_none_or(|it| read_once(&it.has_ended));
         self.owner().with(has_ended)
-    }
-
-    /// Returns the pid of the process that offers it, or did.
-    pub(crate) fn pid_of_owner(&self) -> Pid {
-        self.state.name().pid
     }
 
     /// Returns the counts at this time. No lock may be held.
@@ -463,7 +455,7 @@ impl Node {
 /// Releases the lock of a node's owner and wakes what `wake` names, and the tasks that wait to
 /// freeze the owner if `wakes_freezers`.
 #[inline]
-fn after_change(locked: LockedNode<'_>, wake: &Wake, wakes_freezers: bool) {
+fn after_change(locked: Locked<'_, Process, ProcessState>, wake: &Wake, wakes_freezers: bool) {
     let needs_owner = wakes_freezers || matches!(wake, Wake::Pollers);
     match needs_owner.then(|| locked.owner()).flatten() {
         None => wake.after_without_pollers(locked),

@@ -476,12 +476,12 @@ impl Drop for Transaction {
                 ..
             } => {
                 trace::transaction_failed_buffer_release(|| buffer.traced(self.id));
-                let to = node.pid_of_owner();
+                let to = node.state.name().pid;
                 self.release_content();
                 trace::txn_latency_free(|| self.ended_as_draft(to));
             }
             Content::Call { node, .. } => {
-                let pid = node.pid_of_owner();
+                let pid = node.state.name().pid;
                 trace::txn_latency_free(|| self.ended_at(Party { pid, tid: 0 }));
                 self.release_content();
             }
