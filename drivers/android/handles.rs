@@ -19,7 +19,7 @@ use crate::{
     node::Node,
     process::Process,
     pure::{
-        handle_table::{HandleTable, Outgrown, RoomForLeaf},
+        handle_table::{HandleTable, RoomForLeaf},
         node_counts::{Strength, Uncounted},
         numbers::MOST_COUNTS, //
     },
@@ -85,24 +85,6 @@ impl Handles {
     pub(crate) fn debug_id(&self, reference: &Ref) -> u32 {
         let found = self.by_node.get(&key_of(&reference.node));
         found.map_or(0, |of_node| of_node.debug_id)
-    }
-
-    /// Removes a handle. Returns its ref, whose notifications are to be cancelled, and which is to
-    /// be released at its node; and memory. All of it is to be dropped after the lock is released,
-    /// as is `outgrown`, to which more memory may get.
-    #[inline(always)] // As in `HandleTable::remove`.
-    fn remove(
-        &mut self,
-        handle: u32,
-        outgrown: &mut Outgrown<Ref>,
-    ) -> Option<(Ref, Option<PlaceByNode>)> {
-        let reference = self.table.remove(handle, outgrown)?;
-        let entry = self.by_node.remove_node(&key_of(&reference.node));
-        let mut place = entry.map(RBTreeNode::into_reservation);
-        if self.spare_place.is_none() {
-            self.spare_place = place.take();
-        }
-        Some((reference, place))
     }
 }
 
@@ -245,8 +227,14 @@ impl Process {
         let lost_strong = strength == Strength::Strong && reference.strong == 0;
         let is_unheld = reference.strong == 0 && reference.weak == 0;
         if is_unheld {
+            // All that is removed is dropped after the lock is released.
             let mut outgrown = None;
-            let (reference, _place) = handles.remove(handle, &mut outgrown)?;
+            let reference = handles.table.remove(handle, &mut outgrown)?;
+            let entry = handles.by_node.remove_node(&key_of(&reference.node));
+            let mut place = entry.map(RBTreeNode::into_reservation);
+            if handles.spare_place.is_none() {
+                handles.spare_place = place.take();
+            }
             reference.cancel_notifications();
             drop(handles);
             reference.node.release(true, lost_strong);
