@@ -83,10 +83,7 @@ fn freeze(targets: &mut [FreezeTarget], timeout_ms: u32) -> Result {
     drop(changing);
     let waited = wait_for_transactions(targets, timeout_ms);
     let changing = CHANGING.lock();
-    let became_idle = waited.and_then(|()| match are_idle(targets) {
-        true => Ok(()),
-        false => Err(EAGAIN),
-    });
+    let became_idle = waited.and_then(|()| expect_idle(targets));
     for target in targets {
         let Some(attempt) = target.attempt.take() else {
             continue;
@@ -216,11 +213,11 @@ fn wait_for_transactions(targets: &[FreezeTarget], timeout_ms: u32) -> Result {
     }
 }
 
-/// Returns whether no process has transactions left or makes calls itself, and no attempt is
+/// Fails with `EAGAIN` when a process has transactions left or makes calls itself, or an attempt is
 /// superseded. Takes the state locks.
-fn are_idle(targets: &[FreezeTarget]) -> bool {
+fn expect_idle(targets: &[FreezeTarget]) -> Result {
     let mut begun = targets.iter().filter_map(FreezeTarget::begun);
-    begun.all(|(process, attempt)| {
+    let are_idle = begun.all(|(process, attempt)| {
         let state = process.state.lock();
         let may_freeze = match state.freeze.progress(attempt) {
             FreezeProgress::Waiting { .. } => !is_busy(&state),
@@ -228,7 +225,8 @@ fn are_idle(targets: &[FreezeTarget]) -> bool {
             FreezeProgress::Superseded => false,
         };
         may_freeze || read_once(&process.has_ended)
-    })
+    });
+    are_idle.then_some(()).ok_or(EAGAIN)
 }
 
 /// Returns whether transactions are outstanding for the process, or any of its threads makes or

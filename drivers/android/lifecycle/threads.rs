@@ -180,9 +180,7 @@ pub(crate) fn end_thread(thread: &Arc<Thread>) {
 /// thread than the calling one has usually exited, but need not have, if the calling one closes the
 /// device.
 fn end_service(thread: &Thread, saved: Priority) {
-    if thread.task.is_current() {
-        priority::end_service(saved);
-    } else if let Some(task) = thread.task.task() {
+    if let Some(task) = thread.task.task() {
         priority::end_service_of(&task, saved);
     }
 }
