@@ -16,7 +16,7 @@ use crate::{
         netlink::{self, Party},
         transaction_log::{record, CallType}, //
     },
-    defs::{Command, Return, TransactionRequest},
+    defs::{Command, TransactionRequest},
     ffi,
     kernel_ext::{files::Descriptors, sched::WakeHint},
     process::Process,
@@ -83,7 +83,10 @@ fn tell(
     let thread = sender.thread;
     let failed = record(call_type, request, thread.party(), to, node);
     thread.process.log.add_failed(id, failed, failure);
-    report(sender, request, call_type, to, failure.return_code());
+    let parties = (thread.party(), to);
+    let is_reply = call_type == CallType::Reply;
+    let context = thread.process.context.name();
+    netlink::report(context, parties, is_reply, request, failure.return_code());
 }
 
 /// Writes why call or reply `id` fails to the kernel's log, with the state of the receiver's space
@@ -133,20 +136,4 @@ fn print_failure(
         )),
         (None, None) => say(fmt!("{words}")),
     }
-}
-
-/// Reports to the listeners a call or a reply for `to` that fails, or a oneway call that is queued
-/// in an unusual way (contract NL-3). No lock may be held.
-#[cold]
-fn report(
-    sender: &Sender<'_>,
-    request: &TransactionRequest,
-    call_type: CallType,
-    to: Party,
-    outcome: Return,
-) {
-    let context = sender.thread.process.context.name();
-    let parties = (sender.thread.party(), to);
-    let is_reply = call_type == CallType::Reply;
-    netlink::report(context, parties, is_reply, request, outcome);
 }

@@ -8,7 +8,6 @@
 
 use crate::{
     calls::{
-        report,
         tell,
         translate::{copy_in, unwritable, Route},
         Sender, //
@@ -16,6 +15,7 @@ use crate::{
     common::{
         failure::{Failure, Reason},
         limits::LIMITS,
+        netlink,
         stats::take_debug_ids,
         transaction_log::{record, CallType}, //
     },
@@ -381,19 +381,24 @@ fn queue_oneway(
         (id, node.debug_id, target.pid, 0, false, code, flags)
     });
     let transaction = draft(sender, request, (node, target), (id, unused), kind)?;
-    let to = target.party(0);
+    // A call that is queued in an unusual way is reported, too, even if the sender has not asked to
+    // read it (contract NL-3).
+    let report = |answer| {
+        let to = target.party(0);
+        let context = thread.process.context.name();
+        netlink::report(context, (thread.party(), to), false, request, answer);
+    };
     let mut answer = match transaction.buffer() {
         Some(buffer) if buffer.is_spam_suspect => Return::OnewaySpamSuspect,
         _ => Return::TransactionComplete,
     };
-    // Reported even if the sender has not asked to read it (contract NL-3).
     if answer == Return::OnewaySpamSuspect {
-        report(sender, request, CallType::Oneway, to, answer);
+        report(answer);
     }
     let hint = WakeHint::Anywhere;
     if submit(transaction, thread, request, target, None, hint)? {
         answer = Return::TransactionPendingFrozen;
-        report(sender, request, CallType::Oneway, to, answer);
+        report(answer);
     }
     thread.queue_return_code(ticket, answer);
     Ok(())

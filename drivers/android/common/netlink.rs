@@ -38,6 +38,7 @@ impl fmt::Display for Party {
 /// the name of the device. `to` is the receiver of the data; all 0 if the call did not come far
 /// enough for that to be known. Sleeps; no lock may be held. A report for which memory is short is
 /// lost.
+#[cold]
 pub(crate) fn report(
     context: &CStr,
     (from, to): (Party, Party),
