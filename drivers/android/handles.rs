@@ -3,9 +3,8 @@
 //! The handles of a process on nodes of others: the node behind each, and the counts that the
 //! process holds on it.
 //!
-//! The table itself is [`crate::pure::handle_table`]. This file has what a handle means: strong and
-//! weak counts that the process holds through it, and the node that is updated when they begin and
-//! end. The lock of a table is taken before the state lock of a node's owner, never after one.
+//! The table itself is [`crate::pure::handle_table`]. Its lock is taken before the state lock of
+//! any process, never after one.
 
 use crate::{
     common::{

@@ -99,8 +99,7 @@ pub(crate) struct Process {
     /// The threads, to be found by themselves.
     #[pin]
     pub(crate) callers: Records<Thread>,
-    /// Handles on nodes of other processes. This lock is taken before the state lock of any
-    /// process.
+    /// Handles on nodes of other processes.
     #[pin]
     pub(crate) handles: SpinLock<Handles>,
     /// The ranges of `pages` that hold buffers.
