@@ -14,7 +14,6 @@
 #include <linux/cleanup.h>
 #include <linux/cred.h>
 #include <linux/errno.h>
-#include <linux/fs.h>
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
 #include <linux/magic.h>
@@ -23,11 +22,8 @@
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/uidgid.h>
 #include <linux/user_namespace.h>
-#include <linux/workqueue.h>
 
 #include "binderfs/rust_binderfs.h"
 

@@ -22,23 +22,18 @@
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/errno.h>
-#include <linux/fs.h>
 #include <linux/fs_context.h>
 #include <linux/fsnotify.h>
 #include <linux/idr.h>
-#include <linux/kdev_t.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/uaccess.h>
 #include <linux/user_namespace.h>
-#include <linux/xarray.h>
 
 #include "rust_binderfs.h"
 

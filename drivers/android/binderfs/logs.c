@@ -16,14 +16,10 @@
 #include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/err.h>
-#include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
-#include <linux/xarray.h>
 
 #include "rust_binderfs.h"
 

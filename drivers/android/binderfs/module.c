@@ -10,9 +10,7 @@
 #include <linux/compiler.h>
 #include <linux/ctype.h>
 #include <linux/errno.h>
-#include <linux/fs.h>
 #include <linux/genetlink.h>
-#include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/miscdevice.h>
