@@ -229,22 +229,6 @@ static bool binderfs_given(const struct binderfs_options *options,
 	return options->given & BIT(opt);
 }
 
-struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount)
-{
-	guard(spinlock)(&mount->options_lock);
-	return mount->options->owner;
-}
-
-/* Without uid= and gid= the VFS has given it to root of the user namespace. */
-void rust_binderfs_own_root(const struct binderfs_options *options,
-			    struct inode *root)
-{
-	if (binderfs_given(options, BINDERFS_OPT_UID))
-		root->i_uid = options->owner.uid;
-	if (binderfs_given(options, BINDERFS_OPT_GID))
-		root->i_gid = options->owner.gid;
-}
-
 /* Fails if an option that lasts as long as the mount is named and differs. */
 static int binderfs_check_lasting(struct fs_context *fc,
 				  const struct binderfs_options *old,
@@ -326,6 +310,8 @@ static const struct super_operations binderfs_sops = {
 static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	struct binderfs_mount *mount = kzalloc_obj(*mount, GFP_KERNEL_ACCOUNT);
+	struct inode *root;
+	int ret;
 
 	if (!mount)
 		return -ENOMEM;
@@ -337,7 +323,6 @@ static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 	mount->options = fc->fs_private;
 	fc->fs_private = NULL;
 	spin_lock_init(&mount->options_lock);
-	atomic64_set(&mount->last_ino, BINDERFS_INO_LAST_DEVICE);
 	rust_binder_log_dir_init(&mount->processes);
 
 	sb->s_fs_info = mount;
@@ -355,7 +340,17 @@ static int binderfs_fill_super(struct super_block *sb, struct fs_context *fc)
 	 */
 	sb->s_iflags &= ~SB_I_NODEV;
 
-	return rust_binderfs_populate(sb, fc);
+	ret = rust_binderfs_populate(sb, fc);
+	if (ret)
+		return ret;
+
+	/* Without uid= and gid= the VFS has given it to root of the user namespace. */
+	root = d_inode(sb->s_root);
+	if (binderfs_given(mount->options, BINDERFS_OPT_UID))
+		root->i_uid = mount->options->owner.uid;
+	if (binderfs_given(mount->options, BINDERFS_OPT_GID))
+		root->i_gid = mount->options->owner.gid;
+	return 0;
 }
 
 static void binderfs_kill_sb(struct super_block *sb)

@@ -253,6 +253,12 @@ static struct inode *binderfs_new_inode(struct super_block *sb, u64 ino,
 	return inode;
 }
 
+static struct binderfs_owner binderfs_owner(struct binderfs_mount *mount)
+{
+	guard(spinlock)(&mount->options_lock);
+	return mount->options->owner;
+}
+
 /* Opening the inode calls @fops directly, without a lookup of the number. */
 static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
 					  int minor,
@@ -366,7 +372,7 @@ static int binderfs_add_device(struct super_block *sb,
 	request->minor = chrdev->minor;
 
 	inode = binderfs_new_special(sb, BINDERFS_INO_DEVICE + chrdev->minor,
-				     chrdev->minor, rust_binderfs_owner(mount),
+				     chrdev->minor, binderfs_owner(mount),
 				     &rust_binder_fops);
 	if (!inode) {
 		binderfs_free_chrdev(mount, chrdev);
@@ -409,7 +415,7 @@ static const struct file_operations binderfs_control_fops = {
 static int binderfs_add_control(struct super_block *sb)
 {
 	struct binderfs_mount *mount = binderfs_mount(sb);
-	struct binderfs_owner owner = rust_binderfs_owner(mount);
+	struct binderfs_owner owner = binderfs_owner(mount);
 	struct inode *inode;
 
 	owner.mode = mount->options->control_mode;
@@ -532,13 +538,12 @@ static int binderfs_add_defaults(struct super_block *sb, struct fs_context *fc)
 
 int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc)
 {
-	struct inode *inode = binderfs_new_dir(sb, BINDERFS_INO_ROOT,
-					       &binderfs_root_iops);
+	struct binderfs_mount *mount = binderfs_mount(sb);
 	int ret;
 
-	if (inode)
-		rust_binderfs_own_root(binderfs_mount(sb)->options, inode);
-	sb->s_root = d_make_root(inode);
+	atomic64_set(&mount->last_ino, BINDERFS_INO_DEVICE + BINDERFS_MINORS);
+	sb->s_root = d_make_root(binderfs_new_dir(sb, BINDERFS_INO_ROOT,
+						  &binderfs_root_iops));
 	if (!sb->s_root)
 		return -ENOMEM;
 
@@ -547,7 +552,7 @@ int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc)
 		ret = binderfs_add_defaults(sb, fc);
 	if (!ret)
 		ret = binderfs_add_features(sb);
-	if (!ret && binderfs_mount(sb)->options->stats)
+	if (!ret && mount->options->stats)
 		ret = rust_binderfs_add_logs(sb);
 	return ret;
 }

@@ -221,10 +221,6 @@ void rust_binderfs_unregister(void);
 /* Returns whether a device can have the name: no other entry has it. */
 bool rust_binderfs_is_name(const char *name, size_t len);
 
-struct binderfs_owner rust_binderfs_owner(struct binderfs_mount *mount);
-void rust_binderfs_own_root(const struct binderfs_options *options,
-			    struct inode *root);
-
 /* binderfs/inodes.c */
 
 /* Opens an account, or joins it. The super block keeps the namespace. */
@@ -235,9 +231,6 @@ void rust_binderfs_exit_quota(struct binderfs_mount *mount);
 
 /* Warns if a minor or an account is left after the last mount. */
 void rust_binderfs_check_minors(void);
-
-/* Inode numbers up to this one belong to the root directory and to devices. */
-#define BINDERFS_INO_LAST_DEVICE	(3 + BINDERFS_MINORS)
 
 /*
  * Creates the root directory and everything that a new mount contains; logs the
