@@ -196,48 +196,11 @@ void rust_binderfs_check_minors(void)
 	WARN_ON(!xa_empty(&binderfs_users) || !xa_empty(&binderfs_containers));
 }
 
-/* Devices, with and without an inode */
+/* Inodes and directory entries */
 
 #define BINDERFS_INO_ROOT		1
 #define BINDERFS_INO_CONTROL		2
 #define BINDERFS_INO_DEVICE		3 /* plus the minor */
-
-static struct binderfs_chrdev *
-binderfs_alloc_chrdev(struct super_block *sb, const char *name)
-{
-	struct binderfs_mount *mount = binderfs_mount(sb);
-	int minor = binderfs_alloc_minor(mount);
-	struct binderfs_chrdev *chrdev;
-
-	if (minor < 0)
-		return ERR_PTR(minor);
-
-	chrdev = kmalloc_obj(*chrdev, GFP_KERNEL_ACCOUNT);
-	if (!chrdev)
-		goto free_minor;
-
-	chrdev->minor = minor;
-	chrdev->context = rust_binder_context_create(name, sb->s_user_ns);
-	if (!chrdev->context)
-		goto free_chrdev;
-	return chrdev;
-
-free_chrdev:
-	kfree(chrdev);
-free_minor:
-	binderfs_free_minor(mount, minor);
-	return ERR_PTR(-ENOMEM);
-}
-
-static void binderfs_free_chrdev(struct binderfs_mount *mount,
-				 struct binderfs_chrdev *chrdev)
-{
-	rust_binder_context_release(chrdev->context);
-	binderfs_free_minor(mount, chrdev->minor);
-	kfree(chrdev);
-}
-
-/* Inodes and directory entries */
 
 static struct inode *binderfs_new_inode(struct super_block *sb, u64 ino,
 					umode_t mode)
@@ -361,31 +324,37 @@ static int binderfs_add_device(struct super_block *sb,
 			       struct binderfs_device __user *reply)
 {
 	struct binderfs_mount *mount = binderfs_mount(sb);
-	struct binderfs_chrdev *chrdev;
+	int minor = binderfs_alloc_minor(mount);
 	struct inode *inode;
+	void *context;
 
-	chrdev = binderfs_alloc_chrdev(sb, request->name);
-	if (IS_ERR(chrdev))
-		return PTR_ERR(chrdev);
+	if (minor < 0)
+		return minor;
 
-	request->major = MAJOR(rust_binderfs_region);
-	request->minor = chrdev->minor;
+	context = rust_binder_context_create(request->name, sb->s_user_ns);
+	if (!context)
+		goto free_minor;
 
-	inode = binderfs_new_special(sb, BINDERFS_INO_DEVICE + chrdev->minor,
-				     chrdev->minor, binderfs_owner(mount),
-				     &rust_binder_fops);
-	if (!inode) {
-		binderfs_free_chrdev(mount, chrdev);
-		return -ENOMEM;
-	}
-	inode->i_private = chrdev;
+	inode = binderfs_new_special(sb, BINDERFS_INO_DEVICE + minor, minor,
+				     binderfs_owner(mount), &rust_binder_fops);
+	if (!inode)
+		goto release_context;
 
 	/* From here on dropping the inode releases everything. */
+	inode->i_private = context;
+	request->major = MAJOR(inode->i_rdev);
+	request->minor = minor;
 	if (reply && copy_to_user(reply, request, sizeof(*request))) {
 		iput(inode);
 		return -EFAULT;
 	}
 	return PTR_ERR_OR_ZERO(binderfs_add(sb->s_root, request->name, inode));
+
+release_context:
+	rust_binder_context_release(context);
+free_minor:
+	binderfs_free_minor(mount, minor);
+	return -ENOMEM;
 }
 
 /* binder-control */
@@ -560,7 +529,8 @@ int rust_binderfs_populate(struct super_block *sb, struct fs_context *fc)
 void rust_binderfs_evict_inode(struct inode *inode)
 {
 	clear_inode(inode);
-	if (binderfs_is_device(inode))
-		binderfs_free_chrdev(binderfs_mount(inode->i_sb),
-				     inode->i_private);
+	if (!binderfs_is_device(inode))
+		return;
+	rust_binder_context_release(inode->i_private);
+	binderfs_free_minor(binderfs_mount(inode->i_sb), iminor(inode));
 }

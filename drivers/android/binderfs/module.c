@@ -202,7 +202,7 @@ int rust_binder_stop_wait(void)
 
 /* Devices in /dev, for programs that do not use binderfs: unless the parameter is given, none */
 
-/* A device in /dev, like struct binderfs_chrdev for one in binderfs. */
+/* A device in /dev. One in binderfs is an inode, whose private data is the context. */
 struct binder_misc {
 	struct list_head link;
 	struct miscdevice misc;
@@ -316,12 +316,10 @@ static void binder_wait_for_refused(void)
 const void *rust_binderfs_device_context(const struct inode *inode,
 					 const struct file *file)
 {
-	const struct binderfs_chrdev *chrdev = inode->i_private;
-
 	if (!rust_binder_is_ready())
 		return NULL;
 	if (binderfs_is_device(inode))
-		return chrdev->context;
+		return inode->i_private;
 
 	/* The misc core is opening the device, and has stored its record there. */
 	return container_of(file->private_data, struct binder_misc, misc)->context;

@@ -193,12 +193,6 @@ struct binderfs_mount {
 	u32 devices;
 };
 
-/* The objects that the inode of a device owns. */
-struct binderfs_chrdev {
-	void *context;
-	int minor;
-};
-
 static inline struct binderfs_mount *
 binderfs_mount(const struct super_block *sb)
 {
