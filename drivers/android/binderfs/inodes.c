@@ -141,21 +141,6 @@ int rust_binderfs_init_quota(struct binderfs_mount *mount,
 
 /* Numbers of devices */
 
-static int binderfs_charge(struct binderfs_mount *mount)
-{
-	struct binderfs_account *account = mount->account;
-	u32 max = READ_ONCE(binderfs_max_user_devices);
-
-	guard(spinlock)(&binderfs_quota_lock);
-	if (mount->devices >= READ_ONCE(mount->options->max) ||
-	    (account && max && account->devices >= max))
-		return -ENOSPC;
-	mount->devices++;
-	if (account)
-		account->devices++;
-	return 0;
-}
-
 static void binderfs_uncharge(struct binderfs_mount *mount)
 {
 	guard(spinlock)(&binderfs_quota_lock);
@@ -171,10 +156,18 @@ static void binderfs_uncharge(struct binderfs_mount *mount)
  */
 static int binderfs_alloc_minor(struct binderfs_mount *mount)
 {
-	int minor = binderfs_charge(mount);
+	struct binderfs_account *account = mount->account;
+	u32 max = READ_ONCE(binderfs_max_user_devices);
+	int minor;
 
-	if (minor)
-		return minor;
+	scoped_guard(spinlock, &binderfs_quota_lock) {
+		if (mount->devices >= READ_ONCE(mount->options->max) ||
+		    (account && max && account->devices >= max))
+			return -ENOSPC;
+		mount->devices++;
+		if (account)
+			account->devices++;
+	}
 
 	minor = ida_alloc_range(&binderfs_minors, BINDERFS_MINOR_CONTROL + 1,
 				mount->last_minor, GFP_KERNEL);
