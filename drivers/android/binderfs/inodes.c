@@ -234,10 +234,7 @@ static struct inode *binderfs_new_special(struct super_block *sb, u64 ino,
 	return inode;
 }
 
-/*
- * Consumes the caller's reference on @inode, also on failure. The returned
- * dentry is valid as long as the entry stays in the directory.
- */
+/* Consumes the caller's reference on @inode, also on failure. */
 static struct dentry *binderfs_add(struct dentry *parent, const char *name,
 				   struct inode *inode)
 {
