@@ -74,34 +74,6 @@ static const struct fs_parameter_spec binderfs_parameters[] = {
 
 /* Parsing */
 
-/*
- * The number is one of the caller's user namespace, as in chown(2). The user
- * namespace of the mount, which may differ, has to map the user as well.
- */
-static int binderfs_parse_uid(struct fs_context *fc, u32 number,
-			      struct binderfs_owner *owner)
-{
-	kuid_t uid = make_kuid(current_user_ns(), number);
-
-	if (!uid_valid(uid) || !kuid_has_mapping(fc->user_ns, uid))
-		return invalfc(fc, "uid=%u is no user of this user namespace",
-			       number);
-	owner->uid = uid;
-	return 0;
-}
-
-static int binderfs_parse_gid(struct fs_context *fc, u32 number,
-			      struct binderfs_owner *owner)
-{
-	kgid_t gid = make_kgid(current_user_ns(), number);
-
-	if (!gid_valid(gid) || !kgid_has_mapping(fc->user_ns, gid))
-		return invalfc(fc, "gid=%u is no group of this user namespace",
-			       number);
-	owner->gid = gid;
-	return 0;
-}
-
 static int binderfs_parse_mode(struct fs_context *fc, const char *key,
 			       u32 value, umode_t *mode)
 {
@@ -169,6 +141,8 @@ static int binderfs_parse_value(struct fs_context *fc, int opt,
 				const struct fs_parse_result *value)
 {
 	struct binderfs_options *options = fc->fs_private;
+	kuid_t uid;
+	kgid_t gid;
 
 	switch (opt) {
 	case BINDERFS_OPT_MAX:
@@ -184,10 +158,24 @@ static int binderfs_parse_value(struct fs_context *fc, int opt,
 		}
 		options->stats = value->uint_32;
 		return 0;
+	/*
+	 * A number of the caller's user namespace, as in chown(2). The user
+	 * namespace of the mount, which may differ, has to map it as well.
+	 */
 	case BINDERFS_OPT_UID:
-		return binderfs_parse_uid(fc, value->uint_32, &options->owner);
+		uid = make_kuid(current_user_ns(), value->uint_32);
+		if (!kuid_has_mapping(fc->user_ns, uid))
+			return invalfc(fc, "uid=%u is no user of this user namespace",
+				       value->uint_32);
+		options->owner.uid = uid;
+		return 0;
 	case BINDERFS_OPT_GID:
-		return binderfs_parse_gid(fc, value->uint_32, &options->owner);
+		gid = make_kgid(current_user_ns(), value->uint_32);
+		if (!kgid_has_mapping(fc->user_ns, gid))
+			return invalfc(fc, "gid=%u is no group of this user namespace",
+				       value->uint_32);
+		options->owner.gid = gid;
+		return 0;
 	case BINDERFS_OPT_MODE:
 		return binderfs_parse_mode(fc, param->key, value->uint_32,
 					   &options->owner.mode);
