@@ -288,27 +288,18 @@ void rust_binder_debugfs_exit(void)
 
 /* The interface to the driver */
 
-static struct binder_log_dir *binder_log_dir_of(const struct inode *device)
-{
-	return binderfs_is_device(device) ?
-		       &binderfs_mount(device->i_sb)->processes :
-		       NULL;
-}
-
 void rust_binder_logs_opened(const struct inode *device, pid_t pid)
 {
-	struct binder_log_dir *dir = binder_log_dir_of(device);
-
 	binder_log_dir_opened(&binder_debugfs_processes, pid);
-	if (dir)
-		binder_log_dir_opened(dir, pid);
+	if (binderfs_is_device(device))
+		binder_log_dir_opened(&binderfs_mount(device->i_sb)->processes,
+				      pid);
 }
 
 void rust_binder_logs_closed(const struct inode *device, pid_t pid)
 {
-	struct binder_log_dir *dir = binder_log_dir_of(device);
-
-	if (dir)
-		binder_log_dir_closed(dir, pid);
+	if (binderfs_is_device(device))
+		binder_log_dir_closed(&binderfs_mount(device->i_sb)->processes,
+				      pid);
 	binder_log_dir_closed(&binder_debugfs_processes, pid);
 }
