@@ -25,18 +25,19 @@
 
 /* Files */
 
-static const struct binder_log {
-	const char *name;
-	enum rust_binder_log what;
-} binder_logs[] = {
-	{ "state", RUST_BINDER_LOG_STATE },
-	{ "state_hashed", RUST_BINDER_LOG_STATE_HASHED },
-	{ "stats", RUST_BINDER_LOG_STATS },
-	{ "transaction_log", RUST_BINDER_LOG_TRANSACTION_LOG },
-	{ "failed_transaction_log", RUST_BINDER_LOG_FAILED_TRANSACTION_LOG },
-	{ "transactions", RUST_BINDER_LOG_TRANSACTIONS },
-	{ "transactions_hashed", RUST_BINDER_LOG_TRANSACTIONS_HASHED },
+/* The place of a name here is the number of its log, also in Rust (logs/mod.rs). */
+static const char * const binder_log_names[] = {
+	"state",
+	"state_hashed",
+	"stats",
+	"transaction_log",
+	"failed_transaction_log",
+	"transactions",
+	"transactions_hashed",
 };
+
+/* The log of a pid has the number behind those. */
+#define BINDER_LOG_PROCESS	ARRAY_SIZE(binder_log_names)
 
 static void *binder_log_start(struct seq_file *seq, loff_t *position)
 {
@@ -70,7 +71,7 @@ static const struct seq_operations binder_log_records = {
 	.show = binder_log_show,
 };
 
-/* The data of a file: its log, and for %RUST_BINDER_LOG_PROCESS the pid in the bits above. */
+/* The data of a file: its log, and for %BINDER_LOG_PROCESS the pid in the bits above. */
 #define BINDER_LOG_BITS		4
 
 static int binder_log_open(struct inode *inode, struct file *file)
@@ -111,8 +112,8 @@ static const struct file_operations binder_log_fops = {
 
 static struct dentry *binder_log_add_file(const struct binder_log_dir *dir,
 					  struct dentry *parent,
-					  const char *name,
-					  enum rust_binder_log log, pid_t pid)
+					  const char *name, unsigned int log,
+					  pid_t pid)
 {
 	void *data = (void *)((unsigned long)pid << BINDER_LOG_BITS | log);
 
@@ -133,9 +134,9 @@ static int binder_log_fill(struct binder_log_dir *dir, struct dentry *parent)
 {
 	struct dentry *entry;
 
-	for (size_t i = 0; i < ARRAY_SIZE(binder_logs); i++) {
-		entry = binder_log_add_file(dir, parent, binder_logs[i].name,
-					    binder_logs[i].what, 0);
+	for (size_t log = 0; log < ARRAY_SIZE(binder_log_names); log++) {
+		entry = binder_log_add_file(dir, parent, binder_log_names[log],
+					    log, 0);
 		if (IS_ERR(entry) && !dir->in_debugfs)
 			return PTR_ERR(entry);
 	}
@@ -194,7 +195,7 @@ static void binder_log_dir_opened(struct binder_log_dir *dir, pid_t pid)
 	}
 	scnprintf(name, sizeof(name), "%d", pid);
 	entry->file = binder_log_add_file(dir, dir->dentry, name,
-					  RUST_BINDER_LOG_PROCESS, pid);
+					  BINDER_LOG_PROCESS, pid);
 }
 
 /*

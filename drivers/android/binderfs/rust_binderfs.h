@@ -107,23 +107,12 @@ void *rust_binder_context_create(const char *name,
 /* Releases the reference of the device, which is open nowhere. May sleep. */
 void rust_binder_context_release(void *context);
 
-/* The contents of a log file, as numbered in Rust (logs/mod.rs). */
-enum rust_binder_log {
-	RUST_BINDER_LOG_STATE,
-	RUST_BINDER_LOG_STATE_HASHED,
-	RUST_BINDER_LOG_TRANSACTIONS,
-	RUST_BINDER_LOG_TRANSACTIONS_HASHED,
-	RUST_BINDER_LOG_PROCESS,
-	RUST_BINDER_LOG_STATS,
-	RUST_BINDER_LOG_TRANSACTION_LOG,
-	RUST_BINDER_LOG_FAILED_TRANSACTION_LOG,
-};
-
 /*
- * Makes the reader of a log file; @pid is for %RUST_BINDER_LOG_PROCESS. %NULL if
- * memory is short. One thread at a time uses a reader.
+ * Makes the reader of a log file, by the number that logs.c gives the log; @pid
+ * is for the log of a pid. %NULL if memory is short. One thread at a time uses a
+ * reader.
  */
-void *rust_binder_log_open(enum rust_binder_log log, pid_t pid);
+void *rust_binder_log_open(unsigned int log, pid_t pid);
 void rust_binder_log_close(void *reader);
 
 /*

@@ -35,8 +35,7 @@ use kernel::{
 };
 use lines::Line;
 
-/// The contents of a log file. The numbers are those of `enum rust_binder_log`, in
-/// `binderfs/rust_binderfs.h`.
+/// The contents of a log file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Log {
     /// All processes, completely. If `is_hashed`, pointers that processes have chosen are shown as
@@ -55,17 +54,18 @@ pub(crate) enum Log {
 }
 
 impl Log {
-    /// Returns the log of a number; `pid` is for [`Self::Process`].
+    /// Returns the log of a number, which `binderfs/logs.c` gives it; `pid` is for
+    /// [`Self::Process`].
     pub(crate) fn of(number: u32, pid: Pid) -> Option<Self> {
         Some(match number {
             0 => Self::State { is_hashed: false },
             1 => Self::State { is_hashed: true },
-            2 => Self::Transactions { is_hashed: false },
-            3 => Self::Transactions { is_hashed: true },
-            4 => Self::Process(pid),
-            5 => Self::Stats,
-            6 => Self::Sent,
-            7 => Self::Failed,
+            2 => Self::Stats,
+            3 => Self::Sent,
+            4 => Self::Failed,
+            5 => Self::Transactions { is_hashed: false },
+            6 => Self::Transactions { is_hashed: true },
+            7 => Self::Process(pid),
             _ => return None,
         })
     }
