@@ -65,7 +65,6 @@ EVENT(DECLARE_EVENT_CLASS, binder_function_return_class,
 RETURN_EVENT(binder_ioctl_done);
 RETURN_EVENT(binder_read_done);
 RETURN_EVENT(binder_write_done);
-#undef RETURN_EVENT
 
 #define CODE_EVENT(name, names)						\
 	EVENT(TRACE_EVENT, name,					\
@@ -78,7 +77,6 @@ RETURN_EVENT(binder_write_done);
 	)
 CODE_EVENT(binder_command, binder_command_strings);
 CODE_EVENT(binder_return, binder_return_strings);
-#undef CODE_EVENT
 
 EVENT(TRACE_EVENT, binder_wait_for_work,
 	TP_PROTO(bool takes_common_work, bool has_calls, bool has_own_work),
@@ -218,7 +216,6 @@ EVENT(TRACE_EVENT, binder_transaction_ref_to_ref,
 	)
 FILE_EVENT(binder_transaction_fd_send, "src_fd");
 FILE_EVENT(binder_transaction_fd_recv, "dest_fd");
-#undef FILE_EVENT
 
 /* Buffers, and the pages behind them */
 
@@ -244,7 +241,6 @@ BUFFER_EVENT(binder_transaction_alloc_buf);
 BUFFER_EVENT(binder_transaction_buffer_release);
 BUFFER_EVENT(binder_transaction_failed_buffer_release);
 BUFFER_EVENT(binder_transaction_update_buffer_release);
-#undef BUFFER_EVENT
 
 EVENT(TRACE_EVENT_FN, binder_update_page_range,
 	TP_PROTO(int process, bool are_taken, size_t at, size_t bytes),
@@ -279,7 +275,6 @@ PAGE_EVENT(binder_unmap_kernel_start);
 PAGE_EVENT(binder_unmap_kernel_end);
 PAGE_EVENT(binder_unmap_user_start);
 PAGE_EVENT(binder_unmap_user_end);
-#undef PAGE_EVENT
 
 /* These have to be found out first, which one key for all of them turns on. */
 #define BUFFER_PAGE_EVENT(name)						\
@@ -290,7 +285,6 @@ BUFFER_PAGE_EVENT(binder_alloc_lru_start);
 BUFFER_PAGE_EVENT(binder_alloc_lru_end);
 BUFFER_PAGE_EVENT(binder_free_lru_start);
 BUFFER_PAGE_EVENT(binder_free_lru_end);
-#undef BUFFER_PAGE_EVENT
 
 #endif /* _RUST_BINDER_TRACE_EVENTS_H */
 
