@@ -125,39 +125,19 @@ pub(crate) fn next_debug_id() -> u32 {
 /// code.
 const COUNTERS: usize = Command::NUMBERS + Return::NUMBERS;
 
-/// The commands that a thread counts by itself.
-const FREQUENT_COMMANDS: [Command; 5] = [
-    Command::Transaction,
-    Command::Reply,
-    Command::FreeBuffer,
-    Command::TransactionSg,
-    Command::ReplySg,
+const FREQUENT: usize = 8;
+
+/// The frequent codes, which a thread counts by itself, in the order of its counters.
+const COUNTED_BY_THREAD: [Counter; FREQUENT] = [
+    Counter::of_command(Command::Transaction),
+    Counter::of_command(Command::Reply),
+    Counter::of_command(Command::FreeBuffer),
+    Counter::of_command(Command::TransactionSg),
+    Counter::of_command(Command::ReplySg),
+    Counter::of_return(Return::Transaction),
+    Counter::of_return(Return::Reply),
+    Counter::of_return(Return::TransactionComplete),
 ];
-
-/// The return codes that a thread counts by itself.
-const FREQUENT_RETURNS: [Return; 3] = [
-    Return::Transaction,
-    Return::Reply,
-    Return::TransactionComplete,
-];
-
-const FREQUENT: usize = FREQUENT_COMMANDS.len() + FREQUENT_RETURNS.len();
-
-/// The code that each counter of a thread counts.
-const COUNTED_BY_THREAD: [Counter; FREQUENT] = {
-    let mut counters = [Counter(0); FREQUENT];
-    let mut place = 0;
-    while place < FREQUENT_COMMANDS.len() {
-        counters[place] = Counter::of_command(FREQUENT_COMMANDS[place]);
-        place += 1;
-    }
-    while place < FREQUENT {
-        let code = FREQUENT_RETURNS[place - FREQUENT_COMMANDS.len()];
-        counters[place] = Counter::of_return(code);
-        place += 1;
-    }
-    counters
-};
 
 /// For each counter of a process its place among those of a thread, or [`FREQUENT`] if a thread has
 /// none.
