@@ -156,21 +156,6 @@ const FAILURE_WORDS: usize = 3;
 const FAILED_WORDS: usize = WORDS + FAILURE_WORDS;
 
 impl TransactionLog {
-    fn new(device: &CStr) -> Result<Arc<Self>> {
-        let device = device.to_cstring()?;
-        let queued = Rings::new(nr_cpu_ids(), GFP_KERNEL_ACCOUNT)?;
-        let failed = Rings::new(1, GFP_KERNEL_ACCOUNT)?;
-        Arc::pin_init(
-            pin_init!(Self {
-                device,
-                queued,
-                failed,
-                failing <- new_spin_lock!((), "TransactionLog::failing"),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )
-    }
-
     /// Logs a call or a reply that has failed.
     #[cold]
     pub(crate) fn add_failed(&self, id: u32, record: LogRecord, error: Failure) {
@@ -214,7 +199,18 @@ pub(crate) struct Published(pub(crate) Arc<TransactionLog>);
 impl Published {
     /// Makes the log of a device. `ENOMEM`.
     pub(crate) fn new(device: &CStr) -> Result<Self> {
-        let log = TransactionLog::new(device)?;
+        let device = device.to_cstring()?;
+        let queued = Rings::new(nr_cpu_ids(), GFP_KERNEL_ACCOUNT)?;
+        let failed = Rings::new(1, GFP_KERNEL_ACCOUNT)?;
+        let log = Arc::pin_init(
+            pin_init!(TransactionLog {
+                device,
+                queued,
+                failed,
+                failing <- new_spin_lock!((), "TransactionLog::failing"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
         let node = RBTreeNode::new(key(&log), log.clone(), GFP_KERNEL)?;
         LOGS.lock().get_or_insert_with(RBTree::new).insert(node);
         Ok(Self(log))
