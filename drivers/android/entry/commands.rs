@@ -169,12 +169,13 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Logs of the next command, which is `command`, that it has no effect, and why. Stops the
-    /// users of the devices, if `stop_on_user_error` is not 0. No lock may be held.
+    /// Logs of the next command that it has no effect, and why. Stops the users of the devices, if
+    /// `stop_on_user_error` is not 0. No lock may be held.
     #[cold]
-    fn refuse(&self, command: Command, why: fmt::Arguments<'_>) {
+    fn refuse(&self, why: fmt::Arguments<'_>) {
         let at = self.io.write_consumed;
-        let name = command.name();
+        let name_of = |code| Command::NAMES.get(_IOC_NR(code) as usize);
+        let name = self.piece.value::<0, _>().and_then(name_of).unwrap_or(&"");
         binder_debug!(
             UserError,
             "{name} at offset {at} of the write buffer: {why}"
@@ -249,12 +250,12 @@ fn execute_other(
             let is_last = input.remaining == input.size as u64;
             return Ok(reply(sender, &request, is_last, None));
         }
-        Command::IncRefs => add_count(process, command, input, Strength::Weak)?,
-        Command::Acquire => add_count(process, command, input, Strength::Strong)?,
-        Command::Release => drop_count(process, command, input, Strength::Strong)?,
-        Command::DecRefs => drop_count(process, command, input, Strength::Weak)?,
-        Command::IncRefsDone => confirm(process, command, input, Strength::Weak)?,
-        Command::AcquireDone => confirm(process, command, input, Strength::Strong)?,
+        Command::IncRefs => add_count(process, input, Strength::Weak)?,
+        Command::Acquire => add_count(process, input, Strength::Strong)?,
+        Command::Release => drop_count(process, input, Strength::Strong)?,
+        Command::DecRefs => drop_count(process, input, Strength::Weak)?,
+        Command::IncRefsDone => confirm(process, input, Strength::Weak)?,
+        Command::AcquireDone => confirm(process, input, Strength::Strong)?,
         Command::RequestDeathNotification
         | Command::ClearDeathNotification
         | Command::DeadBinderDone => death_notification(thread, command, input)?,
@@ -278,10 +279,9 @@ fn free_buffer(sender: &Sender<'_>, input: &WriteBuffer<'_>, address: u64) -> Op
     const BEHIND: usize = size_of::<u32>() + size_of::<u64>();
     const PAYLOAD_BEHIND: usize = BEHIND + size_of::<u32>();
     let Some(Freed { node, named }) = sender.thread.process.free_buffer(address) else {
-        input.refuse(
-            Command::FreeBuffer,
-            fmt!("no buffer begins at {address:#x}, or it is freed; free each address that was read, once"),
-        );
+        input.refuse(fmt!(
+            "no buffer begins at {address:#x}, or it is freed; free each address that was read, once"
+        ));
         return None;
     };
     if let Some(named) = named {
@@ -314,12 +314,7 @@ fn release_freed(sender: &Sender<'_>, node: Option<NodeInUse>, named: KBox<Buffe
 
 /// Runs `BC_INCREFS` and `BC_ACQUIRE`. Handle 0 means the context manager, if one is installed
 /// (contract CTX-4). Fails with `EINVAL` when the context manager takes a count on itself.
-fn add_count(
-    process: &Arc<Process>,
-    command: Command,
-    input: &WriteBuffer<'_>,
-    strength: Strength,
-) -> Result {
+fn add_count(process: &Arc<Process>, input: &WriteBuffer<'_>, strength: Strength) -> Result {
     let handle = input.payload()?;
     let manager = match handle {
         0 => process.context.manager(),
@@ -327,19 +322,17 @@ fn add_count(
     };
     if let Some(node) = manager {
         if node.owner().is(process) {
-            input.refuse(
-                command,
-                fmt!("handle 0 is the context manager's own node; it needs no count"),
-            );
+            input.refuse(fmt!(
+                "handle 0 is the context manager's own node; it needs no count"
+            ));
             return Err(EINVAL);
         }
         match process.hold_node(&node, strength, None) {
             Ok(0) => return Ok(()),
             Ok(found) if process.context.is_manager(&node) => {
-                input.refuse(
-                    command,
-                    fmt!("the context manager is handle {found} of the process, which has the count now"),
-                );
+                input.refuse(fmt!(
+                    "the context manager is handle {found} of the process, which has the count now"
+                ));
                 return Ok(());
             }
             // The manager has ended, so handle 0 no longer means its node.
@@ -349,48 +342,33 @@ fn add_count(
     }
     // A count that cannot be taken has no effect, and the ioctl does not fail (contract NODE-9).
     if process.hold_handle(handle, strength).is_err() {
-        input.refuse(
-            command,
-            fmt!("there is no handle {handle} to take a count on; do so before the buffer it came in is freed"),
-        );
+        input.refuse(fmt!(
+            "there is no handle {handle} to take a count on; do so before the buffer it came in is freed"
+        ));
     }
     Ok(())
 }
 
 /// Runs `BC_RELEASE` and `BC_DECREFS`. Dropping a count that the process does not have has no
 /// effect (contract NODE-9).
-fn drop_count(
-    process: &Process,
-    command: Command,
-    input: &WriteBuffer<'_>,
-    strength: Strength,
-) -> Result {
+fn drop_count(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
     let handle = input.payload()?;
     if process.drop_handle(handle, strength).is_none() {
-        input.refuse(
-            command,
-            fmt!("the process has no such count on handle {handle}; give back each count once"),
-        );
+        input.refuse(fmt!(
+            "the process has no such count on handle {handle}; give back each count once"
+        ));
     }
     Ok(())
 }
 
 /// Runs `BC_INCREFS_DONE` and `BC_ACQUIRE_DONE` (contract NODE-8).
-fn confirm(
-    process: &Process,
-    command: Command,
-    input: &WriteBuffer<'_>,
-    strength: Strength,
-) -> Result {
+fn confirm(process: &Process, input: &WriteBuffer<'_>, strength: Strength) -> Result {
     let NodeName { ptr, cookie } = input.payload()?;
     let node = process.node(ptr);
     if !node.is_some_and(|node| node.confirm(cookie, strength)) {
-        input.refuse(
-            command,
-            fmt!(
-                "no node {ptr:#x} with cookie {cookie:#x} waits for that; answer each update once"
-            ),
-        );
+        input.refuse(fmt!(
+            "no node {ptr:#x} with cookie {cookie:#x} waits for that; answer each update once"
+        ));
     }
     Ok(())
 }
@@ -401,20 +379,18 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
     if command == Command::DeadBinderDone {
         let cookie = input.payload()?;
         if death_notification::confirm(thread, cookie).is_err() {
-            input.refuse(
-                command,
-                fmt!("no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"),
-            );
+            input.refuse(fmt!(
+                "no BR_DEAD_BINDER with cookie {cookie:#x} waits for that; confirm each once"
+            ));
         }
         return Ok(());
     }
     let (handle, cookie) = input.handle_and_cookie()?;
     if command == Command::ClearDeathNotification {
         if death_notification::clear(thread, handle, cookie).is_err() {
-            input.refuse(
-                command,
-                fmt!("handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"),
-            );
+            input.refuse(fmt!(
+                "handle {handle} has no death notification with cookie {cookie:#x}; clear it once, while the handle lives"
+            ));
         }
         return Ok(());
     }
@@ -424,10 +400,9 @@ fn death_notification(thread: &Arc<Thread>, command: Command, input: &WriteBuffe
             "requests notification, with cookie {cookie:#x}, of the death behind handle {handle}"
         ),
         Err(ENOMEM) => thread.queue_error_and_wake(thread.process.state.lock(), Return::Error),
-        Err(_) => input.refuse(
-            command,
-            fmt!("there is no handle {handle}, or it has a death notification; clear that first"),
-        ),
+        Err(_) => input.refuse(fmt!(
+            "there is no handle {handle}, or it has a death notification; clear that first"
+        )),
     }
     Ok(())
 }
@@ -459,7 +434,7 @@ fn freeze_notification(
             _ => "the handle has no freeze notification with that cookie",
         };
         let errno = errno_name(error.to_errno());
-        input.refuse(command, fmt!("{errno}: {why}"));
+        input.refuse(fmt!("{errno}: {why}"));
     })
 }
 
@@ -480,7 +455,7 @@ fn register_looper(thread: &Thread, input: &WriteBuffer<'_>) {
             "no thread was asked for (BR_SPAWN_LOOPER); use BC_ENTER_LOOPER"
         }
     };
-    input.refuse(Command::RegisterLooper, fmt!("{why}"));
+    input.refuse(fmt!("{why}"));
 }
 
 /// Runs `BC_ENTER_LOOPER`. Takes the state lock.
@@ -490,9 +465,8 @@ fn enter_looper(thread: &Thread, input: &WriteBuffer<'_>) {
     drop(process);
     binder_debug!(Threads, "joins the pool");
     if !is_valid {
-        input.refuse(
-            Command::EnterLooper,
-            fmt!("the thread has joined the pool on request (BC_REGISTER_LOOPER); do one of both"),
-        );
+        input.refuse(fmt!(
+            "the thread has joined the pool on request (BC_REGISTER_LOOPER); do one of both"
+        ));
     }
 }
