@@ -7,14 +7,7 @@
 
 use crate::{kernel_ext::user::Plain, pure::node_counts::Strength};
 use core::mem::offset_of;
-use kernel::uapi::{
-    self,
-    binder_fd_object,
-    binder_transaction_data,
-    binder_transaction_data_secctx,
-    binder_transaction_data_sg,
-    flat_binder_object, //
-};
+use kernel::uapi::{self, binder_transaction_data};
 
 pub(crate) use kernel::uapi::{
     binder_buffer_object as PointerObject,
@@ -46,7 +39,7 @@ plain! {
 }
 
 macro_rules! with_unions {
-    ($($(#[$meta:meta])* $name:ident($of:ident);)*) => {
+    ($($(#[$meta:meta])* $name:ident($of:ty);)*) => {
         $(
             $(#[$meta])*
             ///
@@ -69,14 +62,14 @@ with_unions! {
     /// A call or a reply: the request of its sender, and what its receiver reads.
     TransactionData(binder_transaction_data);
     /// The request of a sender that includes how much room its pointers need (`BC_*_SG`).
-    TransactionDataSg(binder_transaction_data_sg);
+    TransactionDataSg(uapi::binder_transaction_data_sg);
     /// A call for a receiver that also reads where the sender's security context lies.
-    TransactionDataSecctx(binder_transaction_data_secctx);
+    TransactionDataSecctx(uapi::binder_transaction_data_secctx);
     /// An object in the data of a transaction that names a node: by its owner's name for it, or by
     /// a handle.
-    FlatObject(flat_binder_object);
+    FlatObject(uapi::flat_binder_object);
     /// A file descriptor in the data of a transaction.
-    FileObject(binder_fd_object);
+    FileObject(uapi::binder_fd_object);
 }
 
 /// The request of a sender for a call or a reply. Its fields about the sender (cookie, pid, euid)
@@ -138,7 +131,7 @@ impl TransactionData {
     /// this address.
     pub(crate) fn with_context(self, secctx: u64) -> TransactionDataSecctx {
         // INVARIANT: `self` is initialised as a whole by the type invariant.
-        TransactionDataSecctx(binder_transaction_data_secctx {
+        TransactionDataSecctx(uapi::binder_transaction_data_secctx {
             transaction_data: self.0,
             secctx,
         })
@@ -212,7 +205,7 @@ impl FlatObject {
 
 impl FileObject {
     /// The offset of the descriptor's number in the object.
-    pub(crate) const FD_AT: usize = offset_of!(binder_fd_object, __bindgen_anon_1);
+    pub(crate) const FD_AT: usize = offset_of!(uapi::binder_fd_object, __bindgen_anon_1);
 
     /// Returns the descriptor's number in the sender.
     pub(crate) fn fd(&self) -> u32 {
