@@ -29,7 +29,8 @@ use kernel::{
     fmt,
     prelude::*,
     seq_file::SeqFile,
-    seq_print, //
+    seq_print,
+    sync::Arc, //
 };
 
 /// A line, or a few that follow each other. It has nothing to drop, so it is copied under
@@ -181,13 +182,15 @@ impl Snapshot {
     pub(super) fn write(&self, line: &Line, out: &SeqFile) -> Result {
         match line {
             Line::Fixed(indent, text) => seq_print!(out, "{indent}{text}\n"),
-            Line::Process(number) => self.write_process(*number, out),
+            Line::Process(number) => {
+                if matches!(self.log, Log::Process(_)) {
+                    seq_print!(out, "binder proc state:\n");
+                }
+                write_names(&self.processes[*number], out);
+            }
             Line::Sums => stats::write_sums(&self.sums, out),
             Line::Stats(number) => stats::write_process(&self.processes[*number], out)?,
-            Line::Sent(number) => {
-                let (entry, device) = &self.sent[*number];
-                write_sent(entry, device, out);
-            }
+            Line::Sent(number) => write_sent(&self.sent[*number], out),
             // No thread is used by others but by references that need not be counted.
             Line::Thread {
                 id,
@@ -235,13 +238,6 @@ impl Snapshot {
             Line::Buffer(buffer) => write_buffer(buffer, out),
         }
         Ok(())
-    }
-
-    fn write_process(&self, number: usize, out: &SeqFile) {
-        if matches!(self.log, Log::Process(_)) {
-            seq_print!(out, "binder proc state:\n");
-        }
-        write_names(&self.processes[number], out);
     }
 
     fn write_outgoing(&self, call: CallKey, from: &Party, out: &SeqFile) {
@@ -363,7 +359,7 @@ fn write_transaction(line: &LineOfTransaction, prefix: &str, out: &SeqFile) {
 }
 
 /// Writes what was sent through a device.
-fn write_sent(entry: &Entry, device: &TransactionLog, out: &SeqFile) {
+fn write_sent((entry, device): &(Entry, Arc<TransactionLog>), out: &SeqFile) {
     let call_type = match entry.call_type {
         CallType::Call => "call ",
         CallType::Oneway => "async",
