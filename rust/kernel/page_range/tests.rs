@@ -18,10 +18,7 @@ use kernel::{
     new_spinlock,
     page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        Arc, SpinLock,
-    },
+    sync::{atomic::ordering, Arc, SpinLock},
     uaccess::{UserPtr, UserSlice},
 };
 
@@ -35,47 +32,45 @@ const MAP_ANONYMOUS: usize = 0x20;
 /// What is done with a range. Returns whether it succeeds.
 type Act = fn(&PageRange) -> bool;
 
-/// An owner that returns which pages are in use, and records which of them reclaim visits.
-#[pin_data]
+/// Which pages an owner returns to be in use, and which of them reclaim has visited.
+#[derive(Default)]
 struct Books {
     /// A bit for each page in use; the same for every 64th.
-    used: Atomic<u64>,
+    used: u64,
     /// How many more questions are answered as if the page had been used lately.
-    chances: Atomic<u32>,
+    chances: u32,
     /// The page that was visited last.
-    asked_for: Atomic<u64>,
+    asked_for: usize,
     /// How often a page was asked for.
-    asked: Atomic<u32>,
+    asked: u32,
     /// The round of the last question.
-    round: Atomic<u32>,
+    round: u32,
     /// What is done, once, at an event.
-    #[pin]
-    meanwhile: SpinLock<Option<(PageEvent, Arc<PageRange>, Act)>>,
+    meanwhile: Option<(PageEvent, Arc<PageRange>, Act)>,
     /// True if that was done, with success.
-    is_done: Atomic<bool>,
+    is_done: bool,
 }
 
-impl Owner for Books {
+impl Owner for SpinLock<Books> {
     fn ask(&self, bytes: Range<usize>, round: u32, act: &mut dyn FnMut(Use)) {
+        let mut books = self.lock();
         let page = bytes.start >> PAGE_SHIFT;
-        self.asked_for.store(page as u64, ordering::Relaxed);
-        self.asked.fetch_add(1, ordering::Relaxed);
-        self.round.store(round, ordering::Relaxed);
-        let chances = self.chances.load(ordering::Relaxed);
-        self.chances
-            .store(chances.saturating_sub(1), ordering::Relaxed);
-        let is_used = self.used.load(ordering::Relaxed) >> (page % 64) & 1 == 1;
+        (books.asked_for, books.round) = (page, round);
+        books.asked += 1;
+        let chances = books.chances;
+        books.chances = chances.saturating_sub(1);
         act(match chances {
-            _ if is_used => Use::Used,
+            _ if books.used >> (page % 64) & 1 == 1 => Use::Used,
             0 => Use::Idle,
             _ => Use::UsedLately,
         });
     }
 
     fn observe(&self, event: PageEvent, _index: usize) {
-        let meanwhile = self.meanwhile.lock().take_if(|(at, _, _)| *at == event);
+        let meanwhile = self.lock().meanwhile.take_if(|(at, _, _)| *at == event);
         if let Some((_, range, act)) = meanwhile {
-            self.is_done.store(act(&range), ordering::Relaxed);
+            let is_done = act(&range);
+            self.lock().is_done = is_done;
         }
     }
 }
@@ -85,7 +80,7 @@ struct Scene {
     /// Dropped first: that closes the mapping of the range.
     mapped: Mapped,
     range: Arc<PageRange>,
-    books: Arc<Books>,
+    books: Arc<SpinLock<Books>>,
     pool: Arc<PagePool>,
 }
 
@@ -95,16 +90,7 @@ impl Scene {
     fn make(pool: Arc<PagePool>, pages: usize) -> Result<Self, Failed> {
         // SAFETY: This is a thread of KUnit's, which drops the address space when it ends.
         to_result(unsafe { bindings::kunit_attach_mm() })?;
-        let books = pin_init!(Books {
-            used: Atomic::new(0),
-            chances: Atomic::new(0),
-            asked_for: Atomic::new(u64::MAX),
-            asked: Atomic::new(0),
-            round: Atomic::new(0),
-            meanwhile <- new_spinlock!(None),
-            is_done: Atomic::new(false),
-        });
-        let books = Arc::pin_init(books, GFP_KERNEL)?;
+        let books = Arc::pin_init(new_spinlock!(Books::default()), GFP_KERNEL)?;
         let task = kernel::current!();
         let mm = task.mm().ok_or(ESRCH)?;
         let range = PageRange::new(mm, pool.clone(), books.clone());
@@ -153,37 +139,30 @@ impl Scene {
         (present.unwrap_or(0), listed, frontier)
     }
 
-    /// Returns the address of offset 0.
-    fn address(&self) -> usize {
-        self.mapped.address
-    }
-
     /// Returns the control of a shrinker call: all nodes' pages that are charged to no cgroup.
     fn control(how_many: usize) -> bindings::shrink_control {
         bindings::shrink_control {
             gfp_mask: bindings::GFP_KERNEL,
-            nid: 0,
             nr_to_scan: how_many,
-            nr_scanned: 0,
-            memcg: null_mut(),
+            ..pin_init::zeroed()
         }
     }
 
     /// Lets reclaim visit `how_many` pages. Returns how many it visited, and how many it freed.
     fn reclaim(&self, how_many: usize) -> Option<(usize, usize)> {
-        self.reclaim_for(how_many, false)
+        reclaim(&self.pool, how_many, false)
     }
 
     /// The same for an allocation that cannot proceed without memory.
     fn reclaim_urgently(&self, how_many: usize) -> Option<(usize, usize)> {
-        self.reclaim_for(how_many, true)
+        reclaim(&self.pool, how_many, true)
     }
+}
 
-    fn reclaim_for(&self, how_many: usize, is_urgent: bool) -> Option<(usize, usize)> {
-        let mut control = Self::control(how_many);
-        let freed = self.pool.reclaim(&mut control, is_urgent)?;
-        Some((control.nr_scanned, freed))
-    }
+fn reclaim(pool: &PagePool, how_many: usize, is_urgent: bool) -> Option<(usize, usize)> {
+    let mut control = Scene::control(how_many);
+    let freed = pool.reclaim(&mut control, is_urgent)?;
+    Some((control.nr_scanned, freed))
 }
 
 /// A mapping in the test's address space. Unmapped when dropped.
@@ -207,10 +186,6 @@ impl Mapped {
     }
 
     /// Maps anonymous memory.
-    fn anonymous(pages: usize) -> Result<Self> {
-        Self::map(pages, READ | WRITE)
-    }
-
     fn map(pages: usize, rights: usize) -> Result<Self> {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS;
         let len = pages << PAGE_SHIFT;
@@ -269,8 +244,7 @@ fn use_page(range: &PageRange) -> bool {
 
 /// Reclaims as if nothing had begun. Page 1 is idle, but the space is open.
 fn reclaim_beside(range: &PageRange) -> bool {
-    let mut control = Scene::control(1);
-    range.pool.reclaim(&mut control, false) == Some(0) && range.has_page(1)
+    reclaim(&range.pool, 1, false) == Some((1, 0)) && range.has_page(1)
 }
 
 fn close(range: &PageRange) -> bool {
@@ -298,25 +272,25 @@ mod suite {
             ensure_eq!((populated, scene.state()), (result, state));
         }
         ensure_eq!(range.populate(0, usize::MAX), Err(EFAULT));
-        ensure_eq!(seen::<1>(scene.address() + 5 * PAGE_SIZE), Err(EFAULT));
+        ensure_eq!(seen::<1>(scene.mapped.address + 5 * PAGE_SIZE), Err(EFAULT));
 
         let edge = PAGE_SIZE - 3;
         range.write(edge, b"border")?;
-        ensure_eq!(seen(scene.address() + edge), Ok(*b"border"));
+        ensure_eq!(seen(scene.mapped.address + edge), Ok(*b"border"));
         range.zero(edge + 1, 4)?;
-        ensure_eq!(seen(scene.address() + edge), Ok(*b"b\0\0\0\0r"));
+        ensure_eq!(seen(scene.mapped.address + edge), Ok(*b"b\0\0\0\0r"));
         for beyond in [5 * PAGE_SIZE - 2, 8 * PAGE_SIZE - 2, usize::MAX] {
             ensure_eq!(range.write(beyond, b"end"), Err(EFAULT));
         }
 
         // Three pages, of which the second was never accessed.
-        let source = Mapped::anonymous(3)?;
+        let source = Mapped::map(3, READ | WRITE)?;
         put(source.address + PAGE_SIZE - 4, b"left")?;
         put(source.address + 2 * PAGE_SIZE, b"right")?;
         let from = UserPtr::from_addr(source.address + PAGE_SIZE - 4);
         ensure_eq!(range.copy_from_user(0, from, PAGE_SIZE + 9), Ok(()));
-        ensure_eq!(seen(scene.address()), Ok(*b"left\0\0\0\0"));
-        ensure_eq!(seen(scene.address() + PAGE_SIZE + 4), Ok(*b"right"));
+        ensure_eq!(seen(scene.mapped.address), Ok(*b"left\0\0\0\0"));
+        ensure_eq!(seen(scene.mapped.address + PAGE_SIZE + 4), Ok(*b"right"));
         source.unmap(PAGE_SIZE..2 * PAGE_SIZE)?;
         let kernel = UserPtr::from_addr(usize::MAX - PAGE_SIZE);
         for absent in [from, kernel] {
@@ -342,14 +316,14 @@ mod suite {
         }
         // If they are used again, each is asked for once, and is listed when that use ends. Pages
         // in use end a call, but as many as are asked for are looked at in any case.
-        scene.books.used.store(u64::MAX, ordering::Relaxed);
+        scene.books.lock().used = u64::MAX;
         ensure_eq!(scene.reclaim_urgently(1), Some((512, 0)));
         ensure_eq!((scene.state().1, range.has_unlisted()), (288, true));
         range.release(0..512);
         ensure_eq!(scene.reclaim_urgently(800), Some((800, 0)));
         ensure_eq!(scene.reclaim_urgently(4), None);
         ensure_eq!(range.write(0, b"x"), Ok(()));
-        scene.books.used.store(0, ordering::Relaxed);
+        scene.books.lock().used = 0;
         // Pages beyond the end are not released.
         for (pages, listed, unlisted) in [(1..3, 2, true), (0..801, 0, true), (0..800, 798, false)]
         {
@@ -374,16 +348,16 @@ mod suite {
             ensure_eq!(range.write(start, b"x"), Err(EFAULT));
             // Or when it has mapped the page.
             if index == 1 {
-                range.insert_page(&mm, scene.address() + PAGE_SIZE, &page)?;
+                range.insert_page(&mm, scene.mapped.address + PAGE_SIZE, &page)?;
             }
             ensure_eq!(range.populate(start, start + 1), Ok(()));
             range.write(start, b"seen")?;
-            ensure_eq!(seen(scene.address() + start), Ok(*b"seen"));
+            ensure_eq!(seen(scene.mapped.address + start), Ok(*b"seen"));
             // The later steps of that thread have no effect.
             ensure_eq!(range.map(&mm, index, &page), Ok(()));
             let late = range.place(index, Some(range.allocate(&mm, index)?))?;
             ensure!(matches!(late, Found::Present));
-            ensure_eq!(seen(scene.address() + start), Ok(*b"seen"));
+            ensure_eq!(seen(scene.mapped.address + start), Ok(*b"seen"));
         }
         range.release(0..2);
         ensure_eq!(scene.state(), (2, 2, 2));
@@ -398,7 +372,7 @@ mod suite {
             );
             if freed == 0 {
                 ensure!(use_page(range));
-                ensure_eq!(seen(scene.address()), Ok(*b"used"));
+                ensure_eq!(seen(scene.mapped.address), Ok(*b"used"));
             }
             ensure_eq!(scene.reclaim(1), Some((1, 1)));
         }
@@ -408,25 +382,25 @@ mod suite {
     #[test]
     fn pages_are_asked_for_in_turn_and_rounds_are_told_apart() -> Result<(), Failed> {
         let scene = Scene::mapped(3)?;
-        scene.books.chances.store(u32::MAX, ordering::Relaxed);
+        scene.books.lock().chances = u32::MAX;
         for page in [2, 0, 1] {
             let start = page * PAGE_SIZE;
             scene.range.populate(start, start + 1)?;
             scene.range.release(page..page + 1);
         }
-        let round = || scene.books.round.load(ordering::Relaxed);
+        let round = || scene.books.lock().round;
         let mut last = super::super::FIRST_ROUND;
         for _ in 0..2 {
             for page in [2, 0, 1] {
                 ensure_eq!(scene.reclaim(1), Some((1, 0)));
-                ensure_eq!(scene.books.asked_for.load(ordering::Relaxed), page);
+                ensure_eq!(scene.books.lock().asked_for, page);
                 ensure_eq!(round() == last, page != 2);
                 last = round();
             }
         }
         // Each is asked for once, however many are wanted.
         ensure_eq!(scene.reclaim(100), Some((3, 0)));
-        ensure_eq!(scene.books.asked.load(ordering::Relaxed), 9);
+        ensure_eq!(scene.books.lock().asked, 9);
         Ok(())
     }
 
@@ -438,7 +412,7 @@ mod suite {
             let _reads = scene.range.space.open();
             // Pages of other ranges go.
             ensure_eq!(scene.reclaim(5), Some((5, 3)));
-            ensure_eq!(scene.books.asked.load(ordering::Relaxed), 2);
+            ensure_eq!(scene.books.lock().asked, 2);
             ensure_eq!((scene.state(), other.state().0), ((2, 2, 2), 0));
             // Asking for them was not fruitless. If memory is needed, that is done in two rounds,
             // and again when others had the time to stop.
@@ -468,18 +442,18 @@ mod suite {
             (PageEvent::UnmapStart, close, 1, (0, 0, -1)),
         ] {
             let scene = Scene::filled(2)?;
-            *scene.books.meanwhile.lock() = Some((event, scene.range.clone(), act));
+            scene.books.lock().meanwhile = Some((event, scene.range.clone(), act));
             ensure_eq!(scene.reclaim(1), Some((1, freed)));
-            ensure!(scene.books.is_done.load(ordering::Relaxed));
+            ensure!(scene.books.lock().is_done);
             ensure_eq!(scene.state(), state);
             if freed == 0 {
                 // The process gets the page back, which is at the end of the list.
-                ensure_eq!(seen(scene.address()), Ok(*b"used"));
+                ensure_eq!(seen(scene.mapped.address), Ok(*b"used"));
                 ensure_eq!(scene.reclaim(1), Some((1, 1)));
                 ensure_eq!(scene.state(), (1, 1, 1));
                 ensure_eq!(scene.reclaim(1), Some((1, 1)));
             }
-            ensure_eq!(seen::<1>(scene.address()), Err(EFAULT));
+            ensure_eq!(seen::<1>(scene.mapped.address), Err(EFAULT));
         }
         Ok(())
     }
@@ -488,7 +462,7 @@ mod suite {
     fn lesson_s21_who_cannot_wait_is_given_what_was_used_lately() -> Result<(), Failed> {
         let scene = Scene::filled(3)?;
         let fruitless = || scene.pool.fruitless.load(ordering::Relaxed);
-        scene.books.chances.store(4, ordering::Relaxed);
+        scene.books.lock().chances = 4;
         ensure_eq!((scene.reclaim(1), fruitless()), (Some((1, 0)), 1));
         // All of them are freed in the second round.
         ensure_eq!((scene.reclaim_urgently(1), fruitless()), (Some((6, 3)), 0));
@@ -496,17 +470,17 @@ mod suite {
 
         // If as many are freed as were asked for, pages that were used lately are kept.
         scene.fill(3)?;
-        scene.books.chances.store(2, ordering::Relaxed);
+        scene.books.lock().chances = 2;
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 1)));
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
 
         // Pages that are used between all calls stay, and reclaim does not walk them again and
         // again.
         scene.fill(3)?;
-        scene.books.chances.store(u32::MAX, ordering::Relaxed);
+        scene.books.lock().chances = u32::MAX;
         ensure_eq!(scene.reclaim_urgently(1), Some((6, 0)));
         ensure_eq!(scene.reclaim_urgently(1), Some((1, 0)));
-        scene.books.chances.store(0, ordering::Relaxed);
+        scene.books.lock().chances = 0;
         ensure_eq!(scene.reclaim_urgently(1), Some((3, 3)));
         Ok(())
     }
@@ -519,13 +493,13 @@ mod suite {
         let range = &scene.range;
         let (mm, _) = range.missing(0, 1)?.ok_or(ENOENT)?;
         let page = place_unmapped(range, &mm, 0)?;
-        let theirs = Mapped::anonymous(1)?;
+        let theirs = Mapped::map(1, READ | WRITE)?;
         // Nothing is mapped in the first page of an address space.
         for (address, result) in [
             (0, Err(ESRCH)),
             (theirs.address, Err(ESRCH)),
-            (scene.address(), Ok(())),
-            (scene.address(), Ok(())),
+            (scene.mapped.address, Ok(())),
+            (scene.mapped.address, Ok(())),
         ] {
             ensure_eq!(range.insert_page(&mm, address, &page), result);
         }
@@ -548,7 +522,7 @@ mod suite {
             range.close();
             ensure_eq!(scene.state().1, 3);
             drop(reads);
-            ensure_eq!(seen(scene.address() + PAGE_SIZE - 1), Ok(kept));
+            ensure_eq!(seen(scene.mapped.address + PAGE_SIZE - 1), Ok(kept));
 
             // Closing it again has no effect.
             range.close();
