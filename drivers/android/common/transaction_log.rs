@@ -12,7 +12,7 @@ use crate::{
     common::{failure::Failure, netlink::Party},
     defs::{TransactionRequest, TF_ONE_WAY},
     kernel_ext::{
-        clocks::Cycles,
+        clocks,
         cpu_rings::{Record, Rings},
         spin_lock::{new_spin_lock, SpinLock}, //
     }, //
@@ -62,11 +62,12 @@ pub(crate) fn record(
     to: Party,
     node: u32,
 ) -> LogRecord {
-    let [now_low, now_high] = Cycles::now().halves();
-    // CAST: Only signs change. Of the sizes that the sender has named, 32 bits are shown.
+    let now = clocks::cycles();
+    // CAST: The time has two words. Else only signs change. Of the sizes that the sender has named,
+    // 32 bits are shown.
     [
-        now_low,
-        now_high,
+        now as u32,
+        (now >> 32) as u32,
         call_type as u32,
         from.pid as u32,
         from.tid as u32,
@@ -83,8 +84,8 @@ pub(crate) fn record(
 pub(crate) struct Entry {
     /// Its debug id.
     pub(crate) id: u32,
-    /// The time when it was logged; another time if the entry is not complete.
-    pub(crate) at: Cycles,
+    /// The [time](clocks::cycles) when it was logged; another time if the entry is not complete.
+    pub(crate) at: u64,
     pub(crate) call_type: CallType,
     pub(crate) from: Party,
     pub(crate) to: Party,
@@ -117,7 +118,7 @@ impl Entry {
         };
         Self {
             id: record.number,
-            at: Cycles::of_halves([at_low, at_high]),
+            at: u64::from(at_low) | u64::from(at_high) << 32,
             call_type: match call_type {
                 0 => CallType::Call,
                 1 => CallType::Oneway,

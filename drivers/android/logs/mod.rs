@@ -16,7 +16,7 @@ mod stats;
 
 use crate::{
     common::transaction_log::{self, Entry, TransactionLog},
-    kernel_ext::{clocks::Cycles, cpu_rings::RECORDS, sched},
+    kernel_ext::{clocks, cpu_rings::RECORDS, sched},
     lifecycle::processes::{opened, opened_by},
     names::ThreadName,
     node::Node,
@@ -244,7 +244,7 @@ impl Snapshot {
     /// `ENOMEM`.
     fn newest(&mut self) -> Result {
         // A moment to come, so that what is behind it most is the oldest.
-        let ahead = Cycles::now().later(LOGGED_MEANWHILE);
+        let ahead = clocks::cycles().wrapping_add(LOGGED_MEANWHILE);
         self.sent.reserve(RECORDS, FLAGS)?;
         let mut from = Some(0);
         while let Some((key, device)) = from.and_then(transaction_log::first_from) {
@@ -265,7 +265,7 @@ impl Snapshot {
     }
 
     /// Takes an entry, in place of the oldest one if there are enough.
-    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>, ahead: Cycles) {
+    fn offer(&mut self, entry: Entry, device: &Arc<TransactionLog>, ahead: u64) {
         let age = |entry: &Entry| age(entry, ahead);
         let mut known = self.sent.iter_mut();
         if let Some((same, _)) = known.find(|(other, _)| other.id == entry.id) {
@@ -291,9 +291,9 @@ impl Snapshot {
 const LOGGED_MEANWHILE: u64 = 1 << 40;
 
 /// Returns how old an entry is next to others. One that is not complete is being logged now.
-fn age(entry: &Entry, ahead: Cycles) -> u64 {
+fn age(entry: &Entry, ahead: u64) -> u64 {
     if entry.is_complete {
-        ahead.since(entry.at)
+        ahead.wrapping_sub(entry.at)
     } else {
         0
     }

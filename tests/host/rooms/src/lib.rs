@@ -16,10 +16,6 @@ mod pure;
 mod range_alloc;
 
 // From the floor below the driver, where `unsafe` is at home.
-#[allow(unsafe_code, improper_ctypes)] // No test reads the kernel's clock.
-#[path = "../../../../rust/kernel/clocks.rs"]
-#[rustfmt::skip]
-mod clocks;
 #[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/cpu_rings.rs"]
 #[rustfmt::skip]

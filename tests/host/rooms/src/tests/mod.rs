@@ -3,7 +3,6 @@
 
 mod call_stack;
 mod call_stack_frames;
-mod clocks;
 mod cpu_rings;
 mod freeze_state;
 mod handle_table;
