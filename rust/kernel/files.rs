@@ -6,9 +6,9 @@
 //! A system call may use a file without a reference of its own. So the permitted uses of a
 //! descriptor during a system call depend on how the task entered the kernel. Only the function of
 //! a module that the kernel calls has this information. Therefore the right to use descriptors is a
-//! value, made there, and passed to the code that uses them.
+//! value, made of the [`Operation`] of that function, and passed to the code that uses them.
 
-use super::once::write_once;
+use super::{callers::Operation, once::write_once};
 use core::{
     marker::PhantomData,
     ptr::{self, NonNull}, //
@@ -60,15 +60,10 @@ impl<T> Clone for Descriptors<'_, T> {
 
 impl<T> Copy for Descriptors<'_, T> {}
 
-impl<T: OpenedAs> Descriptors<'_, T> {
-    /// Returns the descriptors of the calling task.
-    ///
-    /// # Safety
-    ///
-    /// As long as the lifetime lasts, the task has to be in one of the operations of `T`, by which
-    /// it entered the kernel.
-    pub(crate) unsafe fn of_caller() -> Self {
-        // INVARIANT: Promised by the caller.
+impl<'a, T: OpenedAs> Descriptors<'a, T> {
+    /// Returns the descriptors of the task that is in this operation.
+    pub(crate) fn of(_operation: &'a Operation<'_, T>) -> Self {
+        // INVARIANT: By the invariants of `Operation`, it being one of a file with a `T`.
         Self(PhantomData)
     }
 

@@ -18,7 +18,7 @@ use crate::{
     ffi::register_reports,
     kernel_ext::{
         callers::Operation,
-        files::{Descriptors, OpenedAs},
+        files::OpenedAs,
         pid::{self, UserNamespace},
         sched::{self, Worker}, //
     },
@@ -388,14 +388,11 @@ unsafe extern "C" fn binder_ioctl(
             let process = Arc::<Process>::borrow((*file).private_data);
             (process, File::from_raw_file(file))
         };
-        // SAFETY: The kernel calls this function as one of the operations of `Process`, and neither
-        // outlives this call, which makes no other.
-        let (operation, descriptors) =
-            unsafe { (Operation::of_caller(process), Descriptors::of_caller()) };
         let mut opened = Opened {
-            operation,
+            // SAFETY: The kernel calls this function as one of the operations of `Process`, and the
+            // result does not outlive this call, which makes no other.
+            operation: unsafe { Operation::of_caller(process) },
             credential: file.cred(),
-            descriptors,
             may_wait: file.flags() & kernel::fs::file::flags::O_NONBLOCK == 0,
         };
         ioctls::run(&mut opened, command, argument).map(|()| 0)

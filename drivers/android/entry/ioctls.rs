@@ -52,7 +52,6 @@ pub(crate) struct Opened<'a> {
     /// The credential with which the file was opened. It is that of the process, and stays the same
     /// as long as the file is open.
     pub(crate) credential: &'a Credential,
-    pub(crate) descriptors: Descriptors<'a, Process>,
     /// True if the task may sleep until work arrives.
     pub(crate) may_wait: bool,
 }
@@ -209,7 +208,7 @@ fn write_read(opened: &Opened<'_>, argument: Argument) -> Result {
         let mut sender = Sender {
             thread,
             credential: opened.credential,
-            descriptors: opened.descriptors,
+            descriptors: Descriptors::of(&opened.operation),
             hint,
             at: 0,
             reads_then: io.read_size.saturating_sub(io.read_consumed)
