@@ -51,7 +51,7 @@ impl ProcessName {
         let name = pin_init!(Self {
             process: Severable::new(),
             pid,
-            after <- new_spin_lock!(After::new(), "ProcessName::after"),
+            after <- new_spin_lock!(After::default(), "ProcessName::after"),
             _rest_of_line: [0; 4],
         });
         Arc::pin_init(name, GFP_KERNEL)

@@ -184,7 +184,7 @@ impl Node {
         };
         let WakeFreezers(wakes_freezers) = owner.freeze.end_transaction();
         let wake = self.end_use_locked(owner);
-        after_change(locked, &wake, wakes_freezers);
+        self.after_change(locked, &wake, wakes_freezers);
     }
 
     /// Counts a handle for the node: as a new ref, as a strong one, or both.
@@ -317,7 +317,7 @@ impl Node {
         // Those that wait for an owner that has ended are dropped.
         if let Some(owner) = locked.of_owner() {
             let wake = self.begin_next_oneway(owner);
-            after_change(locked, &wake, false);
+            self.after_change(locked, &wake, false);
         }
     }
 
@@ -360,7 +360,7 @@ impl Node {
             return change(&mut self.state.in_lock(&mut locked).counts);
         };
         let wake = self.lower_locked(owner, fell, change);
-        after_change(locked, &wake, false);
+        self.after_change(locked, &wake, false);
     }
 
     /// The same with the owner's state lock held. Returns the wake for what follows.
@@ -450,15 +450,15 @@ impl Node {
             None => {}
         }
     }
-}
 
-/// Releases the lock of a node's owner and wakes what `wake` names, and the tasks that wait to
-/// freeze the owner if `wakes_freezers`.
-#[inline]
-fn after_change(locked: Locked<'_, Process, ProcessState>, wake: &Wake, wakes_freezers: bool) {
-    let needs_owner = wakes_freezers || matches!(wake, Wake::Pollers);
-    match needs_owner.then(|| locked.owner()).flatten() {
-        None => wake.after_without_pollers(locked),
-        Some(owner) => owner.unlock_and_wake(locked, wake, WakeHint::Anywhere, wakes_freezers),
+    /// Releases the lock of the owner and wakes what `wake` names, and the tasks that wait to
+    /// freeze the owner if `wakes_freezers`.
+    #[inline]
+    fn after_change(&self, locked: Locked<'_, ProcessState>, wake: &Wake, wakes_freezers: bool) {
+        let needs_owner = wakes_freezers || matches!(wake, Wake::Pollers);
+        match needs_owner.then(|| self.owner().get()).flatten() {
+            None => wake.after_without_pollers(locked),
+            Some(owner) => owner.unlock_and_wake(locked, wake, WakeHint::Anywhere, wakes_freezers),
+        }
     }
 }

@@ -30,14 +30,8 @@ use kernel::sync::{
 
 /// What the lock in the name of an owner guards: the right to access data of an owner that has
 /// ended.
+#[derive(Default)]
 pub(crate) struct After(#[allow(dead_code)] u8);
-
-impl After {
-    /// Returns the content of a new lock.
-    pub(crate) const fn new() -> Self {
-        Self(0)
-    }
-}
 
 /// A reference to an object, which is severed when the object ends.
 ///
@@ -137,36 +131,19 @@ impl<O> Drop for Severable<O> {
     }
 }
 
-/// The lock that guards data of an owner, held.
-pub(crate) struct Locked<'a, O, G>(Which<'a, O, G>);
-
-/// Which lock it is.
-///
-/// # Invariants
-///
-/// The pointer is that of the owner, which was not severed when the guard was taken.
-enum Which<'a, O, G> {
-    Owners(*const O, SpinLockGuard<'a, G>),
+/// The lock that guards data of an owner, held: that of the owner, or that of its name.
+pub(crate) enum Locked<'a, G> {
+    Owners(SpinLockGuard<'a, G>),
     Names(SpinLockGuard<'a, After>),
 }
 
-impl<O, G: Unpin> Locked<'_, O, G> {
+impl<G: Unpin> Locked<'_, G> {
     /// Returns what the lock of the owner guards, unless the owner has ended.
     #[inline]
     pub(crate) fn of_owner(&mut self) -> Option<&mut G> {
-        match &mut self.0 {
-            Which::Owners(_, guard) => Some(&mut **guard),
-            Which::Names(_) => None,
-        }
-    }
-
-    /// Returns a reference to the owner, unless it has ended.
-    pub(crate) fn owner(&self) -> Option<Arc<O>> {
-        match &self.0 {
-            // SAFETY: By the type invariants it was not severed when the lock was taken. It is not
-            // now, since that takes the lock, and until then it has a count.
-            Which::Owners(owner, _) => Some(unsafe { ArcBorrow::from_raw(*owner) }.into()),
-            Which::Names(_) => None,
+        match self {
+            Self::Owners(guard) => Some(&mut **guard),
+            Self::Names(_) => None,
         }
     }
 }
@@ -223,7 +200,7 @@ where
     ///
     /// Panics if the name has no object yet.
     #[inline]
-    pub(crate) fn lock(&self) -> Locked<'_, O, G> {
+    pub(crate) fn lock(&self) -> Locked<'_, G> {
         loop {
             let _reading = rcu::read_lock();
             let Some(owner) = self.owner().pointer() else {
@@ -233,18 +210,17 @@ where
             // exists, or while the owner is not severed, as that takes the lock.
             let guard = unsafe { &*owner }.field().lock();
             if ptr::eq(read_once(&self.owner().0), owner) {
-                // INVARIANT: It is not severed.
-                return Locked(Which::Owners(owner, guard));
+                return Locked::Owners(guard);
             }
         }
         self.lock_after()
     }
 
     #[cold]
-    fn lock_after(&self) -> Locked<'_, O, G> {
+    fn lock_after(&self) -> Locked<'_, G> {
         let after: &SpinLock<After> = self.name.field();
         assert!(self.has_ended(), "no owner yet");
-        Locked(Which::Names(after.lock()))
+        Locked::Names(after.lock())
     }
 
     /// Returns whether the owner is severed. If so, what others have done with the data under its
@@ -260,10 +236,10 @@ where
     /// Panics if it is the lock of another owner.
     #[inline]
     #[allow(clippy::mut_from_ref)] // It is the borrow of `locked` that makes it exclusive.
-    pub(crate) fn in_lock<'a>(&'a self, locked: &'a mut Locked<'_, O, G>) -> &'a mut T {
-        match &mut locked.0 {
-            Which::Owners(_, guard) => self.access_mut(guard),
-            Which::Names(guard) => self.access_after(guard),
+    pub(crate) fn in_lock<'a>(&'a self, locked: &'a mut Locked<'_, G>) -> &'a mut T {
+        match locked {
+            Locked::Owners(guard) => self.access_mut(guard),
+            Locked::Names(guard) => self.access_after(guard),
         }
     }
 

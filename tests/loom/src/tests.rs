@@ -102,7 +102,7 @@ type Data = OwnedBy<Cell, Name, Owner, State>;
 
 fn owned() -> (Arc<Name>, Arc<Data>) {
     let owner = Owner { lock: SpinLock::new(State { changes: Cell::new() }) };
-    let name = Name { owner: Severable::new(), after: SpinLock::new(After::new()) };
+    let name = Name { owner: Severable::new(), after: SpinLock::new(After::default()) };
     name.owner.set(Arc::new(owner, GFP_KERNEL).unwrap());
     let name = Arc::new(name, GFP_KERNEL).unwrap();
     (name.clone(), Arc::new(OwnedBy::new(name, Cell::new()), GFP_KERNEL).unwrap())
