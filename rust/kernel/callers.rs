@@ -19,13 +19,12 @@
 
 use super::{
     link::HasField,
-    pid::{current_number, TaskId}, //
-};
-use crate::kernel_ext::{
     once::{read_once, read_once_u64, write_once, write_once_u64},
+    pid::{current_number, TaskId},
     spin_lock::{new_spin_lock, SpinLock}, //
 };
 use core::{
+    array,
     cell::UnsafeCell,
     marker::PhantomData,
     ptr, //
@@ -58,16 +57,6 @@ struct CallerSlot<R> {
 
 /// The number of no task, in a free slot.
 const FREE: u64 = 0;
-
-impl<R> CallerSlot<R> {
-    /// Returns a free slot.
-    const fn free() -> Self {
-        Self {
-            task: Atomic::new(FREE),
-            record: UnsafeCell::new(None),
-        }
-    }
-}
 
 /// The slots of a file.
 type Slots<R> = [CallerSlot<R>; SLOTS];
@@ -135,8 +124,12 @@ impl<R> Records<R> {
 
     /// Puts the record of the calling task into a slot, if one is free where it may be. May sleep.
     pub(crate) fn claim(&self, record: Arc<R>) {
+        let free = |_| CallerSlot {
+            task: Atomic::new(FREE),
+            record: UnsafeCell::new(None),
+        };
         let mut spare = match read_once(&self.slots).is_null() {
-            true => KBox::new([const { CallerSlot::free() }; SLOTS], GFP_KERNEL).ok(),
+            true => KBox::new(array::from_fn(free), GFP_KERNEL).ok(),
             false => None,
         };
         let changing = self.changes.lock();
