@@ -92,13 +92,7 @@ impl<const SIZE: usize> UserBytes<SIZE> {
         }
     }
 
-    /// Returns how many bytes are left.
-    #[inline(always)]
-    pub(crate) fn left(&self) -> usize {
-        self.left
-    }
-
-    /// Returns those that are left.
+    /// Returns the bytes that are left.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: By the type invariant the bytes are within the array and initialised;

@@ -203,7 +203,7 @@ impl WriteBuffer<'_> {
     /// Reads from user space unless the piece has `size` bytes of the next command already. Fails
     /// with `EFAULT` when the write buffer ends before that, or is unreadable.
     fn require(&mut self, size: usize) -> Result {
-        if self.piece.left() >= size {
+        if self.piece.as_slice().len() >= size {
             return Ok(());
         }
         let remaining = usize::try_from(self.remaining).unwrap_or(usize::MAX);
