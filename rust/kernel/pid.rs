@@ -12,6 +12,21 @@
 //! A thread group is identified by a reference to its `struct pid`. That keeps its pid namespace,
 //! and through that a user namespace and what its user may have. So no object that others keep
 //! after the end of the group has such a reference.
+//!
+//! # Sleeping
+//!
+//! A wait queue costs a lock and a list operation at each end. A waker that can name the task to
+//! wake needs none:
+//!
+//! ```text
+//!   sleeper                               waker
+//!   lock; nothing to do                   lock; add work; see the announcement; unlock
+//!   announce; task state := sleeping      wake(task): runnable again, whatever it was doing
+//!   unlock; schedule; lock again
+//! ```
+//!
+//! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at
+//! once.
 
 use super::{
     once::write_once,

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading and changing how a task is scheduled; sleeping under a spinlock that the caller chooses;
-//! and work that a task leaves to the kernel's own threads.
-//!
-//! # Priorities
+//! Reading and changing how a task is scheduled; and work that a task leaves to the kernel's own
+//! threads.
 //!
 //! A policy, a nice value and a real-time priority are stored together in one word. So the check
 //! whether anything has to change takes a few instructions and no call into the scheduler:
@@ -18,23 +16,6 @@
 //!
 //! C reads the fields, because the C compiler has their offsets in any kernel that this is built
 //! for.
-//!
-//! # Sleeping
-//!
-//! A wait queue costs a lock and a list operation at each end. If the waker can already name the
-//! task to wake, no queue is needed. The sleeper announces its sleep while it holds the lock of the
-//! state that it waits for. A waker changes that state under the same lock, sees the announcement,
-//! and wakes the task after it has released the lock.
-//!
-//! ```text
-//!   sleeper                               waker
-//!   lock; nothing to do                   lock; add work; see the announcement; unlock
-//!   announce; task state := sleeping      wake(task): runnable again, whatever it was doing
-//!   unlock; schedule; lock again
-//! ```
-//!
-//! A wake-up between `unlock` and `schedule` makes the task runnable and `schedule` returns at
-//! once.
 
 use crate::kernel_ext::once::{read_once, write_once};
 use core::ptr;
