@@ -202,6 +202,7 @@ impl TaskId {
 /// # Invariants
 ///
 /// `self.0` is a valid `struct pid`, to which this owns a reference.
+#[derive(PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct GroupPid(NonNull<c_void>);
 
@@ -220,11 +221,6 @@ impl GroupPid {
     /// Returns whether the calling thread belongs to the group.
     pub(crate) fn is_current(&self) -> bool {
         kernel_ext_pid_is_current_group(self)
-    }
-
-    /// Returns whether `other` is the same group.
-    pub(crate) fn is_that_of(&self, other: &Self) -> bool {
-        self.0 == other.0
     }
 
     /// Succeeds if the calling thread may signal the group. It may if it belongs to the group, has

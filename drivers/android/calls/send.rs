@@ -149,7 +149,7 @@ fn find_target(
     let owner = node.owner().get();
     let owner = owner.filter(|owner| !read_once(&owner.has_ended));
     let owner = owner.ok_or_else(|| (0, Failure::new(Reason::OwnerEnded, EINVAL)))?;
-    if handle == 0 && owner.group.is_that_of(&caller.group) {
+    if handle == 0 && owner.group == caller.group {
         return Err((0, Failure::new(Reason::OwnManager, EINVAL)));
     }
     security::binder_transaction(sender.credential, &owner.credential)
