@@ -514,14 +514,6 @@ impl Process {
         }
     }
 
-    /// Ends a transaction that was outstanding for the process, and wakes the tasks that freeze it
-    /// if necessary. To be called with no lock held.
-    pub(crate) fn end_transaction(&self) {
-        let mut state = self.state.lock();
-        let wake = state.freeze.end_transaction();
-        self.unlock_and_wake_freezers(state, wake);
-    }
-
     /// Registers the calling task, which is `thread`, as a poller of the device. Returns whether a
     /// read would return something.
     pub(crate) fn poll(&self, thread: &Thread, file: &File, table: PollTable<'_>) -> bool {

@@ -351,7 +351,9 @@ impl Transaction {
                 if let Some(process) = caller.and_then(|caller| caller.process().process.get()) {
                     process.give_back_buffer(buffer);
                     if is_queued {
-                        process.end_transaction();
+                        let mut state = process.state.lock();
+                        let wake = state.freeze.end_transaction();
+                        process.unlock_and_wake_freezers(state, wake);
                     }
                 }
             }
