@@ -80,7 +80,7 @@ fn install_device(
 /// Numbers in the calling task's file descriptor table for all files of a buffer; released when
 /// dropped.
 pub(crate) struct ReservedNumbers {
-    numbers: OneOrMany<FileDescriptorReservation>,
+    numbers: OneOrMany<FileDescriptorReservation, 8>,
     /// The devices among the files, in order.
     devices: OneOrMany<ARef<File>>,
     /// The descriptors that are to be closed with the buffer, if any.
