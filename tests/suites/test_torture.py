@@ -113,6 +113,13 @@ def test_inversion(tally):
 
 
 @stage(torture=True)
+def test_orders(tally, monkeypatch):
+    """The tests under loom, without a limit of preemptions."""
+    monkeypatch.setenv("LOOM_MAX_PREEMPTIONS", "100")
+    host_tests.of_crates(tally, "tests/loom", "--nocapture")
+
+
+@stage(torture=True)
 def test_model(tally):
     host_tests.of_crates(tally, "tests/model", "--ignored", "--nocapture")
 

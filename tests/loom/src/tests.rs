@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Each test runs in all orders that loom finds with up to [`PREEMPTIONS`]; `LOOM_MAX_PREEMPTIONS=9`
-//! is without a limit here, and takes minutes. A [`Cell`] fails it when two threads access it with
+//! Each test runs in all orders that loom finds with up to [`PREEMPTIONS`], or as many as the
+//! variable `LOOM_MAX_PREEMPTIONS` permits. A [`Cell`] fails it when two threads access it with
 //! nothing in between that orders them.
 
 use crate::closable::Closable;
@@ -18,9 +18,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const PREEMPTIONS: usize = 4;
 
 fn in_all_orders(test: impl Fn() + Send + Sync + 'static) {
+    let runs = std::sync::Arc::new(AtomicU32::new(0));
+    let counted = runs.clone();
     let mut model = loom::model::Builder::new();
     model.preemption_bound.get_or_insert(PREEMPTIONS);
-    model.check(test);
+    model.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        test();
+    });
+    let test = std::thread::current();
+    println!("{}: {runs:?} states", test.name().unwrap_or_default());
 }
 
 /// A number or a truth that other threads may access from now on.
