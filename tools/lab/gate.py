@@ -100,7 +100,14 @@ def weighed(driver, again=False, later=False):
         return json.loads(OF_C.read_text())
     script = ("sleep 1\n" if later else "") + _SCRIPT + (_SCRIPT_OF_TRACED if driver in bench.HELD else "")
     boot = bench.Boot(f"counting and weighing on {driver}", driver, script, ("locked.c",))
-    return bench.counted("weighed", boot, _made, again)
+    return bench.counted("weighed-later" if later else "weighed", boot, _made, again)
+
+
+def dearer(driver, again=False):
+    """The same with the higher counts of two boots. In some boots most windows of null calls take up to 4 % fewer instructions and 1.4 locked
+    operations less than in others with the same driver."""
+    first, then = weighed(driver, again), weighed(driver, again, later=True)
+    return first | {"counts": {name: max(counts, then["counts"][name]) for name, counts in first["counts"].items()}}
 
 
 def _made(files):
@@ -207,7 +214,7 @@ def _tell(tally, title, rows, failures):
 
 def record():
     """Measure, and record the figures."""
-    ours, base = weighed("rust"), weighed("c")
+    ours, base = dearer("rust"), weighed("c")
     LIMITS.write_text(written(LIMITS.read_text(), figures(ours, base) | {"lines": moves.held()}))
     OF_C.write_text(json.dumps({"about": bench.about(bench.COUNTED)} | base, indent=1) + "\n")
     say.note(f"recorded in {LIMITS.relative_to(ROOT)} and {OF_C.relative_to(ROOT)}: commit them with the reason")
