@@ -50,12 +50,12 @@ def test_configuration(tally, name, cpus):
 # Two pairs of processes, each on its CPU.
 _PAIRS = ("throughput", "--pairs", "2", "--sizes", "0", "--seconds", "20")
 # Threads that go to sleep count in one place without a lock.
-_RACE = {"edits": [["rust/kernel/sched.rs", "    drop(guard);\n    // SAFETY: The spinlock is released", """    drop(guard);
-    #[no_mangle]
-    static mut SLEEPS: u64 = 0;
-    // SAFETY: None.
-    unsafe { SLEEPS += 1 };
-    // SAFETY: The spinlock is released"""]]}
+_RACE = {"edits": [["rust/kernel/pid.rs", "        drop(guard);\n        // SAFETY: The spinlock is released", """        drop(guard);
+        #[no_mangle]
+        static mut SLEEPS: u64 = 0;
+        // SAFETY: None.
+        unsafe { SLEEPS += 1 };
+        // SAFETY: The spinlock is released"""]]}
 
 
 @stage(torture=True)
