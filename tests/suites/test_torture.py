@@ -4,7 +4,6 @@
 import dataclasses
 import os
 import re
-import tomllib
 
 import oracle
 import pytest
@@ -49,19 +48,13 @@ def test_configuration(tally, name, cpus):
 
 # Two pairs of processes, each on its CPU.
 _PAIRS = ("throughput", "--pairs", "2", "--sizes", "0", "--seconds", "20")
-# Threads that go to sleep count in one place without a lock.
-_RACE = {"edits": [["rust/kernel/pid.rs", "        drop(guard);\n        // SAFETY: The spinlock is released", """        drop(guard);
-        #[no_mangle]
-        static mut SLEEPS: u64 = 0;
-        // SAFETY: None.
-        unsafe { SLEEPS += 1 };
-        // SAFETY: The spinlock is released"""]]}
 
 
 @stage(torture=True)
 def test_kcsan_notices_a_race(tally):
     """The driver with a race that each call runs."""
-    made, _ = mutant_module.build(kernel.build(KCSAN), mutant_module.Copy("kcsan", apart=_RACE))
+    fault, = mutants.read("kcsan")
+    made, _ = mutant_module.build(kernel.build(KCSAN), mutant_module.Copy("kcsan", apart=fault))
     with say.Step("a race in the driver") as step:
         result = guest.run(kernel.build(KCSAN), unpaused(_PAIRS, made), step.hear)
     say.lines(*result.problems)
@@ -92,7 +85,7 @@ def test_syzkaller(tally, driver):
 @stage(torture=True)
 def test_syzkaller_notices_a_fault(tally):
     """The driver with CVE-2019-2215, an access to freed memory, which the manager has to find by itself."""
-    fault = next(fault for fault in tomllib.loads(mutants.TABLE.read_text())["apart"] if fault["lesson"] == "C01")
+    fault = next(fault for fault in mutants.read("apart") if fault["lesson"] == "C01")
     module, _ = mutant_module.build(kernel.build(syzkaller.GUEST), mutant_module.Copy("syzkaller", apart=fault))
     complaints = syzkaller.run(tally, "rust", option("SECONDS", 10800), os.environ.get("TORTURE_SYZKALLER"), module)
     say.lines(*complaints)

@@ -94,9 +94,9 @@ class _Complained(Exception):
 
 def run(tally, seed, count, into_docs):
     """Try a sample of the faults made by the machine, and those made by hand. `into_docs`: write reports/mutants.tsv."""
-    faults = _table()
-    ends = _switched([fault for fault in faults if not _is_apart(fault)])
-    ends |= {fault["name"]: _apart(fault) for fault in faults if _is_apart(fault)}
+    switched, apart = read("switched"), read("apart")
+    faults = switched + apart
+    ends = _switched(switched) | {fault["name"]: _apart(fault) for fault in apart}
     alive = [_title(fault) for fault in faults if not ends[fault["name"]].killed]
     tally.nothing_wrong(f"mutants made by hand, {len(faults)}", alive)
     sample = _Sample(seed, count)
@@ -113,18 +113,17 @@ def run(tally, seed, count, into_docs):
 def misplaced():
     """Faults made by hand that do not fit the sources: an edited text has to stand there once, and the test has to exist."""
     tests = (ROOT / "tests/oracle/contract.tsv").read_text() + KUNIT + FRAMES
+    faults = read("switched", "apart", "kcsan")
     return [f"{_title(fault)}: {file} has {count} times {old[:60]!r}"
-            for fault in _table() for file, old, _ in fault["edits"]
+            for fault in faults for file, old, _ in fault["edits"]
             if (count := (ROOT / file).read_text().count(old)) != 1] + [
-                f"{_title(fault)}: there is no test {fault['test']}" for fault in _table() if fault.get("test", KUNIT) not in tests]
+                f"{_title(fault)}: there is no test {fault['test']}" for fault in faults if fault.get("test", KUNIT) not in tests]
 
 
-def _table():
-    return [fault for name, faults in tomllib.loads(TABLE.read_text()).items() if name != "equal" for fault in faults]
-
-
-def _is_apart(fault):
-    return fault in tomllib.loads(TABLE.read_text())["apart"]
+def read(*tables):
+    """The rows of these tables of tests/mutants.toml."""
+    content = tomllib.loads(TABLE.read_text())
+    return [fault for name in tables for fault in content[name]]
 
 
 def _title(fault):
@@ -150,7 +149,7 @@ class _Record:
 def _content():
     """A hash of the driver, its tests, and the program that makes faults."""
     files = (path for folder in ("drivers", "rust", "tests/contract", "tools/mutants") for path in (ROOT / folder).rglob("*") if path.is_file())
-    return cache.key(cache.content(*sorted(files)), _table())[:12]
+    return cache.key(cache.content(*sorted(files)), read("switched", "apart"))[:12]
 
 
 def _switched(faults):
@@ -199,12 +198,12 @@ class _Sample:
     to the driver."""
 
     def __init__(self, seed, count):
-        self._copy = Copy("all", only=None, switched=[fault for fault in _table() if not _is_apart(fault) and "host" not in fault])
+        self._copy = Copy("all", only=None, switched=[fault for fault in read("switched") if "host" not in fault])
         self._host = mutant_module.build_host(Copy("all-host", only=None))
         self._runs = Runs(self._copy)
         keys = [key for key, site in self._runs.sites.items() if site["operator"] != BY_HAND]
         self.drawn = sorted(keys, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())[:count]
-        equal = {fault["key"] for fault in tomllib.loads(TABLE.read_text()).get("equal", ())}
+        equal = {fault["key"] for fault in read("equal")}
         if unknown := equal - set(keys):
             raise say.LabError(f"{TABLE.name}: no fault has the key {' or '.join(sorted(unknown))}")
         self.equal = [key for key in self.drawn if key in equal]
