@@ -103,10 +103,10 @@ def weighed(driver, again=False, later=False):
     return bench.counted("weighed-later" if later else "weighed", boot, _made, again)
 
 
-def dearer(driver, again=False):
-    """The same with the higher counts of two boots. In some boots most windows of null calls take up to 4 % fewer instructions and 1.4 locked
-    operations less than in others with the same driver."""
-    first, then = weighed(driver, again), weighed(driver, again, later=True)
+def weighed_twice(again=False):
+    """The counts of our driver, the higher of two boots. In some boots most windows of null calls take up to 4 % fewer instructions and 1.4
+    locked operations less than in others with the same driver."""
+    first, then = weighed("rust", again), weighed("rust", again, later=True)
     return first | {"counts": {name: max(counts, then["counts"][name]) for name, counts in first["counts"].items()}}
 
 
@@ -214,7 +214,7 @@ def _tell(tally, title, rows, failures):
 
 def record():
     """Measure, and record the figures."""
-    ours, base = dearer("rust"), weighed("c")
+    ours, base = weighed_twice(), weighed("c")
     LIMITS.write_text(written(LIMITS.read_text(), figures(ours, base) | {"lines": moves.held()}))
     OF_C.write_text(json.dumps({"about": bench.about(bench.COUNTED)} | base, indent=1) + "\n")
     say.note(f"recorded in {LIMITS.relative_to(ROOT)} and {OF_C.relative_to(ROOT)}: commit them with the reason")
