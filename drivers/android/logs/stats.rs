@@ -67,8 +67,8 @@ impl Sums {
         loop {
             pause()?;
             let state = process.state.lock();
-            sums.spare_transactions = state.spare_transaction.is_some().into();
             let Some(thread) = state.thread_from(next) else {
+                sums.spare_transactions = state.spare_transaction.is_some().into();
                 break;
             };
             let own = thread.state.access(&state);
