@@ -241,6 +241,7 @@ pub(crate) struct StackChunk<T> {
 ///
 /// The caller passes the memory by which the stack grows and receives the memory that becomes free,
 /// so pushing and popping neither allocate nor free.
+/// A [`KVVec`] would move all items when it grows, under the lock of the process.
 ///
 /// # Invariants
 ///
