@@ -156,7 +156,7 @@ def _switched(faults):
     """The ends of faults made by hand that stand behind the switch, by their names."""
     on_host = [fault for fault in faults if "host" in fault]
     host = mutant_module.build_host(Copy("by-hand-host", switched=on_host))
-    orders = _ORDERS.with_name("tests.rs").read_text()
+    orders = "".join(path.read_text() for path in _ORDERS.with_name("tests").iterdir())
     ends = {fault["name"]: _on_host(host, fault["name"], {"orders" if f"fn {fault['host']}" in orders else "rooms": fault["host"]})
             for fault in on_host}
     in_guests = [fault for fault in faults if fault not in on_host]

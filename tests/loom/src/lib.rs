@@ -19,7 +19,6 @@ mod link;
 #[rustfmt::skip]
 mod owned_by;
 
-#[path = "../../host/rooms/src/kernel_ext.rs"]
 mod kernel_ext;
 
 #[cfg(test)]

@@ -13,29 +13,6 @@ pub mod rbtree;
 pub mod sync;
 pub mod testing;
 
-/// Two CPUs, of which the second one runs everything.
-pub mod cpu {
-    /// The number of a CPU.
-    pub struct CpuId(u32);
-
-    impl CpuId {
-        /// The CPU that runs this.
-        pub fn current() -> Self {
-            Self(1)
-        }
-
-        /// Its number.
-        pub fn as_u32(&self) -> u32 {
-            self.0
-        }
-    }
-
-    /// The number of CPU numbers.
-    pub fn nr_cpu_ids() -> u32 {
-        2
-    }
-}
-
 /// The names that the kernel's prelude gives to everyone.
 pub mod prelude {
     pub use crate::alloc::{flags::*, KBox, KVVec, KVec};

@@ -3,9 +3,12 @@
 
 use crate::alloc::{AllocError, Flags};
 use crate::testing::{Allocation, Origin};
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
+
+mod references;
+
+pub use references::{ArcBorrow, UniqueArc};
 
 /// Memory with a count of references.
 pub struct Arc<T>(ManuallyDrop<std::sync::Arc<T>>);
@@ -72,123 +75,6 @@ impl<T> Drop for Arc<T> {
     }
 }
 
-/// Memory with a count of references, of which this is the only one.
-pub struct UniqueArc<T>(Arc<T>);
-
-impl<T> UniqueArc<T> {
-    /// Puts a value there.
-    pub fn new(value: T, flags: Flags) -> Result<Self, AllocError> {
-        Arc::new(value, flags).map(Self)
-    }
-}
-
-impl<T> From<UniqueArc<T>> for Arc<T> {
-    fn from(unique: UniqueArc<T>) -> Self {
-        unique.0
-    }
-}
-
-/// A lock, with its data.
-pub struct SpinLock<T>(std::sync::Mutex<T>);
-
-impl<T> SpinLock<T> {
-    /// Makes one that nobody holds.
-    pub const fn new(guarded: T) -> Self {
-        Self(std::sync::Mutex::new(guarded))
-    }
-
-    /// Takes it.
-    pub fn lock(&self) -> lock::Guard<'_, T, lock::spinlock::SpinLockBackend> {
-        // Tests make threads panic that hold it.
-        let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        lock::Guard(guard, PhantomData)
-    }
-}
-
-/// Reading without locks.
-pub mod rcu {
-    use std::sync::{RwLock, RwLockReadGuard};
-
-    static READERS: RwLock<()> = RwLock::new(());
-
-    /// Keeps a grace period from ending.
-    pub struct Guard(#[allow(dead_code)] RwLockReadGuard<'static, ()>);
-
-    /// Begins to read.
-    pub fn read_lock() -> Guard {
-        // Tests make threads panic that read.
-        Guard(READERS.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
-    }
-
-    /// Drops a reference after waiting for those that read now.
-    pub fn drop_later<T>(object: super::Arc<T>) {
-        drop(READERS.write().unwrap_or_else(|poisoned| poisoned.into_inner()));
-        drop(object);
-    }
-}
-
-/// The guards of locks.
-pub mod lock {
-    use std::{
-        marker::PhantomData,
-        ops::{Deref, DerefMut},
-        sync::MutexGuard,
-    };
-
-    /// Holds it until it is dropped.
-    pub struct Guard<'a, T, B>(pub(super) MutexGuard<'a, T>, pub(super) PhantomData<B>);
-
-    impl<T, B> Deref for Guard<'_, T, B> {
-        type Target = T;
-
-        fn deref(&self) -> &T {
-            &self.0
-        }
-    }
-
-    impl<T, B> DerefMut for Guard<'_, T, B> {
-        fn deref_mut(&mut self) -> &mut T {
-            &mut self.0
-        }
-    }
-
-    /// Locks that spin.
-    pub mod spinlock {
-        /// Their kind.
-        pub struct SpinLockBackend;
-    }
-}
-
-/// A reference that somebody else has.
-pub struct ArcBorrow<'a, T>(ManuallyDrop<Arc<T>>, PhantomData<&'a T>);
-
-impl<T> ArcBorrow<'_, T> {
-    /// Borrows what [`Arc::into_raw`] gave up.
-    ///
-    /// # Safety
-    ///
-    /// The pointer comes from `into_raw`, and no `Arc` takes it back while this one lives.
-    #[allow(unsafe_code)]
-    pub unsafe fn from_raw(raw: *const T) -> Self {
-        // SAFETY: As the caller promises; this one is never dropped.
-        Self(ManuallyDrop::new(unsafe { Arc::from_raw(raw) }), PhantomData)
-    }
-}
-
-impl<T> Deref for ArcBorrow<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> From<ArcBorrow<'_, T>> for Arc<T> {
-    fn from(borrowed: ArcBorrow<'_, T>) -> Self {
-        (*borrowed.0).clone()
-    }
-}
-
 /// Numbers that threads share; `tests/loom` has some whose order matters.
 pub mod atomic {
     use std::sync::Mutex;
@@ -250,16 +136,4 @@ pub mod atomic {
             std::mem::replace(&mut *number, sum)
         }
     }
-}
-
-/// Barriers that keep accesses in order, which they are in here.
-pub mod barrier {
-    /// Orders reads.
-    pub struct Read;
-
-    /// Orders writes.
-    pub struct Write;
-
-    /// Keeps accesses before it before those after it.
-    pub fn smp_mb<T>(_: T) {}
 }

@@ -17,19 +17,30 @@ mod range_alloc;
 
 // From the floor below the driver, where `unsafe` is at home.
 #[allow(unsafe_code)]
-#[path = "../../../../rust/kernel/cpu_rings.rs"]
-#[rustfmt::skip]
-mod cpu_rings;
-#[allow(unsafe_code)]
 #[path = "../../../../rust/kernel/link.rs"]
 #[rustfmt::skip]
 mod link;
-#[allow(unsafe_code)]
-#[path = "../../../../rust/kernel/owned_by.rs"]
-#[rustfmt::skip]
-mod owned_by;
 
-mod kernel_ext;
+/// The name by which macros and others find things of that floor.
+mod kernel_ext {
+    pub(crate) use super::link;
+
+    pub(crate) mod once {
+        use kernel::sync::atomic::{Atomic, Relaxed, Release};
+
+        pub(crate) fn read_once_u64(atomic: &Atomic<u64>) -> u64 {
+            atomic.load(Relaxed)
+        }
+
+        pub(crate) fn write_once_u64(atomic: &Atomic<u64>, value: u64) {
+            atomic.store(value, Relaxed);
+        }
+
+        pub(crate) fn store_release_u64(atomic: &Atomic<u64>, value: u64) {
+            atomic.store(value, Release);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,11 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
+#[path = "../../../host/kernel-shim/src/sync/references.rs"]
+mod references;
+
+pub use references::{ArcBorrow, UniqueArc};
+
 /// Memory with a count of references. It is never freed, so that the use of a lock in it after its
 /// end is noticed.
 pub struct Arc<T>(*const Counted<T>);
@@ -78,43 +83,6 @@ impl<T> Drop for Arc<T> {
             // SAFETY: Nobody has a reference.
             unsafe { ManuallyDrop::drop(&mut (*self.0.cast_mut()).value) };
         }
-    }
-}
-
-/// Memory with a count of references, of which this is the only one.
-pub struct UniqueArc<T>(Arc<T>);
-
-impl<T> From<UniqueArc<T>> for Arc<T> {
-    fn from(unique: UniqueArc<T>) -> Self {
-        unique.0
-    }
-}
-
-/// A reference that somebody else has.
-pub struct ArcBorrow<'a, T>(ManuallyDrop<Arc<T>>, PhantomData<&'a T>);
-
-impl<T> ArcBorrow<'_, T> {
-    /// Borrows what [`Arc::into_raw`] gave up.
-    ///
-    /// # Safety
-    ///
-    /// The pointer comes from `into_raw`, and no `Arc` takes it back while this one lives.
-    pub unsafe fn from_raw(raw: *const T) -> Self {
-        Self(ManuallyDrop::new(Arc(raw.cast())), PhantomData)
-    }
-}
-
-impl<T> Deref for ArcBorrow<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> From<ArcBorrow<'_, T>> for Arc<T> {
-    fn from(borrowed: ArcBorrow<'_, T>) -> Self {
-        (*borrowed.0).clone()
     }
 }
 

@@ -3,7 +3,6 @@
 
 mod call_stack;
 mod call_stack_frames;
-mod cpu_rings;
 mod freeze_state;
 mod handle_table;
 mod linked_queue;
@@ -14,7 +13,6 @@ mod looper;
 mod node_counts;
 mod notification_state;
 mod numbers;
-mod owned_by;
 mod pointer_area;
 mod priority_rules;
 mod range_lessons;

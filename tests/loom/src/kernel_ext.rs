@@ -4,7 +4,7 @@
 pub(crate) use super::link;
 pub(crate) use kernel::sync::rcu;
 
-/// Locks of the host.
+/// Locks of loom.
 pub(crate) mod spin_lock {
     use kernel::sync::lock::{spinlock::SpinLockBackend, Guard};
     pub(crate) use kernel::sync::SpinLock;
