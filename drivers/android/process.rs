@@ -118,6 +118,8 @@ pub(crate) struct Process {
     pub(crate) has_ended: Atomic<bool>,
     /// True if a descriptor was closed, so that threads may have been made to return to user space.
     pub(crate) was_flushed: Atomic<bool>,
+    /// True if a descriptor was closed, and threads have not been made to return for that yet.
+    pub(crate) must_flush: Atomic<bool>,
     /// The number of `group` in the initial pid namespace.
     pub(crate) pid: Pid,
     _counted: Counted,
@@ -439,6 +441,7 @@ impl Process {
                 waiters <- PollQueue::new(c"Process::waiters", kernel::static_lock_class!()),
                 has_ended: Atomic::new(false),
                 was_flushed: Atomic::new(false),
+                must_flush: Atomic::new(false),
                 _counted: Counted::new(Kind::Process),
             }),
             GFP_KERNEL,

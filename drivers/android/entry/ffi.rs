@@ -222,7 +222,8 @@ unsafe extern "C" fn binder_open(inode: *mut bindings::inode, file: *mut binding
     })
 }
 
-/// The `flush` operation: a descriptor of the file is closed.
+/// The `flush` operation: a descriptor of the file is closed, maybe by a process to which it was
+/// sent (contract REL-1).
 ///
 /// # Safety
 ///
@@ -233,7 +234,10 @@ unsafe extern "C" fn binder_flush(
 ) -> c_int {
     // SAFETY: The file is open, so its private data is its process, see `DeviceOperations`.
     let process = unsafe { Arc::<Process>::borrow((*file).private_data) };
-    threads::flush(&process);
+    if threads::flush(&process) {
+        // SAFETY: The file keeps the module loaded, and so the devices with their worker exist.
+        unsafe { sched::run_later(process.into(), threads::flush_all) };
+    }
     0
 }
 

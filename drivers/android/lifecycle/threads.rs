@@ -39,10 +39,14 @@ use kernel::{
     prelude::*,
     rbtree::{RBTreeNode, RBTreeNodeReservation},
     sync::{
+        atomic::Full,
         Arc,
         ArcBorrow, //
     }, //
 };
+
+/// The most threads that the task which closes a descriptor makes return: more than pools have.
+const FEW: usize = 32;
 
 /// Returns the record of the calling task, and makes one if it has none. No lock may be held.
 ///
@@ -119,15 +123,30 @@ fn end_exited_thread(process: &Process) -> bool {
     }
 }
 
-/// Makes all threads of a process return to user space, because a descriptor of the device is
-/// closed. No lock may be held.
-pub(crate) fn flush(process: &Process) {
+/// Makes threads of a process return to user space, because a descriptor of the device is closed.
+/// Returns whether a worker has to call [`flush_all`], as there may be more than [`FEW`]. The
+/// calling task may be of any process, and user space chooses the number of threads. No lock may be
+/// held.
+pub(crate) fn flush(process: &Process) -> bool {
     write_once(&process.was_flushed, true);
+    // ORDERING: Pairs with `flush_all`: either that sees what precedes this, or it has begun, and
+    // another one is needed.
+    make_return(process, FEW) && !process.must_flush.xchg(true, Full)
+}
+
+/// Makes all threads of a process return to user space. No lock may be held.
+pub(crate) fn flush_all(process: &Arc<Process>) {
+    process.must_flush.xchg(false, Full);
+    make_return(process, usize::MAX);
+}
+
+/// Makes up to so many threads return to user space. Returns whether there may be more.
+fn make_return(process: &Process, most: usize) -> bool {
     let mut next = Pid::MIN;
-    loop {
+    for _ in 0..most {
         let mut state = process.state.lock();
         let Some(thread) = state.thread_from(next) else {
-            return;
+            return false;
         };
         write_once(&thread.must_return, true);
         let was_asleep = state.set_wait_state(&thread, WaitState::Awake);
@@ -136,7 +155,10 @@ pub(crate) fn flush(process: &Process) {
             false => drop(state),
         }
         next = thread.id + 1;
+        // The number of records of threads is limited only by memory.
+        sched::cond_resched();
     }
+    true
 }
 
 /// Ends a thread, on `BINDER_THREAD_EXIT` or when its process ends. Does nothing if the thread has

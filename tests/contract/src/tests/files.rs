@@ -4,6 +4,7 @@
 use super::fds::file_parcel;
 use super::*;
 use std::os::fd::AsRawFd;
+use std::sync::Barrier;
 
 case!(any_open_mode_works, ["OPEN-1"], |t| {
     let actor = Rc::new(Actor::new());
@@ -78,6 +79,46 @@ case!(ioctl_after_a_flush_uses_it_up, ["REL-1", "IOCTL-4"], Stage::server, |t, p
     flush(&port, &last);
     port.ioctl(BINDER_VERSION, BinderVersion::default()).expect("the version");
     assert_eq!(read(), Errno::EAGAIN);
+});
+
+/// The shortest time in which one of the device's descriptors is closed.
+fn close_a_duplicate(device: &Device) -> Duration {
+    let close = |_| {
+        let copy = device.duplicate().expect("duplicate the descriptor");
+        let began = Instant::now();
+        drop(copy);
+        began.elapsed()
+    };
+    (0..50).map(close).min().unwrap()
+}
+
+// Processes to which a device was sent close it, too.
+case!(who_closes_a_duplicate_does_not_walk_the_threads, ["REL-1"], |t| {
+    let device = Device::open(&t.device("binder")).expect("open the device");
+    let before = close_a_duplicate(&device);
+    let enters = || device.write_all(Commands::new().enter_looper().as_bytes()).expect("BC_ENTER_LOOPER");
+    for _ in 0..4000 {
+        std::thread::scope(|scope| scope.spawn(enters).join().unwrap());
+    }
+    let behind = close_a_duplicate(&device);
+    assert!(
+        behind < 20 * before.max(Duration::from_micros(1)),
+        "{behind:?} with 4000 threads, {before:?} with none"
+    );
+    // They are made to return nevertheless, each time. Upstream's driver does that to those that wait.
+    for _ in 0..if t.driver == Driver::Upstream { 0 } else { 3 } {
+        let ready = Barrier::new(2);
+        std::thread::scope(|scope| {
+            let reads = scope.spawn(|| {
+                enters();
+                ready.wait();
+                device.write_read(&[], &mut [0; 64])
+            });
+            ready.wait();
+            drop(device.duplicate().expect("duplicate the descriptor"));
+            assert!(reads.join().unwrap().expect("read").read_consumed <= 4);
+        });
+    }
 });
 
 case!(close_is_the_end_for_peers, ["REL-2", "REL-3", "CTX-5"], pair, |t, (manager, client)| {
