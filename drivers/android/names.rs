@@ -110,6 +110,15 @@ impl ThreadName {
         self.thread.in_lock(&mut self.thread.lock()).clone()
     }
 
+    /// Calls `look` with the thread, unless it has ended, under the state lock of its process. No
+    /// other lock may be held.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&Thread, &mut ProcessState) -> R) -> Option<R> {
+        let mut locked = self.thread.lock();
+        // Under the lock this is not the last reference.
+        let thread = self.thread.in_lock(&mut locked).clone()?;
+        locked.of_owner().map(|state| look(&thread, state))
+    }
+
     /// Returns the name of its process.
     pub(crate) fn process(&self) -> &Arc<ProcessName> {
         self.thread.name()

@@ -237,13 +237,15 @@ fn find_waiting_thread(
     target: &Process,
 ) -> Option<Waiter<Arc<Thread>>> {
     while !caller.thread.process().process.is(target) {
-        let thread = caller.thread.thread()?;
-        let mut process = thread.process.state.lock();
-        let stack = &thread.state.access_mut(&mut process).stack;
+        let frame = caller.frame;
         // The thread that waits for a reply to what this one served when it made the call.
-        let next = stack.served_during(caller.frame)?.waiter()?;
-        drop(process);
-        caller = next;
+        let next = caller.thread.look(|thread, state| {
+            let stack = &thread.state.access_mut(state).stack;
+            stack.served_during(frame)?.waiter()
+        });
+        caller = next??;
+        // The number of frames is limited only by memory, and others contend for their locks.
+        sched::cond_resched();
     }
     Some(Waiter {
         thread: caller.thread.thread()?,
