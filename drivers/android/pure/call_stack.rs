@@ -209,6 +209,11 @@ impl<T> CallStack<T> {
 
 /// The number of items that fit into the lowest chunk: few stacks ever have more.
 const FIRST: usize = 8;
+/// The number of items that fit into any. The kernel allocates less than 2 GiB at once, and warns
+/// of requests for more.
+const MOST: usize = 1 << 26;
+
+const _: () = assert!(MOST * size_of::<Option<Frame<&()>>>() < i32::MAX as usize);
 
 /// The number of items that the next chunk has to have room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,8 +237,8 @@ pub(crate) struct StackChunk<T> {
 ///
 /// The last item, which is the only one of most stacks, is in the stack itself. Those below it are
 /// in chunks: an item goes there when another one is pushed, and comes back when that is popped.
-/// Each chunk has room for twice as many items as the one below it, so no item is moved when the
-/// stack grows, and few steps lead to any place.
+/// Each chunk has room for twice as many items as the one below it, up to [`MOST`], so no item is
+/// moved when the stack grows, and few steps lead to any place.
 ///
 /// ```text
 ///   highest ─► 32: empty ─► 16: places 8 … 11 ─► 8: places 0 … 7        last: place 12
@@ -343,7 +348,7 @@ impl<T> ChunkedStack<T> {
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         let highest = self.highest.as_deref();
         let next = highest.map_or(FIRST, |highest| 2 * highest.items.capacity());
-        (!self.has_room()).then_some(Shortage(next))
+        (!self.has_room()).then_some(Shortage(next.min(MOST)))
     }
 
     /// Adds memory. Returns what is not needed, to be dropped where freeing is allowed.

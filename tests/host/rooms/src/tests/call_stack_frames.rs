@@ -166,3 +166,20 @@ fn lesson_s06_s07_depth_has_no_limit_but_memory() {
         assert_eq!(pop(&mut stack), Some(item));
     }
 }
+
+/// The kernel allocates less than 2 GiB at once.
+#[test]
+fn chunks_of_deep_stacks_are_of_one_size() {
+    let (mut stack, mut shortages) = (ChunkedStack::new(), Vec::new());
+    loop {
+        if let Some(shortage) = stack.shortage() {
+            if shortages.last() == Some(&shortage) {
+                break;
+            }
+            assert!(stack.add_room(shortage.allocate(GFP_KERNEL).unwrap()).is_none());
+            shortages.push(shortage);
+        }
+        assert!(stack.push(()).is_ok());
+    }
+    assert_eq!(shortages.len(), 24, "each but the first is twice as large");
+}
