@@ -99,9 +99,7 @@ impl Buffers {
             Ok(reserved) => reserved,
             Err(ReserveError::NoSpace) => return Err(ENOSPC),
             Err(ReserveError::NeedSpare) => {
-                let reserved;
-                (buffers, reserved) = self.reserve_among_many(buffers, size, kind, label)?;
-                reserved
+                return self.reserve_among_many(buffers, (size, kind, label), pages);
             }
         };
         if trace::are_pages_on() {
@@ -110,21 +108,21 @@ impl Buffers {
         Ok(reserved)
     }
 
-    /// The same if there may be many ranges. Returns the locked ranges, which it may release in
-    /// between.
+    /// The same if there may be many ranges. Releases the locked ranges.
     #[cold]
     fn reserve_among_many<'a>(
         &'a self,
-        mut buffers: RangesGuard<'a>,
-        size: usize,
-        kind: CallKind,
-        label: Label,
-    ) -> Result<(RangesGuard<'a>, Reserved)> {
+        buffers: RangesGuard<'a>,
+        (size, kind, label): (usize, CallKind, Label),
+        pages: &PageRange,
+    ) -> Result<Reserved> {
         let mut spare = SpareMemory::EMPTY;
-        loop {
+        // Dropped before the memory is freed, for which another thread may have left no need.
+        let mut buffers = buffers;
+        let reserved = loop {
             let ranges = (*buffers).as_mut().ok_or(ESRCH)?;
             match ranges.reserve(size, kind, label, Some(&mut spare)) {
-                Ok(reserved) => return Ok((buffers, reserved)),
+                Ok(reserved) => break reserved,
                 Err(ReserveError::NoSpace) => return Err(ENOSPC),
                 Err(ReserveError::NeedSpare) => {
                     drop(buffers);
@@ -132,7 +130,11 @@ impl Buffers {
                     buffers = self.ranges.lock();
                 }
             }
+        };
+        if trace::are_pages_on() {
+            self.trace_reserved(buffers, &reserved, pages);
         }
+        Ok(reserved)
     }
 
     /// Emits the events for a buffer that was reserved just now. Releases the lock.
