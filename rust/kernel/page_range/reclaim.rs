@@ -63,11 +63,13 @@ extern "C" {
 /// time.
 const ENOUGH: c_ulong = 2048;
 
-/// How many pages in use a call that goes on for [`ENOUGH`] takes off the list.
+/// How many pages in use a call that goes on for [`ENOUGH`] takes off the list, and how many of
+/// spaces that are open it meets.
 ///
-/// It bounds the time that processes with large buffers cost an allocation. The kernel calls
-/// reclaim again, in the end for all pages, before it calls the OOM killer.
-const USED: c_ulong = 512;
+/// It bounds the time that processes with large buffers cost an allocation, and senders that lose
+/// their CPU while they copy. The kernel calls reclaim again, in the end for all pages, before it
+/// calls the OOM killer.
+const UNFREED: c_ulong = 512;
 
 /// The use of the bytes of a page at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,7 +126,7 @@ impl PagePool {
     /// pages are useful, but nothing depends on them: background reclaim, or a request through
     /// debugfs.
     ///
-    /// If urgent, walks all pages until [`ENOUGH`] are free or [`USED`] were in use. Walks them
+    /// If urgent, walks all pages until [`ENOUGH`] are free or [`UNFREED`] cannot be. Walks them
     /// once more if fewer are free than `control` requests: second chances are only for callers
     /// that can wait.
     ///
@@ -168,7 +170,7 @@ impl PagePool {
             // A page that was not idle in two rounds will not be in a third. The count is that of
             // all lists.
             let is_hopeful = walk.asked < end_of_round
-                && walk.used < USED
+                && walk.used.max(walk.busy) < UNFREED
                 && read_once(&self.fruitless) < 2 * listed;
             if walk.asked >= budget && !(walk.freed < wanted && is_hopeful) {
                 return walk;

@@ -428,6 +428,10 @@ mod suite {
         ensure_eq!(scene.reclaim(2), Some((2, 0)));
         drop(reads);
         ensure_eq!(scene.reclaim(2), Some((2, 2)));
+        // However many pages there are, each of the two walks ends.
+        let large = Scene::filled(600)?;
+        let _reads = large.range.space.open();
+        ensure_eq!(large.reclaim_urgently(1), Some((2 * 512, 0)));
         Ok(())
     }
 
