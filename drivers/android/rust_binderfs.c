@@ -78,8 +78,8 @@ static int binderfs_parse_mode(struct fs_context *fc, const char *key,
 			       u32 value, umode_t *mode)
 {
 	if (value & ~0777)
-		return invalfc(fc, "%s=%o has more than permissions, which are up to 777",
-			       key, value);
+		return binderfs_invalid(fc, "%s=%o has more than permissions, which are up to 777",
+					key, value);
 	*mode = value;
 	return 0;
 }
@@ -109,11 +109,12 @@ static int binderfs_check_devices(struct fs_context *fc, char *name)
 		size_t len = strcspn(name, ":,");
 
 		if (len > BINDERFS_MAX_NAME)
-			return invalfc(fc, "devices has a name of %zu bytes, %u are the most",
-				       len, BINDERFS_MAX_NAME);
+			return binderfs_invalid(fc,
+						"devices has a name of %zu bytes, %u are the most",
+						len, BINDERFS_MAX_NAME);
 		if (!rust_binderfs_is_name(name, len))
-			return invalfc(fc, "devices has '%*pE', which cannot be a name",
-				       (int)len, name);
+			return binderfs_invalid(fc, "devices has '%*pE', which cannot be a name",
+						(int)len, name);
 		if (!name[len])
 			return 0;
 		name[len] = ':';
@@ -147,13 +148,13 @@ static int binderfs_parse_value(struct fs_context *fc, int opt,
 	switch (opt) {
 	case BINDERFS_OPT_MAX:
 		if (value->uint_32 > BINDERFS_MINORS)
-			return invalfc(fc, "max is over %u", BINDERFS_MINORS);
+			return binderfs_invalid(fc, "max is over %u", BINDERFS_MINORS);
 		options->max = value->uint_32;
 		return 0;
 	case BINDERFS_OPT_STATS:
 		/* The files show all processes of the system. */
 		if (!capable(CAP_SYS_ADMIN)) {
-			errorfc(fc, "stats=global is for root outside of user namespaces");
+			binderfs_error(fc, "stats=global is for root outside of user namespaces");
 			return -EPERM;
 		}
 		options->stats = value->uint_32;
@@ -165,15 +166,15 @@ static int binderfs_parse_value(struct fs_context *fc, int opt,
 	case BINDERFS_OPT_UID:
 		uid = make_kuid(current_user_ns(), value->uint_32);
 		if (!kuid_has_mapping(fc->user_ns, uid))
-			return invalfc(fc, "uid=%u is no user of this user namespace",
-				       value->uint_32);
+			return binderfs_invalid(fc, "uid=%u is no user of this user namespace",
+						value->uint_32);
 		options->owner.uid = uid;
 		return 0;
 	case BINDERFS_OPT_GID:
 		gid = make_kgid(current_user_ns(), value->uint_32);
 		if (!kgid_has_mapping(fc->user_ns, gid))
-			return invalfc(fc, "gid=%u is no group of this user namespace",
-				       value->uint_32);
+			return binderfs_invalid(fc, "gid=%u is no group of this user namespace",
+						value->uint_32);
 		options->owner.gid = gid;
 		return 0;
 	case BINDERFS_OPT_MODE:
@@ -223,13 +224,15 @@ static int binderfs_check_lasting(struct fs_context *fc,
 				  const struct binderfs_options *new)
 {
 	if (new->stats != old->stats)
-		return invalfc(fc, "stats is for the lifetime of a mount");
+		return binderfs_invalid(fc, "stats is for the lifetime of a mount");
 	if (binderfs_given(new, BINDERFS_OPT_CONTROL_MODE) &&
 	    new->control_mode != old->control_mode)
-		return invalfc(fc, "control_mode is for a new mount: chmod binder-control");
+		return binderfs_invalid(fc,
+					"control_mode is for a new mount: chmod binder-control");
 	if (binderfs_given(new, BINDERFS_OPT_DEVICES) &&
 	    (!old->devices || strcmp(new->devices, old->devices)))
-		return invalfc(fc, "devices is for a new mount: binder-control adds devices");
+		return binderfs_invalid(fc,
+					"devices is for a new mount: binder-control adds devices");
 	return 0;
 }
 

@@ -468,13 +468,13 @@ static void binderfs_explain(struct fs_context *fc,
 	int len = strlen(name);
 
 	if (error == -EEXIST)
-		errorfc(fc, "device '%*pE' is named twice", len, name);
+		binderfs_error(fc, "device '%*pE' is named twice", len, name);
 	else if (error == -ENOSPC && mount->devices >= mount->options->max)
-		errorfc(fc, "max=%u is less than the devices of a new mount",
-			mount->options->max);
+		binderfs_error(fc, "max=%u is less than the devices of a new mount",
+			       mount->options->max);
 	else if (error == -ENOSPC)
-		errorfc(fc, "no device number is left for '%*pE': see max_user_devices",
-			len, name);
+		binderfs_error(fc, "no device number is left for '%*pE': see max_user_devices",
+			       len, name);
 }
 
 static int binderfs_add_defaults(struct super_block *sb, struct fs_context *fc)

@@ -72,6 +72,23 @@ extern unsigned int rust_binder_alloc_debug_mask;
 /* Returns whether another message may be printed now; counts the attempt. */
 bool rust_binder_may_log(void);
 
+/*
+ * errorfc() and invalfc() for a request whose log, that of fsopen(2), is its own. mount(2) has
+ * none, and prints to the kernel's log: only if another message may be printed there now.
+ */
+#define binderfs_error(fc, format, ...)					\
+	do {								\
+		struct fs_context *_fc = (fc);				\
+									\
+		if (_fc->log.log || rust_binder_may_log())		\
+			errorfc(_fc, format, ##__VA_ARGS__);		\
+	} while (0)
+#define binderfs_invalid(fc, format, ...)				\
+	({								\
+		binderfs_error(fc, format, ##__VA_ARGS__);		\
+		-EINVAL;						\
+	})
+
 /* Enabled as long as stop_on_user_error is not 0. */
 DECLARE_STATIC_KEY_FALSE(rust_binder_stop);
 
