@@ -42,12 +42,7 @@ pub(crate) struct Rings<const WORDS: usize> {
 }
 
 /// The newest records of writers that keep each other off.
-struct Ring<const WORDS: usize> {
-    /// The place of the next record: the number of records that were begun, times the size of a
-    /// slot. So a mask turns it into an offset.
-    next: Atomic<u32>,
-    slots: [Slot<WORDS>; RECORDS],
-}
+type Ring<const WORDS: usize> = [Slot<WORDS>; RECORDS];
 
 impl<const WORDS: usize> Rings<WORDS> {
     /// Allocates `count` rings without records: one for each number that a CPU can have, or one.
@@ -56,11 +51,7 @@ impl<const WORDS: usize> Rings<WORDS> {
         let mut rings = KVVec::with_capacity(count as usize, flags)?;
         for _ in 0..count {
             let memory = KBox::new_uninit(flags)?;
-            let ring = memory.write(Ring {
-                next: Atomic::new(0),
-                slots: [const { Slot::empty() }; RECORDS],
-            });
-            rings.push(ring, flags)?;
+            rings.push(memory.write([const { Slot::empty() }; RECORDS]), flags)?;
         }
         Ok(Self { rings })
     }
@@ -82,16 +73,16 @@ impl<const WORDS: usize> Rings<WORDS> {
         let Some(ring) = own.or(self.rings.first()) else {
             return;
         };
-        let next = read_once(&ring.next);
+        let next = read_once(&ring[0].next);
         // CAST: A slot is small.
         let size = size_of::<Slot<WORDS>>() as u32;
-        write_once(&ring.next, next.wrapping_add(size));
-        ring.slots[(next / size) as usize % RECORDS].write(number, words);
+        write_once(&ring[0].next, next.wrapping_add(size));
+        ring[(next / size) as usize % RECORDS].write(number, words);
     }
 
     /// Calls `each` with all records that are kept, in no particular order.
     pub(crate) fn read(&self, each: impl FnMut(Record<WORDS>)) {
-        let slots = self.rings.iter().flat_map(|ring| &ring.slots);
+        let slots = self.rings.iter().flat_map(|ring| ring.iter());
         let records = slots.map(Slot::read);
         records.filter(|record| record.number != 0).for_each(each);
     }
@@ -105,6 +96,10 @@ pub(crate) struct Slot<const WORDS: usize> {
     words: [Atomic<u32>; WORDS],
     /// The number of the record that was completed last.
     completed: Atomic<u32>,
+    /// In the first slot of a ring the place of the next record: the number of records that were
+    /// begun, times the size of a slot. So a mask turns it into an offset. In others it would be
+    /// padding: with a field of its own a ring would take twice the memory.
+    next: Atomic<u32>,
 }
 
 /// A record that was read.
@@ -122,6 +117,7 @@ impl<const WORDS: usize> Slot<WORDS> {
             begun: Atomic::new(0),
             words: [const { Atomic::new(0) }; WORDS],
             completed: Atomic::new(0),
+            next: Atomic::new(0),
         }
     }
 
