@@ -7,7 +7,7 @@ better of the other drivers. For the worst wait, more waits must be long as well
 preempted.
 
 The kernel's own locks, such as that of all mappings of a file, make a victim wait on every driver, but at a few moments only. A sample of
-300 may miss those. So an operation with a worse row is measured again at ten times as many, and chance is allowed for.
+300 may miss those. So a worse row is measured again at ten times as many, and chance is allowed for.
 
 `random` is three attackers at once, whose operations, moments and hog a seed chooses.
 """
@@ -26,7 +26,7 @@ KERNELS_WORK = 100_000
 _NEED_THE_END = ("notified of the death", "its call to the attacker fails")
 RANDOM = "random"
 ATTACKERS = {"idle": "SCHED_IDLE", "nice": "nice 19", "cgroup": "starved cgroup", "realtime": "real-time hog", RANDOM: RANDOM}
-# The number of preemptions of an attacker, and that for an operation with a worse row.
+# The number of preemptions of an attacker, and that for a worse row.
 _MOMENTS, _MORE = 300, 3000
 # Preemption as on Android: a process of lower rank loses its CPU wherever it is in the kernel.
 _BOOT = ("preempt=full",)
@@ -40,8 +40,8 @@ def run(only="", attackers="", seed=1, into_docs=False):
     if only and RANDOM in chosen:
         raise say.LabError(f"ONLY= names operations, and those of {RANDOM} are chosen by SEED=: leave out one of both")
     rows = collect(chosen, only, seed)
-    for attacker, operation in worse(rows):
-        rows |= collect([attacker], operation, seed, _MORE)
+    for attacker, operation, victims in worse(rows):
+        rows |= collect([attacker], operation, seed, _MORE, victims)
     wrong = faults(rows)
     print("\n" + "\n".join(page.plain(table(rows))))
     print("".join(f"error: {text}\n" for text in wrong) + f"{len(wrong) or 'no'} rows of our driver are worse than the better of the other drivers")
@@ -51,24 +51,29 @@ def run(only="", attackers="", seed=1, into_docs=False):
 
 
 def worse(rows):
-    """[(attacker, operation)] of which a row of ours is worse."""
-    cases = sorted({tuple(text.split(": ")[:2]) for text in faults(rows)})
-    return [(attacker, operation) for attacker, shown in ATTACKERS.items() for case, operation in cases if case == shown]
+    """[(attacker, operation, victims between semicolons)] of which a row of ours is worse."""
+    found = {}
+    for text in faults(rows):
+        shown, operation, victim, *_ = text.split(": ")
+        victims = found.setdefault((next(name for name in ATTACKERS if ATTACKERS[name] == shown), operation), [])
+        victims += [] if victim in victims else [victim]
+    return [(*case, ";".join(victims)) for case, victims in found.items()]
 
 
-def collect(attackers, operations, seed, moments=_MOMENTS):
+def collect(attackers, operations, seed, moments=_MOMENTS, victims=""):
     """{case: {driver: two series of samples, the first without a hog, as pairs of nanoseconds and number}}."""
     rows = {}
     for attacker in attackers:
         for driver in bench.DRIVERS:
-            for cell in json.loads(_step(driver, attacker, operations, seed, moments).result().read_text()):
+            for cell in json.loads(_step(driver, attacker, operations, seed, moments, victims).result().read_text()):
                 rows.setdefault(cell["case"], {}).setdefault(driver, []).append(cell["measured"]["latency"]["histogram"])
     return rows
 
 
-def _step(driver, attacker, operations, seed, moments):
+def _step(driver, attacker, operations, seed, moments, victims=""):
     chosen = f"--seed {seed}" if attacker == RANDOM else f"--attacker {attacker}" + (f" --operations '{operations}'" if operations else "")
     finer = f" --points {moments}" if moments != _MOMENTS else ""
+    finer += f" --victims '{victims}'" if victims else ""
     script = f"$b inversion {chosen}{finer} $words --output /out/result.json"
     boot = bench.Boot(f"inversion {driver}, {attacker}", driver, script, cpus=3, timeout=1800, boot=_BOOT)
     return bench.step("inversion", boot, functools.partial(_measured, boot))

@@ -105,9 +105,9 @@ def test_the_moment_before_the_end_is_nobodys_fault():
     assert inversion.faults(found) == []
 
 
-def test_an_operation_with_a_fault_is_measured_again():
-    found = {f"nice 19: {name}": waits(c=[QUICK], rust=[wait])[CASE] for name, wait in [("exit: call", STALLED), ("exit: open", STALLED), ("free: call", QUICK)]}
-    assert inversion.worse(found) == [("nice", "exit")]
+def test_a_row_with_a_fault_is_measured_again():
+    found = {f"nice 19: {name}": waits(c=[QUICK], rust=[wait])[CASE] for name, wait in [("exit: call", SLOW), ("exit: open", STALLED), ("free: call", QUICK)]}
+    assert inversion.worse(found) == [("nice", "exit", "call;open")]
 
 
 def test_what_only_others_carry_out_is_a_fault():

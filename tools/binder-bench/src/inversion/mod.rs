@@ -66,6 +66,9 @@ pub struct InversionArgs {
     /// Measure these operations of the attacker (default: all).
     #[arg(long, value_delimiter = ';')]
     pub operations: Vec<String>,
+    /// Measure the waits of these victims (default: all).
+    #[arg(long, value_delimiter = ';')]
+    pub victims: Vec<String>,
     /// Preempt the attacker at this many moments.
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(2..))]
     pub points: u64,
@@ -125,6 +128,7 @@ pub fn run(args: &InversionArgs) -> Result<RunFile> {
     let session = Session::start(&args.run, false)?;
     sit(Some(CPUS[0]))?;
     let mut cells = Vec::new();
+    let is_wanted = |victim: &&&Victim| wants(&args.victims, victim.name);
     let mut add = |row: &str, victim: &Victim, found: Result<[Cell; 2]>| match found {
         Ok(found) => cells.extend(found),
         // A driver that does not carry it out has no row.
@@ -133,12 +137,13 @@ pub fn run(args: &InversionArgs) -> Result<RunFile> {
     if let Some(seed) = args.seed {
         VICTIMS
             .iter()
+            .filter(is_wanted)
             .for_each(|victim| add("random", victim, at_random(&session, args.points, seed, victim)));
         return session.finish(Placement::Other, cells);
     }
     for (number, operation) in OPERATIONS.iter().enumerate() {
         if wants(&args.operations, operation.name) {
-            let victims = operation.victims.iter();
+            let victims = operation.victims.iter().filter(is_wanted);
             victims.for_each(|victim| add(operation.name, victim, sweep(&session, args, number, victim)));
         }
     }
