@@ -26,8 +26,7 @@ def run(parts=("count",), again=False, into_docs=False):
     out keep their last results, which the page shows as well."""
     packages.ensure("base", "rust", "x86_64")
     say.note(f"comparing our driver with the C driver and upstream's Rust driver on Debian's own kernel ({bench.COUNTED}): exact instructions and locked operations")
-    found = {driver: gate.weighed(driver) for driver in bench.HELD}
-    found["rust"] = gate.weighed_twice(again and "count" in parts)
+    found = gate.compared(again and "count" in parts)
     ours, base = found["rust"], found["c"]
     compared = lambda what: [found[driver][what] for driver in ("rust", "c", "upstream")]
     tables = {"instructions": page.counts(*compared("counts")), "memory": page.memory(compared("memory"), compared("ends"))}

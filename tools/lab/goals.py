@@ -109,9 +109,9 @@ def table(tables):
 
 def measure(again=False):
     """All figures, {table: {name: figure}}."""
-    ours, wrong = gate.weighed_twice(again), growth.faults_kept()
-    counted = gate.figures(ours, gate.weighed("c"))
-    return {"instructions": counted["ratios"], "upstream": gate.figures(ours, gate.weighed("upstream"))["ratios"],
+    found, wrong = gate.compared(again), growth.faults_kept()
+    counted = gate.figures(found["rust"], found["c"])
+    return {"instructions": counted["ratios"], "upstream": gate.figures(found["rust"], found["upstream"])["ratios"],
             "locked": counted["locked"], "memory": counted["memory"], "time": times(paired.found_before()),
             "lines": moves.figures(moves.measure(again)), "code": code.measure(again)["rust"]["null call"], "growth": {} if wrong is None else {"faults": len(wrong)}}
 

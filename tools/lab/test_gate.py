@@ -90,6 +90,19 @@ def test_a_stage_judges_all_that_the_boot_has_counted(monkeypatch):
     assert len(failed) == 2 * len(bench_run._MAIN) + 4 and any(name.startswith("call answered: 100 bytes") for name in failed)
 
 
+def test_the_comparison_is_of_all_drivers_and_the_dearer_boot_of_ours(monkeypatch, capsys):
+    scales = {("c", False): 1, ("upstream", False): 2, ("rust", False): 0.5, ("rust", True): 0.75}
+    monkeypatch.setattr(gate, "weighed", lambda driver, again=False, later=False: weighed(scales[driver, later]))
+    monkeypatch.setattr(bench_run.packages, "ensure", lambda *names: None)
+    for drawn in ("sections", "headline", "_facts"):
+        monkeypatch.setattr(bench_run, drawn, lambda *figures: [])
+    monkeypatch.setattr(bench_run.page, "render", lambda *parts: "")
+    monkeypatch.setattr(bench_run.proc, "write", lambda path, content: None)
+    assert bench_run.run() == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if " null call " in f" {line} ")
+    assert [word for word in ("15 000", "20 000", "40 000") if word in row] == ["15 000", "20 000", "40 000"]
+
+
 LIMITS = """\
 [goals.x]
 most = 1
