@@ -67,8 +67,9 @@ impl<const WORDS: usize> Rings<WORDS> {
         number: u32,
         words: [u32; WORDS],
     ) {
-        // So `next` wraps around from the last slot to the first one.
-        const { assert!((RECORDS * size_of::<Slot<WORDS>>()).is_power_of_two()) };
+        // So `next` wraps around from the last slot to the first one, and the allocator gives no
+        // more memory than that of the slots.
+        const { assert!(size_of::<Ring<WORDS>>().is_power_of_two()) };
         let own = self.rings.get(CpuId::current().as_u32() as usize);
         let Some(ring) = own.or(self.rings.first()) else {
             return;
