@@ -110,13 +110,16 @@ impl ThreadName {
         self.thread.in_lock(&mut self.thread.lock()).clone()
     }
 
-    /// Calls `look` with the thread, unless it has ended, under the state lock of its process. No
+    /// Calls `f` with the thread, unless it has ended, and with the locked state of its process. No
     /// other lock may be held.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&Thread, &mut ProcessState) -> R) -> Option<R> {
+    pub(crate) fn with_state<R>(
+        &self,
+        f: impl FnOnce(&Thread, &mut ProcessState) -> R,
+    ) -> Option<R> {
         let mut locked = self.thread.lock();
         // Under the lock this is not the last reference.
         let thread = self.thread.in_lock(&mut locked).clone()?;
-        locked.of_owner().map(|state| look(&thread, state))
+        locked.of_owner().map(|state| f(&thread, state))
     }
 
     /// Returns the name of its process.

@@ -239,7 +239,7 @@ fn find_waiting_thread(
     while !caller.thread.process().process.is(target) {
         let frame = caller.frame;
         // The thread that waits for a reply to what this one served when it made the call.
-        let next = caller.thread.look(|thread, state| {
+        let next = caller.thread.with_state(|thread, state| {
             let stack = &thread.state.access_mut(state).stack;
             stack.served_during(frame)?.waiter()
         });
