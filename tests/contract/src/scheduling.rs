@@ -58,6 +58,14 @@ impl Attributes {
     }
 }
 
+/// Changes the policy of a thread.
+pub fn set_policy(tid: Pid, policy: i32, priority: i32) {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel reads the parameter, which lives long enough.
+    let result = unsafe { libc::sched_setscheduler(tid.as_raw(), policy, &parameter) };
+    Errno::result(result).expect("sched_setscheduler");
+}
+
 impl Actor {
     /// The thread's nice value, which also one has that does not share.
     pub fn nice(&self) -> i32 {
@@ -115,10 +123,7 @@ impl Actor {
 
     /// Changes the policy, nothing else.
     pub fn set_policy(&self, policy: i32, priority: i32) {
-        let parameter = libc::sched_param { sched_priority: priority };
-        // SAFETY: the kernel reads the parameter, which lives long enough.
-        let result = unsafe { libc::sched_setscheduler(self.tid(), policy, &parameter) };
-        Errno::result(result).expect("sched_setscheduler");
+        set_policy(Pid::from_raw(self.tid()), policy, priority);
     }
 
     /// All attributes that the kernel returns.
