@@ -3,8 +3,8 @@
 
 `binder-bench inversion` preempts the stranger all along the operation, in a guest whose clock counts instructions. The victim, the stranger
 and the kernel's own work have a CPU each. A row of our driver is worse if that adds more to the median, p99 or worst wait than on the
-better of the other drivers. For the worst wait, more waits must be long as well. The margin is the variation of waits while no task is
-preempted.
+better of the other drivers. For p99 and the worst wait, more waits must be long as well. The margin is the variation of waits while no task
+is preempted.
 
 The kernel's own locks, such as that of all mappings of a file, make a victim wait on every driver, but at a few moments only. A sample of
 300 may miss those. So a worse row is measured again at ten times as many, and chance is allowed for.
@@ -120,28 +120,31 @@ def faults(rows):
             found.append(f"{case}: not measured of ours")
             continue
         slack = margin(by_driver)
-        ours, others = added(by_driver["rust"]), [added(series) for driver, series in by_driver.items() if driver != "rust"]
-        long = {driver: _long(series, slack) for driver, series in by_driver.items()}
-        count = long.pop("rust")
-        fewest = min(long.values(), default=count)
-        is_luck = case.endswith(_NEED_THE_END) or count - fewest <= _by_chance(count + fewest, by_driver["rust"])
-        for figure, adds in ours.items():
-            least = min((other[figure] for other in others), default=adds)
-            if adds > least + slack and not (figure == "worst" and is_luck):
-                found.append(f"{case}: a preempted attacker adds {_us(adds)} to the {figure} wait, and {_us(least)} on the better of the others")
+        adds = {driver: added(series) for driver, series in by_driver.items()}
+        for figure, more in adds.pop("rust").items():
+            least = min((other[figure] for other in adds.values()), default=more)
+            if more > least + slack and not _is_luck(case, figure, by_driver, least + slack if figure != "worst" else slack):
+                found.append(f"{case}: a preempted attacker adds {_us(more)} to the {figure} wait, and {_us(least)} on the better of the others")
     return found
 
 
-def _long(series, slack):
-    """The number of waits beyond the margin."""
+def _is_luck(case, figure, by_driver, limit):
+    """True if waits of ours are longer by chance: no more of them exceed a limit than three standard deviations allow."""
+    if figure == "median":
+        return False
+    if figure == "worst" and case.endswith(_NEED_THE_END):
+        return True
+    counts = {driver: _beyond(series, limit) for driver, series in by_driver.items()}
+    ours = counts.pop("rust")
+    fewest = min(counts.values())
+    is_finer = sum(number for _, number in by_driver["rust"][1]) >= _MORE
+    return ours - fewest <= (3 * math.sqrt(ours + fewest + 1) if is_finer else 0)
+
+
+def _beyond(series, limit):
+    """The number of waits to which the hog adds more than a limit."""
     calm = figures(series[0])["median"]
-    return sum(number for wait, number in series[1] if wait > calm + slack)
-
-
-def _by_chance(both, series):
-    """By how much two counts may differ that are `both` together: by three standard deviations, where moments are many."""
-    is_finer = sum(number for _, number in series[1]) >= _MORE
-    return 3 * math.sqrt(both + 1) if is_finer else 0
+    return sum(number for wait, number in series[1] if wait > calm + limit)
 
 
 def _us(nanoseconds):

@@ -78,6 +78,10 @@ def at_many(long):
     (dict(c=[QUICK], rust=[at_many(9)]), {}, 0),
     (dict(c=[QUICK], rust=[at_many(10)]), {}, 1),
     (dict(c=[at_many(3)], upstream=[QUICK], rust=[at_many(10)]), {}, 1),
+    # So is p99, which thirty waits decide.
+    (dict(c=[at_many(25)], rust=[at_many(51)]), {}, 0),
+    (dict(c=[at_many(25)], rust=[at_many(52)]), {}, 1),
+    (dict(c=[QUICK], rust=[[(20_000, 197), (20_000_000, 3)]]), {}, 2),
     # More, but none that is longer than theirs.
     (dict(c=[at_many(3)], rust=[at_many(25)]), {}, 0),
     # A call that only our driver executes is compared with nothing.
