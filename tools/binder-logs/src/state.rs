@@ -158,7 +158,11 @@ impl Blocks {
         } else if let Some(reference) = scan.maybe(process::reference) {
             at(Part::References)?;
             process.references.push(reference);
-            // Upstream's driver does not end these lines.
+            if !strict {
+                // Upstream's driver does not end these lines.
+                let more = || scan.maybe(|scan| scan.word("  ").and_then(|()| process::reference(scan)));
+                process.references.extend(std::iter::from_fn(more));
+            }
             return match scan.rest {
                 "" => Ok(()),
                 _ if strict => Err(UNKNOWN),

@@ -67,6 +67,14 @@ fn no_text() {
 }
 
 #[test]
+fn any_number_of_references_on_a_line() {
+    let references = "  ref 1: desc 0 node 2 s 1 w 0".repeat(100_000);
+    let text = format!("binder state:\nproc 1\ncontext binder\n{references}  buffer: 0 size 0:0:0 pid 1");
+    let state = State::parse("log", text.as_bytes(), Mode::Lenient).expect("leniently");
+    assert_eq!(state.processes[0].references.len(), 100_000);
+}
+
+#[test]
 fn unknown_lines_are_kept() {
     let text =
         b"binder state:\nnews\nproc 1\ncontext binder\n  \xff\n  thread 1: l 00 need_return 0 tr 0\n  cut";
