@@ -149,10 +149,14 @@ def test_links_to_devices(machine):
     (dev / "mine").symlink_to("binderfs/mine")
     (dev / "hwbinder").symlink_to("binderfs/gone")
     machine.program("modprobe", "echo 'options binder_linux debug_mask=1 devices=\"binder,foo\"'")
-    machine.program("perl", 'ln -s /dev/null "${3%/*}/$4"')
+    machine.program("perl", 'case $4 in refused) exit 1 ;; esac; ln -s /dev/null "${3%/*}/$4"')
+    (dev / "binderfs/no-device").mkdir()
 
-    def run(*words):
-        return machine.start(ROOT / "packaging/system/devices", *words).communicate()[1]
+    def run(*words, status=0):
+        child = machine.start(ROOT / "packaging/system/devices", *words)
+        said = child.communicate()[1]
+        assert child.returncode == status, said
+        return said
 
     def links():
         return {path.name: str(path.readlink()) for path in dev.iterdir() if path.is_symlink()}
@@ -162,6 +166,8 @@ def test_links_to_devices(machine):
     assert links() == before | {"binder": "binderfs/binder", "foo": "binderfs/foo"}
     assert run("add", '"bar,foo"') == ""
     assert links() == before | {name: f"binderfs/{name}" for name in ("binder", "foo", "bar")}
+    run("add", "refused", status=1)
+    assert run("add", "bar") == "", "what was refused is not asked for again"
     run("unlink")
     assert links() == before
     (dev / "binderfs/bar").unlink()
