@@ -21,7 +21,7 @@ pub enum Kind {
     NotThere = 4,
     /// The driver that is loaded does not offer it.
     NotOffered = 5,
-    /// The kernel refuses: a name that exists or is too long, a quota that is reached.
+    /// The kernel refuses: a name that exists or is too long, a quota that is reached, a mount that is read-only.
     Refused = 6,
     /// It was there when the command started to watch it, and is gone.
     Gone = 7,
@@ -64,11 +64,13 @@ impl Error {
     pub fn at(what: &str, path: &Path, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         let kind = match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EACCES | Errno::EPERM | Errno::EROFS) => Kind::Permission,
+            Some(Errno::EACCES | Errno::EPERM) => Kind::Permission,
             Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENODEV | Errno::ENXIO | Errno::ESRCH) => {
                 Kind::NotThere
             }
-            Some(Errno::EEXIST | Errno::ENOSPC | Errno::ENAMETOOLONG | Errno::EBUSY) => Kind::Refused,
+            Some(Errno::EEXIST | Errno::ENOSPC | Errno::ENAMETOOLONG | Errno::EBUSY | Errno::EROFS) => {
+                Kind::Refused
+            }
             _ => Kind::Io,
         };
         Self::new(kind, format!("cannot {what} {}: {}", path.display(), reason(&error)))

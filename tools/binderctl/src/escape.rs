@@ -5,6 +5,7 @@
 //! turn the direction of writing. All text that is printed goes through here, so none of that reaches a terminal.
 
 use serde::Serialize;
+use std::ffi::OsStr;
 
 /// The text with every invisible character written as `\x1b` or `\u{202e}`.
 pub fn visible(text: &str) -> String {
@@ -18,6 +19,13 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A path or a name as a word of a shell command that a person is advised to type.
+pub fn quoted(text: impl AsRef<OsStr>) -> String {
+    let text = text.as_ref().to_string_lossy();
+    // No name of a file has a zero byte.
+    shlex::try_quote(&text).map_or_else(|_| text.clone().into_owned(), |word| word.into_owned())
 }
 
 /// Returns true if a terminal interprets the character instead of showing it, or it changes how others are shown.
@@ -55,6 +63,14 @@ mod tests {
     #[test]
     fn an_escaped_text_is_no_other_text() {
         assert_ne!(visible("\\x1b"), visible("\x1b"));
+    }
+
+    #[test]
+    fn a_name_is_one_word_of_a_shell() {
+        assert_eq!(
+            ["a-b.c/d", "a;CMD", "a b", "$(x)", "a'b"].map(quoted),
+            ["a-b.c/d", "'a;CMD'", "'a b'", "'$(x)'", "\"a'b\""]
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::driver::{self, Driver};
 use crate::error::{Error, Kind, Result};
+use crate::escape::quoted;
 use crate::options::Options;
 use binder_sys::fs::CONTROL;
 use serde::Serialize;
@@ -27,6 +28,8 @@ pub struct Instance {
     pub logs: bool,
     /// True if this mount is read-only.
     pub read_only: bool,
+    /// True if this mount has `nodev`: no device of it can be opened.
+    pub nodev: bool,
 }
 
 /// A device of an instance, or one of a driver without binderfs, in `/dev`.
@@ -43,11 +46,17 @@ pub struct Device {
     pub gid: u32,
 }
 
+/// The package's description of that mount.
+const UNIT: &str = "/usr/lib/systemd/system/dev-binderfs.mount";
+
 /// The next step if no binderfs is mounted.
 pub fn advice() -> &'static str {
     let types = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     match driver::detect() {
-        _ if types.lines().any(|line| line == "nodev\tbinder") => "as root: mount -t binder binder /dev/binderfs",
+        _ if types.lines().any(|line| line == "nodev\tbinder") => match Path::new(UNIT).exists() {
+            true => "as root: systemctl start dev-binderfs.mount binder-links.service",
+            false => "as root: mkdir -p /dev/binderfs; mount -t binder binder /dev/binderfs",
+        },
         Some(_) => "the loaded driver has no binderfs: it makes the devices in /dev that its parameter `devices` lists",
         None => driver::LOAD,
     }
@@ -83,8 +92,8 @@ pub fn places(options: &Options, driver: Option<&Driver>) -> Result<Vec<Place>> 
         .collect();
     let in_dev = in_dev(driver);
     if options.binderfs.is_none() && !in_dev.is_empty() {
-        found
-            .push((Instance { directory: DEV.into(), max: None, logs: false, read_only: false }, Ok(in_dev)));
+        let dev = Instance { directory: DEV.into(), max: None, logs: false, read_only: false, nodev: false };
+        found.push((dev, Ok(in_dev)));
     }
     for devices in found.iter_mut().flat_map(|(_, devices)| devices) {
         devices.retain(|device| options.wants(&device.name));
@@ -169,11 +178,13 @@ fn instance(fields: &[&[u8]]) -> Option<Instance> {
     let options = std::str::from_utf8(fields.get(end + 3)?).ok()?;
     let value =
         |name: &str| options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));
+    let has = |name: &str| flags.split(|&byte| byte == b',').any(|flag| flag == name.as_bytes());
     Some(Instance {
         directory: PathBuf::from(std::ffi::OsString::from_vec(unescaped(directory))),
         max: value("max").and_then(|max| max.parse().ok()),
         logs: value("stats") == Some("global"),
-        read_only: flags.split(|&byte| byte == b',').any(|flag| flag == b"ro"),
+        read_only: has("ro"),
+        nodev: has("nodev"),
     })
 }
 
@@ -190,6 +201,13 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 }
 
 impl Instance {
+    /// A command of this program on a device of the instance, as a shell reads it.
+    pub fn command(&self, verb: &str, name: &str) -> String {
+        let place =
+            (self.directory != Path::new(USUAL)).then(|| format!("--binderfs {} ", quoted(&self.directory)));
+        format!("binderctl {}{verb} {}", place.unwrap_or_default(), quoted(name))
+    }
+
     /// Its devices by name, without `binder-control`.
     pub fn devices(&self) -> Result<Vec<Device>> {
         let failed = |error: io::Error| Error::at("read", &self.directory, error);
@@ -240,7 +258,7 @@ mod tests {
 
     const MOUNTS: &str = "22 1 0:20 / /proc rw,relatime - proc proc rw
 30 1 0:31 / /dev/binder\\040fs\\134x ro,relatime shared:5 - binder binder rw,max=7,stats=global
-31 1 0:32 / /dev/binderfs rw,relatime - binder binder rw,max=1048576
+31 1 0:32 / /dev/binderfs rw,nodev,relatime - binder binder rw,max=1048576
 32 1 0:32 /binder /dev/binder rw,relatime - binder binder rw,max=1048576
 33 30 0:33 / /dev/covered rw,relatime - binder binder rw,max=3
 34 33 0:34 / /dev/covered rw,relatime - binder binder rw,max=4
@@ -253,7 +271,7 @@ broken line
         assert_eq!((found.len(), found[2].max), (3, Some(4)));
         assert_eq!((covered.len(), covered[0].max), (1, Some(3)));
         assert_eq!(found[0].directory, Path::new("/dev/binder fs\\x"));
-        assert_eq!((found[0].max, found[0].logs, found[0].read_only), (Some(7), true, true));
-        assert_eq!((found[1].max, found[1].logs, found[1].read_only), (Some(1 << 20), false, false));
+        let of = |at: usize| (found[at].max, found[at].logs, found[at].read_only, found[at].nodev);
+        assert_eq!((of(0), of(1)), ((Some(7), true, true, false), (Some(1 << 20), false, false, true)));
     }
 }

@@ -142,7 +142,7 @@ expect 4 "there is no device /dev/null" rm /dev/null
 expect 4 "there is no device absent" rm binder absent
 holds "no device is removed where another is absent" [ -e /dev/binderfs/binder ]
 expect 4 "there is no device binder-control" rm binder-control
-expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one
+expect 0 "removed /tmp/few/one" --binderfs /tmp/few rm one one
 expect 4 "/tmp is not a mounted binderfs" --binderfs /tmp list
 expect 4 "/tmp/few has no log files" --binderfs /tmp/few graph
 expect 2 "unrecognized subcommand" nonsense
@@ -177,7 +177,14 @@ chmod 755 /dev/binderfs
 mount -t binder binder /tmp/few
 expect 1 "in /tmp/few only root may open" doctor
 holds "and in no other instance" [ "$(grep -c 'only root may open' "$log")" = 1 ]
+expect 0 "added /tmp/few/a b;c" --binderfs /tmp/few add "a b;c"
+expect 1 "cd /tmp/few; chmod 0666 -- 'a b;c' binder" doctor
+expect 6 "to remove it: binderctl --binderfs /tmp/few rm 'a b;c'" --binderfs /tmp/few add "a b;c"
+expect 0 "removed /tmp/few/a b;c" --binderfs /tmp/few rm "a b;c"
 chmod 666 /tmp/few/*binder
+mount -o remount,bind,nodev /tmp/few
+expect 1 "next: mount -o remount,bind,dev /tmp/few" doctor
+mount -o remount,bind,dev /tmp/few
 mount -t binder -o max=5 binder /tmp/few
 chmod 666 /tmp/few/*binder
 expect 1 "something is mounted on top of the binderfs at /tmp/few" doctor

@@ -2,6 +2,7 @@
 //! Checks for calls that no thread will serve soon: a busy pool, a slow call, a cycle, or a frozen process.
 
 use crate::checks::seen::{Answer, Finding, Seen};
+use crate::escape::quoted;
 use crate::output::count;
 use crate::tasks::{self, Names, Task};
 use crate::waiting::{Call, End, Pool, Waiting};
@@ -42,8 +43,8 @@ fn halt(pid: i32) -> Option<(String, String)> {
         return Some(("is stopped".into(), format!("continue it: kill -CONT {pid}, or detach the debugger")));
     }
     let cgroup = tasks::frozen_cgroup(pid)?;
-    let cgroup = cgroup.display();
-    Some((format!("is in a frozen cgroup, {cgroup}"), format!("thaw it: echo 0 >{cgroup}/cgroup.freeze")))
+    let freeze = quoted(cgroup.join("cgroup.freeze"));
+    Some((format!("is in a frozen cgroup, {}", cgroup.display()), format!("thaw it: echo 0 >{freeze}")))
 }
 
 fn busy(pool: &Pool) -> (String, String) {

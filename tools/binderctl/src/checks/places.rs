@@ -4,15 +4,13 @@
 use crate::checks::seen::{Answer, Finding, Seen};
 use crate::driver::{self, Driver};
 use crate::error::{Error, Kind};
-use crate::instances::{self, Device, DEV};
+use crate::escape::quoted;
+use crate::instances::{self, Device, Instance, DEV};
 use crate::output::count;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-
-/// The next step if rights are missing and no other cause is found.
-const AS_ROOT: &str = "look at it as root";
 
 /// Checks that the kernel has a driver.
 pub fn driver(driver: Option<&Driver>) -> Answer {
@@ -35,10 +33,13 @@ pub fn mounted(seen: &Seen) -> Answer {
     }
     let missing = places.is_empty().then(|| Finding::new("no binderfs is mounted", advice));
     let covered = seen.covered.iter().map(|place| {
-        let place = place.display();
+        let word = quoted(place);
         Finding::new(
-            format!("something is mounted on top of the binderfs at {place}, whose devices cannot be reached"),
-            format!("see what is there: grep ' {place} ' /proc/self/mountinfo; umount {place} removes the upper mount"),
+            format!(
+                "something is mounted on top of the binderfs at {}, whose devices cannot be reached",
+                place.display()
+            ),
+            format!("see what is there: findmnt {word}; umount {word} removes the upper mount"),
         )
     });
     Ok((missing.into_iter().chain(covered).collect(), places.join(", ")))
@@ -46,9 +47,16 @@ pub fn mounted(seen: &Seen) -> Answer {
 
 /// Checks the path of each device: its directories can be searched, and links in `/dev` have a target.
 pub fn reached(seen: &Seen) -> Answer {
-    let directories = seen.places.iter().map(|(instance, _)| &*instance.directory);
-    let directories: Vec<&Path> = directories.filter(|directory| *directory != Path::new(DEV)).collect();
+    let instances = seen.places.iter().map(|(instance, _)| instance);
+    let instances = instances.filter(|instance| instance.directory != Path::new(DEV));
+    let directories: Vec<&Path> = instances.clone().map(|instance| &*instance.directory).collect();
     let (links, mut findings) = dangling(Path::new(DEV), &directories);
+    findings.extend(instances.filter(|instance| instance.nodev).map(|Instance { directory, .. }| {
+        Finding::new(
+            format!("{} is mounted with nodev: its devices cannot be opened", directory.display()),
+            format!("mount -o remount,bind,dev {}", quoted(directory)),
+        )
+    }));
     for directory in directories {
         let mode = directory.metadata().map_or(0, |metadata| metadata.mode());
         // A user who may list a directory is meant to reach its files.
@@ -59,7 +67,7 @@ pub fn reached(seen: &Seen) -> Answer {
                 mode & 0o7777
             );
             let why = "`chmod 666 /dev/binder*` changes directories, too";
-            findings.push(Finding::new(message, format!("chmod 755 {place}; {why}")));
+            findings.push(Finding::new(message, format!("chmod 755 {}; {why}", quoted(directory))));
         }
     }
     Ok((findings, count(links, "link")))
@@ -78,16 +86,15 @@ fn dangling(dev: &Path, directories: &[&Path]) -> (usize, Vec<Finding>) {
         }
         links += 1;
         if target.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            let (link, target, name) = (entry.path(), target.display(), entry.file_name());
-            let next = format!(
-                "binderctl --binderfs {} add {}, or rm {}",
-                directory.display(),
-                name.display(),
-                link.display()
-            );
+            let (link, name) = (entry.path(), target.file_name().unwrap_or_default());
             findings.push(Finding::new(
-                format!("{} is a link to {target}, which does not exist", link.display()),
-                next,
+                format!("{} is a link to {}, which does not exist", link.display(), target.display()),
+                format!(
+                    "binderctl --binderfs {} add {}, or rm {}",
+                    quoted(directory),
+                    quoted(name),
+                    quoted(&link)
+                ),
             ));
         }
     }
@@ -104,7 +111,7 @@ pub fn modes(seen: &Seen) -> Answer {
                 looked_at += devices.len();
                 findings.extend(closed(&instance.directory.display().to_string(), devices));
             }
-            Err(error) => findings.push(Finding::new(&error.message, AS_ROOT)),
+            Err(error) => findings.push(missing(error)),
         }
     }
     match looked_at {
@@ -117,10 +124,12 @@ pub fn modes(seen: &Seen) -> Answer {
 fn closed(place: &str, devices: &[Device]) -> Option<Finding> {
     let is_closed = |device: &&Device| {
         let mode = u32::from_str_radix(&device.mode, 8).unwrap_or(0);
-        device.uid == 0 && mode & 0o060 != 0o060 && mode & 0o006 != 0o006
+        let is_of_group = device.gid != 0 && mode & 0o060 == 0o060;
+        device.uid == 0 && !is_of_group && mode & 0o006 != 0o006
     };
     let names: Vec<&str> = devices.iter().filter(is_closed).map(|device| device.name.as_str()).collect();
-    let next = format!("if others are to use them: cd {place}; chmod 0666 {}", names.join(" "));
+    let words: Vec<_> = names.iter().map(quoted).collect();
+    let next = format!("if others are to use them: cd {}; chmod 0666 -- {}", quoted(place), words.join(" "));
     let message = format!("in {place} only root may open {}", names.join(", "));
     (!names.is_empty()).then(|| Finding::new(message, next))
 }
@@ -156,7 +165,11 @@ pub fn readable(seen: &Seen) -> Answer {
 }
 
 fn missing(error: &Error) -> Finding {
-    Finding::new(&error.message, error.hint.as_deref().unwrap_or(AS_ROOT))
+    let next = match error.kind {
+        Kind::Permission => "look at it as root",
+        _ => "the kernel's log may have the reason: dmesg",
+    };
+    Finding::new(&error.message, error.hint.as_deref().unwrap_or(next))
 }
 
 #[cfg(test)]
@@ -165,12 +178,12 @@ mod tests {
 
     #[test]
     fn a_device_for_root_alone_is_found() {
-        let closed = |mode: &str, uid| {
+        let closed = |mode: &str, uid, gid| {
             let (name, path, mode) = ("x".to_owned(), "/b/x".into(), mode.to_owned());
-            super::closed("/b", &[Device { name, path, major: 1, minor: 2, mode, uid, gid: 0 }])
+            super::closed("/b", &[Device { name, path, major: 1, minor: 2, mode, uid, gid }])
         };
-        assert!(closed("0600", 0).unwrap().next_step.ends_with("cd /b; chmod 0666 x"));
-        assert!(closed("0644", 0).is_some());
-        assert_eq!((closed("0660", 0), closed("0606", 0), closed("0600", 1000)), (None, None, None));
+        assert!(closed("0600", 0, 0).unwrap().next_step.ends_with("cd /b; chmod 0666 -- x"));
+        assert!(closed("0644", 0, 0).is_some() && closed("0660", 0, 0).is_some());
+        assert_eq!((closed("0660", 0, 7), closed("0606", 0, 0), closed("0600", 1000, 0)), (None, None, None));
     }
 }

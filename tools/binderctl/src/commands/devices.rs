@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `binderctl add` and `rm`: the devices of an instance of binderfs.
 
+use crate::escape::quoted;
 use crate::instances::{self, Device, Instance, DEV};
 use crate::prelude::*;
 use binder_sys::fs::CONTROL;
 use binder_sys::Errno;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -54,7 +56,7 @@ pub fn add(Add { name, link }: &Add, options: &Options) -> Result<()> {
     let place = Path::new(DEV).join(name);
     if *link && place.symlink_metadata().is_ok() {
         return Err(Error::new(Kind::Refused, format!("{} exists", place.display()))
-            .hint(format!("without a link: binderctl add {name}")));
+            .hint(format!("without a link: {}", instance.command("add", name))));
     }
     binder_sys::fs::add_device(&instance.directory, name).map_err(|errno| refused(&instance, name, errno))?;
     if *link {
@@ -68,7 +70,8 @@ pub fn add(Add { name, link }: &Add, options: &Options) -> Result<()> {
 /// Removes all devices with the links to them in `/dev`, or none of them if one is not there.
 pub fn remove(arguments: &Remove, options: &Options) -> Result<()> {
     let instance = instances::chosen(options)?;
-    let devices: Vec<_> = arguments.names.iter().map(|name| instance.device(name)).collect::<Result<_>>()?;
+    let names: BTreeSet<_> = arguments.names.iter().collect();
+    let devices: Vec<_> = names.into_iter().map(|name| instance.device(name)).collect::<Result<_>>()?;
     for device in &devices {
         let link = Path::new(DEV).join(&device.name);
         let leads_to_it = fs::read_link(&link).is_ok_and(|target| Path::new(DEV).join(target) == device.path);
@@ -103,18 +106,21 @@ fn refused(instance: &Instance, name: &str, errno: Errno) -> Error {
     let count = instance.devices().map_or(0, |devices| devices.len());
     match errno {
         Errno::EEXIST => Error::new(Kind::Refused, format!("{failed}: a device of this name exists"))
-            .hint(format!("`binderctl rm {name}` removes it")),
+            .hint(format!("to remove it: {}", instance.command("rm", name))),
         Errno::ENOSPC => match instance.max.filter(|&max| count as u64 >= max.into()) {
             Some(max) => {
                 Error::new(Kind::Refused, format!("{failed}: it has {count} devices and may have {max}"))
-                    .hint(format!("remove one, or allow more: mount -o remount,max=N {place}"))
+                    .hint(format!(
+                        "remove one, or allow more: mount -o remount,max=N {}",
+                        quoted(&instance.directory)
+                    ))
             }
             None => Error::new(Kind::Refused, format!("{failed}: no device number is left"))
-                .hint("other instances of binderfs have them: remove devices there"),
+                .hint("remove devices of other instances, or see the parameter max_user_devices"),
         },
         Errno::EACCES | Errno::EPERM => {
             Error::new(Kind::Permission, format!("{failed}: {CONTROL} may not be opened"))
-                .hint(format!("its owner may, usually root: sudo binderctl add {name}"))
+                .hint(format!("its owner may, usually root: sudo {}", instance.command("add", name)))
         }
         errno => Error::at(&format!("add {name} through"), &instance.directory.join(CONTROL), errno),
     }

@@ -117,9 +117,7 @@ fn owner_name(device: &Device) -> String {
 /// Several if other instances have a device of that name, and it is unknown which of them a process uses.
 fn managers(device: &Device, state: &State) -> Vec<i32> {
     let mut found = candidates(&device.name, state);
-    if found.len() > 1 {
-        found.retain(|&pid| opens(pid, device) != Some(false));
-    }
+    found.retain(|&pid| opens(pid, device) != Some(false));
     found.into_iter().collect()
 }
 

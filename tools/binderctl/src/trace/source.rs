@@ -280,8 +280,10 @@ fn remove_stale(tracing: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        // A process with this number has ended before this one began.
         let is_stale = |pid: u32| {
-            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), None) == Err(Errno::ESRCH)
+            pid == std::process::id()
+                || nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), None) == Err(Errno::ESRCH)
         };
         if pid.is_some_and(is_stale) {
             // Another process may have removed it already.
