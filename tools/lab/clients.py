@@ -102,7 +102,7 @@ def _stress():
     """Lesson C10: stress-ng's stressor for binderfs, for a few seconds."""
     files = foreign.files(foreign.root(_PINS["stress"]), "stress-ng")
     files["/lab/stress"] = HOME / "stress/run"
-    return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 60, cpus=2)]
+    return [Part("stress-ng", ["/lab/stress", str(_STRESS_SECONDS)], files, 1, _STRESS_SECONDS + 240, cpus=2)]
 
 
 def _rsbinder():

@@ -70,7 +70,7 @@ def _jobs(built):
     program = {"/lab/contract": programs.build_for(GUEST, contract.CRATE)}
     made = lambda folder, name: {f"/lab/{name}": module.build(built, ROOT / "tests" / folder, folder, name)}
     job = functools.partial(guest.Job, files=program, timeout=900)
-    suite = ["/lab/contract", "run", "--driver", "rust", "--near-limits", *contract.PATIENCE]
+    suite = ["/lab/contract", "run", "--driver", "rust", "--near-limits"]
     return {
         "trace events": job(["/lab/traced", "-f", "/lab/contract", "trace", "--driver", "rust"]),
         "traced reports": job(["/lab/traced", "-e", "*", *suite, "--filter", "reports::", "--filter", "reclaim::"]),

@@ -34,7 +34,7 @@ def job(driver):
 
 def reloading():
     """The job that unloads and loads the driver while a tracer is attached."""
-    argv = ["/lab/retraced", str(ROUNDS), "/lab/contract", "run", "--driver", "rust", "--patience", "15", "--timeout", "90",
+    argv = ["/lab/retraced", str(ROUNDS), "/lab/contract", "run", "--driver", "rust",
             "--filter", "sync::sender_cannot_lie"]
     return guest.Job(argv=argv, load=False, files={"/lab/contract": programs.build("tests/contract")}, cpus=1, timeout=600)
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Milliseconds that an actor may take over one operation.
-static PATIENCE_MS: AtomicU64 = AtomicU64::new(4000);
+static PATIENCE_MS: AtomicU64 = AtomicU64::new(15_000);
 
 /// Sets how long an actor may take over one operation, for all tests that begin after this.
 pub fn set_patience(time: Duration) {

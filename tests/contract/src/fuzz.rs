@@ -100,7 +100,7 @@ const STEPS: u32 = 480;
 const HANDLES: u32 = 6;
 const OBJECTS: [u64; 4] = [0, 0x10, 0x20, 0x30];
 /// Time for a worker of the driver.
-const FLUSHED: Duration = Duration::from_millis(20);
+const FLUSHED: Duration = Duration::from_millis(60);
 
 /// A process, and what its threads share.
 struct Process {

@@ -130,10 +130,10 @@ pub struct RunArgs {
     #[arg(long)]
     record: Option<std::path::PathBuf>,
     /// Seconds that a test may take; debug kernels on busy machines are slow
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 240)]
     timeout: u64,
     /// Seconds that a single step of a test may take; less where many are known to fail
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 15)]
     patience: u64,
     /// Have SELinux load this policy first: for the tests of group `policy`
     #[arg(long)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The start of a test: a fresh binderfs, an arena, and the usual cast.
 
-use crate::actor::Actor;
+use crate::actor::{patience, Actor};
 use crate::arena::Arena;
 use crate::loading;
 use crate::pids::GlobalPids;
@@ -17,6 +17,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The size of the space that an actor maps by default.
 pub const SPACE: usize = 1 << 20;
@@ -225,6 +226,14 @@ impl Stage {
         let port = self.client();
         port.enter_looper();
         port
+    }
+
+    /// How long to wait for what our driver does in any case, and another one may not do.
+    pub fn patience_for_ours(&self) -> Duration {
+        match self.driver {
+            Driver::Rust => patience(),
+            _ => Duration::from_secs(2),
+        }
     }
 
     /// Passes if the check holds. If it does not, that is a failure, unless the driver is the one

@@ -53,7 +53,7 @@ children() {
 }
 
 survivors() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in $(seq 200); do
 		pidof binder-bench program >/dev/null || return
 		sleep 0.05
 	done

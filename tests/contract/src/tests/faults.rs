@@ -371,7 +371,7 @@ case!(free_files, ["OBJ-11"], |t| {
             cast.server.free(&call);
         }
         cast.client.actor.close_file(line.theirs);
-        let is_cut = line.is_cut_within(Duration::from_secs(2));
+        let is_cut = line.is_cut_within(t.patience_for_ours());
         t.known_difference(Driver::C, "without memory the files are never closed", is_cut);
         is_hit
     });

@@ -510,7 +510,7 @@ case!(one_of_two_freezers_gives_up, ["FRZ-2"], pair, |t, (server, client)| {
     let (one, two) = (Freezer::of(t, &server), Freezer::of(t, &server));
     let other = t.client();
     client.call(&server, 0, 0, &empty());
-    one.start(2000);
+    one.start(t.patience_for_ours().as_millis() as u32);
     assert_eq!(two.freeze(1), Err(Errno::EAGAIN));
     one.port.actor.expect_blocked();
     server.reply(&empty());

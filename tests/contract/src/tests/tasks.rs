@@ -189,6 +189,8 @@ case!(stepped_through_calls, ["WR-7"], pair, |t, (server, client)| {
         }
     }
     ptrace::detach(pid(&client), None).expect("detach");
+    // The last stop that was asked for may be still to come.
+    kill(pid(&client), Signal::SIGCONT).expect("continue");
     assert_eq!(client.data(&reply_after_a_disturbance(&client)), b"between two steps");
     client.round_trip(0, &server, &empty(), &empty());
 });

@@ -167,20 +167,20 @@ case!(while_reclaim_goes_round, ["PARAM-7"], Stage::needs_driver_alone, |t, ()| 
     let shrinker = Shrinker::needed(t);
     let (manager, client) = (t.manager(), t.client());
     client.round_trip(0, &manager, &bytes(&vec![1; 100_000]), &empty());
-    let going = AtomicBool::new(true);
+    let (going, rounds) = (AtomicBool::new(true), AtomicU32::new(0));
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let mut rounds = 0;
+        scope.spawn(|| {
             while going.load(Relaxed) && shrinker.try_scan() {
-                rounds += 1;
+                rounds.fetch_add(1, Relaxed);
             }
-            rounds
         });
+        while rounds.load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
         manager.actor.kill();
         client.actor.kill();
         leave(t);
         going.store(false, Relaxed);
-        let _ = asking.join().expect("the thread that scans");
     });
 });
 

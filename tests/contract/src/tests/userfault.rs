@@ -169,10 +169,10 @@ case!(deaths_are_told_while_logs_are_listed, ["REL-2", "LOG-11"], Logs::of, |t, 
     let listing = made.expect("somebody who lists them");
     manager.unmap();
     manager.actor.start(Op::Close { slot: manager.slot });
-    let is_told = holder.poll(2_000) != 0;
+    let is_told = holder.poll(t.patience_for_ours().as_millis() as u16) != 0;
     if t.ours_alone("deaths are told while the logs are listed", is_told) {
         holder.wait_for(Return::DeadBinder(7));
-        assert!(manager.actor.answered(Duration::from_secs(2)), "closing does not wait for that");
+        assert!(manager.actor.answered(t.patience_for_ours()), "closing does not wait for that");
         assert!(file.exists(), "the file is still to go");
         assert_eq!(std::fs::read(&file).expect("its log"), b"", "it shows no process that has ended");
     }
