@@ -216,10 +216,6 @@ fn execute(op: Op, fd: Option<OwnedFd>, pass: &mut Option<Arc<Device>>) -> nix::
             Answer::Number(if count == 0 { 0 } else { events[0].events().bits() as u64 })
         }
         Op::AioPoll { slot, timeout_ms } => Answer::Number(crate::aio::poll(&*device(slot)?, timeout_ms)?),
-        Op::PlainRead { slot } => {
-            let mut byte = [0];
-            Answer::Number(nix::unistd::read(&*device(slot)?, &mut byte)? as u64)
-        }
         Op::NonBlocking { slot, on } => device(slot)?.set_nonblocking(on).map(|()| done)?,
         Op::Thread => start_thread(fd.expect("a channel for the thread")),
         Op::SetUser { uid } => seteuid(Uid::from_raw(uid)).map(|()| done)?,

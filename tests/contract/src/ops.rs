@@ -111,8 +111,6 @@ pub enum Op {
     EpollWait { set: usize, timeout_ms: u16 },
     /// Poll a slot by asynchronous I/O. Answers the events, 0 after the timeout.
     AioPoll { slot: Slot, timeout_ms: u16 },
-    /// `read(2)` a slot into nothing.
-    PlainRead { slot: Slot },
     /// Switch `O_NONBLOCK`.
     NonBlocking { slot: Slot, on: bool },
     /// Start a thread that takes orders from the descriptor sent along. Answers its tid.

@@ -334,21 +334,9 @@ case!(parent_must_be_an_earlier_block, ["OBJ-4", "lesson C03"], with_line, |t, (
 
 case!(must_lie_in_the_block, ["OBJ-FDA", "lesson C03"], with_line, |t, (server, client, line)| {
     let block = array_bytes(&[line.theirs; 4]);
-    let wrong = [
-        (0, 5),
-        (4, 4),
-        (12, 2),
-        (16, 1),
-        (20, 1),
-        (1 << 32, 1),
-        (u64::MAX - 3, 1),
-        (u64::MAX - 3, 2),
-        (0, 1 << 62),
-        (0, (1 << 62) + 1),
-        (0, (1 << 63) + 1),
-        (0, u64::MAX),
-    ];
-    for (offset, count) in wrong {
+    let few = [(0, 5), (4, 4), (12, 2), (16, 1), (20, 1), (1 << 32, 1), (u64::MAX - 3, 1), (u64::MAX - 3, 2)];
+    let many = [1 << 62, (1 << 62) + 1, (1 << 63) + 1, u64::MAX].map(|count| (0, count));
+    for (offset, count) in few.into_iter().chain(many) {
         let (mut parcel, parent) = SgParcel::of(&client.arena, &block);
         // A block behind it, which must not be reached either.
         parcel.block(&client.arena, &block);

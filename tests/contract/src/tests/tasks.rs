@@ -3,6 +3,7 @@
 //! other programs. Nothing that was on its way is lost.
 
 use super::*;
+use crate::cgroup::Cgroup;
 use nix::sys::ptrace;
 
 case!(stopped_while_waiting_for_work, ["WR-7", "LOOP-8"], |t| held_while_waiting_for_work(t, |_| Box::new(
@@ -88,22 +89,19 @@ impl Hold for Trace {
 }
 
 /// By the freezer of a cgroup.
-struct Freezer(PathBuf);
+struct Freezer(Cgroup);
 
 impl Freezer {
     fn new(port: &Port) -> Self {
-        let path = PathBuf::from(format!("/sys/fs/cgroup/binder-{}", port.actor.pid()));
-        std::fs::create_dir_all(&path).expect("make a cgroup");
-        std::fs::write(path.join("cgroup.procs"), port.actor.pid().to_string())
-            .expect("move into the cgroup");
-        Self(path)
+        let cgroup = Cgroup::new(&format!("binder-{}", port.actor.pid())).expect("make a cgroup");
+        cgroup.add(port.actor.pid()).expect("move into the cgroup");
+        Self(cgroup)
     }
 
     fn set(&self, frozen: bool) {
-        std::fs::write(self.0.join("cgroup.freeze"), u8::from(frozen).to_string()).expect("cgroup.freeze");
-        let wanted = format!("frozen {}", u8::from(frozen));
-        let events = || std::fs::read_to_string(self.0.join("cgroup.events")).expect("cgroup.events");
-        until(&format!("the cgroup is {wanted}"), || events().contains(&wanted).then_some(()));
+        self.0.freeze(frozen).expect("cgroup.freeze");
+        let follows = || (self.0.is_frozen().expect("cgroup.events") == frozen).then_some(());
+        until(&format!("the cgroup is frozen: {frozen}"), follows);
     }
 }
 
@@ -119,7 +117,7 @@ impl Hold for Freezer {
 
 impl Drop for Freezer {
     fn drop(&mut self) {
-        let _ = std::fs::write(self.0.join("cgroup.freeze"), "0");
+        let _ = self.0.freeze(false);
     }
 }
 

@@ -78,20 +78,9 @@ case!(unknown_command_stops_the_write, ["WR-2", "WR-3"], Stage::client, |t, port
 });
 
 case!(every_unknown_code_is_invalid, ["WR-3"], Stage::client, |t, port| {
-    let of_size = |nr, size| number(WRITE, b'c', nr, size);
-    let wrong = [
-        0,
-        u32::MAX,
-        of_size(22, 8),
-        of_size(255, 0),
-        of_size(0, 0),
-        of_size(0, 63),
-        of_size(3, 4),
-        of_size(14, 16),
-        BC_ENTER_LOOPER + (1 << 30),
-        BR_NOOP,
-    ];
-    for code in wrong {
+    let wrong = [(22, 8), (255, 0), (0, 0), (0, 63), (3, 4), (14, 16)];
+    let wrong = wrong.map(|(nr, size)| number(WRITE, b'c', nr, size));
+    for code in wrong.into_iter().chain([0, u32::MAX, BC_ENTER_LOOPER + (1 << 30), BR_NOOP]) {
         let outcome = port.try_write(&stream(|c| c.command(code, &[0u64; 16])));
         assert_eq!((outcome.errno, outcome.write_consumed), (Errno::EINVAL, 0), "{code:#x}");
     }
@@ -325,13 +314,8 @@ case!(odd_numbers_of_a_write, ["WR-2", "WR-3"], Stage::client, |t, port| {
         (1 << 63, 4, 8, Errno::EINVAL),
     ];
     for (write_size, write_consumed, wanted, errno) in odd {
-        let write_size = Some(write_size);
-        let outcome = port.raw(WriteReadOp {
-            commands: commands.clone(),
-            write_size,
-            write_consumed,
-            ..Default::default()
-        });
+        let (commands, write_size) = (commands.clone(), Some(write_size));
+        let outcome = port.raw(WriteReadOp { commands, write_size, write_consumed, ..Default::default() });
         let found = (outcome.errno, outcome.write_consumed);
         let why = format!("a write of {write_size:?} from {write_consumed} on: {found:?}");
         t.known_difference(Driver::Upstream, &why, found == (errno, wanted));

@@ -48,11 +48,6 @@ impl<K, V> RBTreeNode<K, V> {
     pub fn into_reservation(self) -> RBTreeNodeReservation<K, V> {
         RBTreeNodeReservation { memory: self.memory, _content: PhantomData }
     }
-
-    /// Keeps the content and frees the memory.
-    pub fn to_key_value(self) -> (K, V) {
-        (self.key, self.value)
-    }
 }
 
 impl<K: Ord + Clone, V> Default for RBTree<K, V> {
